@@ -9,7 +9,7 @@
 `require_random`           NumPy's generator of random numbers
 `require_allocatable`      numbers of things that fit into an array
 `positive_number`          a positive finite number
-`number_array`             an array of numbers; of a shape, real, finite, positive
+`number_array`             an array of numbers: of a shape, finite, real, positive
 `covariance_matrix`        a Hermitian positive matrix
 `require_grid`             a shape as a tuple
 `sequence_of`              a tuple of members of a class
@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -309,9 +309,7 @@ def number_array(
     wanted: str = "an array of numbers",
     cure: str = "",
     shape: tuple[int | None, ...] | None = None,
-    real: bool = False,
-    finite: bool = False,
-    positive: bool = False,
+    kind: Literal["any", "finite", "real", "positive"] = "any",
 ) -> NDArray[Any]:
     """An array, or numbers in nested lists, as an array of numbers; arrays come back as they are.
 
@@ -323,8 +321,8 @@ def number_array(
         What was given.
     shape : tuple, optional
         Which it must have; None in it stands for any length.
-    real, finite, positive : bool
-        What all numbers must be; positive ones are real and finite.
+    kind : {"any", "finite", "real", "positive"}
+        What all numbers must be; real and positive ones are finite.
 
     Raises
     ------
@@ -338,17 +336,17 @@ def number_array(
     except (ValueError, TypeError) as error:
         raise InputError(field, "lists of unequal lengths", wanted, cure or "Make all rows equally long.") from error
     if array.dtype.kind not in "fciub":
-        kind = "text" if array.dtype.kind in "US" else str(array.dtype)
-        got = described(value) if array.dtype.kind == "O" or not array.ndim else f"an array of {kind}"
+        held = "text" if array.dtype.kind in "US" else str(array.dtype)
+        got = described(value) if array.dtype.kind == "O" or not array.ndim else f"an array of {held}"
         raise InputError(field, got, wanted, cure)
     pairs = zip(shape or (), array.shape, strict=False)
     if shape is not None and (len(shape) != array.ndim or any(n not in (None, m) for n, m in pairs)):
         raise InputError(field, f"shape {array.shape}", wanted, cure)
-    if (real or positive) and array.dtype.kind == "c":
+    if kind in ("real", "positive") and array.dtype.kind == "c":
         raise InputError(field, "complex numbers", wanted, cure)
-    if (finite or positive) and not np.isfinite(array).all():
+    if kind != "any" and not np.isfinite(array).all():
         raise InputError(field, "NaN or infinite values", wanted, cure)
-    if positive and not (array > 0).all():
+    if kind == "positive" and not (array > 0).all():
         raise InputError(field, "zero or negative values", wanted, cure)
     return array
 

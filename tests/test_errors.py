@@ -24,11 +24,11 @@ def test_a_choice_is_one_of_the_words_and_the_nearest_one_is_named() -> None:
     [
         ({"shape": (None, 2)}, np.zeros((3, 4)), "shape (3, 4)"),
         ({"shape": (None, 2)}, np.zeros(2), "shape (2,)"),
-        ({"real": True}, [1j], "complex numbers"),
-        ({"finite": True}, [1.0, np.nan], "NaN or infinite values"),
-        ({"positive": True}, [1.0, 0.0], "zero or negative values"),
-        ({"positive": True}, [np.inf], "NaN or infinite values"),
-        ({"positive": True}, [1 + 0j], "complex numbers"),
+        ({"kind": "real"}, [1j], "complex numbers"),
+        ({"kind": "finite"}, [1.0, np.nan], "NaN or infinite values"),
+        ({"kind": "positive"}, [1.0, 0.0], "zero or negative values"),
+        ({"kind": "positive"}, [np.inf], "NaN or infinite values"),
+        ({"kind": "positive"}, [1 + 0j], "complex numbers"),
     ],
 )
 def test_an_array_is_refused_that_is_not_as_asked(asked: dict, value: object, got: str) -> None:
@@ -39,7 +39,7 @@ def test_an_array_is_refused_that_is_not_as_asked(asked: dict, value: object, go
 
 def test_an_array_that_fits_comes_back_as_it_is() -> None:
     array = np.ones((3, 2))
-    assert number_array("k", array, shape=(None, 2), positive=True) is array
+    assert number_array("k", array, shape=(None, 2), kind="positive") is array
 
 
 def test_an_error_survives_the_way_from_a_worker_process() -> None:
