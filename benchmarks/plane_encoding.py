@@ -38,7 +38,7 @@ from study.scans import Scan, simulated, simulating
 from study.split import TEST_HEADS, TRAINING_HEADS
 
 from mri_design.design.trials import relative_error
-from mri_design.evaluation.output.tables import Row, markdown_text, read_csv_texts, write_csv
+from mri_design.evaluation.tables import Row, markdown_text, read_csv_texts, write_csv
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import make_strategy, tuned_families

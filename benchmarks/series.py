@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from mri_design.design.strategy import Strategy
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.tables import Row, markdown_text
+from mri_design.evaluation.tables import Row, markdown_text
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe

@@ -15,9 +15,8 @@ from mri_design.design.strategy import DesignView, Strategy
 from mri_design.design.training.exchanges import ExchangeRules, begin_refinement, refine
 from mri_design.design.trials import Outcome
 from mri_design.design.trials import Trial as TrainingTrial
-from mri_design.evaluation.output.tables import Row
-from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
-from mri_design.evaluation.predictions.slice_means import Replay
+from mri_design.evaluation.predictions import Replay, check_predictions, truth_or_none
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe

@@ -87,7 +87,7 @@ def protocol(
     one scan, see `mri-design design`.
     """
     load_ahead(jobs, executor, [*sources, *(test or [])])
-    from mri_design.evaluation.output.identity import CHECKPOINT
+    from mri_design.evaluation.run_status import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources
     from mri_design.runs.protocol.report import report_protocol

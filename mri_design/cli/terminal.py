@@ -230,7 +230,7 @@ def run_into(
         For both ``resume`` and ``overwrite``, ``png`` of a run without a report, an executor that there is not, or a
         folder that holds something else.
     """
-    from mri_design.evaluation.output.run_folder import RunFolder
+    from mri_design.evaluation.run_folder import RunFolder
     from mri_design.runs.executors import require_executor
     from mri_design.runs.run import Progress as Watching
     from mri_design.runs.run import Run

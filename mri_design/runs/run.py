@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mri_design.errors import UsageError
-from mri_design.evaluation.output.identity import finished_lines, finished_status
-from mri_design.evaluation.output.manifest import InputFile, Manifest
-from mri_design.evaluation.output.page import Section
-from mri_design.evaluation.output.run_files import save_report
-from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.manifest import InputFile, Manifest
+from mri_design.evaluation.page import Section, save_report
+from mri_design.evaluation.run_folder import RunFolder, finished_lines, finished_status
 from mri_design.experiment.checkpoint import fingerprint
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from mri_design.evaluation.output.folder_ledger import OUTPUTS
+from mri_design.evaluation.run_folder import OUTPUTS
 
 Run = Callable[..., Result]
 COMMAND = (

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design.cli import train
-from mri_design.evaluation.output.tables import read_csv_texts
+from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.trained_file import load_trained
 from mri_design.runs.train import run as training_run
 

@@ -8,7 +8,7 @@ import pytest
 from mri_design import InputError, Recipe, load_recipe, reconstruct, run_design
 from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.design.trials import ReferenceSlice
-from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.trained_file import save_trained
 from mri_design.runs.compare.report import report_comparison
 from mri_design.runs.compare.run import ComparisonResult

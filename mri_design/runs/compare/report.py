@@ -9,20 +9,19 @@ import numpy as np
 
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation import plots
-from mri_design.evaluation.output.page import Block, Paragraph, ReportTable, Section, saved_figure
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.output.tables import markdown_text, write_csv
+from mri_design.evaluation.page import Block, Paragraph, ReportTable, Section, saved_figure
 from mri_design.evaluation.plots.panels import ErrorCurve, ImagePanel, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import markdown_text, write_csv
 from mri_design.experiment.strategy_names import strategy_label
 from mri_design.operators.encodings import KINDS, LineEncoding, PlaneEncoding, ShotEncoding, count_text
 from mri_design.runs.compare.run import ComparisonResult, ShownMask, StrategyErrors
 from mri_design.runs.held_out.comparison import Comparison
 from mri_design.runs.held_out.tables import FORMATS, paired_caption
+from mri_design.runs.image_sections import curves_figure, error_bars_figure, layout_of
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
-from mri_design.runs.sections.images import error_bars_figure, layout_of
-from mri_design.runs.sections.trajectories import curves_figure
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json, write_text
 

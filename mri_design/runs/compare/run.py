@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import UsageError
+from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.metrics import ImageMetrics, measure
-from mri_design.evaluation.output.identity import PROGRESS
-from mri_design.evaluation.output.manifest import InputFile
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.run_status import PROGRESS
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import require_lines, require_room, with_calibration
 from mri_design.experiment.ending import check_other_than_lines, require_number_only
 from mri_design.experiment.recipe import Recipe

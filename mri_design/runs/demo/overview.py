@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
-from mri_design.evaluation.output.page import (
+from mri_design.evaluation.page import (
     Block,
     Links,
     Paragraph,
@@ -19,8 +19,8 @@ from mri_design.evaluation.output.page import (
     SideBySide,
     write_report,
 )
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.output.tables import read_csv
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import read_csv
 from mri_design.status import Status
 
 

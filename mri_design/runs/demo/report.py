@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design.evaluation.mask_sentence import mask_sentence
-from mri_design.evaluation.output.page import Paragraph, ReportTable
+from mri_design.evaluation.page import Paragraph, ReportTable
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.runs.compare.run import ComparisonResult, StrategyErrors
 from mri_design.runs.demo.overview import Content, FigureFiles, Part, TableFile, save_overview
 from mri_design.runs.demo.run import DESIGN, RECIPE, STUDY
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.held_out.tables import FORMATS, paired_caption, where_behind
+from mri_design.runs.image_sections import mask_sentence
 from mri_design.runs.run import Ending, Run
 
 DESIGNED = "calibrated"

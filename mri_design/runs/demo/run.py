@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.slice_choice import scan_sources
 from mri_design.runs.compare.run import ComparisonRequest, ComparisonResult, compare_strategies

@@ -15,11 +15,10 @@ from mri_design.design.stopping import NamedRule
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError, require_numbers
-from mri_design.evaluation.output.identity import CHECKPOINT
-from mri_design.evaluation.output.manifest import InputFile
-from mri_design.evaluation.predictions.account import DesignAccount, account_of
-from mri_design.evaluation.predictions.check import PredictionCheck, check_predictions, truth_or_none
-from mri_design.evaluation.predictions.slice_means import Replay
+from mri_design.evaluation.account import DesignAccount, account_of
+from mri_design.evaluation.manifest import InputFile
+from mri_design.evaluation.predictions import PredictionCheck, Replay, check_predictions, truth_or_none
+from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import (
     DesignOptions,

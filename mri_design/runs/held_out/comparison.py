@@ -15,7 +15,7 @@ import numpy as np
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import start_count
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, is_random, make_strategy, tuned_families

@@ -10,7 +10,7 @@ import numpy as np
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.predictions.check import truth_or_none
+from mri_design.evaluation.predictions import truth_or_none
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mri_design.errors import InputError
-from mri_design.evaluation.output.identity import require_same_run
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.run_folder import require_same_run
+from mri_design.evaluation.tables import Row
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
 

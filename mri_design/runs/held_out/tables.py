@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.metrics import paired_sign_test
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 
 METRICS = ("relative_l2", "psnr", "ssim")
 

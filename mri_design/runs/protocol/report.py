@@ -7,19 +7,17 @@ from dataclasses import replace
 import numpy as np
 
 from mri_design.design.training.exchanges import Refinement
-from mri_design.evaluation.output.page import Paragraph, ReportTable, Section
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.output.tables import markdown_text, write_csv
+from mri_design.evaluation.page import Paragraph, ReportTable, Section
 from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import markdown_text, write_csv
 from mri_design.experiment.strategy_names import strategy_label
+from mri_design.runs.design_sections import model_sections, model_settings, save_acquisition, save_design
 from mri_design.runs.held_out.tables import FORMATS as COMPARISON_FORMATS
 from mri_design.runs.held_out.tables import paired_caption
 from mri_design.runs.protocol.run import CHECKPOINTS, HeldOutErrors, ProtocolResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
-from mri_design.runs.sections.models import model_sections, model_settings
-from mri_design.runs.sections.sequence import save_acquisition
-from mri_design.runs.sections.trace import save_design
 from mri_design.scan.io.atomic import write_text
 
 FORMATS = COMPARISON_FORMATS | {"error": ".5f"}

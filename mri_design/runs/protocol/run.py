@@ -19,10 +19,11 @@ from mri_design.design.training.exchanges import (
 )
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError
-from mri_design.evaluation.output.identity import CHECKPOINT, require_same_run
-from mri_design.evaluation.output.manifest import InputFile
-from mri_design.evaluation.output.tables import Row
-from mri_design.evaluation.predictions.account import DesignAccount, account_of
+from mri_design.evaluation.account import DesignAccount, account_of
+from mri_design.evaluation.manifest import InputFile
+from mri_design.evaluation.run_folder import require_same_run
+from mri_design.evaluation.run_status import CHECKPOINT
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
 from mri_design.experiment.ending import in_acquisition_order, require_lines_only, require_number_only

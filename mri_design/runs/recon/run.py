@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.evaluation.output.manifest import InputFile
+from mri_design.evaluation.manifest import InputFile
 from mri_design.experiment.ending import check_other_than_lines
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, prepare
 from mri_design.experiment.recipe import Recipe

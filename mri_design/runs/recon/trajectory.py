@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.evaluation.folding import looks_folded
+from mri_design.evaluation.metrics import looks_folded
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.errors import InputError, UsageError
-from mri_design.evaluation.output.folder_lock import LOCK_NAME, FolderLock
-from mri_design.evaluation.output.identity import require_same_run
-from mri_design.evaluation.output.progress_file import PROGRESS_NAME, ProgressFile
+from mri_design.evaluation.folder_lock import LOCK_NAME, FolderLock
+from mri_design.evaluation.run_folder import require_same_run
+from mri_design.evaluation.run_status import PROGRESS_NAME, ProgressFile
 from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.runs.run import Ending
 from mri_design.status import Status

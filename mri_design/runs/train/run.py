@@ -9,7 +9,7 @@ from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError, did_you_mean
-from mri_design.evaluation.output.manifest import InputFile
+from mri_design.evaluation.manifest import InputFile
 from mri_design.experiment.ending import require_lines_only
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files

@@ -5,12 +5,11 @@ import pytest
 
 from mri_design import InputError
 from mri_design.evaluation import plots
-from mri_design.evaluation.output.manifest import Manifest
-from mri_design.evaluation.output.page import ReportTable, Section
-from mri_design.evaluation.output.run_files import save_report
-from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.manifest import Manifest
+from mri_design.evaluation.page import ReportTable, Section, save_report
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.runs.demo.overview import FigureFiles, Part, TableFile, save_overview
-from tests.evaluation.output.test_page import Page
+from tests.evaluation.test_page import Page
 
 ROWS = [{"method": "mean", "lines": 8, "psnr": 31.25}, {"method": "map", "lines": 16, "psnr": 9.5}]
 
