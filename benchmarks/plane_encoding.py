@@ -44,7 +44,7 @@ from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import EncodingName
-from mri_design.runs.oracles import knowing_oracle
+from mri_design.runs.scans import knowing_oracle
 from mri_design.scan.io.atomic import write_text
 
 LINES = "lines, "

@@ -21,17 +21,16 @@ from mri_design.experiment.designing import run_design
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
-from mri_design.runs.held_out.jobs import (
+from mri_design.runs.study import (
     DesignedMask,
     Lines,
     MaskJob,
     Material,
-    TuningJob,
+    cell_error,
     design_mask,
-    mask_error,
+    trial_outcome,
     tuning_error,
 )
-from mri_design.runs.training_material import TrainingMaterial, trial_outcome
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def _under(key: _Key, name: str) -> Material:
     material = key.material
     recipe = material.recipes[name]
     tests, training = ([scan.image(recipe) for scan in scans] for scans in (material.tests, material.training))
-    return Material(tests, training, recipe, material.seed)
+    return Material(tests=tests, training=training, recipe=recipe, seed=material.seed)
 
 
 @dataclass(frozen=True)
@@ -100,10 +99,8 @@ class NewMask:
         }
 
     def _exchanged(self, under: Material, made: DesignedMask) -> Lines:
-        training = TrainingMaterial(under.training, under.recipe, under.seed)
-
         def evaluate(trials: Sequence[TrainingTrial]) -> list[Outcome]:
-            return [trial_outcome(training, trial) for trial in trials]
+            return [trial_outcome(under, trial) for trial in trials]
 
         begun = begin_refinement(under.training, made.lines, evaluate)
         start = made.lines[: self.job.start]
@@ -122,7 +119,7 @@ class MaskError:
     def __call__(self, material: StudyMaterial) -> Row:
         """Errors, and seconds."""
         began = time.process_time()
-        found = mask_error(material.under(self.recipe), (self.image, self.lines))
+        found = cell_error(material.under(self.recipe), (self.image, "", self.lines))
         return found | {"seconds": time.process_time() - began}
 
 
@@ -143,7 +140,7 @@ class Trial:
         constraints = material.recipes[self.design].constraints
         under = replace(under, recipe=under.recipe.model_copy(update={"constraints": constraints}))
         errors = [
-            tuning_error(under, TuningJob(self.strategy, self.lines, self.start, draw, image))
+            tuning_error(under, MaskJob(self.strategy, self.lines, self.start, draw, image))
             for image in range(len(under.training))
             for draw in range(self.draws)
         ]

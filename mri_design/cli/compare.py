@@ -117,8 +117,7 @@ def compare(
     from mri_design.evaluation.run_status import PROGRESS
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources
-    from mri_design.runs.compare.report import report_comparison
-    from mri_design.runs.compare.run import ComparisonRequest, compare_strategies
+    from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
 
     counts = [] if lines is None else _counts(lines)
     factors = [] if accelerations is None else _factors(accelerations)

@@ -75,17 +75,12 @@ INSIDE: dict[str, dict[str, int]] = {
     "operators/encodings": {"base": 1, "*": 2},
     "operators/kernels": {"compiling": 1, "suitable": 1, "*": 2},
     "potentials": {"base": 1, "requirements": 2, "priors": 3, "mixture": 4, "likelihoods": 5, "*": 4},
-    "runs": {"": 1, "held_out": 2}
+    "runs": {"": 1, "study": 2}
     | dict.fromkeys(("compare", "convert", "design", "export", "info", "protocol", "recon", "train"), 3)
-    | {"adapt": 4, "demo": 4},  # a design; a comparison and a design
+    | {"adapt": 4, "demo": 4, "warm_process": 4},  # a design; a comparison and a design; loads what verbs need
     "runs/adapt": {"run": 1, "report": 2},
-    "runs/compare": {"run": 1, "report": 2},
-    "runs/demo": {"overview": 1, "run": 1, "report": 2},
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
-    "runs/held_out": {"jobs": 1, "progress": 1, "tables": 1, "comparison": 2},
-    "runs/protocol": {"run": 1, "report": 2},
     "runs/recon": {"stages": 1, "trajectory": 2, "run": 3, "report": 4},
-    "runs/train": {"order_file": 1, "run": 2, "report": 3},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
     "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "volume_noise": 3}
     | {"whitening": 4},
@@ -119,8 +114,8 @@ DATA_FOLDERS = {"phantoms", "recipes"}
 # Outside libraries with one door each (paths without suffix, relative to the package); () is nowhere.
 DOORS = {
     "matplotlib": ("evaluation/plots",),
-    "dask": ("runs/executors",),
-    "distributed": ("runs/executors",),
+    "dask": ("runs/workers",),
+    "distributed": ("runs/workers",),
     "finufft": ("operators/nonuniform",),
     "sigpy": ("scan/calibration/",),
     "nibabel": ("scan/writing/nifti", "scan/io/image_files/nifti"),
@@ -347,10 +342,10 @@ def test_the_checker_reads_the_real_package() -> None:
         ("active_learning/labels.py", "from mri_design.active_learning.infomax import x", "a sibling"),
         (
             "runs/design/run.py",
-            "from mri_design.runs.compare.run import compare_strategies",
+            "from mri_design.runs.compare import compare_strategies",
             "runs/compare, which is a sibling",
         ),
-        ("runs/scans.py", "from mri_design.runs.held_out.jobs import mask_error", "runs/held_out, which is above"),
+        ("runs/scans.py", "from mri_design.runs.study import design_mask", "runs/study, which is above"),
         ("inference/decoupled.py", "from mri_design.inference.double_loop import DoubleLoop", "a sibling"),
         ("inference/newest/a.py", "", "inference/newest: unknown room"),
         ("scan/io/dicom/tags.py", "", "scan/io/dicom: unknown room"),

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design import load_recipe
-from mri_design.runs.demo import run as demo_run
+from mri_design.runs import demo as demo_run
 from mri_design.runs.image_sections import mask_sentence
 
 

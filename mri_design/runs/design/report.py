@@ -25,9 +25,9 @@ from mri_design.runs.design_sections import (
     step_explorer,
 )
 from mri_design.runs.image_sections import account_settings, save_reconstruction
-from mri_design.runs.oracles import ORACLE_NOTE
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulated_from, simulation_summary
+from mri_design.runs.scans import ORACLE_NOTE
 
 
 def report_design(

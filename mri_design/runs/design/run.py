@@ -53,13 +53,11 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import KINDS, Encoding, PlaneEncoding, ShotEncoding, encoding_named
 from mri_design.operators.nonuniform import require_finufft
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
-from mri_design.runs.executors import LOCAL
-from mri_design.runs.images import NamedImage
-from mri_design.runs.oracles import knowing_oracle
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import KnownScan, simulated_from, tell_part, warn_of_noise
-from mri_design.runs.workers import Workers
+from mri_design.runs.scan_facts import KnownScan, NamedImage, simulated_from, tell_part, warn_of_noise
+from mri_design.runs.scans import knowing_oracle
+from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
 from mri_design.status import Convergence, Status

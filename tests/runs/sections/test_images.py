@@ -21,7 +21,7 @@ from mri_design.runs.image_sections import (
     save_images,
     with_noise_of_reference,
 )
-from mri_design.runs.images import NamedImage, with_zero_filled
+from mri_design.runs.scan_facts import NamedImage, with_zero_filled
 from tests.evaluation.conftest import TRACE
 
 DONE, STOPPED = (

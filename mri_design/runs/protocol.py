@@ -1,11 +1,13 @@
-"""A protocol run: one mask for many slices and subjects, exchanges of its lines, and its errors on other subjects."""
+"""`protocol`: one mask for many slices and subjects, exchanges of its lines, and its errors on other subjects."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignTrace
@@ -20,31 +22,33 @@ from mri_design.design.training.exchanges import (
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.account import DesignAccount, account_of
-from mri_design.evaluation.manifest import InputFile
-from mri_design.evaluation.run_folder import require_same_run
+from mri_design.evaluation.page import Paragraph, ReportTable, Section
+from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import CHECKPOINT
-from mri_design.evaluation.tables import Row
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
 from mri_design.experiment.ending import in_acquisition_order, require_lines_only, require_number_only
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.slice_choice import ScanSource, source_files
-from mri_design.experiment.strategy_names import (
-    ORACLES,
-    TRAINING_RULES,
-    make_strategy,
-    strategy_files,
-    strategy_label,
-)
-from mri_design.runs.held_out.comparison import Comparison
-from mri_design.runs.held_out.jobs import mask_error
-from mri_design.runs.held_out.progress import ComparisonProgress
-from mri_design.runs.held_out.tables import paired_table, summary_table
-from mri_design.runs.oracles import knowing_rule
+from mri_design.experiment.slice_choice import ScanSource
+from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label
+from mri_design.runs.design_sections import model_sections, model_settings, save_acquisition, save_design
+from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
+from mri_design.runs.error_tables import paired_caption
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scans import load_images, require_apart
-from mri_design.runs.training_material import TrainingMaterial, trial_outcome
+from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
+from mri_design.runs.scans import knowing_rule, load_images, require_apart
+from mri_design.runs.study import (
+    Material,
+    Show,
+    Study,
+    StudyErrors,
+    StudyProgress,
+    StudyRequest,
+    read_kept,
+    trial_outcome,
+)
 from mri_design.runs.workers import Workers
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
@@ -56,43 +60,11 @@ PROTOCOL = "protocol"
 REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
 CHECKPOINTS = (CHECKPOINT, REFINEMENT, TESTED)
 """What an unfinished protocol leaves in its folder."""
-Show = Callable[[str, int, int], None]
+FORMATS = ERROR_FORMATS | {"error": ".5f"}
 
 
-def save_refinement(path: Path, state: Refinement, identity: str) -> None:
-    """Write the state; an older file is replaced in one step or not at all."""
-    tried = [[e.removed, e.added, e.error, e.accepted] for e in state.exchanges]
-    counts = {"reconstructions": state.reconstructions, "unconverged": state.unconverged}
-    write_json(
-        path, {"identity": identity, "lines": list(state.lines), "error": state.error, "exchanges": tried} | counts
-    )
-
-
-def load_refinement(path: Path, identity: str) -> Refinement:
-    """Read a state back.
-
-    Raises
-    ------
-    InputError
-        For a damaged file, or one of another protocol.
-    """
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        stored_identity = stored["identity"]
-        exchanges = tuple(Exchange(int(r), int(a), float(e), bool(kept)) for r, a, e, kept in stored["exchanges"])
-        lines = tuple(int(line) for line in stored["lines"])
-        counts = int(stored["reconstructions"]), int(stored["unconverged"])
-        state = Refinement(lines, float(stored["error"]), exchanges, *counts)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            field=path.name, got=f"an unreadable file ({error})", wanted="a protocol's exchanges", cure="Delete it."
-        ) from error
-    require_same_run(path, stored_identity, identity, "the exchanges of another protocol")
-    return state
-
-
-@dataclass(frozen=True)
-class ProtocolRequest:
+@dataclass(frozen=True, kw_only=True)
+class ProtocolRequest(StudyRequest):
     """What a protocol is asked for.
 
     Parameters
@@ -120,11 +92,9 @@ class ProtocolRequest:
         For an unknown strategy or an oracle, or exchanges beside a maximum jump.
     """
 
-    sources: Sequence[ScanSource]
-    recipe: Recipe
+    kind = "protocol"
     lines: int
     test: Sequence[ScanSource] = ()
-    _: KW_ONLY
     against: Sequence[str] = ("low-pass", "vd-polynomial")
     swaps: int = 0
     seeds: int = 5
@@ -133,7 +103,7 @@ class ProtocolRequest:
     def __post_init__(self) -> None:
         require_lines_only(self.recipe, "protocol")
         require_number_only(self.recipe, "a protocol has as many lines as are asked for")
-        for name in (self.strategy, *self.against):
+        for name in self.named:
             make_strategy(name)
         if self.strategy in ORACLES:
             raise UsageError(
@@ -142,60 +112,25 @@ class ProtocolRequest:
         if self.swaps and self.recipe.constraints.rules().max_jump is not None:
             raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
 
-    def record(self, run: Run) -> Record:
-        """What a manifest says about it before anything is computed.
+    @property
+    def further(self) -> Mapping[str, Sequence[ScanSource]]:
+        """See `StudyRequest`."""
+        return {"test": self.test}
 
-        Raises
-        ------
-        InputError
-            Where a file cannot be read.
-        """
-        inputs = InputFile.of_all(source_files([*self.sources, *self.test]))
-        inputs += InputFile.of_all(strategy_files([self.strategy, *self.against]))
-        choices: dict[str, object] = {
-            "sources": [source.label for source in self.sources],
-            "test": [source.label for source in self.test],
+    @property
+    def named(self) -> Sequence[str]:
+        """See `StudyRequest`."""
+        return (self.strategy, *self.against)
+
+    def choices(self) -> dict[str, object]:
+        """See `StudyRequest`."""
+        return {
             "against": [strategy_label(other) for other in self.against],
             "lines": self.lines,
             "swaps": self.swaps,
             "seeds": self.seeds,
-            "seed": run.seed,
             **self.recipe.replacing("design", strategy=strategy_label(self.strategy)).as_settings(),
         }
-        identity = run.identity("protocol", {**choices, "inputs": [file.sha256 for file in inputs]})
-        return Record(identity, inputs, choices)
-
-
-@dataclass(frozen=True)
-class HeldOutErrors:
-    """Errors on scans that the mask has not seen, its own and its competitors'.
-
-    Parameters
-    ----------
-    rows : sequence of mappings
-        One for each mask, draw and test image; those of the protocol first.
-    summary : sequence of mappings
-        Their `summary_table`.
-    paired : sequence of mappings
-        The `paired_table` of the protocol against its competitors; empty without competitors.
-    """
-
-    rows: Sequence[Row]
-    summary: Sequence[Row]
-    paired: Sequence[Row]
-
-    @classmethod
-    def of(cls, tested: ComparisonProgress, lines: int) -> HeldOutErrors | None:
-        """The errors of a finished test with this many lines; None where nothing was tested."""
-        rows: list[Row] = [
-            {**row, "strategy": strategy_label(str(row["strategy"]))}
-            for _, row in sorted(tested.rows.items(), key=lambda entry: not entry[0].startswith(f"{PROTOCOL}|"))
-        ]
-        if not rows:
-            return None
-        names = list(dict.fromkeys(str(row["strategy"]) for row in rows))
-        paired = paired_table(rows, [PROTOCOL], names[1:], [lines]) if len(names) > 1 else ()
-        return cls(rows, summary_table(rows, names, [lines]), paired)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,8 +155,8 @@ class ProtocolResult:
         Its lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
     refined : Refinement or None
         Exchanges, where there were any to try.
-    tested : HeldOutErrors or None
-        How wrong the test images are; None without test scans.
+    tested : StudyErrors or None
+        How wrong the test images are with the mask and with its competitors; None without test scans.
     """
 
     request: ProtocolRequest
@@ -233,7 +168,7 @@ class ProtocolResult:
     account: DesignAccount
     acquisition: Acquisition | None
     refined: Refinement | None
-    tested: HeldOutErrors | None
+    tested: StudyErrors | None
 
 
 def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Ending:
@@ -262,6 +197,15 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     _require_one_grid(training)
     for image in (*training, *tests):
         require_lines(image.slice_model.measured, lines, recipe)
+    study = tests and Study(
+        tests=tests,
+        training=training,
+        recipe=recipe,
+        seed=run.seed,
+        strategies=request.against,
+        lines=[lines],
+        seeds=request.seeds,
+    )
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
     if before is not None:
         return before
@@ -273,7 +217,8 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     first = start_lines(shared_lines(training), strategy, lines, recipe, calibration, n_coils)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
-    with Workers(TrainingMaterial(training, recipe, run.seed), run.jobs, run.executor) as workers:
+    material = Material(tests=tests, training=training, recipe=recipe, seed=run.seed)
+    with Workers(material, run.jobs, run.executor) as workers:
         if not files[CHECKPOINT].exists():
             show("designing", 0, lines - len(first))
         with keeper_of(workers, len(training)) as keeper:
@@ -290,43 +235,25 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
                     keeper=keeper,
                 ),
             ).trace
-
-        def after_exchange(state: Refinement) -> None:
-            save_refinement(files[REFINEMENT], state, record.identity)
-            show("exchanging", len(state.exchanges), request.swaps)
-
-        refined = None
+        trace, refined = designed, None
         if request.swaps:
-            path = files[REFINEMENT]
-            begun = load_refinement(path, record.identity) if path.exists() else None
-            refined = _refined(designed, request.swaps, workers, begun, after_exchange)
-    trace = designed if refined is None else with_exchanges(designed, refined)
-    tested = ComparisonProgress.open(files[TESTED], record.identity)
-    if tests:
-        comparison = Comparison(
-            tests=tests,
-            strategies=request.against,
-            lines=[len(trace.lines)],
-            recipe=recipe,
-            training=training,
-            seeds=request.seeds,
-            seed=run.seed,
-            jobs=run.jobs,
-            executor=run.executor,
-        )
-        _test(trace.lines, comparison, tested, show)
-    ending = Ending(_status(designed, refined, tested), trace.lines)
+            refined = _refined(designed, request.swaps, workers, files[REFINEMENT], record.identity, show)
+            trace = with_exchanges(designed, refined)
+        tested = StudyProgress.open(files[TESTED], record.identity)
+        if study:
+            study = replace(study, given={PROTOCOL: trace.lines})
+            study.run_among(workers, tested, show)
     return ProtocolResult(
         request=request,
         record=record,
-        ending=ending,
+        ending=Ending(_status(designed, refined, tested), trace.lines),
         training=training,
         tests=tests,
         designed=account_of(designed, models=recipe.phase.names),
         account=account_of(trace, models=recipe.phase.names),
         acquisition=in_acquisition_order(trace.lines, training[0].slice_model.candidates, recipe),
         refined=refined,
-        tested=HeldOutErrors.of(tested, len(trace.lines)),
+        tested=study.errors(tested) if study else None,
     )
 
 
@@ -348,45 +275,46 @@ def _require_one_grid(training: Sequence[ReferenceSlice]) -> None:
 
 
 def _refined(
-    trace: DesignTrace,
-    swaps: int,
-    workers: Workers[TrainingMaterial],
-    begun: Refinement | None,
-    after_exchange: Callable[[Refinement], None],
+    trace: DesignTrace, swaps: int, workers: Workers[Material], path: Path, identity: str, show: Show
 ) -> Refinement:
-    """The mask after exchanges that lower the mean error of the training images, from where they ``begun``."""
-    scans, rules = workers.material.scans, workers.material.recipe.constraints.rules()
+    """The mask after exchanges that lower the mean error of the training images, from where they were interrupted."""
+    scans, rules = workers.material.training, workers.material.recipe.constraints.rules()
 
     def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
         return workers.map(trial_outcome, trials)
 
+    def after_exchange(state: Refinement) -> None:
+        save_refinement(path, state, identity)
+        show("exchanging", len(state.exchanges), swaps)
+
+    begun = path.exists() and load_refinement(path, identity)
     state = begun or begin_refinement(scans, trace.lines, evaluate)
     kept = ExchangeRules(keep=trace.start, allowed=rules.allowed(trace.n_lines), importance=trace.innovation_energies)
     return refine(scans, state, swaps, evaluate, kept, after_exchange)
 
 
-def _test(lines: tuple[int, ...], comparison: Comparison, tested: ComparisonProgress, show: Show) -> None:
-    """Errors of the mask and its competitors on the test images; ``tested`` is filled and saved as it goes."""
-    tests = comparison.tests
-    left = [i for i in range(len(tests)) if f"{PROTOCOL}|{i}" not in tested.rows]
-    with comparison.workers() as workers:
-        comparison.run_among(workers, tested, show)
-        for place, errors in workers.finished(mask_error, [(i, lines) for i in left]):
-            i = left[place]
-            tested.rows[f"{PROTOCOL}|{i}"] = {
-                "strategy": PROTOCOL,
-                "lines": len(lines),
-                "acceleration": tests[i].slice_model.shape[0] / len(lines),
-                "draw": 0,
-                "image": tests[i].name,
-                **errors,
-                "mask_converged": True,
-                "converged": errors["reconstruction_converged"],
-            }
-            tested.save()
+def save_refinement(path: Path, state: Refinement, identity: str) -> None:
+    """Write the state; an older file is replaced in one step or not at all."""
+    tried = [[e.removed, e.added, e.error, e.accepted] for e in state.exchanges]
+    counts = {"reconstructions": state.reconstructions, "unconverged": state.unconverged}
+    write_json(
+        path, {"identity": identity, "lines": list(state.lines), "error": state.error, "exchanges": tried} | counts
+    )
 
 
-def _status(trace: DesignTrace, refined: Refinement | None, tested: ComparisonProgress) -> str:
+def load_refinement(path: Path, identity: str) -> Refinement:
+    """Read a state back; raises as `read_kept`."""
+
+    def parse(stored: dict[str, Any]) -> Refinement:
+        exchanges = tuple(Exchange(int(r), int(a), float(e), bool(kept)) for r, a, e, kept in stored["exchanges"])
+        lines = tuple(int(line) for line in stored["lines"])
+        counts = int(stored["reconstructions"]), int(stored["unconverged"])
+        return Refinement(lines, float(stored["error"]), exchanges, *counts)
+
+    return read_kept(path, identity, "a protocol's exchanges", "the exchanges of another protocol", parse)
+
+
+def _status(trace: DesignTrace, refined: Refinement | None, tested: StudyProgress) -> str:
     missed = sum(not step.cost.converged for step in trace.steps)
     parts = [f"{missed} of {len(trace.steps)} design steps not converged"] if missed else []
     if refined is not None and refined.unconverged:
@@ -394,3 +322,70 @@ def _status(trace: DesignTrace, refined: Refinement | None, tested: ComparisonPr
     if tested.status != Status.CONVERGED.value:
         parts.append(tested.status)
     return "; ".join(parts) or Status.CONVERGED.value
+
+
+def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
+    """Write mask.npy, lines.csv, exchanges.csv, metrics.csv, summary and paired tables, manifest and page.
+
+    A protocol that was finished before stays as it is.
+    """
+    if isinstance(result, Ending):
+        return result
+    folder, trace, training, recipe = run.folder, result.account.trace, result.training, result.request.recipe
+    noise = float(np.mean([image.slice_model.noise_variance for image in training]))
+    sections = [
+        *save_design(folder, result.account, noise),
+        *model_sections(folder, result.account),
+        *save_acquisition(folder, result.acquisition, recipe),
+    ]
+    if result.refined is not None:
+        sections.append(_exchange_section(folder, result.refined))
+    if result.tested is not None:
+        sections.append(_test_section(folder, result.tested, [image.noise for image in result.tests]))
+    names = [image.name for image in training]
+    doubts, told = doubts_of_all([*training, *result.tests])
+    summary: dict[str, object] = {
+        "lines": f"{len(trace.lines)} of {trace.n_lines}",
+        "acceleration": trace.n_lines / len(trace.lines),
+        "start lines": len(trace.start),
+        "strategy": strategy_label(trace.strategy),
+        "training images": f"{len(names)}: {', '.join(names)}",
+        "test images": len(result.tests),
+        **simulation_summary([image.simulated for image in training]),
+        **told,
+    }
+    facts = {"start": len(trace.start), **model_settings(result.designed.models), **doubts}
+    record = replace(result.record, settings={**result.record.settings, **facts})
+    return run.finish(result.ending, record, "One mask for many scans", summary, sections, CHECKPOINTS)
+
+
+def _exchange_section(folder: RunFolder, refined: Refinement) -> Section:
+    rows: list[dict[str, object]] = [
+        {"attempt": i, "removed": e.removed, "added": e.added, "error": e.error, "accepted": e.accepted}
+        for i, e in enumerate(refined.exchanges, 1)
+    ]
+    kept = sum(exchange.accepted for exchange in refined.exchanges)
+    text = (
+        f"{kept} of {len(rows)} exchanges stayed; the mean error over the training images is {refined.error:.5f} now. "
+        f"They took {refined.reconstructions} reconstructions."
+    )
+    if not rows:
+        return Section("Exchanges", [Paragraph(text)])
+    folder.write_table("exchanges.csv", rows)
+    caption = "Mean error over the training images with each exchange made; it stays only where that is a new low."
+    return Section("Exchanges", [Paragraph(text), ReportTable(rows, caption, FORMATS)])
+
+
+def _test_section(folder: RunFolder, tested: StudyErrors, noise: list[float | None]) -> Section:
+    tested.save(folder, FORMATS)
+    blocks = [
+        ReportTable(
+            tested.summary,
+            "Errors on scans that the mask has not seen, the same reconstruction for all; lower is better."
+            + noise_caption(noise),
+            FORMATS,
+        )
+    ]
+    if tested.paired:
+        blocks.append(ReportTable(tested.paired, paired_caption(tested.paired), FORMATS))
+    return Section("On other scans", blocks)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mri_design.runs.held_out.tables import (
+from mri_design.runs.error_tables import (
     errors_by_image,
     paired_caption,
     paired_table,
