@@ -54,14 +54,6 @@ def test_four_engines_end_in_one_optimum() -> None:
             np.testing.assert_allclose(one, two, rtol=1e-3)
 
 
-@pytest.mark.slow
-def test_every_linearisation_of_a_log_concave_model_makes_a_bound_and_the_last_is_best() -> None:
-    posterior = DecoupledGaussian(tolerance=1e-5).infer(mixed(1), RNG)
-    best = VariationalGaussian(Exact(), tolerance=1e-6).infer(mixed(1), RNG).criterion[-1]
-    assert all(phi >= best - 1e-8 for phi in posterior.criterion)
-    assert posterior.criterion[-1] == pytest.approx(best, rel=1e-9)
-
-
 @pytest.mark.parametrize("site", [Poisson(3, 0.7), Laplace(0.8), Logistic(1, 1.3), Logistic(-1), Sech2(0.9)])
 @pytest.mark.parametrize("delta", [0.0, 0.5])
 def test_conjugates_are_maxima(site, delta) -> None:

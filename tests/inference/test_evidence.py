@@ -35,37 +35,26 @@ from mri_design import (
 )
 from mri_design.inference.evidence import prior_log_normaliser, site_groups
 
-EVERY_SITE = [
-    "Laplace",
-    "Student-t",
-    "Gaussian",
-    "sech^2",
-    "power 1.5",
-    "power 0.6",
-    "mixture",
-    "own",
-    "logistic",
-    "tilted",
-]
-
 
 def model_of(rows, y, analysis, site, sigma2: float = 0.3) -> GeneralizedLinearModel:
     block = SiteBlock("rows", Dense(np.array(analysis)), site)
     return GeneralizedLinearModel(Dense(np.array(rows)), np.array(y), sigma2, (block,))
 
 
-@pytest.mark.parametrize("kind", ["scalar", "two unknowns", "overcomplete", "one complex"])
-@pytest.mark.parametrize("name", EVERY_SITE)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, "overcomplete") for name in ("Laplace", "Student-t", "Gaussian", "mixture", "logistic", "tilted")),
+        *((name, "one complex") for name in ("Laplace", "sech^2", "power 0.6", "Gaussian")),
+        *((name, "scalar") for name in ("power 1.5", "own", "tilted")),
+    ],
+)
 def test_the_bound_lies_below_log_p(name, kind, sites, accurate, rng, log_evidence):
     site = sites[name](1.2)
     if kind == "scalar":
         model = model_of([[1.2], [0.4]], [0.9, -0.5], [[1.0]], site)
-    elif kind == "two unknowns":
-        model = model_of([[1.0, 0.5]], [0.8], [[1.0, 0.0], [0.0, 1.0]], site)
     elif kind == "overcomplete":
         model = model_of([[1.0, 0.5]], [0.8], [[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]], site)
-    elif np.any(site.shift):
-        pytest.skip("odd parts need real coefficients")
     else:
         model = model_of([[0.8 + 0.3j]], [1.1 - 0.4j], [[1.0 + 0j], [0.5 - 1j]], site)
     posterior = accurate.infer(model, rng)
@@ -80,8 +69,9 @@ def test_the_bound_lies_below_log_p(name, kind, sites, accurate, rng, log_eviden
 PRIORS = {"Laplace": Laplace(1.5), "Gaussian": Gaussian(0.8), "Student-t": StudentT(3.0, 1.5)}
 
 
-@pytest.mark.parametrize("first", list(PRIORS))
-@pytest.mark.parametrize("second", list(PRIORS))
+@pytest.mark.parametrize(
+    ("first", "second"), [("Laplace", "Laplace"), ("Laplace", "Gaussian"), ("Gaussian", "Student-t")]
+)
 def test_factors_between_priors_by_quadrature(first, second, accurate, rng, log_evidence):
     """Normalised over u = s / 2 by hand."""
     posteriors, truths = [], []

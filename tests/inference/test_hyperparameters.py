@@ -80,18 +80,6 @@ def test_laplace_rates_and_noise_are_found_where_the_data_tell_them(is_complex, 
     assert learnt.trace[-1].rates["entries"] == pytest.approx(0.25, rel=0.15)
 
 
-def test_where_it_starts_does_not_matter(rng):
-    model = regression(Laplace, rate=1.0, sigma=0.2)
-    ends = []
-    for wrong in (0.2, 5.0):
-        learnt = learn_hyperparameters(
-            misjudged(model, wrong), ENGINE, np.random.default_rng(0), rounds=60, tolerance=1e-4
-        )
-        ends.append(float(learnt.model.blocks[0].potential.scale))
-        assert learnt.model.noise_variance == model.noise_variance
-    assert ends[0] == pytest.approx(ends[1], rel=1e-2)
-
-
 def test_every_wavelet_level_finds_its_own_rate(rng):
     shape = (32, 32)
     wavelet = Wavelet(shape, "db2", 2)

@@ -17,7 +17,6 @@ from mri_design import (
     StudentT,
     evidence_bound,
 )
-from tests.slow_cases import slow_case
 
 MIXTURES = {
     "two peaks": ShiftedMixture([1.0, 0.5], [Laplace(1.0), Laplace(2.0)], [-1.5, 2.0]),
@@ -36,9 +35,7 @@ def model_of(site: ShiftedMixture, dimensions: int) -> GeneralizedLinearModel:
     return GeneralizedLinearModel(Dense(np.array([[1.0, 0.5]])), np.array([0.7]), 0.3, (block, smooth))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dimensions", [1, 2])
-@pytest.mark.parametrize("name", list(MIXTURES))
+@pytest.mark.parametrize(("name", "dimensions"), [("two peaks", 1), ("skewed", 1), ("heavy", 1), ("skewed", 2)])
 def test_monotone_and_below_the_evidence(name, dimensions, accurate, rng, log_evidence):
     model = model_of(MIXTURES[name], dimensions)
     posterior = replace(accurate, outer_iterations=80).infer(model, rng)
@@ -58,7 +55,7 @@ def test_a_mixture_of_one_is_its_site_with_an_offset(accurate, rng):
     np.testing.assert_allclose(moving.mean, still.mean, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["two peaks", slow_case("skewed")])
+@pytest.mark.parametrize("name", ["two peaks"])
 def test_the_bound_is_stationary_in_widths_positions_and_responsibilities(name, accurate, rng):
     """Beside -log of the Gaussian integral of the bound with free q_k and gamma_k of one site, minimised by scipy."""
     site, a, y, sigma2 = MIXTURES[name], 1.1, 0.4, 0.3
@@ -77,7 +74,7 @@ def test_the_bound_is_stationary_in_widths_positions_and_responsibilities(name, 
         quadratic = y**2 / sigma2 + np.sum(q * c**2 / widths) - r**2 / A
         return float(np.log(A) + quadratic + np.sum(q * (h - 2 * np.log(site.weights) + 2 * np.log(q))))
 
-    starts = np.random.default_rng(0).normal(0, 1, (12, 2 * count))
+    starts = np.random.default_rng(0).normal(0, 1, (6, 2 * count))
     ends = [scipy.optimize.minimize(phi, start, options={"gtol": 1e-9}).fun for start in starts]
     assert posterior.criterion[-1] == pytest.approx(min(ends, key=lambda v: abs(v - posterior.criterion[-1])), abs=1e-7)
     assert posterior.criterion[-1] < np.max(ends) + 1e-7

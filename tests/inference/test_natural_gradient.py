@@ -23,7 +23,6 @@ from mri_design import (
     Poisson,
     Sech2,
     SiteBlock,
-    Status,
     StudentT,
     VariationalGaussian,
     WarmStart,
@@ -123,29 +122,6 @@ def test_the_bound_lies_between_the_double_loop_and_the_evidence(log_evidence, a
         tight = evidence_bound(model, EXACT.infer(model, rng).criterion[-1])
         loose = evidence_bound(model, accurate.infer(model, rng).criterion[-1])
         assert loose + 1e-4 < tight < log_evidence(model) - 1e-4
-
-
-def test_one_complex_coefficient_is_bounded_too(log_evidence, accurate) -> None:
-    """In the plane of a modulus Q is circular, and the expectations are exact."""
-    blocks = (SiteBlock("pixel", Identity((1,)), Laplace(1.2)),)
-    model = GeneralizedLinearModel(Dense(np.array([[0.8 + 0.1j]])), np.array([0.9 - 0.4j]), 0.5, blocks)
-    tight = evidence_bound(model, EXACT.infer(model, np.random.default_rng(0)).criterion[-1])
-    loose = evidence_bound(model, accurate.infer(model, np.random.default_rng(0)).criterion[-1])
-    assert loose < tight < log_evidence(model)
-
-
-def test_gaussian_sites_are_exact_at_once_and_the_same_as_everywhere(accurate) -> None:
-    rng = np.random.default_rng(2)
-    X, B, data, offset = rng.standard_normal((3, 4)), rng.standard_normal((6, 4)), rng.standard_normal(3), np.ones(6)
-    model = GeneralizedLinearModel(Dense(X), data, 0.5, (SiteBlock("prior", Dense(B), Gaussian(1.7), offset=offset),))
-    posterior = VariationalGaussian(Exact(), iterations=1, tolerance=1e-10).infer(model, rng)
-    A = X.T @ X + 1.7 * B.T @ B
-    assert posterior.convergence.converged and posterior.convergence.iterations == 0
-    np.testing.assert_allclose(posterior.mean, np.linalg.solve(A, X.T @ data + 1.7 * B.T @ offset), rtol=1e-10)
-    np.testing.assert_allclose(posterior.marginals.values[0], np.diag(B @ np.linalg.inv(A) @ B.T), rtol=1e-10)
-    other = accurate.infer(model, rng)
-    assert posterior.criterion[-1] == pytest.approx(other.criterion[-1], rel=1e-10)
-    np.testing.assert_allclose(posterior.mean, other.mean, rtol=1e-7)
 
 
 def test_a_gaussian_process_is_a_linear_model() -> None:
@@ -254,16 +230,6 @@ def test_lanczos_variances_give_no_bound() -> None:
     assert posterior.criterion_kind == "none" and posterior.criterion == ()
 
 
-def test_progress_is_told_and_the_limit_shows() -> None:
-    seen = []
-    posterior = VariationalGaussian(Exact(), iterations=2).infer(
-        mixed(), np.random.default_rng(0), callback=lambda info: seen.append((info.loop, info.criterion))
-    )
-    assert posterior.convergence.status is Status.MAX_ITERATIONS
-    assert [loop for loop, _ in seen] == [1, 2]
-    assert [phi for _, phi in seen] == list(posterior.criterion[1:])
-
-
 def test_senseless_settings_are_refused() -> None:
     for settings in ({"iterations": 0}, {"tolerance": -1.0}, {"first_step": 1.5}, {"criterion": "guess"}):
         with pytest.raises(InputError):
@@ -273,8 +239,7 @@ def test_senseless_settings_are_refused() -> None:
         md.VariationalGaussian(Exact()).infer(GeneralizedLinearModel.of_sites([block]), np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("noise", [1e-2, 1.0])
-@pytest.mark.parametrize("rate", [0.1, 10.0])
+@pytest.mark.parametrize(("noise", "rate"), [(1e-2, 10.0), (1.0, 0.1)])
 def test_a_cold_start_is_proper_where_data_leave_directions_open(noise: float, rate: float) -> None:
     """X^H y of columns that are not scaled is far from E s, and what Laplace sites ask for there is nothing."""
     rng = np.random.default_rng(0)
@@ -290,19 +255,13 @@ def test_a_cold_start_is_proper_where_data_leave_directions_open(noise: float, r
     assert cold.criterion[-1] < loop.criterion[-1]
 
 
-@pytest.mark.parametrize("scale", [0.01, 30.0, 100.0])
-@pytest.mark.parametrize("rate", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize(("scale", "rate"), [(0.01, 1.0), (30.0, 10.0)])
 def test_a_cold_start_does_not_depend_on_the_units_of_the_data(scale: float, rate: float) -> None:
     """Far sites ask for so little that a whole step leaves nothing of them beside X: it is taken shorter."""
     rng = np.random.default_rng(1)
-    X, u = scale * rng.standard_normal((40, 80)), np.zeros(80)
+    X, u = scale * rng.standard_normal((20, 40)), np.zeros(40)
     u[:8] = 3 * rng.standard_normal(8)
-    blocks = (SiteBlock("sparse", Identity((80,), is_complex=False), Laplace(rate)),)
-    model = GeneralizedLinearModel(Dense(X), X @ u + 0.01 * rng.standard_normal(40), 1e-4, blocks)
+    blocks = (SiteBlock("sparse", Identity((40,), is_complex=False), Laplace(rate)),)
+    model = GeneralizedLinearModel(Dense(X), X @ u + 0.01 * rng.standard_normal(20), 1e-4, blocks)
     found, loop = (engine.infer(model, rng) for engine in (VariationalGaussian(Exact()), DoubleLoop(Exact())))
     assert found.convergence.converged and found.criterion[-1] < loop.criterion[-1]
-
-
-def test_an_end_at_the_limit_names_the_setting_to_raise() -> None:
-    short = VariationalGaussian(Exact(), iterations=2).infer(mixed(1), np.random.default_rng(0))
-    assert not short.convergence.converged and "raise iterations (2)" in short.convergence.advice
