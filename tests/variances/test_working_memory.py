@@ -12,7 +12,6 @@ from mri_design import (
     FiniteDifferences,
     Laplace,
     MonteCarlo,
-    Recipe,
     SiteBlock,
     Wavelet,
     cartesian,
@@ -96,16 +95,6 @@ def test_a_limit_that_one_draw_breaks_is_told_of_once_with_what_it_takes(capsys:
     assert not capsys.readouterr().err
     draws_at_once(float(found[1]) - 1, 16, X, analyses, single)
     assert "inference.memory" in capsys.readouterr().err
-
-
-def test_the_recipe_sets_it() -> None:
-    assert Recipe().inference.memory == 1024
-    recipe = Recipe.model_validate({"inference": {"memory": 300.0}})
-    estimator = recipe.inference.estimator()
-    assert isinstance(estimator, ControlVariate) and estimator.memory == 300
-    plain = Recipe.model_validate({"inference": {"memory": 300.0, "variances": "perturb-and-solve"}})
-    made = plain.inference.estimator()
-    assert isinstance(made, MonteCarlo) and made.memory == 300
 
 
 def test_a_model_has_its_gaussian_noise_made_alike() -> None:
