@@ -20,7 +20,7 @@ def posterior_of(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...], samp
 def test_draws_have_covariance_inverse_A(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     posterior = posterior_of(model, random_precisions(model, 1))
-    count = 10_000
+    count = 4_000
     draws, convergence = posterior.draw(np.random.default_rng(2), count, tolerance=1e-6, max_iterations=500)
     assert convergence.converged and draws.shape == (count, *model.image_shape)
     flat = draws.reshape(count, -1)

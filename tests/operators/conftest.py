@@ -117,26 +117,31 @@ if not find_spec("finufft"):
     ZOO = {name: build for name, build in ZOO.items() if name not in NON_UNIFORM}
 
 
-@pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape[0]}x{shape[1]}")
-def shape(request: pytest.FixtureRequest) -> tuple[int, int]:
+# Every operator in both precisions, the grids one after the other.
+CASES = [(name, SHAPES[(k + j) % 3], real) for k, name in enumerate(ZOO) for j, real in enumerate(PRECISIONS)]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1][0]}x{case[1][1]}-{np.dtype(case[2]).name}")
+def case(request: pytest.FixtureRequest) -> tuple[str, tuple[int, int], type]:
     return request.param
 
 
-@pytest.fixture(params=PRECISIONS, ids=lambda real: np.dtype(real).name)
-def real(request: pytest.FixtureRequest) -> type:
-    return request.param
+@pytest.fixture
+def real(case: tuple[str, tuple[int, int], type]) -> type:
+    return case[2]
 
 
-@pytest.fixture(params=list(ZOO))
-def operator(request: pytest.FixtureRequest, shape: tuple[int, int], real: type) -> LinearOperator:
+@pytest.fixture
+def operator(case: tuple[str, tuple[int, int], type]) -> LinearOperator:
     """An operator whose own arrays are in the precision ``real``."""
-    return ZOO[request.param](shape, real)
+    name, shape, real = case
+    return ZOO[name](shape, real)
 
 
 @pytest.fixture(params=list(ZOO))
-def double_operator(request: pytest.FixtureRequest, shape: tuple[int, int]) -> LinearOperator:
+def double_operator(request: pytest.FixtureRequest) -> LinearOperator:
     """An operator in double precision."""
-    return ZOO[request.param](shape, np.float64)
+    return ZOO[request.param](SHAPES[list(ZOO).index(request.param) % 3], np.float64)
 
 
 @pytest.fixture

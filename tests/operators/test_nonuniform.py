@@ -85,11 +85,11 @@ def test_samples_keep_their_noise_when_others_are_added():
 
 def test_noise_has_unit_variance_and_its_adjoint_the_covariance_of_the_gram(random_maps):
     X = NonUniformFourier(points((4, 3)), (4, 3), random_maps((4, 3)))
-    noise = X.unit_noise(np.random.default_rng(6), 20000, np.dtype(np.float64))
-    np.testing.assert_allclose([noise.real.var(), noise.imag.var()], 1, rtol=0.01)
-    drawn = X.adjoint(noise).reshape(20000, -1)
-    covariance, gram = drawn.T @ drawn.conj() / 40000, X.gram.to_dense()
-    assert np.linalg.norm(covariance - gram) < 0.02 * np.linalg.norm(gram)
+    noise = X.unit_noise(np.random.default_rng(6), 8000, np.dtype(np.float64))
+    np.testing.assert_allclose([noise.real.var(), noise.imag.var()], 1, rtol=0.02)
+    drawn = X.adjoint(noise).reshape(8000, -1)
+    covariance, gram = drawn.T @ drawn.conj() / 16000, X.gram.to_dense()
+    assert np.linalg.norm(covariance - gram) < 0.04 * np.linalg.norm(gram)
 
 
 def test_it_travels_to_other_processes():
