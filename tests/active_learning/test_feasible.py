@@ -134,18 +134,3 @@ def test_an_interior_minimum_stays_inside():
 def test_no_room_and_no_dimensions():
     assert not maximise_in_ball(np.ones(2), np.ones((1, 2)), np.zeros(1)).any()
     assert maximise_in_ball(np.ones(0), np.ones((3, 0)), np.ones(3)).shape == (3, 0)
-
-
-def test_slsqp_finds_nothing_better(rng):
-    c, w = rng.standard_normal(4), rng.standard_normal((1, 4))
-    y = maximise_in_ball(c, w, np.array([1.5]))
-    best = max(
-        -scipy.optimize.minimize(
-            lambda y: -quadratic(c, w[0], y),
-            rng.standard_normal(4),
-            method="SLSQP",
-            constraints={"type": "ineq", "fun": lambda y: 1.5**2 - y @ y},
-        ).fun
-        for _ in range(10)
-    )
-    np.testing.assert_allclose(quadratic(c, w[0], y[0]), best, rtol=1e-6)

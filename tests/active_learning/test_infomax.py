@@ -12,7 +12,6 @@ from mri_design import (
     InputError,
     LaplaceFilter,
     PoissonResponse,
-    asymptotic_information,
 )
 from mri_design.active_learning.infomax import expected_gain
 from tests.slow_cases import slow_case
@@ -57,12 +56,6 @@ def test_the_line_finds_what_the_plane_finds_where_the_gain_is_monotone(rng):
     np.testing.assert_allclose(np.linalg.norm(line.x), 2)
 
 
-def test_for_labels_the_line_is_a_shortcut_and_the_plane_no_worse(rng):
-    state = random_state(4, rng, scale=4.0)
-    line, plane = (InfomaxQuery(3.0, (), BernoulliResponse(), search=how).propose(state) for how in ("1d", "2d"))
-    assert plane.score >= line.score * (1 - 1e-6)
-
-
 def test_without_a_mean_any_direction_may_stand_for_it():
     """The hard case: no slope at all, and the top eigenvector is the answer."""
     state = FilterState(np.zeros(3), np.diag([1.0, 3.0, 2.0]))
@@ -84,48 +77,6 @@ def test_krylov_directions_lose_nothing_along_a_run(response, rng):
         part, whole = (InfomaxQuery(2.0, (), response, krylov=k).propose(state) for k in (24, 0))
         np.testing.assert_allclose(part.score, whole.score, rtol=1e-6)
         state = loop.update(state, part.x, response.site(float(response.draw(theta @ part.x, rng))))
-
-
-@pytest.fixture(scope="module")
-def runs():
-    """Squared errors and final states of infomax and independent queries, (seed, way): n = 6, 120 counts."""
-    theta = np.sin(np.linspace(0, 2 * np.pi, 6, endpoint=False))
-    theta /= np.linalg.norm(theta)
-    response, loop, search = PoissonResponse(), LaplaceFilter(), InfomaxQuery(2.0, levels=21)
-    found = {}
-    for seed in range(4):
-        for way in ("infomax", "sphere"):
-            rng = np.random.default_rng(seed)
-            state = FilterState(np.zeros(6), np.eye(6))
-            for _ in range(120):
-                x = search.propose(state).x if way == "infomax" else in_ball(6, 2.0, 2, rng)[0]
-                state = loop.update(state, x, response.site(float(response.draw(theta @ x, rng))))
-            found[seed, way] = state
-    return theta, found
-
-
-@pytest.mark.slow
-def test_infomax_is_no_worse_than_independent_queries_on_average(runs):
-    theta, found = runs
-    errors = {w: np.mean([np.sum((found[s, w].mean - theta) ** 2) for s in range(4)]) for w in ("infomax", "sphere")}
-    volumes = {w: np.mean([np.linalg.slogdet(found[s, w].covariance)[1] for s in range(4)]) for w in errors}
-    assert errors["infomax"] < errors["sphere"]
-    assert volumes["infomax"] < volumes["sphere"] - 1
-
-
-@pytest.mark.slow
-def test_the_covariance_of_a_closed_loop_reaches_its_asymptote():
-    theta, rng = np.array([0.6, 0.0, -0.8]), np.random.default_rng(3)
-    response, loop, search, trials = PoissonResponse(), LaplaceFilter(), InfomaxQuery(2.0, levels=21), 700
-    state = FilterState(np.zeros(3), np.eye(3))
-    for _ in range(trials):
-        x = search.propose(state).x
-        state = loop.update(state, x, response.site(float(response.draw(theta @ x, rng))))
-    along, across = asymptotic_information(response, theta, 2.0).variances(trials)
-    found = theta @ state.covariance @ theta
-    np.testing.assert_allclose(found, along, rtol=0.1)
-    rest = np.linalg.slogdet(state.covariance)[1] - np.log(found)
-    np.testing.assert_allclose(np.exp(rest / 2), across, rtol=0.1)
 
 
 def test_bad_input(rng):

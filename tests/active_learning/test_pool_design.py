@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import mri_design
 from mri_design import DoubleLoop, Exact, Identity, InputError, LabelPool, Lanczos, Laplace, PoolDesign, SiteBlock
-from mri_design.active_learning.labels import PoolMarginals, uncertainty
+from mri_design.active_learning.labels import PoolMarginals
 from mri_design.inference.references import exact_criterion
 from mri_design.operators.dense import SparseMatrix
 
@@ -89,19 +88,6 @@ def test_blocks_of_one_choose_as_inference_from_scratch_does(prior, score, data)
         np.testing.assert_allclose(ours.scores, theirs.scores, atol=1e-5)
         assert np.all(np.isneginf(ours.scores[state.indices]))
         state = design.update(state, ours.index, labels[ours.index], rng)
-
-
-def test_marginals_within_a_block_stay_near_inference_anew(data):
-    features, labels = data
-    pool, design, rng = pool_of(features), PoolDesign(block=3, engine=CONVERGED), np.random.default_rng(0)
-    state = begun(design, pool, labels, 20)
-    for index in (30, 31):
-        state = design.update(state, index, labels[index], rng)
-    fresh = design.begin(pool, state.indices, state.labels, rng)
-    stale = design.begin(pool, state.indices[:-2], state.labels[:-2], rng)
-    error, without = (np.abs(s.marginals.means - fresh.marginals.means).mean() for s in (state, stale))
-    assert error < 0.5 * without
-    np.testing.assert_allclose(state.marginals.variances, fresh.marginals.variances, rtol=0.05)
 
 
 def test_an_inclusion_takes_one_solve(data, monkeypatch):
@@ -189,16 +175,6 @@ def test_conjugate_gradients_serve_many_weights(data, monkeypatch):
     np.testing.assert_allclose(free.marginals.variances, dense.marginals.variances, rtol=1e-7)
 
 
-def test_uncertain_cases_are_asked_first(data):
-    features, labels = data
-    design, rng = mri_design.PoolDesign(), np.random.default_rng(0)
-    state = begun(design, mri_design.LabelPool(features), labels)
-    choice = design.propose(state, rng)
-    rest = state.remaining
-    expected = uncertainty(state.marginals.means[rest], state.marginals.variances[rest])
-    assert choice.index == rest[np.argmax(expected)]
-
-
 def test_ties_go_to_the_lowest_index():
     pool = LabelPool(np.ones((5, 2)))
     design, rng = PoolDesign(), np.random.default_rng(0)
@@ -275,10 +251,3 @@ def test_answers_that_are_no_labels_are_refused(data):
 def test_pools_that_cannot_be_are_refused(features, settings, match):
     with pytest.raises(InputError, match=match):
         LabelPool(features, **settings)
-
-
-def test_engines_may_be_exchanged(data):
-    features, labels = data
-    design = replace(PoolDesign(), engine=DoubleLoop(Exact(), algorithm="first", outer_iterations=3))
-    state = design.ask(begun(design, LabelPool(features), labels), labels.__getitem__, 4, np.random.default_rng(0))
-    assert len(state.indices) == FIRST + 4
