@@ -46,20 +46,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning": {"*": 1},
     "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "looking": 3, "main": 4, "start": 5},
     "cli/looking": {"*": 1},
-    "design": {"": 1, "other_scans": 2, "plane": 3, "shots": 3, "strategies": 3, "training": 3},
-    "design/plane": dict.fromkeys(
-        ("constraints", "gamma_regression", "memory", "sample_features", "start", "thinning"), 1
-    )
-    | {"densities": 2, "*": 3},
-    "design/other_scans": {"*": 1},
-    "design/shots": {"*": 1},
-    "design/strategies": {
-        "densities": 1,
-        "line_features": 1,
-        "second_opinion": 1,
-        "error_model": 2,
-        "*": 3,
-    },
+    "design": {"": 1, "strategies": 3, "training": 3},
+    "design/strategies": {"error_model": 1, "*": 3},
     "design/training": {"*": 1},
     "estimation": {"penalised": 1, "*": 2, "admm": 3, "automatic": 4, "map_estimate": 5},
     "evaluation": {"": 1, "plots": 2, "predictions": 2, "account": 3, "run_status": 2, "run_folder": 3, "page": 4},
@@ -82,20 +70,14 @@ INSIDE: dict[str, dict[str, int]] = {
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
     "runs/recon": {"stages": 1, "trajectory": 2, "run": 3, "report": 4},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
-    "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "volume_noise": 3}
-    | {"whitening": 4},
-    "scan/io": {"": 1, "stored_arrays": 2, "mrd": 3, "numpy_files": 3, "image_files": 3, "bart": 3, "pfile": 3}
-    | {"fastmri": 4, "isolated": 4, "maps": 4, "mask": 4, "twix": 4, "formats": 5},
-    "scan/io/image_files": {"inflating": 1, "dicom_frames": 1, "nifti": 2, "dicom": 3},
-    "scan/io/mrd": {"acquisitions": 1, "header": 1, "purposes": 2, "noise": 2, "readouts": 3}
-    | {"cartesian": 4, "shots": 4, "ismrmrd": 5},
-    "scan/io/numpy_files": {"npy_stream": 1, "npz_archive": 2, "npy": 3},
-    "scan/io/twix": {"measurements": 1, "protocol": 1, "acquisitions": 2, "siemens": 3},
-    "scan/writing": {"mrd_file": 1, "*": 2},
-    "scan/simulation": {"series": 1, "settings": 1, "*": 2, "ellipse_object": 3, "ellipse_table": 3}
-    | {"random_head": 3, "phantoms": 4, "scanner": 4, "shots": 4, "scenes": 5},
+    "scan/calibration": {"*": 1},
+    "scan/io": {"": 1, "stored_arrays": 2, "mrd_acquisitions": 2, "nifti": 2, "pfile": 2, "twix_protocol": 2}
+    | dict.fromkeys(("bart", "dicom", "fastmri", "isolated", "mrd_cartesian", "numpy_files"), 3)
+    | {"companions": 4, "ismrmrd": 4, "twix": 5, "formats": 6},
+    "scan/writing": {"*": 1},
+    "scan/simulation": {"settings": 1, "ellipses": 2, "phase": 2, "*": 3, "scanner": 4, "phantoms": 5},
     "scan/streaming": {"messages": 1, "*": 2, "scanner": 3},
-    "scan/trajectories": {"angles": 1, "gradients": 1, "*": 2},
+    "scan/trajectories": {"*": 1, "spiral": 2},
     "sequences": {"scanner": 1, "settings": 1, "orders": 1, "arms": 2, "events": 3, "verification": 4}
     | {"gradient_echo": 4, "turbo_spin_echo": 4, "pulseq_file": 5},
     "variances": {"base": 1, "*": 2, "control_variate": 3},
@@ -118,10 +100,10 @@ DOORS = {
     "distributed": ("runs/workers",),
     "finufft": ("operators/nonuniform",),
     "sigpy": ("scan/calibration/",),
-    "nibabel": ("scan/writing/nifti", "scan/io/image_files/nifti"),
-    "pydicom": ("scan/writing/dicom", "scan/io/image_files/dicom"),
+    "nibabel": ("scan/writing/nifti", "scan/io/nifti"),
+    "pydicom": ("scan/writing/dicom", "scan/io/dicom"),
     "pypulseq": ("sequences/",),
-    "twixtools": ("scan/io/twix/",),
+    "twixtools": ("scan/io/twix",),
     "random": (),  # the standard library's global generator
 }
 # What numpy.random offers without global state.
@@ -348,26 +330,13 @@ def test_the_checker_reads_the_real_package() -> None:
         ("runs/scans.py", "from mri_design.runs.study import design_mask", "runs/study, which is above"),
         ("inference/decoupled.py", "from mri_design.inference.double_loop import DoubleLoop", "a sibling"),
         ("inference/newest/a.py", "", "inference/newest: unknown room"),
-        ("scan/io/dicom/tags.py", "", "scan/io/dicom: unknown room"),
+        ("scan/io/newest/tags.py", "", "scan/io/newest: unknown room"),
         ("design/strategies/newest/a.py", "", "design/strategies/newest: unknown room"),
         ("sequences/a.py", "", "sequences/a: unknown room"),
-        (
-            "scan/io/mrd/header.py",
-            "from mri_design.scan.io.numpy_files import npy",
-            "io/numpy_files, which is a sibling",
-        ),
-        (
-            "scan/io/mrd/header.py",
-            "from mri_design.scan.io.mrd.readouts import Readout",
-            "mrd/readouts, which is above",
-        ),
-        ("scan/io/mrd/noise.py", "from ..fastmri import read_fastmri", "scan/io/fastmri, which is above"),
-        (
-            "scan/io/mrd/noise.py",
-            "from mri_design.scan.calibration.noise import x",
-            "scan/calibration, which is a sibling",
-        ),
-        ("scan/io/safe.py", "from mri_design.scan.io.mrd.header import Header", "scan/io/mrd, which is above"),
+        ("scan/io/bart.py", "from mri_design.scan.io.numpy_files import opened", "io/numpy_files, which is a sibling"),
+        ("scan/io/mrd_header.py", "from ..io.fastmri import read", "scan/io/fastmri, which is above"),
+        ("scan/io/pfile.py", "from mri_design.scan.calibration.noise import x", "scan/calibration, which is a sibling"),
+        ("scan/io/safe.py", "from mri_design.scan.io.ismrmrd import read", "scan/io/ismrmrd, which is above"),
         ("model/phase.py", "from mri_design.model.posterior import x", "model/posterior, which is above"),
         ("estimation/lbfgs.py", "from mri_design.estimation.irls import IRLS", "estimation/irls, which is a sibling"),
         ("variances/lanczos.py", "from mri_design.variances.exact import Exact", "variances/exact, which is a sibling"),
@@ -428,12 +397,12 @@ def test_a_planted_breach_is_caught(tmp_path: Path, path: str, code: str, compla
         ("experiment.py", "from numpy.random import default_rng\nrng = default_rng(7)"),
         ("design/engine.py", "\n" * 1000),  # one idea may be long
         ("recipes/brain.toml", ""),
-        ("scan/io/mrd/ismrmrd.py", "from mri_design.scan.io.hdf5 import opened\nfrom .header import Header"),
-        ("scan/io/formats.py", "from mri_design.scan.io.mrd import ismrmrd"),
+        ("scan/io/ismrmrd.py", "from mri_design.scan.io.hdf5 import opened\nfrom .mrd_header import Header"),
+        ("scan/io/formats.py", "from mri_design.scan.io import ismrmrd"),
         ("model/precision.py", "from mri_design.model.circulant_inverse import PhaseFilter"),
         ("evaluation/metrics.py", "from mri_design.evaluation.pictures import COLOURS"),
         ("runs/design/run.py", "from mri_design.runs.image_sections import save_images"),
-        ("design/strategies/a.py", "from mri_design.design.strategies.line_features import FEATURES"),
+        ("design/strategies/a.py", "from mri_design.design.strategies.error_model import FEATURES"),
         ("inference/references.py", "from mri_design.inference.decoupled import DecoupledGaussian"),
     ],
 )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.operators.nonuniform import NonUniformFourier, density_weights
-from mri_design.scan.calibration.centred_fft import to_kspace
+from mri_design.scan.centred_fft import to_kspace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.trajectory_data import TrajectoryData
 
