@@ -78,16 +78,11 @@ def asymptotic_information(
         For a power that is not positive, unknowns that are too few or zero, an unknown name.
     """
     require_instance(ResponseFamily, wanted="a ResponseFamily, as PoissonResponse()", response=response)
-    unknowns = number_array("theta", theta, wanted="two or more finite numbers, not all zero")
+    wanted = "two or more finite numbers, not all zero"
+    unknowns = number_array("theta", theta, wanted=wanted, shape=(None,), kind="real")
     positive_number("power", power)
-    if (
-        unknowns.ndim != 1
-        or unknowns.dtype.kind == "c"
-        or unknowns.size < 2
-        or not np.isfinite(unknowns).all()
-        or not unknowns.any()
-    ):
-        raise InputError("theta", f"shape {unknowns.shape}", "two or more finite numbers, not all zero")
+    if unknowns.size < 2 or not unknowns.any():
+        raise InputError("theta", f"shape {unknowns.shape}", wanted)
     require_choice(("optimal", "sphere"), inputs=inputs)
     trial = _Trial(response, float(np.linalg.norm(unknowns)), float(power), unknowns.size)
     return trial.sphere() if inputs == "sphere" else trial.optimal()

@@ -412,9 +412,8 @@ class InfomaxQuery:
     def __post_init__(self) -> None:
         positive_number("power", self.power)
         require_instance(ResponseFamily, wanted="a ResponseFamily, as PoissonResponse()", response=self.response)
-        fixed = number_array("fixed", self.fixed, wanted="a list of finite components of the query")
-        if fixed.ndim != 1 or fixed.dtype.kind not in "fiub" or not np.isfinite(fixed).all():
-            raise InputError("fixed", repr(self.fixed), "a list of finite components of the query")
+        wanted = "a list of finite components of the query"
+        fixed = number_array("fixed", self.fixed, wanted=wanted, shape=(None,), kind="real")
         if np.linalg.norm(fixed) >= self.power:
             raise InputError(
                 "fixed",
@@ -459,13 +458,10 @@ class InfomaxQuery:
             For an empty pool, or queries that do not fit the state.
         """
         require_instance(FilterState, wanted="a FilterState", state=state)
-        queries = number_array("pool", pool, wanted=f"real queries (m, {len(state.mean)})")
-        if queries.ndim != 2 or not len(queries) or queries.shape[1] != len(state.mean):
-            raise InputError("pool", f"shape {queries.shape}", f"(m, {len(state.mean)}), not empty")
-        if queries.dtype.kind not in "fiub":
-            raise InputError("pool", f"{queries.dtype}", "real queries")
-        if not np.isfinite(queries).all():
-            raise InputError("pool", "NaN or infinite values", "finite queries")
+        wanted = f"finite real queries (m, {len(state.mean)}), not empty"
+        queries = number_array("pool", pool, wanted=wanted, shape=(None, len(state.mean)), kind="real")
+        if not len(queries):
+            raise InputError("pool", f"shape {queries.shape}", wanted)
         variances = np.einsum("ij,ij->i", queries @ state.covariance, queries)
         return expected_gain(self.response, queries @ state.mean, np.maximum(variances, 0), self.criterion)
 

@@ -185,9 +185,7 @@ def rotations(shot: ArrayLike) -> ShotFamily:
     shot : float array, shape (sample, 2)
         At angle 0, on a square grid.
     """
-    one = np.asarray(number_array("shot", shot), dtype=np.float64)
-    if one.ndim != 2 or one.shape[1] != 2:
-        raise InputError("shot", f"shape {one.shape}", "one shot (sample, 2)")
+    one = number_array("shot", shot, wanted="one shot (sample, 2)", shape=(None, 2)).astype(np.float64, copy=False)
     across = np.stack([one[:, 1], -one[:, 0]], axis=1)
 
     def family(parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -94,10 +94,8 @@ class MapEstimate:
         for block in model.blocks:
             block.require(self.needs, user="MapEstimate")
         if start is not None:
-            start = number_array("start", start, wanted=f"a finite image of shape {model.image_shape}")
-        if start is not None and not (np.shape(start) == model.image_shape and np.isfinite(start).all()):
-            got = "values that are not finite" if np.shape(start) == model.image_shape else f"shape {np.shape(start)}"
-            raise InputError("start", got, f"a finite image of shape {model.image_shape}")
+            wanted = f"a finite image of shape {model.image_shape}"
+            start = number_array("start", start, wanted=wanted, shape=model.image_shape, kind="finite")
         exact = self.smoothing == 0
         if exact:
             model = replace(model, data=model.data.astype(np.result_type(model.data.dtype, np.float64)))

@@ -64,15 +64,12 @@ class FilterState:
     covariance: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        mean = number_array("filter state", self.mean, wanted="a mean (n,) of real numbers")
-        covariance = number_array("filter state", self.covariance, wanted="a covariance (n, n) of real numbers")
-        if mean.ndim != 1 or not mean.size or covariance.shape != (mean.size, mean.size):
-            raise InputError("filter state", f"mean {mean.shape} and covariance {covariance.shape}", "(n,) and (n, n)")
-        if np.iscomplexobj(mean) or np.iscomplexobj(covariance):
-            raise InputError("filter state", "complex numbers", "real unknowns")
-        variances = np.diagonal(covariance)
-        if not (np.isfinite(mean).all() and np.isfinite(variances).all() and (variances > 0).all()):
-            raise InputError("filter state", "NaN, infinite or non-positive values", "a mean and positive variances")
+        wanted = "a mean (n,) and a covariance (n, n) of real unknowns, with positive variances"
+        mean = number_array("filter state", self.mean, wanted=wanted, shape=(None,), kind="real")
+        square = (mean.size, mean.size)
+        covariance = number_array("filter state", self.covariance, wanted=wanted, shape=square, kind="real")
+        if not mean.size or not (np.diagonal(covariance) > 0).all():
+            raise InputError("filter state", "no unknown, or variances that are not positive", wanted)
         object.__setattr__(self, "mean", mean.astype(float, copy=False))
         object.__setattr__(self, "covariance", covariance.astype(float, copy=False))
 
@@ -466,7 +463,5 @@ def _curvature(D: float, site: Site) -> float:
 
 
 def _query(x: NDArray[np.floating], state: FilterState) -> Values:
-    given = number_array("query", x, wanted=f"finite real {state.mean.shape}")
-    if given.shape != state.mean.shape or given.dtype.kind not in "fiub" or not np.isfinite(given).all():
-        raise InputError("query", f"{given.dtype} of shape {given.shape}", f"finite real {state.mean.shape}")
-    return given.astype(float)
+    shape = state.mean.shape
+    return number_array("query", x, wanted=f"finite real {shape}", shape=shape, kind="real").astype(float)

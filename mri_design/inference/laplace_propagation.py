@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.linalg
@@ -49,21 +49,6 @@ CavityForm = Literal["automatic", "dense", "low_rank"]
 HALVINGS = 10
 
 
-class SweepSettings(Protocol):
-    """The settings of `LaplacePropagation` that a sweep reads."""
-
-    @property
-    def schedule(self) -> Schedule: ...
-    @property
-    def cavity(self) -> CavityForm: ...
-    @property
-    def damping(self) -> float: ...
-    @property
-    def safeguard(self) -> bool: ...
-    @property
-    def newton_steps(self) -> int: ...
-
-
 class MessageSweeps:
     """The state between sweeps.
 
@@ -75,7 +60,7 @@ class MessageSweeps:
         The partition.
     gaussian : arrays
         P_0 and h_0 of t_0.
-    settings : SweepSettings
+    settings : LaplacePropagation
         Of the sweeps.
     """
 
@@ -84,7 +69,7 @@ class MessageSweeps:
         model: GeneralizedLinearModel,
         chunks: list[Chunk],
         gaussian: tuple[Array, Array],
-        settings: SweepSettings,
+        settings: LaplacePropagation,
     ) -> None:
         self.model, self.chunks, self.gaussian, self.settings = model, chunks, gaussian, settings
         self.total = (gaussian[0].copy(), gaussian[1].copy())

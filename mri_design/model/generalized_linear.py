@@ -89,13 +89,9 @@ class SiteBlock:
         if not self.on_line and "moduli" not in self.potential.offers:
             raise refusal(f"block {self.name!r}", self.potential, "moduli")
         if self.offset is not None:
-            object.__setattr__(self, "offset", number_array(f"block {self.name!r}: offset", self.offset))
-        if self.offset is not None and np.shape(self.offset) != self.analysis.out_shape:
-            raise InputError(
-                f"block {self.name!r}: offset", f"shape {np.shape(self.offset)}", f"{self.analysis.out_shape}"
-            )
-        if self.offset is not None and not np.isfinite(self.offset).all():
-            raise InputError(f"block {self.name!r}: offset", "NaN or infinite values", "finite numbers")
+            field, shape = f"block {self.name!r}: offset", self.analysis.out_shape
+            offset = number_array(field, self.offset, wanted=f"finite numbers {shape}", shape=shape, kind="finite")
+            object.__setattr__(self, "offset", offset)
         self._refuse_other_axes()
         outside = any(axis >= 0 or -axis > len(self.analysis.out_shape) for axis in self.group_axes)
         if outside or len(set(self.group_axes)) < len(self.group_axes):
@@ -580,9 +576,8 @@ def with_noise_covariance(
     shape, is_complex = model.measurement.out_shape, model.measurement.out_complex
     whitening: LinearOperator
     if variances is not None:
-        diagonal = _real("noise variances", variances)
-        if not (np.isfinite(diagonal).all() and (diagonal > 0).all()):
-            raise InputError("noise variances", "zero, negative or NaN", "positive finite numbers")
+        diagonal = number_array("noise variances", variances, wanted="positive finite numbers", kind="positive")
+        diagonal = diagonal.astype(float)
         try:
             diagonal = np.broadcast_to(diagonal, shape)
         except ValueError as error:
@@ -596,7 +591,8 @@ def with_noise_covariance(
         log_whitening = -0.5 * float(np.sum(np.log(values))) * (model.measurement.out_size // shape[0])
     else:
         size = model.measurement.out_size
-        values, vectors = _eigen("noise covariance", _real("noise covariance", matrix), size)
+        real = number_array("noise covariance", matrix, wanted=f"a real matrix ({size}, {size})", kind="real")
+        values, vectors = _eigen("noise covariance", real.astype(float), size)
         whitening = RealMatrix((vectors / np.sqrt(values)) @ vectors.T, shape, is_complex=is_complex)
         log_whitening = -0.5 * float(np.sum(np.log(values)))
     return replace(
@@ -606,13 +602,6 @@ def with_noise_covariance(
         log_whitening=model.log_whitening + log_whitening,
         unwhitened=model.data if model.unwhitened is None else model.unwhitened,
     )
-
-
-def _real(field: str, value: ArrayLike | None) -> np.ndarray:
-    array = number_array(field, value)
-    if array.dtype.kind == "c":
-        raise InputError(field, "complex numbers", "real ones")
-    return array.astype(float)
 
 
 def _eigen(field: str, matrix: ArrayLike, side: int) -> tuple[np.ndarray, np.ndarray]:

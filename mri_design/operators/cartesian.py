@@ -416,9 +416,8 @@ class CartesianSamples(_CartesianEncoding):
     """
 
     def __init__(self, mask: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> None:
-        mask, maps = number_array("sample mask", mask, wanted="bool (ky, kx)"), _as_maps(maps)
-        if mask.ndim != 2:
-            raise InputError("sample mask", f"shape {mask.shape}", "(ky, kx)")
+        mask = number_array("sample mask", mask, wanted="bool (ky, kx)", shape=(None, None))
+        maps = _as_maps(maps)
         grid = (int(mask.shape[0]), int(mask.shape[1]))
         super().__init__(SampleSelection(mask, _coil_grid(grid, maps)), grid, maps, library)
         self.mask = mask
@@ -453,11 +452,9 @@ class DirectFourier(LinearOperator):
     def __init__(self, trajectory: Array, grid: tuple[int, int], maps: Array | None = None) -> None:
         rows, columns = require_grid("grid", grid, axes=2)
         wanted = f"finite numbers (sample, 2), ky and kx, up to {rows / 2:g} and {columns / 2:g}"
-        k = number_array("trajectory", trajectory, wanted=wanted)
-        if k.ndim != 2 or k.shape[1] != 2 or not len(k) or np.iscomplexobj(k):
-            raise InputError("trajectory", f"{k.dtype} {k.shape}", wanted)
-        if not (np.abs(k) <= np.array([rows, columns]) / 2 + _ROUNDING).all():
-            raise InputError("trajectory", f"values up to {np.abs(k).max():g}", wanted)
+        k = number_array("trajectory", trajectory, wanted=wanted, shape=(None, 2), kind="real")
+        if not len(k) or not (np.abs(k) <= np.array([rows, columns]) / 2 + _ROUNDING).all():
+            raise InputError("trajectory", f"values up to {np.abs(k).max(initial=0):g}", wanted)
         self._coils = None if maps is None else Coils(maps)
         super().__init__((rows, columns), (_coil_grid((rows, columns), _as_maps(maps))[0], len(k)))
         self.trajectory, self.grid, self.maps = k.astype(np.float64), (rows, columns), maps

@@ -26,16 +26,14 @@ class Coils(LinearOperator):
     """
 
     def __init__(self, maps: Array) -> None:
-        maps = number_array("coil maps", maps, wanted="finite numbers (coil, ky, kx)")
-        if maps.ndim != 3:
-            raise InputError("coil maps", f"shape {maps.shape}", "(coil, ky, kx)")
-        if not np.isfinite(maps).all():
-            raise InputError(
-                "coil maps",
-                "NaN or infinite values",
-                "finite numbers (coil, ky, kx)",
-                "Estimate maps without cropping, or put zeros where there is no signal.",
-            )
+        maps = number_array(
+            "coil maps",
+            maps,
+            wanted="finite numbers (coil, ky, kx)",
+            cure="Estimate maps without cropping, or put zeros where there is no signal.",
+            shape=(None, None, None),
+            kind="finite",
+        )
         super().__init__(maps.shape[1:], maps.shape)
         self.maps = maps
 

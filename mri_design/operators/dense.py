@@ -50,13 +50,9 @@ class Dense(MatrixOperator):
     """
 
     def __init__(self, matrix: ArrayLike) -> None:
-        matrix = number_array("matrix", matrix, wanted="a finite matrix (rows, columns)")
-        if matrix.dtype.kind not in "fc":
-            matrix = matrix.astype(np.float64)
-        if matrix.ndim != 2:
-            raise InputError("matrix", f"shape {matrix.shape}", "a finite matrix (rows, columns)")
-        if not np.isfinite(matrix).all():
-            raise InputError("matrix", "NaN or infinite values", "a finite matrix (rows, columns)")
+        wanted = "a finite matrix (rows, columns)"
+        matrix = number_array("matrix", matrix, wanted=wanted, shape=(None, None), kind="finite")
+        matrix = matrix if matrix.dtype.kind in "fc" else matrix.astype(np.float64)
         is_complex = np.iscomplexobj(matrix)
         super().__init__(matrix.shape[1:], matrix.shape[:1], in_complex=is_complex, out_complex=is_complex)
         self.matrix = matrix

@@ -47,9 +47,7 @@ class Diagonal(LinearOperator):
     """
 
     def __init__(self, diagonal: Array, *, is_complex: bool = True) -> None:
-        diagonal = number_array("diagonal", diagonal)
-        if not np.isfinite(diagonal).all():
-            raise InputError("diagonal", "NaN or infinite values", "finite numbers")
+        diagonal = number_array("diagonal", diagonal, wanted="finite numbers", kind="finite")
         if not is_complex and np.iscomplexobj(diagonal):
             raise InputError("diagonal", "complex entries", "real entries for a real operator")
         super().__init__(diagonal.shape, diagonal.shape, in_complex=is_complex, out_complex=is_complex)

@@ -474,11 +474,9 @@ Potential = SuperGaussian
 def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:
     """``scale`` as an array, refused unless real, positive and finite."""
     given = number_array(name, scale, wanted="positive finite numbers")
-    fits = given.dtype.kind in "fiub" and given.size > 0
-    array = given.astype(float) if fits else np.zeros(1)
-    if not (np.isfinite(array).all() and (array > 0).all()):
+    if given.dtype.kind == "c" or not given.size or not (np.isfinite(given).all() and (given > 0).all()):
         raise InputError(name, str(scale), "positive finite numbers")
-    return array
+    return given.astype(float)
 
 
 def label_signs(name: str, labels: ArrayLike) -> NDArray[np.float64]:

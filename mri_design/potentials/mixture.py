@@ -47,10 +47,7 @@ class Tilted(SuperGaussian):
     def __init__(self, potential: SuperGaussian, shift: ArrayLike) -> None:
         require_instance(Site, wanted="a site", potential=potential)
         potential = represented(potential, "tilted site")
-        given = number_array("slope of a tilted site", shift, wanted="finite real numbers")
-        if given.dtype.kind not in "fiub" or not np.isfinite(given).all():
-            raise InputError("slope of a tilted site", str(shift), "finite real numbers")
-        slope = given.astype(float)
+        slope = number_array("slope of a tilted site", shift, wanted="finite real numbers", kind="real").astype(float)
         self.potential = potential
         self.shift = slope + np.asarray(potential.shift)
         kept = potential.offers - {"probability"}
@@ -137,10 +134,7 @@ class ShiftedMixture(MovingSite):
     def __init__(self, weights: ArrayLike, sites: Sequence[SuperGaussian], positions: ArrayLike) -> None:
         self.weights = positive_scale("mixture weights", weights)
         self.sites = mixed_sites(sites)
-        given = number_array("mixture positions", positions, wanted="real numbers")
-        if given.dtype.kind not in "fiub":
-            raise InputError("mixture positions", str(positions), "real numbers")
-        self.positions = given.astype(float)
+        self.positions = number_array("mixture positions", positions, wanted="real numbers", kind="real").astype(float)
         if not self.sites or self.weights.shape != (len(self.sites),) or self.positions.shape != self.weights.shape:
             raise InputError(
                 "shifted mixture",

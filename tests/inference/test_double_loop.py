@@ -241,7 +241,7 @@ def test_a_site_that_becomes_undefined_is_named():
     [
         ({"mean": np.zeros((3, 4), complex)}, r"warm start: mean.*\(3, 4\).*\(4, 4\)"),
         ({"mean": np.full((4, 4), np.nan + 0j)}, "warm start: mean.*NaN"),
-        ({"samples": np.zeros((2, 4, 3), complex)}, r"warm start: samples.*\(4, 3\)"),
+        ({"samples": np.zeros((2, 4, 3), complex)}, r"warm start: samples.*\(2, 4, 3\).*\(4, 4\)"),
         ({"z": ()}, "warm start: z.*0 arrays.*1 block"),
         ({"z": (np.ones((4, 3)),)}, r"z of block 'pixels'.*\(4, 3\)"),
         ({"z": (np.full((4, 4), np.nan),)}, "z of block 'pixels'.*NaN"),
