@@ -44,8 +44,7 @@ FLOORS = {
 # the ground of a room. Rooms are always named.
 INSIDE: dict[str, dict[str, int]] = {
     "active_learning": {"*": 1},
-    "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "looking": 3, "main": 4, "start": 5},
-    "cli/looking": {"*": 1},
+    "cli": {"flags": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
     "design": {"": 1, "strategies": 3, "training": 3},
     "design/strategies": {"error_model": 1, "*": 3},
     "design/training": {"*": 1},
@@ -58,7 +57,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "inference": {"base": 1, "criterion": 1, "dense_model": 1, "messages": 2, "site_gaussians": 2, "*": 3}
     | {"hyperparameters": 4, "references": 4},
     "krylov": {"*": 1},
-    "model": {"*": 1, "circulant_inverse": 2, "mr_image": 2, "sums": 2, "precision": 3, "posterior": 4},
+    "model": {"*": 1, "circulant_inverse": 2, "sparsity": 2, "sums": 2, "precision": 3, "mr_image": 3, "posterior": 4},
     "operators": {"kernels": 1, "trajectory": 1, "base": 2, "*": 3, "cartesian": 4, "nonuniform": 4, "encodings": 5},
     "operators/encodings": {"base": 1, "*": 2},
     "operators/kernels": {"compiling": 1, "suitable": 1, "*": 2},
