@@ -9,6 +9,9 @@ import typer
 from mri_design.cli.arguments import names_of
 from mri_design.cli.options import (
     JOBS,
+    Block,
+    Calibration,
+    ComparedEncoding,
     Contrast,
     Executor,
     Jobs,
@@ -26,6 +29,7 @@ from mri_design.cli.options import (
     Repetition,
     Seed,
     SetNumber,
+    Shutter,
     Slices,
     Start,
     whole,
@@ -74,6 +78,10 @@ def protocol(
     no_report: NoReport = False,
     png: Png = False,
     quiet: Quiet = False,
+    encoding: ComparedEncoding = None,
+    block: Block = None,
+    shutter: Shutter = None,
+    calibration: Calibration = None,
     contrast: Contrast = None,
     phase: Phase = None,
     repetition: Repetition = None,
@@ -83,16 +91,21 @@ def protocol(
 
     INPUTS are fully sampled, so the lines come next on and around which their reconstructions are most wrong
     (residual-greedy). Other strategies add a line's score over the slices, as if INPUTS were measured now. --swaps then
-    tries to exchange lines, and keeps an exchange only where the mean error over INPUTS falls. For a mask that follows
-    one scan, see `mri-design design`.
+    tries to exchange lines, and keeps an exchange only where the mean error over INPUTS falls. With --encoding plane
+    the mask is of samples of the plane (ky, kz), for readout positions of volumes. For a mask that follows one scan,
+    see `mri-design design`.
     """
     load_ahead(jobs, executor, [*sources, *(test or [])])
     from mri_design.evaluation.run_status import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.operators.encodings import KINDS, count_text
     from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
 
-    settings = load_recipe(recipe).replacing("design", start=start)
+    settings = load_recipe(recipe).replacing("design", start=start, encoding=encoding)
+    settings = settings.replacing("constraints", shutter=shutter, calibration=calibration)
+    kind = KINDS[settings.design.encoding]
+    settings = settings.replacing("design", **{"plane_block" if kind.unit == "sample" else "block": block})
     settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     settings = settings.replacing("reconstruction", method=method)
     named = scan_sources([*sources, *(test or [])], slices, maps or [])
@@ -123,5 +136,5 @@ def protocol(
         ) as run,
     ):
         ended = report_protocol(run, design_protocol(request, run))
-    say(f"{lines} lines, {ended.status}: {out if no_report else out / 'report.html'}", quiet)
+    say(f"{count_text(lines, kind.unit)}, {ended.status}: {out if no_report else out / 'report.html'}", quiet)
     return ending(ended.status)

@@ -10,6 +10,9 @@ import typer
 
 from mri_design.cli.options import (
     JOBS,
+    Block,
+    Calibration,
+    ComparedEncoding,
     Contrast,
     Executor,
     Jobs,
@@ -23,6 +26,7 @@ from mri_design.cli.options import (
     Repetition,
     Seed,
     SetNumber,
+    Shutter,
     Slices,
     whole,
 )
@@ -62,6 +66,10 @@ def train(
     executor: Executor = "local",
     overwrite: Overwrite = False,
     quiet: Quiet = False,
+    encoding: ComparedEncoding = None,
+    block: Block = None,
+    shutter: Shutter = None,
+    calibration: Calibration = None,
     contrast: Contrast = None,
     phase: Phase = None,
     repetition: Repetition = None,

@@ -14,7 +14,7 @@ from mri_design.errors import InputError, UsageError, did_you_mean
 from mri_design.evaluation.folder_lock import LOCK_NAME, FolderLock
 from mri_design.evaluation.run_folder import require_same_run
 from mri_design.evaluation.run_status import PROGRESS_NAME, ProgressFile
-from mri_design.experiment.ending import require_lines_only
+from mri_design.experiment.ending import refuse_shots
 from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.runs.run import Ending, Work
 from mri_design.runs.scan_facts import doubts_of_all
@@ -79,7 +79,7 @@ class TrainingRequest(StudyRequest):
     start: int | None = None
 
     def __post_init__(self) -> None:
-        require_lines_only(self.recipe, "train")
+        refuse_shots(self.recipe, "train")
 
     def choices(self) -> dict[str, object]:
         """See `StudyRequest`."""
