@@ -81,9 +81,7 @@ class TrainingRequest(StudyRequest):
     def __post_init__(self) -> None:
         refuse_shots(self.recipe, "train")
         if self.recipe.design.encoding == "plane":
-            raise UsageError(
-                "an order of samples of a plane cannot be learnt: mri-design protocol makes one mask of them"
-            )
+            raise UsageError("train learns an order of lines; mri-design protocol makes one mask of samples")
 
     def choices(self) -> dict[str, object]:
         """See `StudyRequest`."""
