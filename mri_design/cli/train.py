@@ -85,10 +85,14 @@ def train(
     load_ahead(jobs, executor, sources)
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.operators.encodings import KINDS, count_text
     from mri_design.runs.run import Progress, Work
     from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
 
-    settings = load_recipe(recipe).replacing("reconstruction", method=method)
+    settings = load_recipe(recipe).replacing("reconstruction", method=method).replacing("design", encoding=encoding)
+    settings = settings.replacing("constraints", shutter=shutter, calibration=calibration)
+    kind = KINDS[settings.design.encoding]
+    settings = settings.replacing("design", **{"plane_block" if kind.unit == "sample" else "block": block})
     settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     chosen = training_rule(rule, candidates, scans)
     request = TrainingRequest(
@@ -99,5 +103,5 @@ def train(
         watching = Progress(bar.update, lambda text: say(text, quiet), lambda text: warn(text, quiet))
         work = Work(seed=seed, jobs=jobs, executor=executor, progress=watching)
         ended = report_order(file, learn_order(request, file, work))
-    say(f"{lines} lines by {rule}, {ended.status}: {out}", quiet)
+    say(f"{count_text(lines, kind.unit)} by {rule}, {ended.status}: {out}", quiet)
     return ending(ended.status)
