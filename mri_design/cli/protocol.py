@@ -102,10 +102,9 @@ def protocol(
     from mri_design.operators.encodings import KINDS, count_text
     from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
 
-    settings = load_recipe(recipe).replacing("design", start=start, encoding=encoding)
+    settings = load_recipe(recipe).replacing("design", start=start, encoding=encoding, block=block)
     settings = settings.replacing("constraints", shutter=shutter, calibration=calibration)
     kind = KINDS[settings.design.encoding]
-    settings = settings.replacing("design", **{"plane_block" if kind.unit == "sample" else "block": block})
     settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     settings = settings.replacing("reconstruction", method=method)
     named = scan_sources([*sources, *(test or [])], slices, maps or [])

@@ -89,10 +89,13 @@ def train(
     from mri_design.runs.run import Progress, Work
     from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
 
-    settings = load_recipe(recipe).replacing("reconstruction", method=method).replacing("design", encoding=encoding)
+    settings = (
+        load_recipe(recipe)
+        .replacing("reconstruction", method=method)
+        .replacing("design", encoding=encoding, block=block)
+    )
     settings = settings.replacing("constraints", shutter=shutter, calibration=calibration)
     kind = KINDS[settings.design.encoding]
-    settings = settings.replacing("design", **{"plane_block" if kind.unit == "sample" else "block": block})
     settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     chosen = training_rule(rule, candidates, scans)
     request = TrainingRequest(
