@@ -29,7 +29,7 @@ import numpy as np
 from mri_design.evaluation.manifest import installed_versions
 from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.scan.io.atomic import write_text
-from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.scan.simulation.phantoms import load_phantom
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "results/reliability"

@@ -22,12 +22,9 @@ from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.operators.base import Array
-from mri_design.scan.calibration.centred_fft import to_image
-from mri_design.scan.calibration.coil_correlation import largest_correlation
-from mri_design.scan.calibration.coil_maps import estimate_coil_maps
-from mri_design.scan.calibration.combine import coil_combined
-from mri_design.scan.calibration.noise_regions import NoiseRegions
-from mri_design.scan.calibration.whitening import prewhiten
+from mri_design.scan.calibration.coil_maps import coil_combined, estimate_coil_maps
+from mri_design.scan.calibration.noise import NoiseRegions, largest_correlation, prewhiten
+from mri_design.scan.centred_fft import to_image
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_text
 

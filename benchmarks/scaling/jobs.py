@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.evaluation.tables import Row
-from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.scan.simulation.phantoms import load_phantom
 
 TABLES = ("comparison.csv", "masks.csv", "metrics.csv", "protocol.csv", "lines.csv")
 """Files whose bytes have to be the same, where a run writes them."""

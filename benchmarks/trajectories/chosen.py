@@ -14,7 +14,7 @@ from mri_design.evaluation.tables import Row
 from mri_design.inference.base import WarmStart
 from mri_design.operators.base import Array
 from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.scan.trajectories.angles import equispaced_angles, turned
+from mri_design.scan.trajectories.radial import equispaced_angles, turned
 
 CHOSEN = "chosen by information"
 START = 2

@@ -18,13 +18,10 @@ from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.scan.simulation.ellipse_object import EllipsePhase
-from mri_design.scan.simulation.phantoms import phantom_kind, phantom_names
-from mri_design.scan.simulation.scenes import load_phantom_shots
-from mri_design.scan.trajectories.angles import equispaced_angles, turned
-from mri_design.scan.trajectories.gradients import GradientLimits
-from mri_design.scan.trajectories.radial import radial_spokes
-from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_readout
+from mri_design.scan.simulation.phantoms import load_phantom_shots, phantom_kind, phantom_names
+from mri_design.scan.simulation.scanner import EllipsePhase
+from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes, turned
+from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
 
 MOST_VALUES = 1 << 24
 """Samples of all candidates and coils together; a dozen posterior draws of them take 1.6 GB."""

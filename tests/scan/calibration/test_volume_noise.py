@@ -8,7 +8,7 @@ import pytest
 
 from mri_design import KSpaceData, Recipe, estimate_noise_variance, load_scan, prepare
 from mri_design.experiment.description import describe_scan
-from mri_design.scan.calibration.volume_noise import NOISE_FROM, with_volume_noise
+from mri_design.scan.calibration.noise import NOISE_FROM, with_volume_noise
 from mri_design.scan.io.samples import readout_positions
 from mri_design.scan.outline import ScanOutline
 
