@@ -93,7 +93,6 @@ def test_the_design_is_that_of_this_process(
     if strategy == "random":
         assert there.trace.lines == here.trace.lines and len(there.warm) == 0
         return
-    assert any(step.outcome.model_energies is not None for step in here.trace.steps)  # there were models to choose from
     assert_same(there, here)
     np.testing.assert_array_equal(there.trace.closing.expected, here.trace.closing.expected)  # type: ignore[union-attr]
 
