@@ -27,9 +27,8 @@ from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
 from mri_design.design.constraints import centre_lines
-from mri_design.design.line_variances import line_energies
-from mri_design.design.strategies.error_model import ErrorModel
-from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features
+from mri_design.design.energies import energies
+from mri_design.design.strategies.error_model import FEATURES, ErrorModel, LineKnowledge, line_features
 from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.checkpoint import fingerprint
 from mri_design.inference.base import WarmStart
@@ -98,7 +97,7 @@ def measured(seed: int, kind: Kind) -> list[State]:
         warm, one = WarmStart.from_posterior(posterior), phase_refined(one, posterior.mean)
         error = np.sum(np.abs(every(posterior.mean) - aim) ** 2, axis=(0, 2), dtype=np.float64)
         if len(lines) % 2 == seed % 2:
-            expected = line_energies(posterior, np.random.default_rng(1), 12)
+            expected = energies(posterior, one.candidates, np.random.default_rng(1), 12)
             states.append(vars(knowledge(one, lines, expected)) | {"error": error})
         left = np.ones(side, dtype=bool)
         left[lines] = False

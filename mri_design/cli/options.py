@@ -194,7 +194,7 @@ RecipeFile = Annotated[
 
 
 def _strategy(names: Sequence[str], default: str) -> typer.models.OptionInfo:
-    files = "trained:FILE, hybrid:FILE or calibrated:FILE with a file of mri-design train"
+    files = "trained:FILE or calibrated:FILE with a file of mri-design train"
     choice = f"One of: {', '.join(names)}; {files}."
     return typer.Option("--strategy", metavar="NAME", help=f"{choice} [default: {default}]")
 

@@ -513,8 +513,7 @@ class ConstraintRecipe(Settings):
         InputError
             As `rules`; in a plane, for what only lines can be asked; of shots, for anything.
         """
-        from mri_design.design.plane.constraints import PlaneConstraints
-        from mri_design.design.shots.constraints import AngleConstraints
+        from mri_design.design.constraints import AngleConstraints, PlaneConstraints
         from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
 
         if isinstance(encoding, ShotEncoding):

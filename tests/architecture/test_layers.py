@@ -48,20 +48,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning/queries": {"feasible": 1, "*": 2},
     "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "looking": 3, "main": 4, "start": 5},
     "cli/looking": {"*": 1},
-    "design": {"": 1, "other_scans": 2, "plane": 3, "shots": 3, "strategies": 3, "training": 3},
-    "design/plane": dict.fromkeys(
-        ("constraints", "gamma_regression", "memory", "sample_features", "start", "thinning"), 1
-    )
-    | {"densities": 2, "*": 3},
-    "design/other_scans": {"*": 1},
-    "design/shots": {"*": 1},
-    "design/strategies": {
-        "densities": 1,
-        "line_features": 1,
-        "second_opinion": 1,
-        "error_model": 2,
-        "*": 3,
-    },
+    "design": {"": 1, "strategies": 3, "training": 3},
+    "design/strategies": {"error_model": 1, "*": 3},
     "design/training": {"*": 1},
     "estimation": {"penalised": 1, "*": 2, "duality": 3, "irls": 3, "lbfgs": 3}
     | {"admm": 4, "automatic": 5, "map_estimate": 6},
@@ -445,7 +433,7 @@ def test_a_planted_breach_is_caught(tmp_path: Path, path: str, code: str, compla
         ("model/precision.py", "from mri_design.model.phase.filter import PhaseFilter"),
         ("evaluation/metrics.py", "from mri_design.evaluation.pictures import COLOURS"),
         ("runs/design/run.py", "from mri_design.runs.image_sections import save_images"),
-        ("design/strategies/a.py", "from mri_design.design.strategies.line_features import FEATURES"),
+        ("design/strategies/a.py", "from mri_design.design.strategies.error_model import FEATURES"),
         ("inference/references/a.py", "from mri_design.inference.variational.decoupled import DecoupledGaussian"),
     ],
 )

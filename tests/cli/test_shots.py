@@ -16,6 +16,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment import checkpoint
 from mri_design.experiment.strategy_names import is_random
+from mri_design.operators.encodings import LineEncoding
 from mri_design.runs.design import run as design_run
 
 pytest.importorskip("finufft")
@@ -187,7 +188,11 @@ def test_names_of_strategies_of_shots() -> None:
         assert strategy_names(encoding) == options.SHOT_STRATEGIES
         for name in options.SHOT_STRATEGIES:
             rule = make_strategy(name, encoding)
-            assert rule.name == name and 1 <= rule.default_start(64, 16) <= 16 and not is_random(name, encoding)
+            assert (
+                rule.name == name
+                and 1 <= rule.default_start(LineEncoding((64, 64)), 16) <= 16
+                and not is_random(name, encoding)
+            )
 
 
 def test_a_comparison_of_shots_begins_with_the_design(

@@ -9,7 +9,7 @@ import numpy as np
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice, DesignStep, Forecast, LineOutcome
-from mri_design.design.line_variances import expected_energies
+from mri_design.design.energies import expected_energies
 from mri_design.design.recording import found_energies
 from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategy import DesignView
@@ -110,7 +110,9 @@ def _of_lines(posterior: GaussianPosterior, slice_model: MRSlice, lines: Sequenc
 def _innovations(without: HeldBack, seed: int) -> list[DesignStep]:
     """The lines held back as decisions of a design, measured together after one inference from the others."""
     before = without.posterior
-    forecast = Forecast(expected_energies([before], np.random.default_rng(seed), Calibrated().draws))
+    forecast = Forecast(
+        expected_energies([before], without.slice_model.candidates, np.random.default_rng(seed), Calibrated().draws)
+    )
     found = found_energies(without.slice_model, before.mean, without.held)
     return [
         DesignStep(Choice(line, forecast=forecast, pending=pending), LineOutcome(actual_energy=float(energy)))
