@@ -147,6 +147,14 @@ RUNS = {
         "--method zero-filled --jobs 1",
         COILS,
     ),
+    "train-planes": GoldenRun(
+        "train phantom:brain phantom:t2w --encoding plane --samples 150 --block 40 --method zero-filled --jobs 1", COILS
+    ),
+    "design-trained-planes": GoldenRun(
+        "design phantom:t1w --encoding plane --samples 170 --block 60 --strategy trained:train-planes/order.npz",
+        COILS,
+        "train-planes",
+    ),
     "recon-plane": GoldenRun("recon phantom:t2w --mask design-plane/mask.npy", SMALL, "design-plane"),
     "recon-spokes": GoldenRun("recon design-spokes/trajectory.npz", SMALL, "design-spokes"),
     "recon-mean": GoldenRun("recon phantom:brain --mask design-calibrated/mask.npy", SMALL, "design-calibrated"),
