@@ -6,20 +6,20 @@ import numpy as np
 
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
+from mri_design.scan.summary import ImageSummary
 
 _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 """Where the axes of the patient's coordinates begin and end."""
 _SAID_ABOVE = ("pixel_mm", "slice_thickness_mm", "values")
 
 
-def describe_images(held: ImageOutline, recipe: Recipe) -> dict[str, str]:
+def describe_images(held: ImageSummary, recipe: Recipe) -> dict[str, str]:
     """Number and size of the images, where they lie, their values, and what they can be used for.
 
     Parameters
     ----------
-    held : ImageOutline
+    held : ImageSummary
         As read.
     recipe : Recipe
         Whose simulation would make k-space from them.
@@ -46,7 +46,7 @@ def describe_images(held: ImageOutline, recipe: Recipe) -> dict[str, str]:
     }
 
 
-def _place(held: ImageOutline) -> dict[str, str]:
+def _place(held: ImageSummary) -> dict[str, str]:
     """Field of view, voxels and orientation, where the file says them."""
     place = held.geometry
     if place is None:
@@ -72,7 +72,7 @@ def _way(direction: tuple[float, float, float]) -> str:
     return f"{begin} to {end}" if direction[axis] > 0 else f"{end} to {begin}"
 
 
-def _values(held: ImageOutline) -> str:
+def _values(held: ImageSummary) -> str:
     low, high = held.values
     if held.has_phase:
         return f"complex, modulus up to {high:.4g}"

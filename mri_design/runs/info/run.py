@@ -6,13 +6,12 @@ from pathlib import Path
 
 from mri_design.errors import UsageError
 from mri_design.experiment.description import describe_scan
-from mri_design.experiment.inputs import PHANTOM_PREFIX, load_outline
+from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.info.images import describe_images
 from mri_design.runs.info.run_folder import describe_folder
 from mri_design.runs.info.sequence import describe_sequence, is_sequence
-from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.outline import ScanOutline
+from mri_design.scan.summary import ImageSummary, ScanSummary
 
 
 def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dict[str, str]:
@@ -46,10 +45,10 @@ def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dic
         if is_sequence(Path(source)):
             _refuse_maps(maps, "a sequence")
             return describe_sequence(Path(source))
-    held = load_outline(source, recipe, maps)
-    if isinstance(held, ScanOutline):
+    held = load_summary(source, recipe, maps)
+    if isinstance(held, ScanSummary):
         return describe_scan(held, recipe)
-    if isinstance(held, ImageOutline):
+    if isinstance(held, ImageSummary):
         _refuse_maps(maps, "images")
         return describe_images(held, recipe)
     from mri_design.experiment.trajectories.description import describe_samples  # here: it takes long to import
