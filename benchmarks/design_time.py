@@ -22,8 +22,8 @@ from pathlib import Path
 from parts.targets import COLUMNS, Target, largest, smallest, with_targets
 from parts.timed_design import PHANTOM, timed_design
 
-from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.manifest import installed_versions
+from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.scan.io.atomic import write_text
 
 HERE = Path(__file__).parents[1]

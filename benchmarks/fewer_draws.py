@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from mri_design.design.constraints import centre_lines
 from mri_design.design.engine import DesignEngine
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text, read_csv
+from mri_design.evaluation.tables import Row, csv_text, markdown_text, read_csv
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import make_strategy

@@ -19,8 +19,8 @@ from parts.peak_memory import design_memory
 from parts.reconstruction import SETTINGS, Effort, posterior_rows, same_objective_rows
 from threadpoolctl import threadpool_limits
 
-from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.manifest import installed_versions
+from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.scan.io.atomic import write_text
 
 SEED = 0

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from parts.mrpro_peer import brightest_by_mrpro, kspace_by_mrpro, lines_by_mrpro, write_by_mrpro
 
 from mri_design.errors import InputError
-from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.manifest import installed_versions
+from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.experiment.recipe import Recipe
-from mri_design.runs.convert.run import convert_file
+from mri_design.runs.convert import convert_file
 from mri_design.runs.made_files import write_made_files
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_text

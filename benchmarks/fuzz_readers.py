@@ -29,7 +29,7 @@ from fuzzing.corpus import CORPUS, KINDS
 from fuzzing.damage import DAMAGES, damaged
 from fuzzing.reading import checksum, outcome, value_of
 
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.scan.io.atomic import write_text
 
 OUT = Path(__file__).parents[1] / "results/reliability"

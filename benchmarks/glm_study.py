@@ -19,7 +19,7 @@ from pathlib import Path
 from glm.targets import COLUMNS, Target, write_targets
 from threadpoolctl import threadpool_limits
 
-from mri_design.evaluation.output.tables import markdown_text
+from mri_design.evaluation.tables import markdown_text
 
 PARTS = {
     "active-learning": "glm.active_learning",

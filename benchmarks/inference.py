@@ -31,8 +31,8 @@ from parts.tv_peers import BART_RHO, COIL_RHO, peer_rows
 from parts.variance_accuracy import variance_rows
 from threadpoolctl import threadpool_limits
 
-from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text, read_csv_texts
+from mri_design.evaluation.manifest import installed_versions
+from mri_design.evaluation.tables import Row, csv_text, markdown_text, read_csv_texts
 from mri_design.scan.io.atomic import write_text
 from mri_design.variances.control_variate import ControlVariate
 

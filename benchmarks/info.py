@@ -31,7 +31,7 @@ import numpy as np
 import pydicom
 from raw.writing import Encoding, RawFile, Space
 
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.operators.base import Array
 from mri_design.scan.io.atomic import write_text
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes

@@ -26,8 +26,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.manifest import installed_versions
+from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.scan.io.atomic import write_text
 from mri_design.scan.simulation.phantoms import load_phantom
 

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.errors import InputError
+from mri_design.evaluation.manifest import installed_versions
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.experiment.designing import run_design, start_lines
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, SimulationRecipe, load_recipe

@@ -29,7 +29,7 @@ from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategies.line_features import FEATURES, PLACES
 from mri_design.design.strategy import DesignView, best_line
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text, read_csv_texts
+from mri_design.evaluation.tables import Row, csv_text, markdown_text, read_csv_texts
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe, load_recipe

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.tables import Row, markdown_text
+from mri_design.evaluation.tables import Row, markdown_text
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe

@@ -22,7 +22,7 @@ from non_local import held_out, masks, scans
 from study.scans import Scan
 
 from mri_design.evaluation.metrics import relative_l2, relative_l2_complex
-from mri_design.evaluation.output.tables import markdown_text
+from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct
 

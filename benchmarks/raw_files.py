@@ -21,8 +21,8 @@ from raw.slices import SLICES
 from raw.trajectories import TRAJECTORIES
 from raw.volumes import VOLUMES
 
-from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text, read_csv_texts
+from mri_design.evaluation.manifest import installed_versions
+from mri_design.evaluation.tables import Row, csv_text, markdown_text, read_csv_texts
 from mri_design.scan.io.atomic import write_text
 
 OUT = Path(__file__).parents[1] / "results/reliability"

@@ -26,7 +26,7 @@ from study.split import MIDDLE, TEST_HEADS, TEST_SUBJECTS
 from threadpoolctl import threadpool_limits
 
 from mri_design.design.strategies.baselines import VariableDensity
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.experiment.designing import run_design, start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct

@@ -25,8 +25,8 @@ from pathlib import Path
 from design_time import revision
 from parts.targets import COLUMNS, Target, smallest, with_targets
 
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.experiment.recipe import load_recipe
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan

@@ -25,8 +25,8 @@ from scaling.jobs import compile_loops, job_rows, stack
 from scaling.model import Sizes, model_rows, most_workers, seconds_per_task
 from scaling.sizes import exponents, size_rows
 
-from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text, read_csv
+from mri_design.evaluation.manifest import installed_versions
+from mri_design.evaluation.tables import Row, csv_text, markdown_text, read_csv
 from mri_design.scan.io.atomic import write_text
 
 HERE = Path(__file__).parents[1]

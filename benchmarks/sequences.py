@@ -21,8 +21,8 @@ from parts.random_sequences import IMPOSSIBLE, Sequence, random_sequence
 from parts.random_shots import ENCODINGS, IMPOSSIBLE_SHOTS, random_shots
 
 from mri_design.errors import MriDesignError
-from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text, read_csv_texts
+from mri_design.evaluation.manifest import installed_versions
+from mri_design.evaluation.tables import Row, csv_text, markdown_text, read_csv_texts
 from mri_design.scan.io.atomic import write_bytes, write_text
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import GAMMA

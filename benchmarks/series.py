@@ -23,14 +23,14 @@ from threadpoolctl import threadpool_limits
 
 from mri_design.design.strategy import Strategy
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.tables import Row, markdown_text
+from mri_design.evaluation.tables import Row, markdown_text
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.operators.base import Array
 from mri_design.runs.design.earlier import EarlierImage, informed
-from mri_design.runs.oracles import knowing_oracle
+from mri_design.runs.scans import knowing_oracle
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text
 from mri_design.scan.simulation.scanner import simulate_scan

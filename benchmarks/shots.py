@@ -33,8 +33,8 @@ from trajectories.sets import DENSITIES, radial_rows, spiral_rows
 from trajectories.total_variation import BART_LONG_RUNS, total_variation_rows
 from trajectories.variances import variance_rows
 
-from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, csv_text, read_csv, write_csv
+from mri_design.evaluation.manifest import installed_versions
+from mri_design.evaluation.tables import Row, csv_text, read_csv, write_csv
 from mri_design.scan.io.atomic import write_text
 
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/shots.py --data DATA --out results/encodings"

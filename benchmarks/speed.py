@@ -22,7 +22,7 @@ from parts.targets import COLUMNS, Target, largest, numbers, reported, smallest
 from parts.timed_design import timed_design
 from parts.timed_image import CASES, timed_image
 
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text, read_csv
+from mri_design.evaluation.tables import Row, csv_text, markdown_text, read_csv
 from mri_design.scan.io.atomic import write_text
 
 HERE = Path(__file__).parents[1]

@@ -19,7 +19,7 @@ from trajectories.total_variation import Problem
 
 from mri_design.estimation.irls import IRLS
 from mri_design.estimation.map_estimate import MapEstimate
-from mri_design.evaluation.output.tables import Row, csv_text, write_csv
+from mri_design.evaluation.tables import Row, csv_text, write_csv
 
 OUT = Path(__file__).parents[1] / "results/speed"
 ARMS, TURNS, MATRIX = 12, 1.5, 256

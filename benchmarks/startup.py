@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.scan.io.atomic import write_text
 
 OUT = Path(__file__).parents[1] / "results/benchmarks"

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from mri_design.design.decision import DesignStep
 from mri_design.design.stopping import NamedRule
 from mri_design.design.trace import DesignTrace
-from mri_design.evaluation.output.tables import Row, markdown_text, write_csv
-from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
-from mri_design.evaluation.predictions.slice_means import Replay
+from mri_design.evaluation.predictions import Replay, check_predictions, truth_or_none
+from mri_design.evaluation.tables import Row, markdown_text, write_csv
 from mri_design.experiment.designing import (
     DesignOptions,
     design_inference,

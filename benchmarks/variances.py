@@ -16,8 +16,8 @@ from pathlib import Path
 from parts.variance_bias import CASES, bias_rows, coverage_rows
 from threadpoolctl import threadpool_limits
 
-from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.manifest import installed_versions
+from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.scan.io.atomic import write_text
 
 COMMAND = "OMP_NUM_THREADS=1 python benchmarks/variances.py"

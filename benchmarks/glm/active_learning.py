@@ -16,7 +16,7 @@ import scipy.sparse
 
 from mri_design.active_learning.labels.label_pool import LabelPool
 from mri_design.errors import InputError
-from mri_design.evaluation.output.tables import Row, csv_text, format_cell, read_csv_texts
+from mri_design.evaluation.tables import Row, csv_text, format_cell, read_csv_texts
 from mri_design.scan.io.atomic import write_text
 
 from .active_learning_text import text_of

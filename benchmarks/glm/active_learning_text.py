@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.evaluation.output.tables import Row, markdown_text
+from mri_design.evaluation.tables import Row, markdown_text
 
 from .learning_curves import counts_of, curves, groups_of, paired, strategies_of
 from .pool_runs import LAPLACE_RATE, ON_THE_MAP, PEER

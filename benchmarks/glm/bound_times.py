@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from mri_design.active_learning.labels.label_pool import LabelPool
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.inference.criterion import evidence_bound
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.variances.exact import Exact

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from mri_design import GeneralizedLinearModel, LaplacePropagation, SiteBlock
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.inference.propagation.sweeps import Schedule
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.dense import Dense

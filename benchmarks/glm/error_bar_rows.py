@@ -13,7 +13,7 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import centre_lines
 from mri_design.design.strategies.baselines import VariableDensity
 from mri_design.design.strategy import DesignView
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.inference.base import InferenceMethod
 
 HEADS = "img_3T_complex.npz"

@@ -9,7 +9,7 @@ import numpy as np
 import mri_design as md
 from mri_design.design.line_variances import all_lines
 from mri_design.design.strategies.information_gain import exact_gain
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 
 
 def encoding_rows(grid: int, counts: Sequence[int]) -> list[Row]:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 import mri_design as md
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.inference.base import InferenceMethod, StepInfo
 from mri_design.inference.references.gaussian import CholeskyGaussian, OpperArchambeau
 

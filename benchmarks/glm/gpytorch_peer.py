@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 
 from .gaussian_bounds import ENGINES, NATURAL, Case
 from .gaussian_process import classification, digits

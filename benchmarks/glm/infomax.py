@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import mri_design as md
-from mri_design.evaluation.output.tables import Row, markdown_text
+from mri_design.evaluation.tables import Row, markdown_text
 
 from .free_encoding_rows import encoding_rows
 from .infomax_text import text_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mri_design.evaluation.output.tables import Row, csv_text, read_csv_texts
+from mri_design.evaluation.tables import Row, csv_text, read_csv_texts
 from mri_design.scan.io.atomic import write_text
 
 

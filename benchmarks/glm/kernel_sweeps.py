@@ -10,7 +10,7 @@ from glm.chunk_sweeps import logistic_model, newton_on_all, traced
 from glm.low_rank_kernel import incomplete_cholesky
 
 from mri_design import LaplacePropagation
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.operators.base import Array
 from mri_design.operators.dense import Dense
 

@@ -10,9 +10,9 @@ import scipy.stats
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from mri_design.evaluation.colours import PALETTE
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots.style import MARKERS
+from mri_design.evaluation.tables import Row
 
 from .pool_runs import ON_THE_MAP, PEER
 from .targets import Target

@@ -9,8 +9,8 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
-from mri_design.evaluation.output.manifest import InputFile, installed_versions, manifest_text
-from mri_design.evaluation.output.tables import Row, csv_text
+from mri_design.evaluation.manifest import InputFile, installed_versions, manifest_text
+from mri_design.evaluation.tables import Row, csv_text
 from mri_design.scan.io.atomic import write_text
 
 matplotlib.use("Agg")

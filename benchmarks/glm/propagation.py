@@ -17,7 +17,7 @@ from glm.targets import Target
 from matplotlib.figure import Figure
 
 from mri_design.errors import InputError
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.operators.base import Array
 
 SIZES = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from glm.chunk_sweeps import SweepTrace
 
-from mri_design.evaluation.output.tables import Row, markdown_text
+from mri_design.evaluation.tables import Row, markdown_text
 
 
 def report(name: str, table: Sequence[Row], traces: Mapping[str, Sequence[SweepTrace]], goals: Sequence[float]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 import mri_design as md
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 
 WAYS = ("infomax", "independent")
 

@@ -10,7 +10,7 @@ from glm.low_rank_kernel import gaussian_kernel, incomplete_cholesky
 from glm.small_smo import Machine, smo, usable_start
 
 from mri_design import GeneralizedLinearModel, Hinge, LaplacePropagation, SiteBlock
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.operators.base import Array
 from mri_design.operators.dense import Dense
 from mri_design.potentials.gaussian import Gaussian

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mri_design.evaluation.output.tables import Row, csv_text, read_csv_texts
+from mri_design.evaluation.tables import Row, csv_text, read_csv_texts
 from mri_design.scan.io.atomic import write_text
 
 COLUMNS = ["name", "target", "measured", "unit", "met"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from mri_design.evaluation.output.tables import Row, markdown_text
+from mri_design.evaluation.tables import Row, markdown_text
 
 from .error_bar_rows import HEADS, LEVELS, error_bar_rows, mean_rows
 from .gaussian_bounds import ENGINES, NATURAL, Case, bound_rows, summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 
 
 def text_of(setting: Any, tables: Mapping[str, str], means: Sequence[Row]) -> str:

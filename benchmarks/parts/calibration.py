@@ -14,7 +14,7 @@ import numpy as np
 from parts.problem import quarter_of_the_lines, recipe_for
 from scipy.stats import spearmanr
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.inference.evidence.hyperparameters import learn_hyperparameters

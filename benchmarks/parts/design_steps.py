@@ -6,7 +6,7 @@ from statistics import median
 
 from parts.problem import recipe_for, scan_of
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import run_design, start_count
 from mri_design.experiment.strategy_names import make_strategy
 

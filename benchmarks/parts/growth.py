@@ -11,7 +11,7 @@ import numpy as np
 from parts.clock import median_seconds
 from parts.problem import quarter_of_the_lines, recipe_for, scan_of
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.model.posterior import GaussianPosterior
 
 matplotlib.use("Agg")

@@ -14,7 +14,7 @@ from parts.problem import recipe_for, scan_of
 
 from mri_design.design.constraints import centre_lines
 from mri_design.design.engine import DesignEngine, DesignState
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.inference.base import WarmStart, cold_start

@@ -9,7 +9,7 @@ from parts.dense_posterior import converged_posterior, exact_phi
 from parts.problem import quarter_of_the_lines, scan_of
 
 from mri_design.estimation.irls import IRLS
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.variances.base import VarianceEstimator

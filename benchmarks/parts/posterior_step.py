@@ -8,7 +8,7 @@ import numpy as np
 from parts.dense_posterior import converged_posterior
 from parts.paper_design import OurDesign, our_design
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.inference.base import pooled_variances
 from mri_design.operators.base import Array
 from mri_design.variances.columns import ExactByColumns

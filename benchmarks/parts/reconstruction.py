@@ -21,7 +21,7 @@ from parts.sigpy_solvers import (
 )
 
 from mri_design.estimation.map_estimate import MapEstimate
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.reconstruction import pixel_std
 from mri_design.operators.base import Array
 from mri_design.operators.differences import FiniteDifferences

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mri_design.evaluation.output.tables import Row, read_csv_texts
+from mri_design.evaluation.tables import Row, read_csv_texts
 
 Tables = Mapping[str, Sequence[Row]]
 COLUMNS = ["name", "target", "measured", "unit", "met"]

@@ -11,7 +11,7 @@ from parts.dense_posterior import DensePosterior
 from parts.problem import quarter_of_the_lines, scan_of
 from parts.variance_accuracy import sparsity
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.marginals import Variances
 from mri_design.model.mr_image import DEFAULT_PRIOR

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design.evaluation.output.tables import Row, csv_text, read_csv_texts
+from mri_design.evaluation.tables import Row, csv_text, read_csv_texts
 from mri_design.scan.io.atomic import write_text
 
 KEY = ("matrix", "coils", "acceleration", "strategy", "image", "draw")

@@ -14,7 +14,7 @@ from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import PlaneEncoding
 from mri_design.runs.design.earlier import EarlierImage, informed, opinion_share
-from mri_design.runs.oracles import knowing_oracle
+from mri_design.runs.scans import knowing_oracle
 
 EARLIER = "earlier-frame"
 """The mask on which the posterior mean of an earlier frame, the same images with other noise, is most wrong."""

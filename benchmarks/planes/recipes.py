@@ -12,7 +12,7 @@ from planes.masks import mask_by
 from study.scans import Scan
 
 from mri_design.design.trials import relative_error
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import make_strategy

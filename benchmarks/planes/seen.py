@@ -13,7 +13,7 @@ from study.movements import MOVEMENTS, SAME
 from study.scans import Scan
 
 from mri_design.design.trials import relative_error
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import make_strategy

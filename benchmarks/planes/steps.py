@@ -10,7 +10,7 @@ from statistics import median
 from study.scans import Scan
 
 from mri_design.design.engine import DesignEngine, DesignState
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.strategy_names import make_strategy

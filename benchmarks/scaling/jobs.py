@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.scan.simulation.phantoms import load_phantom
 
 TABLES = ("comparison.csv", "masks.csv", "metrics.csv", "protocol.csv", "lines.csv")

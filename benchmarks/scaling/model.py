@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.runs.workers import Workers
 
 NETWORK = 1e8

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from parts.timed_design import timed_design
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 
 STEPS = 3
 SHARE = 4

@@ -16,11 +16,11 @@ from study.tables import BEST_DRAW, FORMATS, HOLE, ORACLE, errors_of, summary, t
 from study.targets import target_rows
 from study.texts import INTRODUCTION, TEXTS, TRIED
 
-from mri_design.evaluation.output.picture import png_bytes
-from mri_design.evaluation.output.tables import Row, csv_text, format_cell, markdown_text
+from mri_design.evaluation.account import how_often_right
+from mri_design.evaluation.pictures import png_bytes
 from mri_design.evaluation.plots.curves import error_against_lines
 from mri_design.evaluation.plots.panels import ErrorCurve
-from mri_design.evaluation.predictions.shares import how_often_right
+from mri_design.evaluation.tables import Row, csv_text, format_cell, markdown_text
 from mri_design.scan.io.atomic import write_bytes, write_text
 
 DRAWN = (

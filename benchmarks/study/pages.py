@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design.evaluation.output.tables import read_csv_texts
+from mri_design.evaluation.tables import read_csv_texts
 
 GOOD = (0.7, 1.4)
 """Summed variances over the squared error that count as right."""

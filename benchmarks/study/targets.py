@@ -12,7 +12,7 @@ from study.pages import Pages
 from study.sections import CHOSEN, DEFAULT, GROUPS, LATE, MODELS, NON_LOCAL, PHASE_MODELS, PROTOCOL
 from study.tables import HOLE, ORACLE, Errors, Paired, errors_of, gap_closed, paired
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 
 COILS = {"4x": ("1/4", -15), "6x": ("1/6", -16)}
 """Acceleration: share of the lines, and the change against tuned densities that is wanted, in per cent."""

@@ -9,7 +9,7 @@ from statistics import median
 import numpy as np
 from trajectories.scenes import Scene, engine, model_of
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.measurement import cartesian
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes

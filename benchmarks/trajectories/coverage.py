@@ -10,7 +10,7 @@ from trajectories.scenes import Scene
 from trajectories.sets import spiral_sets
 
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import InferenceOptions
 from mri_design.experiment.trajectories.preparing import prepare_samples

@@ -13,7 +13,7 @@ from trajectories.scenes import RECIPE
 
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.reconstruction import Method
 from mri_design.experiment.trajectories.preparing import prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples

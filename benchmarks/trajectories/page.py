@@ -12,7 +12,7 @@ from trajectories.sets import HALF, USUAL, Against, changes, summary
 from trajectories.total_variation import GOAL, excess, time_ratio
 from trajectories.variances import CLOSE, SHIPPED
 
-from mri_design.evaluation.output.tables import Row, markdown_text
+from mri_design.evaluation.tables import Row, markdown_text
 
 SPIRAL_COMPETITORS = {
     "vs even full turn": Against(USUAL, 1.0),

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from mri_design.evaluation.output.tables import read_csv_texts
+from mri_design.evaluation.tables import read_csv_texts
 from tests.benchmarks.conftest import BENCHMARKS
 
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not part of the distribution")
