@@ -96,7 +96,7 @@ class Setting:
 
     def recipe(self, encoding: EncodingName) -> Recipe:
         """The recipe ``local`` for lines or for a plane."""
-        return load_recipe("local").replacing("design", encoding=encoding, plane_block=self.block)
+        return load_recipe("local").replacing("design", encoding=encoding, block=self.block)
 
     def tried(self, strategy: str) -> Sequence[float]:
         """Powers that tuning tries of a family."""

@@ -51,7 +51,7 @@ class SharedMasks:
     @cached_property
     def recipe(self) -> Recipe:
         """The recipe ``local`` for a plane."""
-        return load_recipe("local").replacing("design", encoding="plane", plane_block=self.block)
+        return load_recipe("local").replacing("design", encoding="plane", block=self.block)
 
     def scans(self, seed: int = 0) -> list[Scan]:
         """The positions in the noise of a seed."""

@@ -44,7 +44,7 @@ class RecipeMasks:
 
     def recipe(self, name: str) -> Recipe:
         """A shipped recipe for a plane."""
-        return load_recipe(name).replacing("design", encoding="plane", plane_block=self.block)
+        return load_recipe(name).replacing("design", encoding="plane", block=self.block)
 
     def compute(self, kept: Kept, tuned: Mapping[tuple[int, float], str], seconds: float = float("inf")) -> None:
         """Add the cells that are not kept yet, image by image, as far as some seconds of processor time go.

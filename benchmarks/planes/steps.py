@@ -37,7 +37,7 @@ class _Design:
     @classmethod
     def begin(cls, scan: Scan, encoding: EncodingName) -> _Design:
         columns = scan.prepared.data.grid_shape[1]
-        recipe = load_recipe("local").replacing("design", encoding=encoding, plane_block=columns)
+        recipe = load_recipe("local").replacing("design", encoding=encoding, block=columns)
         mr_slice = scan.prepared.slice_model(0, recipe)
         engine = DesignEngine(
             make_strategy("calibrated", encoding),

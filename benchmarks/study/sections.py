@@ -95,7 +95,7 @@ class Setting:
         """The recipe as it is, or at toy size one whose inference and MAP stop far from where they should."""
         if not self.quick:
             return recipe
-        recipe = recipe.replacing("reconstruction", map_stages=1).replacing("design", first_loops=1)
+        recipe = recipe.replacing("design", first_loops=1)
         return recipe.replacing("inference", samples=2, loops=1, solver_tolerance=0.5, inner_iterations=3)
 
     @property
@@ -316,13 +316,12 @@ def stress(setting: Setting) -> list[Group]:
 MODELS: dict[str, Callable[[Setting], Recipe]] = {
     "modulus": lambda setting: setting.mean.replacing("phase", model="modulus"),
     "phase-aware": lambda setting: setting.mean.replacing("phase", model="aware", imaginary_ratios=(2.0,)),
-    "chosen by the scan": lambda setting: setting.mean.replacing("phase", model="automatic", imaginary_ratios=(2.0,)),
     "TV+wavelet sites": lambda setting: _tv_wavelet(setting),
 }
 
 
-PHASE_MODELS = ("phase-aware", "chosen by the scan")
-"""Those of `MODELS` whose sites may know the phase."""
+PHASE_MODELS = ("phase-aware",)
+"""Those of `MODELS` whose sites know the phase."""
 
 
 def under_models(setting: Setting) -> list[Entry]:

@@ -115,12 +115,13 @@ in all errors alike and hides differences. The 16-coil brain uses the densities 
 for low field, at the same share of lines. No picture of `img_3T_complex` is kept: its licence is not stated.""",
     "synthetic-phase": """Magnitude 3 T slices at 128 x 128 with a polynomial phase (`smooth`) and with local exceptions
 to it (`rough`). Such images flatter whatever models phase.""",
-    "phase-models": f"""The same test images where sites know the phase (`phase.model = "aware"`), or where every scan
-chooses (`"automatic"`): masks that `{DEFAULT}` designs under each model, reconstructed by the phase-aware posterior
-mean, and densities tuned anew for that on the training images. The default recipe designs under moduli: on training
-images of real phase `automatic` designed masks 3 % worse for two low-field slices (a gradient echo's phase is not
-smooth) and 2 % better for a head (no rows kept), and it takes three times as long. Where phase is known a density on
-one half of k-space is as good as a design.""",
+    "phase-models": f"""The same test images where sites know the phase (`phase.model = "aware"`): masks that
+`{DEFAULT}` designs under
+each model, reconstructed by the phase-aware posterior mean, and densities tuned anew for that on the training
+images. The default recipe designs under moduli: where every scan chose between both models ("chosen by the
+scan" in the tables; designs no longer do), masks of training images of real phase were 3 % worse for two low-
+field slices (a gradient echo's phase is not smooth) and 2 % better for a head (no rows kept), and took three
+times as long. Where phase is known a density on one half of k-space is as good as a design.""",
     "full-size": """256 x 256, two heads with their own phase, two magnitude slices with a rough one. Densities are
 those tuned at 128 x 128 on the heads, their centre doubled.""",
     "thesis-figure": """Figure 6.11 of Nickisch's thesis: 256 x 256, 32 centre lines and 32 chosen ones. One mask per

@@ -25,6 +25,8 @@ from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, s
 
 MOST_VALUES = 1 << 24
 """Samples of all candidates and coils together; a dozen posterior draws of them take 1.6 GB."""
+RIM_ACCELERATION = 4.0
+"""Spirals: so many times the shots (half the matrix at most) would leave no gap at the rim of k-space."""
 _SAMPLES_AT_ONCE = 4
 """Receivers of some scanners count samples by fours."""
 
@@ -84,7 +86,7 @@ def _arm(recipe: Recipe, matrix: int, count: int) -> NDArray[np.float64]:
     """One arm of a spiral as a gradient system plays it, (sample, 2)."""
     settings = recipe.shots
     limits = GradientLimits(amplitude=settings.amplitude, slew=settings.slew, raster=settings.raster)
-    full = max(1, min(round(settings.rim_acceleration * count), matrix // 2))
+    full = max(1, min(round(RIM_ACCELERATION * count), matrix // 2))
     turns = nyquist_turns(matrix, full, density=settings.density)
     made = spiral_readout(matrix, turns, limits, field_of_view=settings.field_of_view, density=settings.density)
     return made.samples[: len(made.samples) // _SAMPLES_AT_ONCE * _SAMPLES_AT_ONCE]
