@@ -101,6 +101,7 @@ def test_a_reader_of_a_script_serves_all_that_reads_scans(toy: Path, tmp_path: P
         md.read(tmp_path / "foreign.bin")
 
 
+@pytest.mark.slow
 def test_a_format_is_one_file_and_one_line(toy: Path, tmp_path: Path) -> None:
     package, own = tmp_path / "mri_design", Path(md.__file__).parent
     for folder in (Path(), Path("scan")):  # the rest by links, so that nothing is compiled anew
