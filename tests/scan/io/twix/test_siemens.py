@@ -305,14 +305,14 @@ from pathlib import Path
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.io import twix as measurements
-from mri_design.scan.io import twix as siemens
+from mri_design.scan.io.formats import read, summary
 
 whole, path, rng = Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), np.random.default_rng(0)
 with Path(sys.argv[1]).open("rb") as stream:
     (found,) = measurements.find_measurements(path, stream, DEFAULT_LIMITS)
     places = measurements.find_readouts(stream, found, DEFAULT_LIMITS).places
 outcomes = {"read": 0, "refused": 0}
-for case in range(120):
+for case in range(40):
     damaged = bytearray(whole)
     if case % 4 == 0:
         damaged = damaged[: int(rng.integers(len(whole)))]
@@ -322,10 +322,10 @@ for case in range(120):
         at = (*at, int(rng.choice(places)) + 227 + 4 * int(rng.integers(500)))
         damaged[at[case % 4 - 1]] ^= 1 << int(rng.integers(8)) if case % 8 < 4 else 0x7F
     path.write_bytes(damaged)
-    for look in (read_here, summary_here):
+    for look in (read, summary):
         try:
             held = look(path)
-            assert look is siemens.outline or np.isfinite(held.kspace).all()
+            assert look is summary or np.isfinite(held.kspace).all()
             outcomes["read"] += 1
         except InputError as error:
             assert str(path) in error.field, error
@@ -341,4 +341,4 @@ def test_a_damaged_scan_is_read_or_refused_without_a_warning(tmp_path: Path) -> 
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
     read, refused = map(int, ended.stdout.split())
-    assert read > 20 and refused > 20
+    assert read > 6 and refused > 6
