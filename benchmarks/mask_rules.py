@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from mri_design.design.line_variances import all_lines
 from numpy.typing import NDArray
 from refits import SIDES, Learnt, fitted, kept
 from study.scans import LOW_FIELD_NOISE, NOISE, Scan, denoised, echo, simulated, simulating
@@ -24,9 +25,8 @@ from study.split import MIDDLE
 from threadpoolctl import threadpool_limits
 
 from mri_design.design.decision import Choice
-from mri_design.design.line_variances import all_lines
 from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategies.line_features import FEATURES, PLACES
+from mri_design.design.strategies.error_model import FEATURES, PLACES
 from mri_design.design.strategy import DesignView, best_line
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row, csv_text, markdown_text, read_csv_texts

@@ -23,7 +23,7 @@ import numpy as np
 from study.scans import NOISE, Scan, combined, denoised, echo, raw, repeated, simulated, simulating
 from study.split import COIL_TEST_HEADS, MIDDLE, TEST_HEADS, TEST_SUBJECTS, TRAINED_ON, TRAINING_SUBJECT
 
-from mri_design.design.strategies.baselines import VariableDensity
+from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.evaluation.metrics import relative_l2, relative_l2_complex
 from mri_design.experiment.designing import run_design, start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe

@@ -25,7 +25,7 @@ from study.scans import Scan, denoised, simulated, simulating
 from study.split import MIDDLE, TEST_HEADS, TEST_SUBJECTS
 from threadpoolctl import threadpool_limits
 
-from mri_design.design.strategies.baselines import VariableDensity
+from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.evaluation.tables import Row, csv_text, markdown_text
 from mri_design.experiment.designing import run_design, start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe

@@ -14,14 +14,19 @@ from pathlib import Path
 
 import numpy as np
 from error_model import NOISES, ROUNDS, START, TEMPER, Numbers, State, Table, knowledge, table
+from mri_design.design.line_variances import expected_energies
 from numpy.typing import NDArray
 
 from mri_design.design.constraints import centre_lines
-from mri_design.design.line_variances import expected_energies
 from mri_design.design.neighbourhood import neighbourhood
 from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategies.error_model import ErrorModel, ErrorModelName, shipped_error_model
-from mri_design.design.strategies.line_features import FEATURES, line_features
+from mri_design.design.strategies.error_model import (
+    FEATURES,
+    ErrorModel,
+    ErrorModelName,
+    line_features,
+    shipped_error_model,
+)
 from mri_design.experiment.checkpoint import fingerprint
 from mri_design.experiment.designing import design_inference
 from mri_design.experiment.recipe import load_recipe

@@ -11,7 +11,7 @@ import numpy as np
 import mri_design as md
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import centre_lines
-from mri_design.design.strategies.baselines import VariableDensity
+from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.design.strategy import DesignView
 from mri_design.evaluation.tables import Row
 from mri_design.inference.base import InferenceMethod

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import mri_design as md
-from mri_design.design.line_variances import all_lines
-from mri_design.design.strategies.information_gain import exact_gain
+from mri_design.design.strategies.information_gain import exact_gains
 from mri_design.evaluation.tables import Row
 
 
@@ -19,12 +18,12 @@ def encoding_rows(grid: int, counts: Sequence[int]) -> list[Row]:
     rule = md.make_strategy("vd-polynomial:4")
     rows = []
     for count in counts:
-        start = rule.default_start(grid, count)
+        start = rule.default_start(one.candidates, count)
         lines = md.run_design([one], rule, count, recipe, seed=0, start=start).trace.lines
         posterior = md.DoubleLoop(md.Exact(), outer_iterations=6).infer(one.model(lines), np.random.default_rng(0))
-        every = all_lines(posterior)
+        every = one.encoding()
         left = np.setdiff1d(np.arange(grid), lines)
-        gains = exact_gain(posterior.precision, every)[left]
+        gains = exact_gains(posterior.precision, one.candidates)[left]
         encoding = every.to_dense_real()
         half = encoding.shape[0] // 2
         solved = np.linalg.solve(posterior.precision.dense_real(), encoding[:half].T)

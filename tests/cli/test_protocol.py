@@ -9,7 +9,7 @@ from typer.testing import Result
 
 from mri_design import load_input, load_recipe, make_strategy, prepare, run_design, zero_filled
 from mri_design.design import keeping
-from mri_design.design.strategies.training_residual import TrainingResidual
+from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.run_folder import OUTPUTS
 from mri_design.runs import protocol as protocol_run

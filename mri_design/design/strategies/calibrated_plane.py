@@ -15,18 +15,15 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.design.decision import Choice, Forecast
-from mri_design.design.other_scans.earlier_scan import EarlierScan
-from mri_design.design.plane.gamma_regression import fitted_weights
-from mri_design.design.plane.sample_features import EARLIER_MEAN, PlaneKnowledge, feature_weights, sample_features
-from mri_design.design.plane.start import start_for_samples
-from mri_design.design.plane.thinning import block_by_scores, candidates_plane
+from mri_design.design.blocks import ChoosesByScore, Scores, plane_of
+from mri_design.design.decision import Forecast
+from mri_design.design.earlier_scan import EarlierScan
+from mri_design.design.energies import expected_energies
 from mri_design.design.posteriors import means_of, of_each
-from mri_design.design.sample_variances import expected_sample_energies
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError, require_counts, require_instance, require_numbers
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.encodings import Encoding, PlaneEncoding
 
 Numbers = NDArray[np.float64]
 
@@ -37,7 +34,7 @@ LEAST = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class CalibratedSamples:
+class CalibratedSamples(ChoosesByScore):
     """Samples drawn by what is believed of their errors, after a correction that learns from this scan.
 
     The energy believed of a sample is exp(features . w), with w from a gamma regression of all innovations so far on
@@ -75,7 +72,6 @@ class CalibratedSamples:
     drawn: bool | None = None
     earlier: tuple[EarlierScan, ...] = ()
     name: str = "calibrated"
-    needs_posterior: bool = True
 
     def __post_init__(self) -> None:
         require_counts(draws=self.draws, least=1)
@@ -85,36 +81,29 @@ class CalibratedSamples:
         for scan in self.earlier:
             require_instance(EarlierScan, wanted="EarlierScans, or none", earlier=scan)
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
-        """See `start_for_samples`."""
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+        """See `PlaneEncoding.start_for_posterior`."""
         for scan in self.earlier:
-            scan.require_grid(n_lines)
-        return start_for_samples(n_lines, target)
+            scan.require_grid(readouts.size)
+        return readouts.start_for_posterior(target)
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies, and what the innovations so far make of them: NaN, not known, before there are any."""
         return self._belief(view, rng).forecast
 
-    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        """The remaining samples with the largest energies as they are drawn, thinned.
-
-        In the first block what is believed is what the posterior expects, or an earlier scan says.
-        """
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Energies as they are drawn; in the first block of what the posterior expects, or an earlier scan says."""
         belief = self._belief(view, rng)
         scores = belief.scores
         one_coil = _coils_and_noise(view)[0][0] == 1
         if one_coil if self.drawn is None else self.drawn:
             shape = _shape(view)
             scores = scores * (rng.gamma(shape, size=scores.shape) / shape) ** (1 - belief.known)
-        return block_by_scores(scores, view, count, belief.forecast)
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The first of a block."""
-        return self.choose_block(view, rng, 1)[0]
+        return Scores(scores, belief.forecast)
 
     def _belief(self, view: DesignView, rng: np.random.Generator) -> _Belief:
-        plane, blocks = candidates_plane(view), _blocks(view)
-        expected = expected_sample_energies(view.posteriors, rng, self.draws)
+        plane, blocks = plane_of(view), _blocks(view)
+        expected = expected_energies(view.posteriors, view.readouts, rng, self.draws)
         said = self._said(view, blocks)
         now = PlaneKnowledge(plane, view.candidates.mask, expected, said[-1])
         mean, sd = feature_weights(bool(self.earlier))
@@ -272,3 +261,153 @@ def _coils_and_noise(view: DesignView) -> list[tuple[int, float]]:
 
 def _coils_and_noise_of(posterior: GaussianPosterior) -> tuple[int, float]:
     return len(posterior.model.data), float(posterior.model.noise_variance)
+
+
+FEATURES = ("constant", "log expected", "log radius", "opposite measured", "local density", "cos 2 theta")
+"""Columns of `sample_features`; behind them that of an earlier scan, where there is one."""
+PRIOR_MEAN = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+"""Weights under which the posterior is right."""
+PRIOR_SD = np.array([2.0, 0.3, 0.5, 0.5, 1.0, 0.5])
+"""How far from right posteriors may be; wide enough to be forgotten after some hundred samples."""
+EARLIER_MEAN = 0.8
+"""Weight of what an earlier scan says, before any sample has shown how right that is; the posterior's is the rest."""
+EARLIER_SD = 0.4
+"""Of both."""
+AROUND = 2.0
+"""Samples: standard deviation of the window in which density is counted."""
+
+
+@dataclass(frozen=True)
+class PlaneKnowledge:
+    """What is known at one moment of a design.
+
+    Parameters
+    ----------
+    plane : PlaneEncoding
+        The samples.
+    measured : bool array, shape (size,)
+        Those that have been measured.
+    expected : float array, shape (size,)
+        Energy of the mean's error on every sample as the posteriors expect it.
+    earlier : float array, shape (size,), optional
+        The same as an earlier scan of the object says it.
+    """
+
+    plane: PlaneEncoding
+    measured: NDArray[np.bool_]
+    expected: Numbers
+    earlier: Numbers | None = None
+
+
+def feature_weights(earlier: bool) -> tuple[Numbers, Numbers]:
+    """Means and standard deviations of the features' weights before any innovation, (features,) each.
+
+    Parameters
+    ----------
+    earlier : bool
+        Whether there is an earlier scan of the object.
+    """
+    mean, sd = PRIOR_MEAN.copy(), PRIOR_SD.copy()
+    if not earlier:
+        return mean, sd
+    at = FEATURES.index("log expected")
+    mean[at], sd[at] = 1 - EARLIER_MEAN, EARLIER_SD
+    return np.append(mean, EARLIER_MEAN), np.append(sd, EARLIER_SD)
+
+
+def sample_features(known: PlaneKnowledge) -> Numbers:
+    """One row for every sample of the plane, (size, len(FEATURES)), and one column more with an earlier scan.
+
+    The logarithm of the expected energy, and of that which an earlier scan says, is taken relative to the mean of the
+    expected ones over unmeasured samples. The radius counts
+    samples from DC; the density is the share of measured samples around a sample, the angle is that of (ky, kz).
+    """
+    plane = known.plane
+    unmeasured = ~known.measured if not known.measured.all() else np.ones(plane.size, dtype=bool)
+    level = float(np.mean(known.expected[unmeasured]))
+    ky, kz = plane.frequencies.T
+    density = scipy.ndimage.gaussian_filter(
+        known.measured.reshape(plane.grid).astype(float), AROUND, mode="wrap"
+    ).reshape(-1)
+    columns = [
+        np.ones(plane.size),
+        _log_ratio(known.expected, level),
+        np.log1p(np.hypot(ky, kz)) - np.log1p(np.hypot(*plane.grid) / 4),
+        known.measured[plane.opposite].astype(float),
+        density,
+        np.cos(2 * np.arctan2(kz, ky)),
+    ]
+    if known.earlier is not None:
+        columns.append(_log_ratio(known.earlier, level))
+    return np.stack(columns, axis=1)
+
+
+def _log_ratio(energies: Numbers, level: float) -> Numbers:
+    tiny = float(np.finfo(float).tiny)
+    return np.asarray(np.log(np.maximum(energies, tiny) / max(level, tiny)))
+
+
+STEPS, HALVINGS = 30, 40
+CLOSE = 1e-8
+"""Relative decrease of the objective at which the iteration ends."""
+
+
+def fitted_weights(
+    features: Numbers, energies: Numbers, floor: Numbers, shape: float, prior: tuple[Numbers, Numbers]
+) -> Numbers:
+    """The most probable weights w of E[energy] = floor + exp(features . w).
+
+    An energy is the squared modulus of complex Gaussian values, summed: a gamma distribution with that mean, whose
+    shape is the number of independent complex values.
+
+    Parameters
+    ----------
+    features : float array, shape (count, features)
+        One row per energy.
+    energies : float array, shape (count,)
+        Zero or more.
+    floor : float array, shape (count,)
+        Known part of the means: that of noise; positive.
+    shape : float
+        Of the gamma distributions.
+    prior : tuple of float arrays, shape (features,)
+        Means and standard deviations of the weights, which are independent and Gaussian.
+
+    Returns
+    -------
+    float array, shape (features,)
+
+    Notes
+    -----
+    Fisher scoring. A step is halved for as long as that is better: where predictions are many times too small, a whole
+    one makes them larger by that many powers of e, which is less wrong and still useless. The negative log posterior is
+    sum_i shape (log m_i + e_i / m_i) + sum_j (w_j - mean_j)^2 / (2 sd_j^2), m = floor + exp(features . w).
+    """
+    mean, sd = prior
+    weights = mean.copy()
+
+    def objective(w: Numbers) -> float:
+        m = floor + np.exp(np.clip(features @ w, -700, 700))
+        return float(shape * np.sum(np.log(m) + energies / m) + np.sum(((w - mean) / sd) ** 2) / 2)
+
+    value = objective(weights)
+    for _ in range(STEPS):
+        signal = np.exp(np.clip(features @ weights, -700, 700))
+        m = floor + signal
+        slope = shape * (signal / m) * (1 - energies / m)
+        gradient = features.T @ slope + (weights - mean) / sd**2
+        information = (features * (shape * (signal / m) ** 2)[:, None]).T @ features + np.diag(1 / sd**2)
+        step = np.linalg.solve(information, gradient)
+        found, candidate = value, weights
+        for halving in range(HALVINGS):
+            tried = weights - step / 2**halving
+            reached = objective(tried)
+            if reached <= found:
+                found, candidate = reached, tried
+            elif found < value:
+                break
+        done = value - found <= CLOSE * (1 + abs(value))
+        weights, value = candidate, found
+        if done:
+            return weights
+    return weights

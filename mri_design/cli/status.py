@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mri_design.cli.arguments import command_to_go_on
-from mri_design.cli.terminal import DONE, exits, say
+from mri_design.cli.terminal import DONE, command_to_go_on, say, verb
 
 if TYPE_CHECKING:
     from mri_design.evaluation.folder_lock import Holder
@@ -19,7 +18,7 @@ RESUMED = ("adapt", "design", "protocol")
 """Verbs that go on with --resume; the others do when the same command is given again."""
 
 
-@exits
+@verb
 def status(
     folder: Annotated[
         Path,

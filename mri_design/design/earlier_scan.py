@@ -3,7 +3,7 @@
 Its image is taken for the truth and measured once more along the mask of the design; then it is known what the
 reconstruction misses most. Where it shows the same object it predicts single lines and samples better than the scan's
 own posterior does, and takes over. How far it is believed is for a strategy to say: lines weigh it as a second opinion
-(`strategies.second_opinion`), samples of a plane as one more feature (`plane.sample_features`). One of another object
+(`strategies.calibrated`), samples of a plane as one more feature (`strategies.calibrated_plane`). One of another object
 is soon overruled by either. What designs gain and lose by it is measured in results/benchmarks/series.md and
 results/encodings/README.md.
 """
@@ -16,16 +16,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.design.energies import residual_energies
 from mri_design.design.keeping import SliceInference, infer_slice
-from mri_design.design.line_variances import residual_energies
-from mri_design.design.sample_variances import residual_sample_energies
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
-from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import PlaneEncoding
 
 Numbers = NDArray[np.float64]
 Candidates = tuple[int, ...]
@@ -140,9 +137,5 @@ class EarlierScan:
         )
         known.warm = WarmStart.from_posterior(posterior)
         energy = np.sum(np.abs(self.image) ** 2, dtype=np.float64)
-        return np.asarray(self._missed(posterior) / energy + self.unknown)
-
-    def _missed(self, posterior: GaussianPosterior) -> Numbers:
-        if isinstance(self.scan.candidates, PlaneEncoding):
-            return residual_sample_energies(posterior, self.image)
-        return residual_energies(posterior, self.image)
+        missed = residual_energies(posterior, self.scan.candidates, self.image)
+        return np.asarray(missed / energy + self.unknown)
