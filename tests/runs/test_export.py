@@ -20,7 +20,7 @@ from mri_design.runs.export import ENDINGS, ExportRequest, ScanParameters, Seque
 from mri_design.runs.made_files import write_made_files
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import outline
+from mri_design.scan.io.formats import summary
 from mri_design.sequences.scanner import load_scanner
 from mri_design.sequences.settings import SequenceSettings
 
@@ -298,7 +298,7 @@ def test_mrd_has_the_grid_and_says_what_is_not_known(folder: Callable[..., Path]
     assert f"<x>{columns}</x><y>16</y><z>1</z>".encode() in exported.files[tmp_path / "s.h5"]
     assert "those of 1 mm are written, marked as not known" in exported.sentences[-1]
     (tmp_path / "s.h5").write_bytes(exported.files[tmp_path / "s.h5"])
-    assert outline(tmp_path / "s.h5", isolated=False).geometry is None
+    assert summary(tmp_path / "s.h5", isolated=False).geometry is None
     assert ("as many as there are lines" in exported.sentences[1]) is not images
 
 

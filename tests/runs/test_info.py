@@ -16,7 +16,7 @@ from mri_design import ImageStack, InputError, Recipe, read
 from mri_design.runs.info import describe_folder, describe_images, describe_sequence, is_sequence
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.image_outline import ImageOutline
+from mri_design.scan.summary import ImageOutline
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import load_scanner

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, read
-from mri_design.scan.io import ismrmrd
 from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale
+from tests.scan.io.reading import read_here
 from tests.slow_cases import slow_case
 
 CALIBRATION, BOTH = library.ACQ_IS_PARALLEL_CALIBRATION, library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING
@@ -48,7 +48,7 @@ def accelerated(scan: np.ndarray, mrd: type) -> Callable[..., object]:
 def test_calibration_lines_within_the_scan_are_data(
     tmp_path: Path, scan: np.ndarray, accelerated: Callable, parallel: str, both: bool
 ) -> None:
-    got = ismrmrd.read(accelerated(both, parallel=parallel).write(tmp_path / "raw.h5"))
+    got = read_here(accelerated(both, parallel=parallel).write(tmp_path / "raw.h5"))
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 5, 6, 7, 8, 10]
     np.testing.assert_array_equal(got.kspace, np.where(got.measured[:, None], scan, 0))
     assert got.calibration is None
@@ -59,7 +59,7 @@ def test_calibration_lines_within_the_scan_are_data(
 def test_a_calibration_scan_of_its_own_is_no_data(
     tmp_path: Path, scan: np.ndarray, accelerated: Callable, mode: str
 ) -> None:
-    got = ismrmrd.read(accelerated(parallel=MODE.format(mode)).write(tmp_path / "raw.h5"))
+    got = read_here(accelerated(parallel=MODE.format(mode)).write(tmp_path / "raw.h5"))
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 6, 8, 10]
     assert got.calibration is not None
     lines = np.isin(np.arange(12), [5, 7])
@@ -74,7 +74,7 @@ def test_lines_that_repeat_the_image_come_from_a_scan_of_their_own(
     for line in range(4, 9):
         for index in range(2):
             raw.add(3 * scan[index, :, line], slice=index, kspace_encode_step_1=line, flag=CALIBRATION)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 6, 8, 10]
     assert got.calibration is not None
     np.testing.assert_array_equal(got.calibration[0, :, 4], 3 * scan[0, :, 4])
@@ -89,8 +89,8 @@ def test_repeated_calibration_lines_within_the_scan_need_a_policy(
         raw.add(3 * scan[index, :, 5], slice=index, kspace_encode_step_1=5, average=1, flag=CALIBRATION)
     path = raw.write(tmp_path / "raw.h5")
     with pytest.raises(InputError, match="duplicates='average'"):
-        ismrmrd.read(path)
-    got = ismrmrd.read(path, duplicates="average")
+        read_here(path)
+    got = read_here(path, duplicates="average")
     np.testing.assert_allclose(got.kspace[0, :, 5], 2 * scan[0, :, 5], rtol=1e-6)
 
 
@@ -103,7 +103,7 @@ def test_a_smaller_calibration_matrix_lies_in_the_middle(
         for index in range(2):
             samples = scan[index, :, 3 + line, 4:12]
             raw.add(samples, slice=index, kspace_encode_step_1=line, flag=CALIBRATION, encoding_space_ref=1)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     expected = np.zeros_like(scan)
     expected[:, :, 3:9, 4:12] = scan[:, :, 3:9, 4:12]
     assert got.calibration is not None
@@ -125,7 +125,7 @@ def test_calibration_that_does_not_fit_is_counted_and_left_out(
     fields = {"slice": 0, "kspace_encode_step_1": 5, **{k: v for k, v in wrong.items() if k != "more"}}
     raw = accelerated(more=str(wrong.get("more", "")))
     raw.add(scan[0, :, 5], flag=CALIBRATION, **fields)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     assert got.card["calibration_skipped"].startswith("1 readouts")
     assert got.calibration is None
 
@@ -182,7 +182,7 @@ def test_too_few_or_foreign_noise_readouts_are_said_not_to_be_used(tmp_path: Pat
         raw = mrd()
         raw.add(np.ones((channels, width)), flag=library.ACQ_IS_NOISE_MEASUREMENT)
         raw.add_scan(scan)
-        got = ismrmrd.read(raw.write(tmp_path / f"{name}.h5"))
+        got = read_here(raw.write(tmp_path / f"{name}.h5"))
         assert got.noise_covariance is None
         assert f"not used: {reason}" in got.card["noise_readouts"]
 
@@ -193,7 +193,7 @@ def test_an_impossible_noise_bandwidth_is_refused(tmp_path: Path, scan: np.ndarr
     raw = mrd(system=f"<acquisitionSystemInformation>{inner}</acquisitionSystemInformation>")
     raw.add_scan(scan)
     with pytest.raises(InputError, match="relativeReceiverNoiseBandwidth"):
-        ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+        read_here(raw.write(tmp_path / "raw.h5"))
 
 
 def test_a_partial_echo_stays_empty_where_oversampling_is_removed(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
@@ -201,8 +201,8 @@ def test_a_partial_echo_stays_empty_where_oversampling_is_removed(tmp_path: Path
     for line in range(12):
         whole.add(scan[0, :, line], kspace_encode_step_1=line)
         partial.add(scan[0, :, line, 6:], kspace_encode_step_1=line, center_sample=2)
-    full = ismrmrd.read(whole.write(tmp_path / "whole.h5"))
-    got = ismrmrd.read(partial.write(tmp_path / "partial.h5"))
+    full = read_here(whole.write(tmp_path / "whole.h5"))
+    got = read_here(partial.write(tmp_path / "partial.h5"))
     (sampling,) = got.samplings
     assert np.flatnonzero(~sampling.columns).tolist() == [0, 1, 2]
     assert "partial echo" in got.missing

@@ -46,11 +46,11 @@ def test_the_readout_keeps_the_limits_and_uses_them_all_the_time(density):
     assert busy.mean() > 0.95  # no faster way is left
 
 
-@pytest.mark.parametrize("slew", [5.0, 20.0, 50.0, 100.0, 150.0, 200.0])
+@pytest.mark.parametrize("slew", [5.0, 50.0, 200.0])
 def test_readouts_of_every_size_keep_the_limits_of_every_system_and_lose_no_time(slew):
     """In weak systems a raster time's step is shorter than the points of the usual curve are apart."""
-    shapes = [(matrix, shots, density) for matrix in (64, 128, 256) for shots in (12, 32) for density in (1.0, 1.5)]
-    for amplitude, (matrix, shots, density) in itertools.product((0.01, 0.04, 0.08), shapes):
+    shapes = [(matrix, shots, density) for matrix in (64, 256) for shots in (12, 32) for density in (1.0, 1.5)]
+    for amplitude, (matrix, shots, density) in itertools.product((0.01, 0.08), shapes):
         limits = GradientLimits(amplitude=amplitude, slew=slew)
         turns = nyquist_turns(matrix, shots, density=density)
         made = spiral_readout(matrix, turns, limits, field_of_view=FIELD, density=density)

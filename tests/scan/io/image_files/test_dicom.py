@@ -14,8 +14,8 @@ import pytest
 
 from mri_design import ImageStack, InputError, ReadLimits, read
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.io.formats import outline
+from mri_design.scan.io.formats import summary
+from mri_design.scan.summary import ImageSummary
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 
 IMAGE = np.random.default_rng(0).random((6, 5))
@@ -102,12 +102,12 @@ def test_an_outline_has_the_range_of_all_frames(tmp_path: Path) -> None:
     counts = np.arange(48, dtype=np.uint16).reshape(2, 6, 4)
     scaled = {"RescaleSlope": 2, "RescaleIntercept": -1}
     path = changed(tmp_path / "two.dcm", NumberOfFrames=2, Columns=4, PixelData=counts.tobytes(), **scaled)
-    told, whole = outline(path), read(path)
-    assert isinstance(told, ImageOutline) and isinstance(whole, ImageStack)
+    told, whole = summary(path), read(path)
+    assert isinstance(told, ImageSummary) and isinstance(whole, ImageStack)
     assert told.values == (-1, 93) and told.shape == (2, 6, 4) and not told.has_phase
-    assert told == ImageOutline.of(replace(whole, card=told.card))
+    assert told == ImageSummary.of(replace(whole, card=told.card))
     with pytest.raises(InputError, match="all zeros"):
-        outline(changed(tmp_path / "x.dcm", PixelData=bytes(60)))
+        summary(changed(tmp_path / "x.dcm", PixelData=bytes(60)))
 
 
 def test_files_without_pixels_say_what_they_are(tmp_path: Path) -> None:

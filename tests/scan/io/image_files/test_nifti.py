@@ -11,8 +11,8 @@ import pytest
 from mri_design import ImageStack, InputError, ReadLimits, read
 from mri_design.errors import MissingPackageError
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.io.formats import outline
+from mri_design.scan.io.formats import summary
+from mri_design.scan.summary import ImageSummary
 from mri_design.scan.writing.nifti import nifti_bytes
 
 VOLUME = np.random.default_rng(0).random((6, 5, 3)).astype(np.float32)
@@ -198,8 +198,8 @@ def test_a_thickness_that_nobody_knows_stays_unknown(tmp_path: Path, description
 @pytest.mark.parametrize("kind", [np.float32, np.int16, np.complex64])
 def test_an_outline_is_that_of_all_slices(tmp_path: Path, name: str, kind: type) -> None:
     path = saved(tmp_path / name, (100 * VOLUME - 20).astype(kind))
-    told, whole = outline(path), read(path)
-    assert isinstance(whole, ImageStack) and told == ImageOutline.of(whole)
+    told, whole = summary(path), read(path)
+    assert isinstance(whole, ImageStack) and told == ImageSummary.of(whole)
 
 
 def test_an_outline_refuses_what_reading_refuses(tmp_path: Path) -> None:
@@ -207,10 +207,10 @@ def test_an_outline_refuses_what_reading_refuses(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-9])
     with pytest.raises(InputError, match=r"x\.nii\.gz"):
-        outline(path)
+        summary(path)
     last = VOLUME.copy()
     last[2, 1, 2] = np.nan
     with pytest.raises(InputError, match=r"data, slice 2: got 1 NaN or infinite values, the first at index \(1, 2\)"):
-        outline(saved(tmp_path / "y.nii", last))
+        summary(saved(tmp_path / "y.nii", last))
     with pytest.raises(InputError, match="all zeros"):
-        outline(saved(tmp_path / "z.nii", 0 * VOLUME))
+        summary(saved(tmp_path / "z.nii", 0 * VOLUME))

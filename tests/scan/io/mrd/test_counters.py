@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, read
-from mri_design.scan.io import ismrmrd
+from tests.scan.io.reading import read_here
 
 
 @pytest.mark.parametrize("counter", ["contrast", "phase", "repetition", "set"])
@@ -18,7 +18,7 @@ def test_a_series_is_chosen_by_its_number(tmp_path: Path, scan: np.ndarray, mrd:
     for number in (3, 1, 2):
         raw.add_scan(number * scan, **{counter: number})
     path = raw.write(tmp_path / "raw.h5")
-    got = ismrmrd.read(path, counters={counter: 2})
+    got = read_here(path, counters={counter: 2})
     np.testing.assert_array_equal(got.kspace, 2 * scan)
     assert got.card[counter] == "2, one of 3 (1, 2, 3); the others were not read"
     with pytest.raises(InputError) as caught:
@@ -34,7 +34,7 @@ def test_the_first_of_what_is_left_where_numbers_depend_on_each_other(
     raw = mrd()
     raw.add_scan(scan, contrast=0, repetition=0)
     raw.add_scan(2 * scan, contrast=1, repetition=4)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"), counters={"contrast": 1})
+    got = read_here(raw.write(tmp_path / "raw.h5"), counters={"contrast": 1})
     np.testing.assert_array_equal(got.kspace, 2 * scan)
     assert "repetition" not in got.card
 
@@ -44,7 +44,7 @@ def test_calibration_that_was_scanned_once_serves_every_contrast(tmp_path: Path,
     raw.add_scan(scan[:, :, 4:8], flag=library.ACQ_IS_PARALLEL_CALIBRATION)
     for number in (0, 1):
         raw.add_scan(scan, contrast=number)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"), counters={"contrast": 1})
+    got = read_here(raw.write(tmp_path / "raw.h5"), counters={"contrast": 1})
     assert isinstance(got, KSpaceData) and got.calibration is not None
     assert got.card["calibration_scan"].startswith("8 readouts")
 

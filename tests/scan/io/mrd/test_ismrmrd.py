@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, ReadLimits, read
-from mri_design.scan.io import ismrmrd
 from mri_design.scan.left_out import left_out_text
+from tests.scan.io.reading import read_here
 
 
 def image(kspace: np.ndarray) -> np.ndarray:
@@ -28,7 +28,7 @@ def test_all_slices_are_read_and_the_file_is_untouched(tmp_path: Path, scan: np.
     path = raw.write(tmp_path / "raw.h5")
     before = hashlib.sha256(path.read_bytes()).hexdigest()
     path.chmod(0o444)
-    got = ismrmrd.read(path)
+    got = read_here(path)
     np.testing.assert_array_equal(got.kspace, scan)
     assert got.measured.all()
     assert got.orientation == "ky-rows"
@@ -43,7 +43,7 @@ def test_lines_are_placed_relative_to_the_centre(
     counters = [3, 4, 6]
     for counter in counters:
         raw.add(scan[0, :, counter], kspace_encode_step_1=counter)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     rows = [counter - (ny // 2 if centre is None else centre) + ny // 2 for counter in counters]
     assert np.flatnonzero(got.measured).tolist() == rows
     np.testing.assert_array_equal(got.kspace[0][:, rows], scan[0][:, counters])
@@ -54,7 +54,7 @@ def test_slices_may_hold_lines_of_their_own(tmp_path: Path, scan: np.ndarray, mr
     for number, lines in enumerate(held):
         for line in lines:
             raw.add(scan[number, :, line], slice=number, kspace_encode_step_1=line)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 6, 7, 9]
     for number, lines in enumerate(held):
         one = got.select_slice(number)
@@ -65,7 +65,7 @@ def test_slices_may_hold_lines_of_their_own(tmp_path: Path, scan: np.ndarray, mr
 def test_readout_oversampling_is_an_exact_crop_of_the_image(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
     raw = mrd(fov=400, rx=8)
     raw.add_scan(scan)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     assert got.grid_shape == (12, 8)
     np.testing.assert_allclose(image(got.kspace), image(scan)[..., 4:12], atol=1e-6)
 
@@ -73,7 +73,7 @@ def test_readout_oversampling_is_an_exact_crop_of_the_image(tmp_path: Path, scan
 def test_without_a_larger_field_of_view_nothing_is_cropped(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
     raw = mrd(rx=8)  # fewer samples over the same field: lower resolution, not oversampling
     raw.add_scan(scan)
-    assert ismrmrd.read(raw.write(tmp_path / "raw.h5")).grid_shape == (12, 16)
+    assert read_here(raw.write(tmp_path / "raw.h5")).grid_shape == (12, 16)
 
 
 def test_reversed_readouts_discards_and_partial_echoes(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
@@ -82,7 +82,7 @@ def test_reversed_readouts_discards_and_partial_echoes(tmp_path: Path, scan: np.
     raw.add(lines[:, 0, ::-1], kspace_encode_step_1=0, flag=library.ACQ_IS_REVERSE)
     padded = np.pad(lines[:, 1], ((0, 0), (0, 0)))
     raw.add(padded, kspace_encode_step_1=1)
-    got = ismrmrd.read(raw.write(tmp_path / "full.h5"))
+    got = read_here(raw.write(tmp_path / "full.h5"))
     np.testing.assert_array_equal(got.kspace[0, :, :2], lines[:, :2])
 
     partial = mrd()
@@ -98,7 +98,7 @@ def test_reversed_readouts_discards_and_partial_echoes(tmp_path: Path, scan: np.
         center_sample=1 + 15 - 8,
         flag=library.ACQ_IS_REVERSE,
     )
-    got = ismrmrd.read(partial.write(tmp_path / "partial.h5"))
+    got = read_here(partial.write(tmp_path / "partial.h5"))
     expected = np.where(np.arange(16) < 5, 0, lines[:, 2])
     np.testing.assert_array_equal(got.kspace[0, :, 2], expected)
     np.testing.assert_array_equal(got.kspace[0, :, 3], expected)
@@ -112,7 +112,7 @@ def test_readouts_of_one_kept_length_may_be_stored_with_more_samples(
         extra = (3, 1) if line % 2 else (0, 0)
         stored = np.pad(scan[0, :, line], ((0, 0), extra), constant_values=99)
         raw.add(stored, kspace_encode_step_1=line, discard_pre=extra[0], discard_post=extra[1])
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan[:1])
 
 
@@ -126,7 +126,7 @@ def test_samples_to_be_discarded_are_no_noise(tmp_path: Path, scan: np.ndarray, 
         fields = {"discard_pre": extra[0], "discard_post": extra[1]}
         raw.add(padded, flag=library.ACQ_IS_NOISE_MEASUREMENT, **fields)
         raw.add_scan(scan)
-        found.append(ismrmrd.read(raw.write(tmp_path / f"{name}.h5")).noise_covariance)
+        found.append(read_here(raw.write(tmp_path / f"{name}.h5")).noise_covariance)
     np.testing.assert_array_equal(*found)
 
 
@@ -140,7 +140,7 @@ def test_readouts_of_fewer_channels_are_dropped_and_counted(
         raw.add(few, kspace_encode_step_1=3)
     raw.add_scan(scan)
     raw.add(few, kspace_encode_step_1=5)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan)
     dropped = f"{1 + first} of {25 + first} dropped: they have 2 where the others have 3"
     assert got.card["readouts_of_fewer_channels"] == dropped
@@ -151,15 +151,15 @@ def test_a_centre_beyond_the_matrix_or_the_samples_is_named(tmp_path: Path, scan
     raw = mrd(centre=300)
     raw.add_scan(scan)
     with pytest.raises(InputError, match="centre of k-space at 300, which lies beyond the matrix of 12: row -294"):
-        ismrmrd.read(raw.write(tmp_path / "lines.h5"))
+        read_here(raw.write(tmp_path / "lines.h5"))
     raw = mrd()
     raw.add_scan(scan, center_sample=99)
-    card = ismrmrd.read(raw.write(tmp_path / "whole.h5")).card
+    card = read_here(raw.write(tmp_path / "whole.h5")).card
     assert card["centre_beyond_samples"].startswith("center_sample 99 of acquisition 0 lies beyond its 16 samples")
     raw = mrd()
     raw.add_scan(scan[..., 4:], center_sample=99)
     with pytest.raises(InputError, match="99 for 12 samples, which lies beyond them"):
-        ismrmrd.read(raw.write(tmp_path / "partial.h5"))
+        read_here(raw.write(tmp_path / "partial.h5"))
 
 
 def test_navigation_and_what_does_not_fit_the_scan_is_left_out(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
@@ -176,7 +176,7 @@ def test_navigation_and_what_does_not_fit_the_scan_is_left_out(tmp_path: Path, s
     for readout in raw.readouts[-6:]:
         readout.set_flag(library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING)
         readout.set_flag(library.ACQ_IS_PARALLEL_CALIBRATION)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan[:1])
     assert got.card["readouts_skipped"].startswith("3 of 17")
     assert got.card["noise_readouts"] == "1, not used: other channels than the data"
@@ -188,7 +188,7 @@ def test_only_the_first_of_each_counter_is_read(tmp_path: Path, scan: np.ndarray
     raw = mrd()
     raw.add_scan(-scan, **{counter: 2})
     raw.add_scan(scan, **{counter: 1})
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan)
     assert got.card[counter].startswith("1, the first of 2")
 
@@ -198,7 +198,7 @@ def test_slices_with_gaps_in_their_numbers(tmp_path: Path, scan: np.ndarray, mrd
     for number, index in ((65535, 1), (7, 0)):
         for line in range(12):
             raw.add(scan[index, :, line], slice=number, kspace_encode_step_1=line)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan)
     assert got.card["slices"] == "present: 7, 65535"
 
@@ -209,14 +209,14 @@ def test_duplicates_need_a_policy(tmp_path: Path, scan: np.ndarray, mrd: type) -
     raw.add(3 * scan[0, :, 5], kspace_encode_step_1=5, average=1)
     path = raw.write(tmp_path / "raw.h5")
     with pytest.raises(InputError, match=r"dataset/data\[12\].*as acquisition 5.*duplicates='average'"):
-        ismrmrd.read(path)
+        read_here(path)
     factor = np.ones(12)
     for policy, factor[5] in (("average", 2), ("last", 3)):
-        got = ismrmrd.read(path, duplicates=policy)  # type: ignore[arg-type]
+        got = read_here(path, duplicates=policy)  # type: ignore[arg-type]
         np.testing.assert_allclose(got.kspace, scan[:1] * factor[:, np.newaxis], rtol=1e-6)
         assert got.card["duplicates"].startswith(policy)
     with pytest.raises(InputError, match="duplicates"):
-        ismrmrd.read(path, duplicates="first")  # type: ignore[arg-type]
+        read_here(path, duplicates="first")  # type: ignore[arg-type]
 
 
 def change(**fields: int) -> Callable[[Any], None]:
@@ -304,7 +304,7 @@ def test_what_does_not_fit_is_refused_by_acquisition(
     path = raw.write(tmp_path / "raw.h5")
     before = path.read_bytes()
     with pytest.raises(InputError) as caught:
-        ismrmrd.read(path)
+        read_here(path)
     assert field in caught.value.field
     assert str(path) in caught.value.field
     assert path.read_bytes() == before
@@ -329,12 +329,12 @@ def test_headers_that_lie_about_the_samples_behind_them(tmp_path: Path, scan: np
         file["dataset/data"][:] = rows
     if name == "number_of_samples":
         with pytest.raises(InputError, match=r"matrixSize\.x"):
-            ismrmrd.read(path)
+            read_here(path)
         with pytest.raises(InputError, match=r"data\[0\]: data.*96 numbers"):
-            ismrmrd.read(path, limits=ReadLimits(max_side=2**16))
+            read_here(path, limits=ReadLimits(max_side=2**16))
     else:
         with pytest.raises(InputError, match=r"data\[0\]: data.*96 numbers"):
-            ismrmrd.read(path)
+            read_here(path)
 
 
 def test_the_grid_is_refused_before_it_is_allocated(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
@@ -342,7 +342,7 @@ def test_the_grid_is_refused_before_it_is_allocated(tmp_path: Path, scan: np.nda
     for line in range(12):
         raw.add(scan[0, :, line], kspace_encode_step_1=line)
     with pytest.raises(InputError, match=r"raw\.h5: encodedSpace\.matrixSize.*24\.0 GiB"):
-        ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+        read_here(raw.write(tmp_path / "raw.h5"))
 
 
 @pytest.mark.parametrize("missing", ["xml", "data", "dataset", "fields", "type", "text"])
@@ -362,8 +362,8 @@ def test_missing_and_foreign_parts(tmp_path: Path, scan: np.ndarray, mrd: type, 
             del file["dataset/data"]
             samples = h5py.vlen_dtype(np.dtype("f4" if missing == "fields" else "f8"))
             file["dataset"].create_dataset("data", (3,), [("head", [("flags", "u8")]), ("data", samples)])
-    with pytest.raises(InputError, match=r"raw\.h5: dataset"):
-        ismrmrd.read(path)
+    with pytest.raises(InputError, match=r"raw\.h5: (dataset|got HDF5 with nothing)"):
+        read_here(path)
 
 
 def test_flag_numbers_are_those_of_the_library() -> None:
@@ -412,11 +412,11 @@ def test_sizes_places_and_directions_are_read(tmp_path: Path, scan: np.ndarray, 
 def test_a_field_of_view_of_0_is_not_known(tmp_path: Path, scan: np.ndarray, mrd: type, text: str) -> None:
     raw = mrd(fovz=text)
     raw.add_scan(scan)
-    got = ismrmrd.read(raw.write(tmp_path / "flat.h5"))
+    got = read_here(raw.write(tmp_path / "flat.h5"))
     assert got.geometry is not None and got.geometry[0].thickness is None
     raw = mrd(fov=text)
     raw.add_scan(scan)
-    assert ismrmrd.read(raw.write(tmp_path / "unsized.h5")).geometry is None
+    assert read_here(raw.write(tmp_path / "unsized.h5")).geometry is None
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ def test_directions_are_those_of_the_image_by_maker_or_by_what_the_header_says(
     raw = mrd(system=VENDOR.format(vendor) if vendor else "", more="" if sign is None else SIGN.format(sign))
     raw.add_scan(scan)
     phase, read_out, across = _turned(raw)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     along = -1 if turned else 1
     np.testing.assert_array_equal(got.kspace, scan)  # samples stay as they are stored
     np.testing.assert_allclose(got.geometry[1].vectors[1:], (along * phase, along * read_out, across), atol=1e-6)
@@ -459,13 +459,13 @@ def test_another_sign_than_1_is_refused(tmp_path: Path, scan: np.ndarray, mrd: t
     raw = mrd(more=SIGN.format(2))
     raw.add_scan(scan)
     with pytest.raises(InputError, match="fourierSign: got 2; wanted -1 or 1"):
-        ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+        read_here(raw.write(tmp_path / "raw.h5"))
 
 
 def test_files_without_directions_give_the_sizes_alone(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
     raw = mrd()
     raw.add_scan(scan)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     assert got.geometry is not None and not got.geometry[0].placed
     assert got.geometry[0].pixel == (200 / 12, 200 / 16)
     raw.header = (
@@ -474,4 +474,4 @@ def test_files_without_directions_give_the_sizes_alone(tmp_path: Path, scan: np.
         "<reconSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize></reconSpace>"
         "</encoding></ismrmrdHeader>"
     )
-    assert ismrmrd.read(raw.write(tmp_path / "no-sizes.h5")).geometry is None
+    assert read_here(raw.write(tmp_path / "no-sizes.h5")).geometry is None

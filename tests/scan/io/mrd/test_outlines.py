@@ -10,23 +10,23 @@ import pytest
 
 from mri_design import InputError, KSpaceData, read
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io import ismrmrd
 from mri_design.scan.io import mrd_acquisitions as acquisitions
-from mri_design.scan.io.formats import outline
+from mri_design.scan.io.formats import summary
 from mri_design.scan.io.safe import DEFAULT_LIMITS
-from mri_design.scan.outline import ScanOutline
+from mri_design.scan.summary import ScanSummary
 from mri_design.scan.writing.mrd import mrd_skeleton_bytes
+from tests.scan.io.reading import read_here, summary_here
 
 NOISE, CALIBRATION = 19, 20
 
 
-def told_and_read(path: Path, **settings: object) -> tuple[ScanOutline, KSpaceData]:
-    told, scan = ismrmrd.outline(path, **settings), ismrmrd.read(path, **settings)  # type: ignore[arg-type]
-    assert isinstance(told, ScanOutline) and isinstance(scan, KSpaceData)
+def told_and_read(path: Path, **settings: object) -> tuple[ScanSummary, KSpaceData]:
+    told, scan = summary_here(path, **settings), read_here(path, **settings)  # type: ignore[arg-type]
+    assert isinstance(told, ScanSummary) and isinstance(scan, KSpaceData)
     return told, scan
 
 
-def require_alike(told: ScanOutline, scan: KSpaceData) -> None:
+def require_alike(told: ScanSummary, scan: KSpaceData) -> None:
     """The same sizes, sampling and places, and for the one slice the same data."""
     part = scan.select_slice(told.index)
     assert told.part is not None
@@ -52,15 +52,15 @@ def test_slices_of_lines_of_their_own_with_noise_and_calibration(
         raw.add(scan[1, :, line, 4:], slice=1, kspace_encode_step_1=line, center_sample=4)
     path = raw.write(tmp_path / "raw.h5")
     with pytest.raises(InputError, match="number_of_samples"):
-        ismrmrd.outline(path)
+        summary_here(path)
     raw.readouts[8:] = []
     for line in range(0, 12, 2):
         raw.add(scan[1, :, line], slice=1, kspace_encode_step_1=line)
     for line in range(4, 8):
         raw.add(scan[1, :, line] * 2, slice=1, kspace_encode_step_1=line, flag=CALIBRATION)
     path = raw.write(tmp_path / "other.h5")
-    told, whole = outline(path, isolated=isolated), read(path, isolated=False)
-    assert isinstance(told, ScanOutline) and isinstance(whole, KSpaceData)
+    told, whole = summary(path, isolated=isolated), read(path, isolated=False)
+    assert isinstance(told, ScanSummary) and isinstance(whole, KSpaceData)
     require_alike(told, whole)
     assert told.index == 1 and told.by_headers
     assert told.card["centre_in_file"] == "kspace_encode_step_1 = 6"
@@ -84,7 +84,7 @@ def test_averages_are_counted_over_all_slices(tmp_path: Path, scan: np.ndarray, 
     require_alike(*told_and_read(path, duplicates="average"))
     assert "up to 2 readouts a line, at least 1" in told_and_read(path, duplicates="last")[0].card["duplicates"]
     with pytest.raises(InputError, match="each line once"):
-        ismrmrd.outline(path)
+        summary_here(path)
 
 
 @pytest.mark.parametrize("oversampled", [False, True])
@@ -113,19 +113,19 @@ def test_readouts_of_zeros_are_no_measurement_in_any_slice(
     raw.add_scan(filled)
     path = raw.write(tmp_path / "raw.h5")
     require_alike(*told_and_read(path))
-    told = outline(path, isolated=isolated)
-    assert isinstance(told, ScanOutline) and told.index == 1
+    told = summary(path, isolated=isolated)
+    assert isinstance(told, ScanSummary) and told.index == 1
     assert [int(sampling.lines.sum()) for sampling in told.samplings] == [10, 9, 10]
 
 
 def test_labels_without_samples_have_an_outline_and_no_reading(tmp_path: Path) -> None:
     path = tmp_path / "skeleton.h5"
     path.write_bytes(mrd_skeleton_bytes(((6, 3), (1,)), (12, 16), SliceGeometry((1.5, 2.0), 5.0)))
-    told = ismrmrd.outline(path)
-    assert isinstance(told, ScanOutline) and told.part is None
+    told = summary_here(path)
+    assert isinstance(told, ScanSummary) and told.part is None
     assert np.flatnonzero(told.samplings[0].lines).tolist() == [1, 3, 6]
     with pytest.raises(InputError, match=r"zeros in all 3 readouts.*mri-design info"):
-        ismrmrd.read(path)
+        read_here(path)
 
 
 def test_headers_are_loaded_a_few_at_a_time(

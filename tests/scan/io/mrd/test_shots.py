@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, TrajectoryData, read
-from mri_design.scan.io import ismrmrd
+from tests.scan.io.reading import read_here
 
 N, SPOKES, LENGTH, COILS = 16, 5, 12, 3
 
@@ -41,7 +41,7 @@ def builder(mrd: type, **settings: object) -> Any:
 
 
 def scan_of(path: Path, **settings: Any) -> TrajectoryData:
-    got = ismrmrd.read(path, **settings)
+    got = read_here(path, **settings)
     assert isinstance(got, TrajectoryData)
     return got
 
@@ -113,7 +113,7 @@ def test_repeated_shots_need_a_policy(tmp_path: Path, samples: np.ndarray, mrd: 
         add_spokes(raw, factor * samples)
     path = raw.write(tmp_path / "raw.h5")
     with pytest.raises(InputError, match=r"data\[10\]: traj.*as acquisition 0.*duplicates='average'"):
-        ismrmrd.read(path)
+        read_here(path)
     for policy, factor in (("average", 2), ("last", 3)):
         got = scan_of(path, duplicates=policy)
         np.testing.assert_allclose(got.kspace, factor * samples.reshape(2, COILS, -1), rtol=1e-6)
@@ -220,7 +220,7 @@ def test_what_is_no_such_trajectory_is_refused(
     add_spokes(raw, samples)
     spoil(raw)
     with pytest.raises(InputError) as caught:
-        ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+        read_here(raw.write(tmp_path / "raw.h5"))
     assert field in caught.value.field
     assert text in str(caught.value)
 
@@ -229,6 +229,6 @@ def test_coordinates_of_a_cartesian_scan_are_not_used(tmp_path: Path, scan: np.n
     raw = mrd()
     for line in range(12):
         raw.add(scan[0, :, line], np.zeros((16, 2)), kspace_encode_step_1=line)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan[:1])
     assert got.card["coordinates_skipped"].endswith("by the header the scan is cartesian")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, read
-from mri_design.scan.io import ismrmrd
 from mri_design.scan.io.samples import readout_positions
+from tests.scan.io.reading import read_here
 
 NY, NZ, NX, COILS = 8, 6, 12, 2
 
@@ -51,7 +51,7 @@ def test_the_same_volume_from_an_array_and_from_raw_data(tmp_path: Path, volume:
     (tmp_path / "array.json").write_text('{"dims": ["coil", "ky", "kz", "kx"]}')
     raw = builder(mrd)
     add_volume(raw, volume)
-    got, stored = ismrmrd.read(raw.write(tmp_path / "volume.h5")), read(tmp_path / "array.npz")
+    got, stored = read_here(raw.write(tmp_path / "volume.h5")), read(tmp_path / "array.npz")
     assert isinstance(got, KSpaceData) and isinstance(stored, KSpaceData)
     np.testing.assert_array_equal(got.kspace, stored.kspace)
     assert got.card["volume"] == stored.card["volume"]
@@ -61,7 +61,7 @@ def test_partitions_are_placed_by_the_centre_of_their_counter(tmp_path: Path, vo
     raw = builder(mrd, centre=3, centre_partition=1)
     for ky, kz in ((3, 1), (2, 0), (4, 3)):
         raw.add(volume[:, ky, kz], kspace_encode_step_1=ky, kspace_encode_step_2=kz)
-    got = ismrmrd.read(raw.write(tmp_path / "volume.h5"))
+    got = read_here(raw.write(tmp_path / "volume.h5"))
     assert isinstance(got, KSpaceData)
     held = np.argwhere(got.samplings[0].samples).tolist()
     assert held == [[3, 2], [4, 3], [5, 5]]
@@ -85,7 +85,7 @@ def test_positions_outside_the_field_of_view_are_cut(
     for readout in raw.readouts:
         readout.position[:] = (0, 0, 7)
         readout.read_dir[:], readout.phase_dir[:], readout.slice_dir[:] = np.eye(3)
-    got = ismrmrd.read(raw.write(tmp_path / "volume.h5"))
+    got = read_here(raw.write(tmp_path / "volume.h5"))
     assert isinstance(got, KSpaceData)
     np.testing.assert_allclose(got.kspace, planes(volume)[3:9], atol=1e-6)
     assert got.geometry is not None
@@ -97,7 +97,7 @@ def test_positions_outside_the_field_of_view_are_cut(
 def test_a_partial_echo_of_a_volume_is_said(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
     raw = builder(mrd)
     add_volume(raw, volume[..., 4:], center_sample=2)
-    got = ismrmrd.read(raw.write(tmp_path / "volume.h5"))
+    got = read_here(raw.write(tmp_path / "volume.h5"))
     assert isinstance(got, KSpaceData)
     expected = volume.copy()
     expected[..., :4] = 0
@@ -115,8 +115,8 @@ def test_averages_noise_and_calibration_of_volumes(tmp_path: Path, volume: np.nd
     add_volume(raw, volume[:, 2:5, 2:5], flag=library.ACQ_IS_PARALLEL_CALIBRATION)
     path = raw.write(tmp_path / "volume.h5")
     with pytest.raises(InputError, match="duplicates='average'"):
-        ismrmrd.read(path)
-    got = ismrmrd.read(path, duplicates="average")
+        read_here(path)
+    got = read_here(path, duplicates="average")
     assert isinstance(got, KSpaceData)
     np.testing.assert_allclose(got.kspace, 2 * planes(volume), atol=1e-5)
     assert got.noise_covariance is not None and got.calibration is not None
@@ -139,7 +139,7 @@ def test_what_lies_outside_the_volume_is_refused(
     add_volume(raw, volume)
     raw.add(volume[:, 0, 0], **fields)
     with pytest.raises(InputError) as caught:
-        ismrmrd.read(raw.write(tmp_path / "volume.h5"))
+        read_here(raw.write(tmp_path / "volume.h5"))
     assert caught.value.field.endswith(f"data[{NY * NZ}]: {place}")
 
 
@@ -147,4 +147,4 @@ def test_echo_planar_scans_are_refused_by_name(tmp_path: Path, volume: np.ndarra
     raw = builder(mrd, trajectory="EPI")
     add_volume(raw, volume)
     with pytest.raises(InputError, match=r"trajectory: got epi.*phase correction.*cartesian lines"):
-        ismrmrd.read(raw.write(tmp_path / "volume.h5"))
+        read_here(raw.write(tmp_path / "volume.h5"))

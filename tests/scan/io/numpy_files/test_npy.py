@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, InputError, KSpaceData, read
-from mri_design.scan.io.formats import outline
+from mri_design.scan.io.formats import summary
 from mri_design.scan.io.safe import DEFAULT_LIMITS
-from tests.scan.io.outlines import assert_told
+from tests.scan.io.reading import assert_told
 
 
 def saved(folder: Path, array: np.ndarray, card: Any = None) -> Path:
@@ -153,7 +153,7 @@ def test_echoes_are_images_one_after_the_other(tmp_path: Path) -> None:
     got = read(path)
     assert isinstance(got, ImageStack)
     np.testing.assert_array_equal(got.images, pixels)
-    assert_told(outline(path), got)
+    assert_told(summary(path), got)
     path = saved(tmp_path, pixels[0], {"dims": ["echo", "row"]})
     with pytest.raises(InputError, match=r"named \['echo', 'row'\]; wanted images .* or \(echo, row, col\)"):
         read(path)
@@ -261,7 +261,7 @@ def test_an_outline_is_what_reading_all_of_it_finds(
     if card is not None and card["dims"][0] == "coil":
         stored = stored.transpose(1, 3, 0, 2)
     path = saved(tmp_path, np.asarray(stored, order=order), card)  # type: ignore[call-overload]
-    assert_told(outline(path), read_scan(path))
+    assert_told(summary(path), read_scan(path))
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -281,7 +281,7 @@ def test_an_outline_of_an_archive_is_what_reading_all_of_it_finds(
         "remarks": np.zeros(3),
     }
     save(tmp_path / "scan.npz", kspace=stored, **{name: others[name] for name in beside})
-    assert_told(outline(tmp_path / "scan.npz"), read(tmp_path / "scan.npz"))
+    assert_told(summary(tmp_path / "scan.npz"), read(tmp_path / "scan.npz"))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int16, np.complex64])
@@ -289,9 +289,9 @@ def test_an_outline_of_images_has_their_range(tmp_path: Path, dtype: Any) -> Non
     images = np.arange(-10, 110).reshape(4, 5, 6).astype(dtype)
     images[1] = 0
     np.savez(tmp_path / "image.npz", image=images)
-    assert_told(outline(tmp_path / "image.npz"), read(tmp_path / "image.npz"))
+    assert_told(summary(tmp_path / "image.npz"), read(tmp_path / "image.npz"))
     path = saved(tmp_path, images, {"kind": "image domain, magnitudes", "shape": [4, 5, 6]})
-    assert_told(outline(path), read(path))
+    assert_told(summary(path), read(path))
 
 
 def test_an_archive_with_a_wrong_checksum_is_refused_as_a_whole(tmp_path: Path, scan: np.ndarray) -> None:
@@ -300,22 +300,22 @@ def test_an_archive_with_a_wrong_checksum_is_refused_as_a_whole(tmp_path: Path, 
     content = bytearray(path.read_bytes())
     content[content.index(scan[-1].tobytes()) + 5] ^= 1
     path.write_bytes(content)
-    for reading in (read, outline):
+    for reading in (read, summary):
         with pytest.raises(InputError, match="damaged archive"):
             reading(path)
 
 
 @pytest.mark.parametrize("kept", ["array", "archive", "images"])
 def test_an_outline_of_slices_holds_two_at_most(tmp_path: Path, scan: np.ndarray, kept: str) -> None:
-    many = np.tile(scan, (320, 1, 1, 1))  # so that what other threads of the tests allocate is little beside it
+    many = np.tile(scan, (160, 1, 1, 1))  # so that what other threads of the tests allocate is little beside it
     path = saved(tmp_path, many if kept == "array" else np.abs(many[:, 0]).astype(np.float64))
     if kept == "archive":
         path = tmp_path / "many.npz"
         np.savez(path, kspace=many)
     limits = replace(DEFAULT_LIMITS, max_bytes=2 * path.stat().st_size)
-    outline(path, limits=limits)  # what is imported at the first call is not of the slices
+    summary(path, limits=limits)  # what is imported at the first call is not of the slices
     tracemalloc.start()
-    outline(path, limits=limits)
+    summary(path, limits=limits)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < path.stat().st_size / 2
@@ -325,11 +325,11 @@ def test_an_outline_refuses_what_reading_refuses(tmp_path: Path, scan: np.ndarra
     broken = scan.copy()
     broken[1, 0, 0, 0] = np.nan
     with pytest.raises(InputError, match="1 NaN or infinite values"):
-        outline(saved(tmp_path, broken))
+        summary(saved(tmp_path, broken))
     path = saved(tmp_path, scan)
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(InputError, match="shape"):
-        outline(path)
+        summary(path)
     for card, field in (({"zero_filled_k1_columns": [99]}, "zero_filled"), ({"shape": [1, 2]}, "shape")):
         with pytest.raises(InputError, match=field):
-            outline(saved(tmp_path, scan, card))
+            summary(saved(tmp_path, scan, card))

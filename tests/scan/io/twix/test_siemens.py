@@ -15,7 +15,7 @@ from mri_design import InputError, ReadLimits
 from mri_design.errors import MissingPackageError
 from mri_design.scan.io import formats
 from mri_design.scan.io import twix as measurements
-from mri_design.scan.io import twix as siemens
+from tests.scan.io.reading import read_here, summary_here
 from tests.scan.io.twix_file import Measurement, write_twix
 
 pytest.importorskip("twixtools")
@@ -53,7 +53,7 @@ def test_the_field_of_view_and_the_place_of_a_slice_are_read(tmp_path: Path, sca
     raw = Measurement(more="sKSpace.dPhaseOversampling = 0.5")
     half = np.sqrt(0.5)
     raw.add_scan(scan[:1], position=(1.0, -2.0, 3.0), quaternion=(half, 0.0, 0.0, half))  # a quarter turn about z
-    (place,) = siemens.read(write_twix(tmp_path / "raw.dat", raw)).geometry
+    (place,) = read_here(write_twix(tmp_path / "raw.dat", raw)).geometry
     assert place.pixel == pytest.approx((1.5 * 180 / 12, 200 / 8))
     assert place.thickness == 5 and place.centre == (1, -2, 3)
     # The scanner's samples are the conjugate of those whose image grows along the directions of the readout.
@@ -64,7 +64,7 @@ def test_lines_are_placed_by_what_readouts_call_the_centre(tmp_path: Path, scan:
     raw = Measurement(oversampling="1.0", base=16)
     for line in (0, 1, 3):
         raw.add(scan[0, :, line], centre=(8, 2, 0), Lin=line)
-    got = siemens.read(write_twix(tmp_path / "raw.dat", raw))
+    got = read_here(write_twix(tmp_path / "raw.dat", raw))
     assert np.flatnonzero(got.measured).tolist() == [4, 5, 7]
     np.testing.assert_array_equal(got.kspace[0][:, [4, 5, 7]], scan[0][:, [0, 1, 3]])
 
@@ -72,7 +72,7 @@ def test_lines_are_placed_by_what_readouts_call_the_centre(tmp_path: Path, scan:
 def test_without_a_centre_in_the_readouts_the_protocol_tells_it(tmp_path: Path, scan: np.ndarray) -> None:
     raw = Measurement(oversampling="1.0", base=16, more='<ParamLong."iNoOfFourierLines"> { 9  }')
     raw.add_scan(scan[:1, :, :9], centre=(0, 0, 0))
-    got = siemens.read(write_twix(tmp_path / "raw.dat", raw))
+    got = read_here(write_twix(tmp_path / "raw.dat", raw))
     assert np.flatnonzero(got.measured).tolist() == list(range(3, 12))  # 3 lines of 12 left out before the centre
 
 
@@ -80,17 +80,17 @@ def test_reversed_readouts_and_partial_echoes(tmp_path: Path, scan: np.ndarray) 
     raw = Measurement(oversampling="1.0", base=16)
     lines = scan[0]
     raw.add(lines[:, 0, ::-1], "reverse", Lin=0)
-    np.testing.assert_array_equal(siemens.read(write_twix(tmp_path / "reversed.dat", raw)).kspace[0, :, 0], lines[:, 0])
+    np.testing.assert_array_equal(read_here(write_twix(tmp_path / "reversed.dat", raw)).kspace[0, :, 0], lines[:, 0])
     partial = Measurement(oversampling="1.0", base=16)
     stored = np.pad(lines[:, 2, 5:], ((0, 0), (2, 1)), constant_values=99)
     partial.add(stored, Lin=2, cut=(2, 1), centre=(2 + 8 - 5, 6, 0))
-    got = siemens.read(write_twix(tmp_path / "partial.dat", partial))
+    got = read_here(write_twix(tmp_path / "partial.dat", partial))
     np.testing.assert_array_equal(got.kspace[0, :, 2, 5:], lines[:, 2, 5:])
     assert not got.kspace[0, :, 2, :5].any() and not got.whole_lines
     unsaid = Measurement(oversampling="1.0", base=16)
     unsaid.add(lines[:, 2, 5:], Lin=2, centre=(0, 6, 0))
     with pytest.raises(InputError, match=r"readouts\[0\]: CenterCol: got 0 for 11 of 16 samples"):
-        siemens.read(write_twix(tmp_path / "unsaid.dat", unsaid))
+        read_here(write_twix(tmp_path / "unsaid.dat", unsaid))
 
 
 def test_repeated_lines_need_a_policy_and_counters_choose_a_series(tmp_path: Path, scan: np.ndarray) -> None:
@@ -118,7 +118,7 @@ def test_readouts_that_are_no_image_are_left_out(tmp_path: Path, scan: np.ndarra
     raw.add_scan(scan[:1, :, ::2], centre=(8, 3, 0))
     raw.add(scan[0, :, 7], "calibration", centre=(8, 3, 0), Lin=7)
     raw.add(scan[0, :, 8], "calibration", "both", centre=(8, 3, 0), Lin=8)
-    got = siemens.read(write_twix(tmp_path / "raw.dat", raw))
+    got = read_here(write_twix(tmp_path / "raw.dat", raw))
     assert np.abs(got.kspace).max() < 50
     assert got.card["readouts_skipped"].startswith("2 of 10")
     assert got.card["calibration_lines"].startswith("1 readouts")
@@ -145,7 +145,7 @@ def test_protocol_times_and_flip_angle_are_those_of_the_header(
     raw = Measurement(more=more, name="t1 gre")
     raw.add_scan(scan[:1])
     raw.add_scan(scan[:1], Eco=1)
-    got = siemens.read(write_twix(tmp_path / "raw.dat", raw), counters={"contrast": contrast}).source
+    got = read_here(write_twix(tmp_path / "raw.dat", raw), counters={"contrast": contrast}).source
     assert got is not None and not got.image and not got.names_somebody
     names = ("RepetitionTime", "EchoTime", "FlipAngle")
     said = {name: text for name, text in zip(names, wanted, strict=True) if text}
@@ -158,7 +158,7 @@ def test_noise_readouts_give_the_noise_of_the_data(tmp_path: Path, scan: np.ndar
     (image if own else adjustment).add(noise(4096, 4.0, 1), "noise")
     adjustment.add(np.ones((3, 16), np.complex64))
     image.add_scan(scan)
-    got = siemens.read(write_twix(tmp_path / "raw.dat", adjustment, image))
+    got = read_here(write_twix(tmp_path / "raw.dat", adjustment, image))
     dwell = 1e6 / (130 * 4096) if own else 5.0  # against 10 us of the data
     np.testing.assert_allclose(np.diag(got.noise_covariance).real, 4 * dwell / 10 / 0.793, rtol=0.1)
     np.testing.assert_allclose(got.kspace, cropped(scan), atol=1e-6)
@@ -170,7 +170,7 @@ def test_a_volume_becomes_planes(tmp_path: Path, scan: np.ndarray) -> None:
     for partition, lines in enumerate([*scan, *scan]):
         for line in range(12):
             raw.add(lines[:, line], Lin=line, Par=partition)
-    got = siemens.read(write_twix(tmp_path / "raw.dat", raw))
+    got = read_here(write_twix(tmp_path / "raw.dat", raw))
     assert got.kspace.shape == (16, 3, 12, 4)
     energy = 2 * np.sum(np.abs(scan) ** 2)
     assert np.sum(np.abs(got.kspace) ** 2) == pytest.approx(energy, rel=1e-5)
@@ -190,7 +190,7 @@ def test_what_a_protocol_says_is_refused_by_name(tmp_path: Path, scan: np.ndarra
     raw = Measurement(more=more)
     raw.add_scan(scan)
     with pytest.raises(InputError, match=message):
-        siemens.read(write_twix(tmp_path / "raw.dat", raw))
+        read_here(write_twix(tmp_path / "raw.dat", raw))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_sizes_that_make_no_sense_are_refused(
     for name, value in fields.items():
         setattr(raw, name, value)
     with pytest.raises(InputError, match=message):
-        siemens.read(write_twix(tmp_path / "raw.dat", raw))
+        read_here(write_twix(tmp_path / "raw.dat", raw))
 
 
 def test_other_trajectories_are_refused_by_name(tmp_path: Path, scan: np.ndarray) -> None:
@@ -219,7 +219,7 @@ def test_other_trajectories_are_refused_by_name(tmp_path: Path, scan: np.ndarray
     path = write_twix(tmp_path / "raw.dat", raw)
     path.write_bytes(path.read_bytes().replace(b"ucTrajectory = 0x1", b"ucTrajectory = 0x4"))
     with pytest.raises(InputError, match="a spiral trajectory"):
-        siemens.read(path)
+        read_here(path)
 
 
 @pytest.mark.parametrize("vb", [False, True])
@@ -292,7 +292,7 @@ def test_samples_whose_sums_single_precision_does_not_hold_are_refused(
     path = write_twix(tmp_path / "raw.dat", raw)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for look in (siemens.read, siemens.outline):
+        for look in (read_here, summary_here):
             with pytest.raises(InputError, match="values that single precision holds"):
                 look(path)
 
@@ -305,14 +305,14 @@ from pathlib import Path
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.io import twix as measurements
-from mri_design.scan.io import twix as siemens
+from mri_design.scan.io.formats import read, summary
 
 whole, path, rng = Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), np.random.default_rng(0)
 with Path(sys.argv[1]).open("rb") as stream:
     (found,) = measurements.find_measurements(path, stream, DEFAULT_LIMITS)
     places = measurements.find_readouts(stream, found, DEFAULT_LIMITS).places
 outcomes = {"read": 0, "refused": 0}
-for case in range(120):
+for case in range(40):
     damaged = bytearray(whole)
     if case % 4 == 0:
         damaged = damaged[: int(rng.integers(len(whole)))]
@@ -322,10 +322,10 @@ for case in range(120):
         at = (*at, int(rng.choice(places)) + 227 + 4 * int(rng.integers(500)))
         damaged[at[case % 4 - 1]] ^= 1 << int(rng.integers(8)) if case % 8 < 4 else 0x7F
     path.write_bytes(damaged)
-    for look in (siemens.read, siemens.outline):
+    for look in (read, summary):
         try:
             held = look(path)
-            assert look is siemens.outline or np.isfinite(held.kspace).all()
+            assert look is summary or np.isfinite(held.kspace).all()
             outcomes["read"] += 1
         except InputError as error:
             assert str(path) in error.field, error
@@ -341,4 +341,4 @@ def test_a_damaged_scan_is_read_or_refused_without_a_warning(tmp_path: Path) -> 
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
     read, refused = map(int, ended.stdout.split())
-    assert read > 20 and refused > 20
+    assert read > 6 and refused > 6

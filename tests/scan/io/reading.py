@@ -1,20 +1,25 @@
-"""What an outline has to say, held against the scan or the images that reading everything finds."""
+"""Reading in this process, and what a summary has to say: what reading everything finds."""
+
+from functools import partial
 
 import numpy as np
 
 from mri_design import ImageStack, KSpaceData, TrajectoryData
-from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.outline import ScanOutline
+from mri_design.scan.io.formats import read, summary
+from mri_design.scan.summary import ImageSummary, ScanSummary
+
+read_here = partial(read, isolated=False)
+summary_here = partial(summary, isolated=False)
 
 
 def assert_told(
-    told: ScanOutline | TrajectoryData | ImageOutline, whole: KSpaceData | TrajectoryData | ImageStack
+    told: ScanSummary | TrajectoryData | ImageSummary, whole: KSpaceData | TrajectoryData | ImageStack
 ) -> None:
     """The same slice, the same samples of all slices, the same card; of images the same range of values."""
     if isinstance(whole, ImageStack):
-        assert told == ImageOutline.of(whole)
+        assert told == ImageSummary.of(whole)
         return
-    assert isinstance(told, ScanOutline) and told.part is not None and isinstance(whole, KSpaceData)
+    assert isinstance(told, ScanSummary) and told.part is not None and isinstance(whole, KSpaceData)
     for name in ("kspace", "coil_maps", "reference"):
         ours, theirs = getattr(told.part, name), getattr(whole, name)
         assert (ours is None) == (theirs is None)
