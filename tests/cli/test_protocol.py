@@ -55,7 +55,7 @@ def test_the_folder_is_complete(done: tuple[Path, Result]) -> None:
     names = {path.name for path in out.iterdir()}
     assert {"mask.npy", "lines.csv", "exchanges.csv", "metrics.csv", "summary.csv", "paired.md"} <= names
     assert {"manifest.json", "report.html"} <= names
-    assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS | {".mri-design.json"}
+    assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS.keys() | {".mri-design.json"}
     assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & names
     assert np.flatnonzero(np.load(out / "mask.npy")).tolist() == sorted(order(out))
     assert json.loads((out / "manifest.json").read_text())["lines"] == order(out)

@@ -1,6 +1,10 @@
-"""Pictures inside a page: the same for the same figure, apart from each other, and nothing but shapes."""
+"""Figures repeat as files, follow the colours of a page, do no harm in it, and their numbers can be pointed at."""
 
+from __future__ import annotations
+
+import json
 import re
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -10,13 +14,26 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from mri_design import InputError
 from mri_design.evaluation import plots
-from mri_design.evaluation.pictures import inline, placed, png_bytes, svg_text, tidy
+from mri_design.evaluation.page import ReportFigure, Section, saved_figure, write_report
+from mri_design.evaluation.pictures import (
+    COLOURS,
+    MOST_POINTS,
+    PALETTE,
+    THEMED,
+    inline,
+    placed,
+    png_bytes,
+    pointed_curves,
+    svg_text,
+    tidy,
+)
+from mri_design.evaluation.run_folder import RunFolder
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="360pt" height="72pt" '
 
 
 def drawn() -> Figure:
-    return plots.calibration([1.0, 10.0], [2.0, 5.0], [3, 4])
+    return plots.calibration([1.0, 10.0], [2.0, 5.0], [3, 4], "mV")
 
 
 def svg(content: str) -> str:
@@ -111,3 +128,80 @@ def test_style_sheets_and_notes_of_the_library_are_left_out() -> None:
     kept = tidy(svg("<metadata>x</metadata><defs><style>* { color: red }</style></defs><g id='a'>text</g>"))
     assert "style" not in kept and "text" not in kept and "metadata" not in kept and "id=" not in kept
     assert 'stroke-linejoin="round"' in kept  # what the library's style sheet said
+
+
+def figure_of(*names: str, points: int = 5) -> Figure:
+    figure = Figure(figsize=(4, 3))
+    axes = figure.add_axes((0.1, 0.2, 0.5, 0.4))
+    for number, name in enumerate(names, 1):
+        axes.plot(np.arange(points), number * np.arange(points) ** 2, label=name)
+    axes.set_xlabel("lines")
+    axes.set_ylabel("error")
+    axes.axhline(3)
+    axes.set_xlim(0, 10)
+    return figure
+
+
+def test_places_and_values_are_those_of_the_figure() -> None:
+    (panel,) = json.loads(pointed_curves(figure_of("a", "b")))
+    assert panel["box"] == pytest.approx([0.1, 0.4, 0.6, 0.8]) and panel["x"] == [0, 10] and panel["what"] == "lines"
+    assert not panel["log"]
+    assert panel["curves"] == [
+        {"name": "a", "x": [0, 1, 2, 3, 4], "y": [0, 1, 4, 9, 16]},
+        {"name": "b", "x": [0, 1, 2, 3, 4], "y": [0, 2, 8, 18, 32]},
+    ]
+
+
+def test_a_curve_without_a_name_has_that_of_its_axis_and_beside_named_ones_none() -> None:
+    (panel,) = json.loads(pointed_curves(figure_of("_")))
+    assert [curve["name"] for curve in panel["curves"]] == ["error"]
+    (panel,) = json.loads(pointed_curves(figure_of("_", "b")))
+    assert [curve["name"] for curve in panel["curves"]] == ["b"]
+
+
+def test_pictures_and_crowds_have_none() -> None:
+    assert pointed_curves(object()) == ""
+    assert pointed_curves(plots.mask_barcodes({"mask": np.arange(16) % 3 == 0})) == ""
+    assert pointed_curves(figure_of("a", points=MOST_POINTS + 1)) == ""
+
+
+def test_a_saved_figure_brings_them_to_the_page_and_names_are_harmless(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "run") as folder:
+        figure = saved_figure(folder, "course", lambda: figure_of("</script><b>", "two"), "A caption.")
+    assert "</script>" not in figure.curves and json.loads(figure.curves)[0]["curves"][0]["name"] == "</script><b>"
+    write_report(tmp_path / "report.html", "t", {"a": 1}, [Section("s", [figure, ReportFigure(figure.picture, "b")])])
+    page = (tmp_path / "report.html").read_text()
+    assert page.count('<figure class="pointed">') == 1 and figure.curves in page
+
+
+PAPER = COLOURS["paper"]
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of WCAG 2."""
+    shares = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("role", ["ink", "faint", "alert", "link"])
+def test_text_has_the_contrast_that_wcag_asks_for(role: str) -> None:
+    colour = COLOURS[role]
+    for paper in ("paper", "band"):
+        assert contrast(colour.light, COLOURS[paper].light) >= 4.5
+        assert contrast(colour.dark, COLOURS[paper].dark) >= 4.5
+
+
+def test_curves_stand_out_on_both_papers() -> None:
+    assert PALETTE[-1] in THEMED  # black follows the page
+    for colour in PALETTE[:-1]:
+        assert contrast(colour, PAPER.light) >= 3 and contrast(colour, PAPER.dark) >= 3
+
+
+def test_no_two_roles_share_a_light_colour() -> None:
+    assert len(THEMED) == len(COLOURS) + 1

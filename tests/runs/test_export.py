@@ -1,6 +1,9 @@
-"""Every format holds what the run left, and says what the run does not know."""
+"""What a run left comes back, in every format; what the run does not know is said."""
+
+from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shutil
@@ -12,13 +15,172 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, UsageError
+from mri_design.evaluation.tables import write_csv
 from mri_design.runs.export import ENDINGS, ExportRequest, ScanParameters, SequenceRequest, export_run
 from mri_design.runs.made_files import write_made_files
+from mri_design.runs.stored_run import read_run
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import summary
 from mri_design.sequences.scanner import load_scanner
 from mri_design.sequences.settings import SequenceSettings
-from tests.runs.export.conftest import IMAGE, LINES, PLACED, STD, TRAINS
+
+LINES = [8, 3, 12, 9, 0]
+TRAINS = [[3, 9], [0, 12], [8]]
+PLACED = SliceGeometry((2.0, 2.5), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+IMAGE = (np.random.default_rng(0).standard_normal((16, 12)) + 1j).astype(np.complex64)
+STD = np.random.default_rng(1).random((16, 12)).astype(np.float32)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Callable[..., Path]:
+    """Make the folder of a run: with images unless told otherwise, with trains or a place where asked for."""
+
+    def make(*, images: bool = True, trains: bool = False, place: SliceGeometry | None = None) -> Path:
+        path = tmp_path / "run"
+        path.mkdir()
+        mask = np.zeros(16, dtype=bool)
+        mask[LINES] = True
+        np.save(path / "mask.npy", mask)
+        settings = {"identity": "one of its kind"} | ({} if place is None else {"geometry": place.as_settings()})
+        (path / "manifest.json").write_text(json.dumps({"lines": LINES, "settings": settings}))
+        if images:
+            np.save(path / "recon.npy", IMAGE)
+            np.save(path / "std.npy", STD)
+        if trains:
+            places = [(shot, echo, line) for shot, train in enumerate(TRAINS) for echo, line in enumerate(train, 1)]
+            rows = [
+                {"order": i, "train": shot, "echo": echo, "line": line, "ky": line - 8}
+                for i, (shot, echo, line) in enumerate(places)
+            ]
+            write_csv(path / "acquisition.csv", rows)
+        return path
+
+    return make
+
+
+def test_everything_comes_back(folder: Callable[..., Path]) -> None:
+    run = read_run(folder(place=PLACED))
+    assert run.name == "run"
+    assert run.trains() == tuple((line,) for line in LINES)
+    assert run.line_order().n_lines == 16
+    assert run.geometry == PLACED
+    np.testing.assert_array_equal(run.image, IMAGE)
+    np.testing.assert_array_equal(run.std, STD)
+
+
+def test_the_order_of_measurement_goes_before_that_of_choice(folder: Callable[..., Path]) -> None:
+    run = read_run(folder(trains=True, images=False))
+    assert run.trains() == tuple(map(tuple, TRAINS))
+    assert run.image is None and run.std is None and run.geometry is None
+
+
+def test_other_folders_are_refused(tmp_path: Path, folder: Callable[..., Path]) -> None:
+    with pytest.raises(UsageError, match="holds no finished run with a mask; give a folder of design, recon or"):
+        read_run(tmp_path)
+    path = folder()
+    (path / "manifest.json").unlink()
+    (path / "checkpoint.npz").touch()
+    with pytest.raises(UsageError, match="finish it with --resume first"):
+        read_run(path)
+
+
+def without_lines(path: Path, counted: str) -> Path:
+    """The same folder as one of a run that measured something else."""
+    if counted == "samples":
+        np.save(path / "mask.npy", np.ones(IMAGE.shape, dtype=bool))
+    elif counted == "shots":
+        (path / "shots.csv").write_text("order,shot\n0,8\n")
+    else:
+        (path / "manifest.json").write_text(json.dumps({"lines": [], "settings": {"readouts": 5}}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("counted", "measured", "cure"),
+    [
+        ("samples", "192 of 192 samples", "--to cfl, csv and npy its samples"),
+        ("shots", "5 of 16 shots", r"takes its trajectory\.npz to other formats"),
+        ("readouts", "5 of 16 readouts", "makes a sequence of the design that chose it"),
+    ],
+)
+def test_runs_over_anything_but_lines_have_images_and_no_lines(
+    folder: Callable[..., Path], counted: str, measured: str, cure: str
+) -> None:
+    path = without_lines(folder(), counted)
+    images = read_run(path)
+    assert (images.counted, images.measured) == (counted, measured)
+    np.testing.assert_array_equal(images.image, IMAGE)
+    np.testing.assert_array_equal(images.std, STD)
+    with pytest.raises(UsageError, match=f"no lines: --to nifti and --to dicom take its image.*{cure}"):
+        images.line_order()
+
+
+def test_images_of_a_trajectory_need_no_row_for_each_readout(folder: Callable[..., Path]) -> None:
+    path = without_lines(folder(), "readouts")
+    np.save(path / "mask.npy", np.ones(40, dtype=bool))
+    assert read_run(path).image is not None
+    (path / "manifest.json").write_text(json.dumps({"lines": LINES, "settings": {}}))
+    with pytest.raises(InputError, match=r"run/recon\.npy: got shape \(16, 12\); wanted \(40, 12\), as mask\.npy"):
+        read_run(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("manifest.json", b"{", "run/manifest.json"),
+        ("manifest.json", b"", "empty file"),
+        ("manifest.json", b"[]", "run/manifest.json"),
+        ("manifest.json", b'{"lines": [], "settings": {}}', "run/manifest.json"),
+        ("manifest.json", b'{"lines": [1.5], "settings": {}}', "run/manifest.json"),
+        ("manifest.json", b'{"lines": [true], "settings": {}}', "run/manifest.json"),
+        ("manifest.json", b'{"lines": [1], "settings": []}', "run/manifest.json"),
+        ("manifest.json", b'{"lines": [8, 3, 12, 9, 1], "settings": {}}', "other than those of mask.npy"),
+        ("manifest.json", b'{"lines": [8, 3, 12, 9, 0, 8], "settings": {}}', "line 8 twice"),
+        ("manifest.json", b'{"lines": [8, 3, 12, 9, 99], "settings": {}}', "got 99"),
+        ("manifest.json", b'{"lines": [8, 3, 12, 9, 0], "settings": {"geometry": 7}}', "geometry of a slice"),
+        ("mask.npy", b"\x93NUMPY", "run/mask.npy"),
+        ("recon.npy", b"no array", "run/recon.npy"),
+        ("acquisition.csv", b"order,train,echo\n0,0,1\n", "run/acquisition.csv"),
+        ("acquisition.csv", b"train,line\n0,8\n0,x\n", "run/acquisition.csv"),
+        ("acquisition.csv", b"train,line\n0,8\n0,3\n", "other than those of mask.npy"),
+        ("acquisition.csv", b"train,line\n0,8,3\n", "run/acquisition.csv"),
+        ("acquisition.csv", b"\xff\xfe", "run/acquisition.csv"),
+    ],
+)
+def test_damaged_files_are_refused(folder: Callable[..., Path], name: str, content: bytes, words: str) -> None:
+    path = folder()
+    (path / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_run(path).line_order()
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("mask.npy", np.ones(16)),
+        ("mask.npy", np.ones((4, 4, 4), dtype=bool)),
+        ("recon.npy", STD),
+        ("recon.npy", IMAGE[:8]),
+        ("recon.npy", IMAGE[0]),
+        ("recon.npy", np.where(STD > 0.9, np.nan, IMAGE)),
+        ("std.npy", STD[:, :8]),
+        ("std.npy", IMAGE),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(folder: Callable[..., Path], name: str, array: np.ndarray) -> None:
+    path = folder()
+    np.save(path / name, array)
+    with pytest.raises(InputError, match=f"run/{name}"):
+        read_run(path)
+
+
+def test_a_manifest_without_geometry_is_no_fault(folder: Callable[..., Path]) -> None:
+    path = folder(place=PLACED)
+    manifest = json.loads((path / "manifest.json").read_text())
+    del manifest["settings"]["geometry"]
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    assert read_run(path).geometry is None
 
 
 def _settings(extents: tuple[float, float], samples: int, in_trains: bool, scan: ScanParameters) -> SequenceSettings:

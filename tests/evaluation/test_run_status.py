@@ -1,4 +1,6 @@
-"""Progress on the disk: what is done, how fast, what is left."""
+"""Progress can be read at any time, and what cannot be read is no progress."""
+
+from __future__ import annotations
 
 from pathlib import Path
 

@@ -1,28 +1,49 @@
-import csv
+"""What a report shows of images, masks and trajectories."""
+
+from __future__ import annotations
+
+import colorsys
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
-from mri_design import Convergence, Reconstruction, Status, equispaced_angles, measure, radial_spokes, turned
+from mri_design import (
+    Convergence,
+    Reconstruction,
+    Status,
+    equispaced_angles,
+    interleaf_angles,
+    measure,
+    nyquist_turns,
+    point_spread,
+    radial_spokes,
+    turned,
+)
 from mri_design.design.trials import ReferenceSlice
-from mri_design.evaluation.account import account_of
+from mri_design.evaluation import plots
 from mri_design.evaluation.manifest import Manifest
 from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Section, save_report
+from mri_design.evaluation.pictures import THEMED
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.operators.encodings import LineEncoding, PlaneEncoding, ShotEncoding
-from mri_design.runs.design_sections import save_design
+from mri_design.operators.nonuniform import density_weights
 from mri_design.runs.image_sections import (
+    compensated_spread,
+    curves_figure,
     image_sections,
     layout_of,
+    mask_sentence,
     metric_rows,
+    point_spread_figure,
     save_images,
     with_noise_of_reference,
 )
 from mri_design.runs.scan_facts import NamedImage, with_zero_filled
-from tests.evaluation.conftest import TRACE
+from mri_design.scan.trajectories.spiral import spiral_curve
 
 DONE, STOPPED = (
     Convergence(Status.CONVERGED, 3, 0.0, matvecs=40),
@@ -57,32 +78,17 @@ def test_images_lie_as_what_was_measured_encodes_them() -> None:
     assert layout_of(shots, "ky-columns") == "no-lines"
 
 
-@pytest.mark.slow
-def test_lines_are_written_in_order_with_their_scores(folder: RunFolder) -> None:
-    save_design(folder, account_of(TRACE), 1.0)
-    with (folder.path / "lines.csv").open(newline="") as stream:
-        rows = list(csv.reader(stream))
-    assert rows == [
-        ["order", "line", "ky", "score"],
-        ["0", "4", "0", ""],
-        ["1", "3", "-1", ""],
-        ["2", "6", "2", "9.5"],
-        ["3", "0", "-4", "2.25"],
-    ]
-    mask = np.load(folder.path / "mask.npy")
-    assert mask.dtype == bool
-    assert np.flatnonzero(mask).tolist() == [0, 3, 4, 6]
-
-
 def test_metric_rows_by_hand(image: np.ndarray) -> None:
     reference = image + 0.1
     made = {"mean": Reconstruction(image, None, DONE), "map": Reconstruction(2 * image, None, STOPPED)}
-    first, second = metric_rows([NamedImage.judged(*one, reference) for one in made.items()], 2, 4.0)
+    first, second = metric_rows(
+        [NamedImage.judged(*one, reference) for one in made.items()], {"lines": 2, "acceleration": 4.0}
+    )
     assert first["method"] == "mean"
     assert (first["lines"], first["acceleration"], first["matvecs"]) == (2, 4.0, 40)
     assert first["relative_l2"] == measure(image, reference).relative_l2
     assert (first["converged"], second["converged"]) == (True, False)
-    blank = metric_rows([NamedImage.judged("mean", made["mean"], None)], 2, 4.0)[0]
+    blank = metric_rows([NamedImage.judged("mean", made["mean"], None)], {"lines": 2})[0]
     assert (blank["relative_l2"], blank["psnr"], blank["ssim"]) == (None, None, None)
 
 
@@ -152,7 +158,7 @@ def test_figures_of_images_show_what_is_known(
 ) -> None:
     truth = image + 0.1 if reference else None
     named = [NamedImage.judged("mean", Reconstruction(image, np.abs(image) if std else None, DONE), truth)]
-    rows = metric_rows(named, 4, 2.0)
+    rows = metric_rows(named, {"lines": 4})
     (section,) = image_sections(folder, named, truth, "ky-rows", rows)
     assert figures(folder) == expected
     assert isinstance(section.blocks[0], ReportTable)
@@ -170,3 +176,75 @@ def test_what_did_not_converge_stands_on_top_of_the_report(folder: RunFolder, st
     page = (folder.path / "report.html").read_text()
     assert "A title" in page
     assert ("Not converged (stopped)." in page) == (status != "converged")
+
+
+pytest.importorskip("finufft")
+ARMS = turned(spiral_curve(32, nyquist_turns(32, 8), points=90), interleaf_angles(5, "full-turn"))
+SPOKES = radial_spokes(32, equispaced_angles(24))
+
+
+@pytest.mark.parametrize("shots", [ARMS, SPOKES], ids=["spiral", "radial"])
+def test_the_spread_is_the_compensated_sum_and_its_peak_is_in_the_middle(shots):
+    grid, points = (32, 30), shots.reshape(-1, 2) * (1, 30 / 32)
+    spread = compensated_spread(points, grid)
+    expected = point_spread(points, grid, weights=density_weights(points, grid))
+    np.testing.assert_allclose(spread, expected, atol=1e-11)
+    assert np.unravel_index(np.abs(spread).argmax(), grid) == (16, 15)
+    assert spread[16, 15] == pytest.approx(1)
+    plain = np.abs(point_spread(points, grid))
+    assert np.abs(spread)[16, 18] < plain[16, 18]  # what lies close at the centre no longer blurs the point
+
+
+def test_the_caption_names_the_colours_of_the_curves(tmp_path: Path) -> None:
+    figure = curves_figure(RunFolder(tmp_path / "run"), "trajectory", {"arms": ARMS}, (32, 32), "arm", "the first arm")
+    (axes,) = plots.trajectory_curves({"arms": ARMS}, (32, 32)).axes
+    others, first = axes.collections
+    hue, saturation, _ = colorsys.rgb_to_hsv(*first.get_color()[0][:3])
+    assert 15 < 360 * hue < 45 and saturation > 0.5
+    assert first.get_linewidth()[0] > others.get_linewidth()[0]
+    assert "thick orange curve is the first arm" in figure.caption
+    assert THEMED[to_hex(others.get_color()[0])] == "var(--ink)"
+    assert "thin ones, in the colour of the text, are all the others" in figure.caption
+    assert "one curve for each arm" in figure.caption
+
+
+def test_where_no_report_is_wanted_nothing_is_computed_for_it(tmp_path: Path) -> None:
+    unreported = RunFolder(tmp_path / "run", reported=False)
+    figure = point_spread_figure(unreported, "too many", np.full((3, 2), 99.0), (8, 8), "they")
+    assert figure.picture == "" and "what they make of a point" in figure.caption
+
+
+def mask(n: int, *lines: int) -> np.ndarray:
+    flags = np.zeros(n, bool)
+    flags[list(lines)] = True
+    return flags
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], "0 of 12 lines are measured."),
+        (
+            [4, 5, 6, 7],
+            "4 of 12 lines are measured. Around the centre 4 are measured without a gap, ky = -2 to 1; no other line "
+            "is measured.",
+        ),
+        (
+            [0, 5, 6, 8, 9],
+            "5 of 12 lines are measured. Around the centre 2 are measured without a gap, ky = -1 to 0; of the other 3, "
+            "1 have negative and 2 positive ky. The largest gap between neighbours misses 4 in a row.",
+        ),
+        (
+            [6, 11],
+            "2 of 12 lines are measured. Around the centre one line is measured without a gap, ky = 0 to 0; of the "
+            "other 1, 0 have negative and 1 positive ky. The largest gap between neighbours misses 4 in a row.",
+        ),
+        (
+            [1],
+            "1 of 12 lines are measured. The line through the centre (DC) is not among them; of the other 1, 1 have "
+            "negative and 0 positive ky.",
+        ),
+    ],
+)
+def test_it_says_what_the_mask_is(lines: list[int], said: str) -> None:
+    assert mask_sentence(mask(12, *lines)) == said
