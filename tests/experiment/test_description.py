@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mri_design.scan.summary import ScanSummary
 
 from mri_design import KSpaceData, Recipe
 from mri_design.experiment import inputs
 from mri_design.experiment.description import describe_scan
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.sampling import Sampling
+from mri_design.scan.summary import ScanSummary
 
 
 def scan(measured: int = 24) -> KSpaceData:

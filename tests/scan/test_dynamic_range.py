@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mri_design.scan.summary import ScanSummary
 
 from mri_design import InputError, KSpaceData, Recipe, TrajectoryData, load_input, prepare, prepare_samples
 from mri_design.experiment.description import describe_scan
 from mri_design.experiment.trajectories.description import describe_samples
 from mri_design.scan.dynamic_range import require_dynamic_range
+from mri_design.scan.summary import ScanSummary
 
 
 def memory(shape: tuple[int, ...]) -> np.ndarray:

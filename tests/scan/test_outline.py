@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from mri_design.scan.summary import ScanSummary, middle_slice
 
 from mri_design import InputError, KSpaceData
 from mri_design.scan.sampling import Sampling
+from mri_design.scan.summary import ScanSummary, middle_slice
 
 FULL, EMPTY = Sampling(np.ones((8, 6), dtype=bool)), Sampling(np.zeros((8, 6), dtype=bool))
 

@@ -3,10 +3,10 @@
 from functools import partial
 
 import numpy as np
-from mri_design.scan.summary import ImageSummary, ScanSummary
 
 from mri_design import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.io.formats import read, summary
+from mri_design.scan.summary import ImageSummary, ScanSummary
 
 read_here = partial(read, isolated=False)
 summary_here = partial(summary, isolated=False)

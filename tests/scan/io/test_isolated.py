@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mri_design.scan.io.source import ReadOptions
 
 from mri_design import InputError, ReadLimits, read
 from mri_design.scan.io import isolated
 from mri_design.scan.io.isolated import IsolatedSource
+from mri_design.scan.io.source import ReadOptions
 
 
 def test_the_scan_that_comes_back_is_the_one_read_here(fastmri_file: Path) -> None:
