@@ -11,10 +11,8 @@ x_k = alpha m + E y and E an orthonormal basis of the rest in which E^T C_k E is
 Lewi, Butera & Paninski 2007, equations (12) to (19) and (30) to (34), where the mean in the appendix must be of unit
 length and the bound in (14) is one on the square.
 
-The most informative query within a power: a continuous search in two numbers, or in one.
-
 The expected gain of a query depends on mean and variance of its projection alone (`expected_gain`); what means and
-variances there are, and which query has them, is a trust-region subproblem (`queries.feasible`). Lewi, Butera &
+variances there are, and which query has them, is a trust-region subproblem. Lewi, Butera &
 Paninski 2007.
 """
 

@@ -15,8 +15,6 @@ and k = 1 + r pi (units of sigma)
     u' = u + ((beta - m pi) / k) d,   r_j' = r_j - w_j^2 pi / k,   m_j' = m_j + ((beta - m pi) / k) w_j,   w = B d
 
 and log|A'| = log|A| + log k: one solve and one product with B. Nickisch & Seeger 2009, section 3.
-
-Active learning: which case of a pool to ask the label of next (Nickisch & Seeger 2009, section 3).
 """
 
 from __future__ import annotations
@@ -497,7 +495,7 @@ class PoolDesign:
     Parameters
     ----------
     score : {"uncertainty", "information_gain", "bald", "random"}
-        See `labels.scores`; ties go to the lowest index.
+        See `RULES`; ties go to the lowest index.
     block : int
         K: labels from one inference to the next, between which marginals are updated by rank one.
     engine : InferenceMethod

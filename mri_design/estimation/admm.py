@@ -6,8 +6,6 @@ The linear half of ADMM: minimise ||y - X u||^2 / 2 + sum_j rho_j / 2 ||B_j u - 
 
 Three ways, the first that applies: one pair of FFTs where X^H X and every B_j^H B_j are circulant; the same with
 copies of the coil images where X is one such encoding of several of them; conjugate gradients.
-
-The alternating direction method of multipliers, one copy s_j of every block's coefficients.
 """
 
 from __future__ import annotations
@@ -298,7 +296,7 @@ class ADMM:
 
     The step in u is one pair of FFTs where X^H X and every B_j^H B_j are circulant (Cartesian lines of one coil,
     pixels, differences, orthonormal wavelets), one product with X^H X where there are several coils, elsewhere a few
-    iterations of preconditioned conjugate gradients from the last u (`splitting`). The step in s_j is a scalar problem
+    iterations of preconditioned conjugate gradients from the last u. The step in s_j is a scalar problem
     a site. Every block has a weight rho_j of its own. It is adjusted in each of the first ``balanced`` iterations and
     ever more rarely after, so that the relative primal and dual residuals shrink together.
 

@@ -18,10 +18,8 @@ Sites whose Gaussian-form bound has a position that moves (TR-175 appendix A.4),
 Between two renewals such a site is the Gaussian form N^U(s | b, pi) that touches it: a tilted Gaussian site. Every
 renewal lowers the inner problem J, and the criterion with it.
 
-Convex variational inference by the double loop, in the three forms of TR-175 section 4.
-
-The criterion phi(gamma) = log|A| + h(gamma) + min_u R(u, gamma) is bounded by replacing its concave part by a tangent
-(`bounds`): log|A|, concave in pi = 1/gamma, by z^T pi with z = d log|A| / d pi = diag(B A^-1 B^H) in the second class.
+The criterion phi(gamma) = log|A| + h(gamma) + min_u R(u, gamma) is bounded by replacing its concave part by a tangent:
+log|A|, concave in pi = 1/gamma, by z^T pi with z = d log|A| / d pi = diag(B A^-1 B^H) in the second class.
 The bound is minimised by a penalised least-squares problem (inner loop, `estimation`); the tangent is renewed by
 marginal variances (outer loop, `variances`).
 """

@@ -8,8 +8,6 @@ one gamma per group, and what is left is log|A_0|, A_0 = sum over groups of pi_g
 all rows are shifts of filters, a sum over wavelets where all blocks are wavelets and pixels. Where neither basis is
 A_0's own the sum of logs of the diagonal is an upper bound (Hadamard), and the lower of the two is taken.
 
-What a posterior says about log P(y), and the comparison of two models of the same data.
-
 The criterion bounds log of the integral of N(y | X u, sigma^2 I) prod t_i(s_i) for the sites as they are. That is
 log P(y) once the sites are divided by what they integrate to: likelihood sites each by their own integral over the
 datum, the prior as a whole by Z = integral of prod t_i(B u) du, which has a closed form only where B is square or all

@@ -8,8 +8,6 @@ The mode of one site times a Gaussian on its projection: the one-dimensional pro
 
 Lewi, Butera & Paninski 2007, after equation (4).
 
-The Laplace filter: one site after another, each replaced by a Gaussian at the mode it makes, in O(n^2).
-
 A site t(x^T u) moves the mean along C x only, to where the one-dimensional mode is, and lowers the covariance by a
 matrix of rank one:
 

@@ -4,8 +4,6 @@ One sweep of Laplace propagation over the chunks, and the sums that it leaves.
 
 Smola, Vishwanathan & Eskin 2003, algorithm 1. The sums P and h are made anew in every sweep, while the
 messages pass, so that nothing drifts.
-
-Laplace propagation: a MAP estimate with its Hessian, from chunks of sites that are solved one at a time.
 """
 
 from __future__ import annotations

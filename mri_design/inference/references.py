@@ -1,7 +1,5 @@
 """Dense references: the criterion and the variational Gaussian, without the closed forms of the engines.
 
-Dense reference inference: the criterion, its gradient and its minimum without the engine's closed forms.
-
 References for the variational Gaussian: the same bound by generic minimisers over other parameters.
 
 Both are dense and slow, and end in the optimum of `VariationalGaussian` and `DecoupledGaussian`.

@@ -1,8 +1,6 @@
 """Preconditioned conjugate gradients for several right-hand sides at once.
 
 A batch of vectors a few at a time, so that what is made of them on the way need not be held for all.
-
-Preconditioned conjugate gradients for several right-hand sides at once.
 """
 
 from __future__ import annotations

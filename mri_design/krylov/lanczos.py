@@ -2,8 +2,6 @@
 
 Keeping Lanczos vectors orthogonal: against all of them, or only where rounding makes it necessary.
 
-Lanczos tridiagonalisation with full or selective reorthogonalisation, and what it tells about A^-1.
-
 Block Lanczos: several products with A at once, and Gram-Schmidt as matrix products.
 """
 

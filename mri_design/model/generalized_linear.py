@@ -2,7 +2,7 @@
 
 P(u | y) is proportional to N(y | X u, sigma^2 I) prod_i t_i(s_i) with s = B u - offset. Unknowns and data may be
 complex; sigma^2 is always per real component. The Gaussian factor may be absent, or not white
-(`noise_covariance`). Seeger & Nickisch 2008 (TR-175), section 2.
+(`with_noise_covariance`). Seeger & Nickisch 2008 (TR-175), section 2.
 
 Does a model determine its unknowns? X and the analysis operators must not share a null space.
 

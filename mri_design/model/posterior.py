@@ -1,7 +1,5 @@
 """The Gaussian approximation of the posterior, and marginal variances with their kind and error.
 
-Marginal variances of linear projections, with their kind and error.
-
 The Gaussian approximation of the posterior.
 """
 

@@ -276,7 +276,7 @@ class CartesianLines(_CartesianEncoding):
     maps : complex array, shape (coil, ky, kx), optional
         Coil sensitivities; None is one coil of uniform sensitivity 1.
     library : {"scipy", "pyfftw"}
-        FFT library, see `operators.fourier`.
+        FFT library, see `transform`.
 
     Raises
     ------
@@ -407,7 +407,7 @@ class CartesianSamples(_CartesianEncoding):
     maps : complex array, shape (coil, ky, kx), optional
         Coil sensitivities; None is one coil of uniform sensitivity 1.
     library : {"scipy", "pyfftw"}
-        FFT library, see `operators.fourier`.
+        FFT library, see `transform`.
 
     Raises
     ------

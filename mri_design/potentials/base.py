@@ -6,8 +6,6 @@ With f = log t and s ~ N(m, v) on the line, d/dm E f = E f' and d/dv E f = E f''
 derivatives are all that is needed, and kinks do no harm. On a modulus s is a vector of d real numbers with covariance
 v I, and f a function of |s|.
 
-Sites t(s) of a generalized linear model: what a factor can say about itself, and what it says that it can.
-
 A `Site` knows log t and, where it has them, the derivatives. A `SuperGaussian` site is given by a representation as
 well: with x = |s|^2 / sigma^2, log t(s) = g(x) + b s / sigma. It is super-Gaussian where g is convex and decreasing;
 then g(x) = max over gamma > 0 of -(x / gamma + h(gamma)) / 2 (TR-175 section 2), and
@@ -228,7 +226,7 @@ class Site(ABC):
     shift: Values | float = 0.0
     """The slope b of the odd part b s / sigma, dimensionless, broadcastable to the coefficients."""
     breaks: tuple[float, ...] = (0.0,)
-    """Where log t has kinks or its finest structure, in units of sigma (`expectation.line_expectation`)."""
+    """Where log t has kinks or its finest structure, in units of sigma (`line_expectation`)."""
     per_site: ClassVar[tuple[str, ...]] = ("scale", "precision", "shift")
     """The attributes that may be arrays with one value per site."""
 

@@ -1,8 +1,6 @@
 """Gradient echoes: one readout after each excitation, spoiled, in any order.
 
 The gradients of one repetition of a gradient echo: before, during and after its readout.
-
-Gradient echoes: one readout after each excitation, spoiled, in any order.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 z where the control's first moment alone is known: every coefficient takes the share of it that explains most.
 
 What is known exactly of a control beside sites that know the image's phase.
-
-Variances from posterior samples: what a simpler operator explains of them is replaced by its exact value.
 """
 
 from __future__ import annotations
