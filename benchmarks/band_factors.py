@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from mri_design.design.strategies.baselines import VariableDensity
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.tables import markdown_text
+from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.designing import run_design, start_lines
 from mri_design.experiment.held_back.band_factors import (
     KX_EDGES,

@@ -27,12 +27,12 @@ from pathlib import Path
 
 from parts.pages import put_table
 
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.output.tables import Row, csv_text, read_csv, write_csv
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import Row, csv_text, read_csv, write_csv
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.slice_choice import scan_sources
-from mri_design.runs.compare.run import ComparisonRequest, compare_strategies
-from mri_design.runs.demo import run as demo
+from mri_design.runs import demo
+from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.run import Run
 
 HERE = Path(__file__).parents[1]

@@ -27,7 +27,7 @@ from study.training import train_all
 from study.tuning import Show, tune_weight
 from threadpoolctl import threadpool_limits
 
-from mri_design.evaluation.output.manifest import InputFile, Manifest, manifest_text
+from mri_design.evaluation.manifest import InputFile, Manifest, manifest_text
 from mri_design.experiment.checkpoint import fingerprint
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.strategy_names import reads_file

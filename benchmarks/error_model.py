@@ -30,7 +30,7 @@ from mri_design.design.constraints import centre_lines
 from mri_design.design.line_variances import line_energies
 from mri_design.design.strategies.error_model import ErrorModel
 from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features
-from mri_design.evaluation.output.tables import markdown_text
+from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.checkpoint import fingerprint
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop

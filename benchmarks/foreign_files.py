@@ -28,9 +28,9 @@ from parts.mrpro_peer import brightest_by_mrpro, kspace_by_mrpro, lines_by_mrpro
 from parts.pages import put_conditions, put_table
 
 from mri_design.errors import InputError
-from mri_design.evaluation.output.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.recipe import Recipe
-from mri_design.runs.convert.run import convert_file
+from mri_design.runs.convert import convert_file
 from mri_design.runs.made_files import write_made_files
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.formats import read

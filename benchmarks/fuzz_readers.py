@@ -30,7 +30,7 @@ from fuzzing.damage import DAMAGES, damaged
 from fuzzing.reading import checksum, outcome, value_of
 from parts.pages import put_table
 
-from mri_design.evaluation.output.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 
 OUT = Path(__file__).parents[1] / "results/reliability"
 READER = Path(__file__).parent / "fuzzing" / "reading.py"

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from parts.pages import put_table
 
-from mri_design.evaluation.output.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.scan.simulation.scenes import load_phantom
 
 ROOT = Path(__file__).parents[1]

@@ -22,7 +22,7 @@ from parts.pages import put_conditions, put_table
 
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.evaluation.output.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.designing import run_design, start_lines
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, SimulationRecipe, load_recipe

@@ -24,7 +24,7 @@ from study.split import COIL_TEST_HEADS, MIDDLE, TEST_HEADS, TEST_SUBJECTS, TRAI
 
 from mri_design.design.strategies.baselines import VariableDensity
 from mri_design.evaluation.metrics import relative_l2, relative_l2_complex
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import run_design, start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct

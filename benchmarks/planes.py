@@ -23,7 +23,7 @@ from study.scans import Scan, simulated, simulating
 from study.split import TEST_HEADS, TRAINING_HEADS
 
 from mri_design.design.trials import relative_error
-from mri_design.evaluation.output.tables import Row, csv_text, read_csv_texts, write_csv
+from mri_design.evaluation.tables import Row, csv_text, read_csv_texts, write_csv
 from mri_design.experiment.designing import DesignOptions, run_design, start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
@@ -32,7 +32,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import EncodingName, PlaneEncoding
 from mri_design.runs.design.earlier import EarlierImage, informed, opinion_share
-from mri_design.runs.oracles import knowing_oracle
+from mri_design.runs.scans import knowing_oracle
 from mri_design.scan.io.atomic import write_text
 
 LINES = "lines, "

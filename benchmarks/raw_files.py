@@ -22,7 +22,7 @@ from raw.slices import SLICES
 from raw.trajectories import TRAJECTORIES
 from raw.volumes import VOLUMES
 
-from mri_design.evaluation.output.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 
 OUT = Path(__file__).parents[1] / "results/reliability"
 CASES = (*SLICES, *VOLUMES, *TRAJECTORIES)

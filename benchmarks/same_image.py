@@ -24,14 +24,14 @@ from parts.bart_solver import bart_version
 from parts.pages import put_conditions, put_table
 from scipy.sparse import linalg as sparse_linalg
 
-from mri_design.evaluation.output.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.operators.measurement import CartesianLines
-from mri_design.runs.convert.run import convert_file
-from mri_design.runs.export.run import ExportRequest, export_run
+from mri_design.runs.convert import convert_file
+from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.made_files import write_made_files
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz

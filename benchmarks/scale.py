@@ -21,7 +21,7 @@ import numpy as np
 from parts.pages import put_conditions, put_table
 from parts.timed_design import timed_design
 
-from mri_design.evaluation.output.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.scan.simulation.scenes import load_phantom
 
 HERE = Path(__file__).parents[1]

@@ -22,7 +22,7 @@ from parts.random_sequences import IMPOSSIBLE, Sequence, random_sequence
 from parts.random_shots import ENCODINGS, IMPOSSIBLE_SHOTS, random_shots
 
 from mri_design.errors import MriDesignError
-from mri_design.evaluation.output.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.scan.io.atomic import write_bytes
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import GAMMA

@@ -27,7 +27,7 @@ from trajectories.sets import DENSITIES, HALF, USUAL, Against, radial_rows, spir
 from trajectories.total_variation import total_variation_rows
 from trajectories.variances import variance_rows
 
-from mri_design.evaluation.output.tables import Row, read_csv, write_csv
+from mri_design.evaluation.tables import Row, read_csv, write_csv
 
 INTERLEAVES, SPOKES = 12, 32
 SPIRALS, SCAN = "sp_phantom_8.npz", "mc_brain_cimax2.npy"

@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, help="working tree of an earlier version")
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args()
-    from mri_design.evaluation.output.tables import markdown_text, read_csv_texts, write_csv
+    from mri_design.evaluation.tables import markdown_text, read_csv_texts, write_csv
 
     kept = read_csv_texts(chosen.out) if chosen.out.exists() else []
     before = {row["what"]: int(row["before"]) for row in kept if row["before"]}

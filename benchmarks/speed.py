@@ -21,7 +21,7 @@ from parts.pages import put_conditions, put_table
 from parts.timed_design import timed_design
 from parts.timed_image import CASES, timed_image
 
-from mri_design.evaluation.output.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 
 HERE = Path(__file__).parents[1]
 DESIGNS = {"256 x 256, one coil": (256, 1, 32, 44), "128 x 128, 8 coils": (128, 8, 16, 28)}

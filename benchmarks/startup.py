@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from parts.pages import put_table
 
-from mri_design.evaluation.output.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 
 OUT = Path(__file__).parents[1] / "results/benchmarks"
 VERBS = ("demo", "info", "design", "recon", "compare", "protocol", "train")

@@ -25,7 +25,7 @@ from study.split import TRAINING_SUBJECT
 
 from mri_design.design.strategies.baselines import VariableDensity
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import run_design, start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct

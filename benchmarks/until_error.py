@@ -23,9 +23,8 @@ from parts.pages import put_table
 
 from mri_design.design.decision import DesignStep
 from mri_design.design.stopping import NamedRule
-from mri_design.evaluation.output.tables import Row, write_csv
-from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
-from mri_design.evaluation.predictions.slice_means import Replay
+from mri_design.evaluation.predictions import Replay, check_predictions, truth_or_none
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.designing import (
     DesignOptions,
     design_inference,

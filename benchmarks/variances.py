@@ -22,7 +22,7 @@ from parts.problem import quarter_of_the_lines, scan_of
 from threadpoolctl import threadpool_limits
 
 from mri_design.errors import InputError
-from mri_design.evaluation.output.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.marginals import Variances

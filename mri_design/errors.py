@@ -1,15 +1,32 @@
-"""Errors that name the field, what came, what was wanted, and the cure."""
+"""Errors that name the field, what came, what was wanted, and the cure; and the checks that raise them.
+
+=========================  ==============================================================================
+`require_numbers`          settings that are finite real numbers within limits
+`require_counts`           settings that are whole numbers within limits
+`require_choice`           settings that are one of several words
+`require_instance`         arguments of a class
+`require_working`          arguments that can be called
+`require_random`           NumPy's generator of random numbers
+`require_allocatable`      numbers of things that fit into an array
+`positive_number`          a positive finite number
+`number_array`             an array of numbers: of a shape, finite, real, positive
+`covariance_matrix`        a Hermitian positive matrix
+`require_grid`             a shape as a tuple
+`sequence_of`              a tuple of members of a class
+=========================  ==============================================================================
+
+What none of them covers is raised in one line: ``raise InputError("field", got, wanted, cure)``.
+"""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
-from functools import partial
 from importlib import import_module
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +53,7 @@ class InputError(MriDesignError, ValueError):
         What the user can do about it, as an imperative sentence.
     """
 
-    def __init__(self, *, field: str, got: str, wanted: str, cure: str = "") -> None:
+    def __init__(self, field: str, got: str, wanted: str, cure: str = "") -> None:
         self.field = field
         self.got = got
         self.wanted = wanted
@@ -46,7 +63,7 @@ class InputError(MriDesignError, ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Worker processes send their errors as pickles, which would call the class with the message alone."""
-        return partial(type(self), field=self.field, got=self.got, wanted=self.wanted, cure=self.cure), ()
+        return type(self), (self.field, self.got, self.wanted, self.cure)
 
 
 class UsageError(MriDesignError):
@@ -116,7 +133,7 @@ def require_numbers(*, least: float = 0.0, most: float = math.inf, **settings: o
         if number is None or not least <= number <= most:
             limits = f", {least:g} or more" if math.isinf(most) else f", between {least:g} and {most:g}"
             limits = "" if math.isinf(least) and math.isinf(most) else limits
-            raise InputError(field=name, got=described(value), wanted=f"a finite number{limits}")
+            raise InputError(name, described(value), f"a finite number{limits}")
 
 
 def require_counts(*, least: int, most: int | None = None, **settings: object) -> None:
@@ -131,7 +148,23 @@ def require_counts(*, least: int, most: int | None = None, **settings: object) -
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         if not whole or not least <= int(value) <= (math.inf if most is None else most):  # type: ignore[call-overload]
             limits = f"{least} or more" if most is None else f"{least} to {most}"
-            raise InputError(field=name, got=described(value), wanted=f"a whole number, {limits}")
+            raise InputError(name, described(value), f"a whole number, {limits}")
+
+
+def require_choice(choices: Iterable[str], *, cure: str = "", **settings: object) -> None:
+    """Refuse a setting that is not one of the words in ``choices``.
+
+    Raises
+    ------
+    InputError
+        Naming the first such setting, all words, and the nearest one where no other cure is given.
+    """
+    words = tuple(choices)
+    for name, value in settings.items():
+        if not isinstance(value, str) or value not in words:
+            near = did_you_mean(value, words) if isinstance(value, str) else ""
+            wanted = " or ".join(words) if len(words) == 2 else ", ".join(words)
+            raise InputError(name, described(value), wanted, cure or near)
 
 
 def require_allocatable(field: str, *lengths: int, item_bytes: int = 8, got: object = None, cure: str = "") -> None:
@@ -159,10 +192,10 @@ def require_allocatable(field: str, *lengths: int, item_bytes: int = 8, got: obj
         asked = " x ".join(f"{length:.4g}" if length >= 1e6 else str(length) for length in map(int, lengths))
         said = f"an array of {asked} numbers"
         raise InputError(
-            field=field,
-            got=said if got is None else f"{described(got)}, {said}",
-            wanted=f"an array of at most {LARGEST_ARRAY // 2**30} GiB",
-            cure=cure,
+            field,
+            said if got is None else f"{described(got)}, {said}",
+            f"an array of at most {LARGEST_ARRAY // 2**30} GiB",
+            cure,
         )
 
 
@@ -177,7 +210,7 @@ def positive_number(field: str, value: object) -> float:
     inside: Any = value
     number = _finite(inside.item() if getattr(value, "shape", None) == () else value)
     if number is None or number <= 0:
-        raise InputError(field=field, got=described(value), wanted="a positive finite number")
+        raise InputError(field, described(value), "a positive finite number")
     return number
 
 
@@ -211,7 +244,7 @@ def require_instance(kind: type | tuple[type, ...], *, wanted: str, cure: str = 
         if not isinstance(value, kind):
             made = isinstance(value, type) and issubclass(value, kind)
             again = f"Make one of it: {value.__name__}(...)." if made and isinstance(value, type) else cure
-            raise InputError(field=name, got=described(value), wanted=wanted, cure=again)
+            raise InputError(name, described(value), wanted, again)
 
 
 def require_working(*, wanted: str, takes: int | None = None, method: str = "__call__", **arguments: object) -> None:
@@ -238,10 +271,10 @@ def require_working(*, wanted: str, takes: int | None = None, method: str = "__c
     for name, value in arguments.items():
         if isinstance(value, type):
             cure = f"Make one: {value.__name__}(...)." if hasattr(value, method) else ""
-            raise InputError(field=name, got=described(value), wanted=wanted, cure=cure)
+            raise InputError(name, described(value), wanted, cure)
         called = getattr(value, method, None)
         if not callable(called) or (takes is not None and not _can_take(called, takes)):
-            raise InputError(field=name, got=described(value), wanted=wanted)
+            raise InputError(name, described(value), wanted)
 
 
 def _can_take(called: Callable[..., object], count: int) -> bool:
@@ -266,34 +299,55 @@ def require_random(rng: object, name: str = "rng") -> None:
 
     if not isinstance(rng, Generator):
         seed = rng if isinstance(rng, int) and not isinstance(rng, bool) and rng >= 0 else 0
-        raise InputError(
-            field=name,
-            got=described(rng),
-            wanted="a numpy.random.Generator",
-            cure=f"Give numpy.random.default_rng({seed}).",
-        )
+        raise InputError(name, described(rng), "a numpy.random.Generator", f"Give numpy.random.default_rng({seed}).")
 
 
-def number_array(field: str, value: object, *, wanted: str = "an array of numbers") -> NDArray[Any]:
+def number_array(
+    field: str,
+    value: object,
+    *,
+    wanted: str = "an array of numbers",
+    cure: str = "",
+    shape: tuple[int | None, ...] | None = None,
+    kind: Literal["any", "finite", "real", "positive"] = "any",
+) -> NDArray[Any]:
     """An array, or numbers in nested lists, as an array of numbers; arrays come back as they are.
+
+    Parameters
+    ----------
+    field, wanted, cure : str
+        For the message.
+    value : array
+        What was given.
+    shape : tuple, optional
+        Which it must have; None in it stands for any length.
+    kind : {"any", "finite", "real", "positive"}
+        What all numbers must be; real and positive ones are finite.
 
     Raises
     ------
     InputError
-        For text, objects, lists of unequal lengths, or no array at all.
+        For text, objects, lists of unequal lengths, no array at all, or one that is not as asked.
     """
     import numpy as np
 
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
-        raise InputError(
-            field=field, got="lists of unequal lengths", wanted=wanted, cure="Make all rows equally long."
-        ) from error
+        raise InputError(field, "lists of unequal lengths", wanted, cure or "Make all rows equally long.") from error
     if array.dtype.kind not in "fciub":
-        kind = "text" if array.dtype.kind in "US" else str(array.dtype)
-        got = described(value) if array.dtype.kind == "O" or not array.ndim else f"an array of {kind}"
-        raise InputError(field=field, got=got, wanted=wanted)
+        held = "text" if array.dtype.kind in "US" else str(array.dtype)
+        got = described(value) if array.dtype.kind == "O" or not array.ndim else f"an array of {held}"
+        raise InputError(field, got, wanted, cure)
+    pairs = zip(shape or (), array.shape, strict=False)
+    if shape is not None and (len(shape) != array.ndim or any(n not in (None, m) for n, m in pairs)):
+        raise InputError(field, f"shape {array.shape}", wanted, cure)
+    if kind in ("real", "positive") and array.dtype.kind == "c":
+        raise InputError(field, "complex numbers", wanted, cure)
+    if kind != "any" and not np.isfinite(array).all():
+        raise InputError(field, "NaN or infinite values", wanted, cure)
+    if kind == "positive" and not (array > 0).all():
+        raise InputError(field, "zero or negative values", wanted, cure)
     return array
 
 
@@ -321,16 +375,16 @@ def covariance_matrix(field: str, value: object, side: int, *, definite: bool = 
     wanted = f"a Hermitian positive {'definite' if definite else 'semidefinite'} matrix ({side}, {side})"
     matrix = number_array(field, value, wanted=wanted)
     if matrix.shape != (side, side) or matrix.dtype.kind == "b":
-        raise InputError(field=field, got=f"{matrix.dtype} {matrix.shape}", wanted=wanted)
+        raise InputError(field, f"{matrix.dtype} {matrix.shape}", wanted)
     if not np.isfinite(matrix).all():
-        raise InputError(field=field, got="NaN or infinite values", wanted=wanted)
+        raise InputError(field, "NaN or infinite values", wanted)
     matrix = matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64)
     largest = float(np.abs(matrix).max())
     if not np.allclose(matrix, matrix.conj().T, rtol=1e-6, atol=1e-6 * largest):
-        raise InputError(field=field, got="a matrix that is not Hermitian", wanted=wanted)
+        raise InputError(field, "a matrix that is not Hermitian", wanted)
     smallest = float(np.linalg.eigvalsh(matrix)[0])
     if not (smallest > 0 if definite else smallest >= -1e-6 * largest):
-        raise InputError(field=field, got=f"an eigenvalue {smallest:.3g}", wanted=wanted)
+        raise InputError(field, f"an eigenvalue {smallest:.3g}", wanted)
     return matrix
 
 
@@ -358,9 +412,9 @@ def require_grid(field: str, shape: Any, *, axes: int | None = None) -> tuple[in
         many = "" if axes is None else f"{axes} "
         example = "(64, 64)" if axes == 2 else "(64,) or (64, 64)"
         raise InputError(
-            field=field,
-            got=str(shape) if several else described(shape),
-            wanted=f"a tuple of {many}whole numbers, 1 or more each, as {example}",
+            field,
+            str(shape) if several else described(shape),
+            f"a tuple of {many}whole numbers, 1 or more each, as {example}",
         )
     require_allocatable(field, *lengths)
     return tuple(int(n) for n in lengths)
@@ -375,17 +429,15 @@ def sequence_of(kind: type, field: str, value: Any, *, wanted: str, least: int =
         For one such instance by itself, with the cure to put it into a tuple, for too few, and for anything else.
     """
     if isinstance(value, kind):
-        raise InputError(
-            field=field, got=f"{described(value)} by itself", wanted=wanted, cure="Put it into a tuple: (it,)."
-        )
+        raise InputError(field, f"{described(value)} by itself", wanted, "Put it into a tuple: (it,).")
     try:
         members = tuple(value)
     except TypeError as error:
-        raise InputError(field=field, got=described(value), wanted=wanted) from error
+        raise InputError(field, described(value), wanted) from error
     for place, member in enumerate(members):
         if not isinstance(member, kind):
-            raise InputError(field=f"{field}[{place}]", got=described(member), wanted=f"a {kind.__name__}")
+            raise InputError(f"{field}[{place}]", described(member), f"a {kind.__name__}")
     if len(members) < least:
         got = f"{len(members)} of them" if members else "an empty list"
-        raise InputError(field=field, got=got, wanted=f"{wanted}, {least} or more")
+        raise InputError(field, got, f"{wanted}, {least} or more")
     return members

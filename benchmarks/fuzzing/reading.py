@@ -25,9 +25,8 @@ from mri_design.errors import InputError, UsageError
 from mri_design.experiment.checkpoint import Checkpoint, load_state
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.trained_file import load_trained
-from mri_design.runs.export.stored_order import read_plane, read_shots
-from mri_design.runs.export.stored_run import read_run
-from mri_design.runs.info.run import describe_input
+from mri_design.runs.info import describe_input
+from mri_design.runs.stored_run import read_plane, read_run, read_shots
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.formats import outline, read
 from mri_design.scan.io.maps import with_maps

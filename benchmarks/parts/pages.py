@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mri_design.evaluation.output.manifest import installed_versions
-from mri_design.evaluation.output.tables import Row, markdown_text
+from mri_design.evaluation.manifest import installed_versions
+from mri_design.evaluation.tables import Row, markdown_text
 from mri_design.scan.io.atomic import write_text
 
 MADE = re.compile(r"^(?:\| |\*\*|!\[|Nothing was measured)", re.M)

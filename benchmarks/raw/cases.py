@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.operators.base import Array
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.formats import read

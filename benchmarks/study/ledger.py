@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mri_design.evaluation.output.tables import Row, csv_text, format_cell, read_csv_texts
+from mri_design.evaluation.tables import Row, csv_text, format_cell, read_csv_texts
 from mri_design.scan.io.atomic import write_text
 
 TABLES: dict[str, tuple[str, ...]] = {

@@ -15,24 +15,22 @@ from mri_design.design.strategy import DesignView, Strategy
 from mri_design.design.training.exchanges import ExchangeRules, begin_refinement, refine
 from mri_design.design.trials import Outcome
 from mri_design.design.trials import Trial as TrainingTrial
-from mri_design.evaluation.output.tables import Row
-from mri_design.evaluation.predictions.check import check_predictions, truth_or_none
-from mri_design.evaluation.predictions.slice_means import Replay
+from mri_design.evaluation.predictions import Replay, check_predictions, truth_or_none
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
-from mri_design.runs.held_out.jobs import (
+from mri_design.runs.study import (
     DesignedMask,
     Lines,
     MaskJob,
     Material,
-    TuningJob,
+    cell_error,
     design_mask,
-    mask_error,
+    trial_outcome,
     tuning_error,
 )
-from mri_design.runs.training_material import TrainingMaterial, trial_outcome
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ def _under(key: _Key, name: str) -> Material:
     material = key.material
     recipe = material.recipes[name]
     tests, training = ([scan.image(recipe) for scan in scans] for scans in (material.tests, material.training))
-    return Material(tests, training, recipe, material.seed)
+    return Material(tests=tests, training=training, recipe=recipe, seed=material.seed)
 
 
 @dataclass(frozen=True)
@@ -101,10 +99,8 @@ class NewMask:
         }
 
     def _exchanged(self, under: Material, made: DesignedMask) -> Lines:
-        training = TrainingMaterial(under.training, under.recipe, under.seed)
-
         def evaluate(trials: Sequence[TrainingTrial]) -> list[Outcome]:
-            return [trial_outcome(training, trial) for trial in trials]
+            return [trial_outcome(under, trial) for trial in trials]
 
         begun = begin_refinement(under.training, made.lines, evaluate)
         start = made.lines[: self.job.start]
@@ -123,7 +119,7 @@ class MaskError:
     def __call__(self, material: StudyMaterial) -> Row:
         """Errors, and seconds."""
         began = time.process_time()
-        found = mask_error(material.under(self.recipe), (self.image, self.lines))
+        found = cell_error(material.under(self.recipe), (self.image, "", self.lines))
         return found | {"seconds": time.process_time() - began}
 
 
@@ -144,7 +140,7 @@ class Trial:
         constraints = material.recipes[self.design].constraints
         under = replace(under, recipe=under.recipe.model_copy(update={"constraints": constraints}))
         errors = [
-            tuning_error(under, TuningJob(self.strategy, self.lines, self.start, draw, image))
+            tuning_error(under, MaskJob(self.strategy, self.lines, self.start, draw, image))
             for image in range(len(under.training))
             for draw in range(self.draws)
         ]

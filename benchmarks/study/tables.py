@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from study.groups import TUNED
 
 from mri_design.evaluation.metrics import paired_sign_test
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 
 ORACLE = "oracle-residual"
 HOLE = "oracle-hole"

@@ -17,9 +17,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import scan_sources
 from mri_design.experiment.trained_file import load_trained
 from mri_design.runs.run import Progress, Work
-from mri_design.runs.train.order_file import OrderFile
-from mri_design.runs.train.report import report_order
-from mri_design.runs.train.run import TrainingRequest, learn_order, training_rule
+from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
 
 INFORMING = "residual-greedy"
 RULES = (INFORMING, "stochastic-lbcs")
@@ -81,7 +79,7 @@ def train_all(setting: Setting, ledger: Ledger, jobs: int, seed: int, show: Show
             lambda what, done, of, course=course: show(f"{course.name} {course.rule}: {what}", done, of)
         )
         order = learn_order(
-            TrainingRequest(sources, recipe, rule, course.lines),
+            TrainingRequest(sources=sources, recipe=recipe, rule=rule, lines=course.lines),
             OrderFile(file),
             Work(seed=seed, jobs=jobs, progress=progress),
         )

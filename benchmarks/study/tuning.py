@@ -10,7 +10,7 @@ from study.groups import BESIDE, FAMILIES, KEPT, PARTIAL, TUNED, Group
 from study.ledger import Ledger, collect
 from study.pieces import StudyMaterial, Trial, compute
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.runs.workers import Workers
 

@@ -10,13 +10,13 @@ from trajectories.scenes import Scene
 from trajectories.sets import spiral_sets
 
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import InferenceOptions
 from mri_design.experiment.trajectories.preparing import prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
 from mri_design.operators.base import Array
-from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.operators.nonuniform.fourier import NonUniformFourier
 from mri_design.scan.trajectories.angles import equispaced_angles
 from mri_design.scan.trajectories.radial import radial_spokes
 from mri_design.scan.trajectory_data import TrajectoryData

@@ -13,7 +13,7 @@ from trajectories.scenes import RECIPE
 
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import run_design, start_lines
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.reconstruction import InferenceOptions, Method, reconstruct

@@ -11,7 +11,7 @@ import numpy as np
 from trajectories.scenes import Scene, engine
 
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.operators.base import Array
 from mri_design.scan.trajectories.angles import equispaced_angles, golden_angles, interleaf_angles, turned
 from mri_design.scan.trajectories.conjugates import conjugate_coverage

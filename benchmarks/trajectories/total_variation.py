@@ -20,11 +20,11 @@ from trajectories.sets import HALF, spiral_sets
 from mri_design.estimation.irls import IRLS
 from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.map_estimate import MapEstimate
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators.base import Array
 from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.operators.nonuniform.fourier import NonUniformFourier
 from mri_design.potentials.laplace import Laplace
 from mri_design.scan.trajectories.angles import equispaced_angles
 from mri_design.scan.trajectories.exchange import maps_to_bart, samples_to_bart, to_bart

@@ -7,7 +7,7 @@ from parts.dense_posterior import DensePosterior
 from trajectories.scenes import RECIPE, Scene, engine, model_of
 from trajectories.sets import HALF, spiral_sets
 
-from mri_design.evaluation.output.tables import Row
+from mri_design.evaluation.tables import Row
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.measurement import CartesianSamples
 from mri_design.scan.trajectories.angles import equispaced_angles

@@ -114,11 +114,10 @@ def compare(
     Finished pieces are kept in the run folder: the same command in the same folder goes on where it stopped.
     """
     load_ahead(jobs, executor, sources)
-    from mri_design.evaluation.output.identity import PROGRESS
+    from mri_design.evaluation.run_status import PROGRESS
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources
-    from mri_design.runs.compare.report import report_comparison
-    from mri_design.runs.compare.run import ComparisonRequest, compare_strategies
+    from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
 
     counts = [] if lines is None else _counts(lines)
     factors = [] if accelerations is None else _factors(accelerations)

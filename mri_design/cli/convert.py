@@ -70,7 +70,7 @@ def convert(
     the first, or those that are named.
     """
     from mri_design.experiment.recipe import load_recipe
-    from mri_design.runs.convert.run import convert_file
+    from mri_design.runs.convert import convert_file
     from mri_design.runs.made_files import write_made_files
 
     if encoding not in (None, "lines", "plane"):

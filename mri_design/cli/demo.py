@@ -26,9 +26,16 @@ def demo(
 
     Uses the embedded scans only. Ends with the report to open.
     """
-    from mri_design.runs.compare.report import report_comparison
-    from mri_design.runs.demo.report import report_demo
-    from mri_design.runs.demo.run import DESIGN, STUDY, begin_demo, compare_on_head, design_real_scan, part_of_demo
+    from mri_design.runs.compare import report_comparison
+    from mri_design.runs.demo import (
+        DESIGN,
+        STUDY,
+        begin_demo,
+        compare_on_head,
+        design_real_scan,
+        part_of_demo,
+        report_demo,
+    )
     from mri_design.runs.design.report import report_design
 
     with kept_on_interruption(out / STUDY), run_into(out, seed=seed, overwrite=overwrite, quiet=quiet, png=png) as run:

@@ -138,7 +138,7 @@ def design(
     """
     if positions is not None:
         load_ahead(jobs, executor, [source])
-    from mri_design.evaluation.output.identity import CHECKPOINT
+    from mri_design.evaluation.run_status import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import SliceChoice, require_no_slices, scan_sources
     from mri_design.operators.encodings import KINDS, count_text

@@ -103,8 +103,7 @@ def export(
     only where the file, read back, plays exactly what was designed within the scanner's limits; of designs over a plane
     (ky, kz), spokes and spirals, too.
     """
-    from mri_design.runs.export.run import ExportRequest, SequenceRequest, export_run
-    from mri_design.runs.export.scan_parameters import ScanParameters
+    from mri_design.runs.export import ExportRequest, ScanParameters, SequenceRequest, export_run
     from mri_design.runs.made_files import write_made_files
     from mri_design.sequences.scanner import load_scanner
     from mri_design.sequences.settings import SequenceKind, SequenceSettings

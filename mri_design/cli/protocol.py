@@ -87,11 +87,10 @@ def protocol(
     one scan, see `mri-design design`.
     """
     load_ahead(jobs, executor, [*sources, *(test or [])])
-    from mri_design.evaluation.output.identity import CHECKPOINT
+    from mri_design.evaluation.run_status import CHECKPOINT
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources
-    from mri_design.runs.protocol.report import report_protocol
-    from mri_design.runs.protocol.run import ProtocolRequest, design_protocol, protocol_strategy
+    from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
 
     settings = load_recipe(recipe).replacing("design", start=start)
     settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
@@ -100,7 +99,10 @@ def protocol(
     training, tests = named[: len(sources)], named[len(sources) :]
     rule = strategy or protocol_strategy(settings)
     request = ProtocolRequest(
-        *(training, settings, lines, tests),
+        sources=training,
+        recipe=settings,
+        lines=lines,
+        test=tests,
         against=names_of(against),
         swaps=swaps,
         seeds=seeds,

@@ -201,9 +201,9 @@ def load_ahead(jobs: int, executor: str, sources: Iterable[str]) -> None:
     """Begin to load the program for the processes of ``--jobs``, before this one does; not where a file is missing."""
     files = (source.partition("#")[0] for source in sources)
     if jobs > 1 and all(name.startswith("phantom:") or Path(name).exists() for name in files):
-        from mri_design.runs import executors
+        from mri_design.runs import workers
 
-        executors.load_ahead(jobs, executor)
+        workers.load_ahead(jobs, executor)
 
 
 @contextmanager
@@ -230,10 +230,10 @@ def run_into(
         For both ``resume`` and ``overwrite``, ``png`` of a run without a report, an executor that there is not, or a
         folder that holds something else.
     """
-    from mri_design.evaluation.output.run_folder import RunFolder
-    from mri_design.runs.executors import require_executor
+    from mri_design.evaluation.run_folder import RunFolder
     from mri_design.runs.run import Progress as Watching
     from mri_design.runs.run import Run
+    from mri_design.runs.workers import require_executor
 
     if resume and overwrite:
         raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")

@@ -78,14 +78,14 @@ def train(
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import scan_sources
     from mri_design.runs.run import Progress, Work
-    from mri_design.runs.train.order_file import OrderFile
-    from mri_design.runs.train.report import report_order
-    from mri_design.runs.train.run import TrainingRequest, learn_order, training_rule
+    from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
 
     settings = load_recipe(recipe).replacing("reconstruction", method=method)
     settings = settings.replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
     chosen = training_rule(rule, candidates, scans)
-    request = TrainingRequest(scan_sources(sources, slices, maps or []), settings, chosen, lines, start)
+    request = TrainingRequest(
+        sources=scan_sources(sources, slices, maps or []), recipe=settings, rule=chosen, lines=lines, start=start
+    )
     file = OrderFile(out, overwrite, sys.argv[1:])
     with kept_on_interruption(file.beginning), progress(quiet) as bar:
         watching = Progress(bar.update, lambda text: say(text, quiet), lambda text: warn(text, quiet))

@@ -99,7 +99,7 @@ class MapEstimate:
             start = number_array("start", start, wanted=f"a finite image of shape {model.image_shape}")
         if start is not None and not (np.shape(start) == model.image_shape and np.isfinite(start).all()):
             got = "values that are not finite" if np.shape(start) == model.image_shape else f"shape {np.shape(start)}"
-            raise InputError(field="start", got=got, wanted=f"a finite image of shape {model.image_shape}")
+            raise InputError("start", got, f"a finite image of shape {model.image_shape}")
         exact = self.smoothing == 0
         if exact:
             model = replace(model, data=model.data.astype(np.result_type(model.data.dtype, np.float64)))
@@ -176,5 +176,5 @@ def map_estimate(model: GeneralizedLinearModel, **settings: Any) -> PointEstimat
     known = [setting.name for setting in fields(MapEstimate)]
     unknown = sorted(set(settings) - set(known))
     if unknown:
-        raise InputError(field="settings of map_estimate", got=", ".join(unknown), wanted=", ".join(known))
+        raise InputError("settings of map_estimate", ", ".join(unknown), ", ".join(known))
     return MapEstimate(**settings).estimate(model)

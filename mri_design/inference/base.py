@@ -112,25 +112,23 @@ def require_fit(start: WarmStart, model: GeneralizedLinearModel) -> None:
         image = number_array(f"warm start: {name}", image)
         found = np.shape(image) if name == "mean" else np.shape(image)[1:]
         if found != shape:
-            raise InputError(field=f"warm start: {name}", got=f"images of shape {found}", wanted=f"{shape}")
+            raise InputError(f"warm start: {name}", f"images of shape {found}", f"{shape}")
         if np.iscomplexobj(image) and not model.measurement.in_complex:
-            raise InputError(field=f"warm start: {name}", got="complex numbers", wanted="a real image")
+            raise InputError(f"warm start: {name}", "complex numbers", "a real image")
         if not np.isfinite(image).all():
-            raise InputError(field=f"warm start: {name}", got="NaN or infinite values", wanted="finite numbers")
+            raise InputError(f"warm start: {name}", "NaN or infinite values", "finite numbers")
     if not isinstance(start.z, tuple | list):
-        raise InputError(field="warm start: z", got=described(start.z), wanted="a tuple of arrays, one per block")
+        raise InputError("warm start: z", described(start.z), "a tuple of arrays, one per block")
     if len(start.z) != len(model.blocks):
-        raise InputError(
-            field="warm start: z", got=f"{len(start.z)} arrays", wanted=f"one for {len(model.blocks)} blocks"
-        )
+        raise InputError("warm start: z", f"{len(start.z)} arrays", f"one for {len(model.blocks)} blocks")
     for block, z in zip(model.blocks, start.z, strict=True):
         named = f"warm start: z of block {block.name!r}"
         z = number_array(named, z)
         sizes = zip(reversed(np.shape(z)), reversed(block.site_shape), strict=False)
         if np.ndim(z) > len(block.site_shape) or any(n not in (1, wanted) for n, wanted in sizes):
-            raise InputError(field=named, got=f"shape {np.shape(z)}", wanted=f"{block.site_shape}")
+            raise InputError(named, f"shape {np.shape(z)}", f"{block.site_shape}")
         if np.iscomplexobj(z) or not (np.isfinite(z).all() and np.all(np.asarray(z) > 0)):
-            raise InputError(field=named, got="zero, negative or NaN", wanted="positive finite numbers")
+            raise InputError(named, "zero, negative or NaN", "positive finite numbers")
 
 
 ONCE = 1.01

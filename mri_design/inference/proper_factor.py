@@ -48,8 +48,8 @@ def resolution(P: Array) -> float:
 def undetermined() -> InputError:
     """What is raised where a chunk's cavity and its sites do not determine theta."""
     return InputError(
-        field="a chunk and its cavity",
-        got="a product that is not a proper distribution",
-        wanted="a Gaussian part (X and Gaussian blocks) on every direction, or messages that stand for the rest",
-        cure="Add Gaussian sites, or give a warm start: messages then begin as the expansion there.",
+        "a chunk and its cavity",
+        "a product that is not a proper distribution",
+        "a Gaussian part (X and Gaussian blocks) on every direction, or messages that stand for the rest",
+        "Add Gaussian sites, or give a warm start: messages then begin as the expansion there.",
     )

@@ -43,9 +43,9 @@ class AlikePatches:
     def __post_init__(self) -> None:
         if self.neighbours.ndim != 3 or self.differences.shape != self.neighbours.shape:
             raise InputError(
-                field="alike patches",
-                got=f"neighbours {self.neighbours.shape}, differences {self.differences.shape}",
-                wanted="two arrays (K, ky, kx) of one shape",
+                "alike patches",
+                f"neighbours {self.neighbours.shape}, differences {self.differences.shape}",
+                "two arrays (K, ky, kx) of one shape",
             )
 
     def expected(self, signal: float) -> Array:
@@ -86,26 +86,26 @@ def find_alike(image: Array, count: int = 6) -> AlikePatches:
 
     require_counts(least=1, neighbours=count)
     if image.ndim != 2 or not np.isfinite(image).all():
-        raise InputError(field="image", got=f"shape {image.shape}, or NaN", wanted="a finite image (ky, kx)")
+        raise InputError("image", f"shape {image.shape}, or NaN", "a finite image (ky, kx)")
     half, steps = _half_patch(image.shape), _window(image.shape)
     if 2 * len(steps) < count:
         raise InputError(
-            field="neighbours",
-            got=str(count),
-            wanted=f"at most the {2 * len(steps)} patches of the window in an image {image.shape}"
+            "neighbours",
+            str(count),
+            f"at most the {2 * len(steps)} patches of the window in an image {image.shape}"
             if len(steps)
             else f"an image larger than {image.shape[0]} x {image.shape[1]}, which has no window of patches",
-            cure="Take fewer, or leave the non-local block out for images as small as this.",
+            "Take fewer, or leave the non-local block out for images as small as this.",
         )
     scale = float(np.abs(image).max())
     parts = np.stack([image.real, image.imag]).astype(np.float64) / (scale if scale > 0 else 1.0)
     neighbours, distances, mean = nearest_patches(parts, steps, half, count)
     if not float(distances.mean()) < INDISTINCT * mean:
         raise InputError(
-            field="image",
-            got="patches that are all equally alike, as in noise or a constant",
-            wanted="an image with structure",
-            cure="Leave the non-local block out.",
+            "image",
+            "patches that are all equally alike, as in noise or a constant",
+            "an image with structure",
+            "Leave the non-local block out.",
         )
     return AlikePatches(neighbours, scale * np.sqrt(distances) / (2 * half + 1))
 

@@ -118,8 +118,8 @@ def _refusal(model: GeneralizedLinearModel, missing: int | None = None) -> Input
     names = ", ".join(repr(block.name) for block in model.blocks)
     dimensions = "one dimension" if missing == 1 else f"{missing or 'one or more'} dimensions"
     return InputError(
-        field=f"model with blocks {names}",
-        got=f"X and B sharing a null space of {dimensions}: A is not positive definite",
-        wanted="measurements or sites on every direction of the image",
-        cure="Add a block of sites on the pixels.",
+        f"model with blocks {names}",
+        f"X and B sharing a null space of {dimensions}: A is not positive definite",
+        "measurements or sites on every direction of the image",
+        "Add a block of sites on the pixels.",
     )

@@ -72,52 +72,44 @@ class SiteBlock:
         for wanted, part in ((LinearOperator, self.analysis), (Site, self.potential)):
             if not isinstance(part, wanted):
                 got = described(part) if isinstance(part, type) else type(part).__name__
-                raise InputError(field=f"block {self.name!r}", got=got, wanted=f"a {wanted.__name__} in its place")
+                raise InputError(f"block {self.name!r}", got, f"a {wanted.__name__} in its place")
         if not self.on_line and "moduli" not in self.potential.offers:
             raise refusal(f"block {self.name!r}", self.potential, "moduli")
         if self.offset is not None:
             object.__setattr__(self, "offset", number_array(f"block {self.name!r}: offset", self.offset))
         if self.offset is not None and np.shape(self.offset) != self.analysis.out_shape:
             raise InputError(
-                field=f"block {self.name!r}: offset",
-                got=f"shape {np.shape(self.offset)}",
-                wanted=f"{self.analysis.out_shape}",
+                f"block {self.name!r}: offset", f"shape {np.shape(self.offset)}", f"{self.analysis.out_shape}"
             )
         if self.offset is not None and not np.isfinite(self.offset).all():
-            raise InputError(
-                field=f"block {self.name!r}: offset", got="NaN or infinite values", wanted="finite numbers"
-            )
+            raise InputError(f"block {self.name!r}: offset", "NaN or infinite values", "finite numbers")
         self._refuse_other_axes()
         outside = any(axis >= 0 or -axis > len(self.analysis.out_shape) for axis in self.group_axes)
         if outside or len(set(self.group_axes)) < len(self.group_axes):
             raise InputError(
-                field=f"block {self.name!r}: group_axes",
-                got=str(self.group_axes),
-                wanted=f"different negative axes of {self.analysis.out_shape}",
+                f"block {self.name!r}: group_axes",
+                str(self.group_axes),
+                f"different negative axes of {self.analysis.out_shape}",
             )
         if self.role is None or isinstance(self.role, _DerivedRole):
             likelihood = self.offset is not None or self.potential.role == "likelihood"
             object.__setattr__(self, "role", _DerivedRole("likelihood" if likelihood else "prior"))
         elif self.role not in get_args(Role):
-            raise InputError(field=f"block {self.name!r}: role", got=described(self.role), wanted="prior or likelihood")
+            raise InputError(f"block {self.name!r}: role", described(self.role), "prior or likelihood")
         slopes = np.shape(self.potential.shift)
         if not _broadcasts_to(slopes, self.site_shape):
-            raise InputError(
-                field=f"block {self.name!r}: odd part of the sites", got=f"shape {slopes}", wanted=f"{self.site_shape}"
-            )
+            raise InputError(f"block {self.name!r}: odd part of the sites", f"shape {slopes}", f"{self.site_shape}")
         scales = np.shape(self.potential.start_variance)
         if not _broadcasts_to(scales, self.site_shape):
-            raise InputError(
-                field=f"block {self.name!r}: scale of the sites", got=f"shape {scales}", wanted=f"{self.site_shape}"
-            )
+            raise InputError(f"block {self.name!r}: scale of the sites", f"shape {scales}", f"{self.site_shape}")
 
     def _refuse_other_axes(self) -> None:
         axes = self.group_axes
         if not isinstance(axes, tuple | list) or any(isinstance(n, bool) or not isinstance(n, Integral) for n in axes):
             raise InputError(
-                field=f"block {self.name!r}: group_axes",
-                got=str(axes) if isinstance(axes, tuple | list) else described(axes),
-                wanted="a tuple of negative whole numbers, as (-3,)",
+                f"block {self.name!r}: group_axes",
+                str(axes) if isinstance(axes, tuple | list) else described(axes),
+                "a tuple of negative whole numbers, as (-3,)",
             )
         object.__setattr__(self, "group_axes", tuple(int(axis) for axis in axes))
 
@@ -231,34 +223,34 @@ class GeneralizedLinearModel:
             object.__setattr__(self, "data", np.zeros(0, dtype=complex if first.in_complex else float))
         if not isinstance(self.measurement, LinearOperator) or self.data is None:
             raise InputError(
-                field="measurement and data",
-                got=f"{type(self.measurement).__name__} and {type(self.data).__name__}",
-                wanted="a LinearOperator and an array, or neither of them beside blocks",
+                "measurement and data",
+                f"{type(self.measurement).__name__} and {type(self.data).__name__}",
+                "a LinearOperator and an array, or neither of them beside blocks",
             )
         object.__setattr__(self, "data", _floating(self.data))
         if self.data.shape != self.measurement.out_shape:
-            raise InputError(field="data", got=f"shape {self.data.shape}", wanted=f"{self.measurement.out_shape}")
+            raise InputError("data", f"shape {self.data.shape}", f"{self.measurement.out_shape}")
         if not np.isfinite(self.data).all():
-            raise InputError(field="data", got="NaN or infinite values", wanted="finite samples")
+            raise InputError("data", "NaN or infinite values", "finite samples")
         if np.iscomplexobj(self.data) and not self.measurement.out_complex:
             raise InputError(
-                field="data",
-                got="complex numbers",
-                wanted="real ones, as the measurement operator makes them",
-                cure="Give real data, or build the operator as a complex one (is_complex=True, or a complex matrix).",
+                "data",
+                "complex numbers",
+                "real ones, as the measurement operator makes them",
+                "Give real data, or build the operator as a complex one (is_complex=True, or a complex matrix).",
             )
         object.__setattr__(self, "noise_variance", positive_number("noise_variance", self.noise_variance))
         unknowns = int(np.prod(self.measurement.in_shape))
         object.__setattr__(self, "data", _in_working_precision(self.data, self.noise_variance, unknowns))
         if not self.blocks:
-            raise InputError(field="blocks", got="no sites", wanted="at least one block", cure="Add a pixel block.")
+            raise InputError("blocks", "no sites", "at least one block", "Add a pixel block.")
         for block in self.blocks:
             got, wanted = (
                 f"coefficients of {'complex' if operator.in_complex else 'real'} {operator.in_shape}"
                 for operator in (block.analysis, self.measurement)
             )
             if got != wanted:
-                raise InputError(field=f"block {block.name!r}", got=got, wanted=wanted)
+                raise InputError(f"block {block.name!r}", got, wanted)
 
     @classmethod
     def of_sites(cls, blocks: Sequence[SiteBlock], noise_variance: float = 1.0) -> GeneralizedLinearModel:
@@ -278,7 +270,7 @@ class GeneralizedLinearModel:
         """
         blocks = sequence_of(SiteBlock, "blocks", blocks, wanted=_BLOCKS)
         if not blocks:
-            raise InputError(field="blocks", got="no sites", wanted="at least one block")
+            raise InputError("blocks", "no sites", "at least one block")
         first = blocks[0].analysis
         empty = np.zeros(0, dtype=complex if first.in_complex else float)
         return cls(NoRows(first.in_shape, is_complex=first.in_complex), empty, noise_variance, tuple(blocks))
@@ -348,9 +340,9 @@ def _paired(
     sites = sequence_of(Site, "potentials", sites, wanted="one site or several")
     if len(operators) != len(sites):
         raise InputError(
-            field="analysis and potentials",
-            got=f"{len(operators)} operators and {len(sites)} potentials",
-            wanted="one potential per analysis operator",
+            "analysis and potentials",
+            f"{len(operators)} operators and {len(sites)} potentials",
+            "one potential per analysis operator",
         )
     return tuple(SiteBlock(f"block {i}", b, t) for i, (b, t) in enumerate(zip(operators, sites, strict=True)))
 
@@ -386,11 +378,11 @@ def _in_working_precision(data: Array, noise_variance: float, unknowns: int) -> 
     reach = max(power, power - spread, abs(spread))
     if reach > np.log10(_DOUBLE_RANGE):
         raise InputError(
-            field="noise_variance" if abs(spread) == reach else "data",
-            got=f"{noise_variance:.3g} beside data of up to {peak:.3g}",
-            wanted=f"squares of the data, and these over the noise variance, below {_DOUBLE_RANGE:g}; a noise variance "
+            "noise_variance" if abs(spread) == reach else "data",
+            f"{noise_variance:.3g} beside data of up to {peak:.3g}",
+            f"squares of the data, and these over the noise variance, below {_DOUBLE_RANGE:g}; a noise variance "
             f"from {1 / _DOUBLE_RANGE:g} to {_DOUBLE_RANGE:g}",
-            cure="Scale the data by one factor to ordinary numbers, and the noise variance by its square.",
+            "Scale the data by one factor to ordinary numbers, and the noise variance by its square.",
         )
     single = data.dtype in (np.float16, np.float32, np.complex64)
     if not single:

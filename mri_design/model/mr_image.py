@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mri_design.errors import InputError, described, positive_number, require_counts, require_instance
+from mri_design.errors import InputError, positive_number, require_choice, require_counts, require_instance
 from mri_design.model.alike_patches import AlikePatches, find_alike
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.phase.map import estimate_phase
@@ -56,7 +56,7 @@ def phase_variants(
     modulus = replace(slice_model, phase=None)
     priors = [PhasePrior(None, ratio, sites) for ratio in imaginary_ratios]
     if image.shape != slice_model.shape:
-        raise InputError(field="image", got=f"shape {image.shape}", wanted=f"{slice_model.shape}")
+        raise InputError("image", f"shape {image.shape}", f"{slice_model.shape}")
     try:
         phase = estimate_phase(image, slice_model.noise_variance)
     except InputError:
@@ -142,8 +142,7 @@ class SparsityBlock:
     neighbours: int = 6
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(BlockKind):
-            raise InputError(field="block kind", got=described(self.kind), wanted=", ".join(get_args(BlockKind)))
+        require_choice(get_args(BlockKind), **{"block kind": self.kind})
         positive_number("scale", self.scale)
         positive_number("coarse_scale", self.coarse_scale)
         for name in ("tau_limit", "tau_limit_with_non_local"):
@@ -183,9 +182,7 @@ class SparsityBlock:
             groups = (-3,) if self.isotropic else ()
         elif self.kind == "non-local":
             if alike is None:
-                raise InputError(
-                    field="alike", got="none yet", wanted="AlikePatches", cure="find_alike finds them in an image."
-                )
+                raise InputError("alike", "none yet", "AlikePatches", "find_alike finds them in an image.")
             analysis = GraphDifferences(alike.neighbours[: self.neighbours])
             rates = self.scale * signal / alike.expected(signal)[: self.neighbours]
             if self.isotropic:
@@ -259,44 +256,34 @@ class MRSlice:
 
     def __post_init__(self) -> None:
         if self.kspace.ndim != 3:
-            raise InputError(field="kspace", got=f"shape {self.kspace.shape}", wanted="(coil, ky, kx)")
+            raise InputError("kspace", f"shape {self.kspace.shape}", "(coil, ky, kx)")
         candidates = self.candidates
         laid_out = candidates.shots.shape[:2] if isinstance(candidates, ShotEncoding) else candidates.grid
         if self.kspace.shape[1:] != laid_out:
-            raise InputError(
-                field="kspace", got=f"shape {self.kspace.shape}", wanted=f"(coil, {laid_out[0]}, {laid_out[1]})"
-            )
+            raise InputError("kspace", f"shape {self.kspace.shape}", f"(coil, {laid_out[0]}, {laid_out[1]})")
         if self.measured.shape != (candidates.size,):
             raise InputError(
-                field="measured",
-                got=f"shape {self.measured.shape}",
-                wanted=f"one flag for each of {candidates.size} {candidates.unit}s",
+                "measured", f"shape {self.measured.shape}", f"one flag for each of {candidates.size} {candidates.unit}s"
             )
         if self.samples is not None and candidates.name != "lines":
-            raise InputError(
-                field="samples", got="given", wanted="None where samples are measured one by one", cure="Use measured."
-            )
+            raise InputError("samples", "given", "None where samples are measured one by one", "Use measured.")
         if self.samples is not None and (self.samples.shape != self.shape or self.samples.dtype != np.bool_):
-            raise InputError(
-                field="samples", got=f"{self.samples.dtype} {self.samples.shape}", wanted=f"bool {self.shape}"
-            )
+            raise InputError("samples", f"{self.samples.dtype} {self.samples.shape}", f"bool {self.shape}")
         if not (np.isfinite(self.noise_variance) and self.noise_variance > 0):
-            raise InputError(field="noise_variance", got=repr(self.noise_variance), wanted="a positive finite number")
+            raise InputError("noise_variance", repr(self.noise_variance), "a positive finite number")
         if self.maps is not None and self.maps.shape != (self.n_coils, *self.shape):
-            raise InputError(field="coil maps", got=f"shape {self.maps.shape}", wanted=f"{(self.n_coils, *self.shape)}")
+            raise InputError("coil maps", f"shape {self.maps.shape}", f"{(self.n_coils, *self.shape)}")
         known = None if self.phase is None else self.phase.phase
         if known is not None and known.rotation.shape != self.shape:
-            raise InputError(field="phase", got=f"shape {known.rotation.shape}", wanted=f"{self.shape}")
+            raise InputError("phase", f"shape {known.rotation.shape}", f"{self.shape}")
         if self.alike is not None and self.alike.neighbours.shape[1:] != self.shape:
-            raise InputError(
-                field="alike patches", got=f"shape {self.alike.neighbours.shape[1:]}", wanted=f"{self.shape}"
-            )
+            raise InputError("alike patches", f"shape {self.alike.neighbours.shape[1:]}", f"{self.shape}")
         if self.maps is None and self.kspace.shape[0] > 1:
             raise InputError(
-                field="coil maps",
-                got=f"none for {self.kspace.shape[0]} coils",
-                wanted="one sensitivity map per coil",
-                cure="Estimate them from a fully sampled centre, or give them in the file.",
+                "coil maps",
+                f"none for {self.kspace.shape[0]} coils",
+                "one sensitivity map per coil",
+                "Estimate them from a fully sampled centre, or give them in the file.",
             )
 
     @classmethod
@@ -319,7 +306,7 @@ class MRSlice:
         """
         require_instance(KSpaceData, wanted="k-space data", cure="load_input reads them.", data=data)
         if data.noise_variance is None:
-            raise InputError(field="noise_variance", got="unknown", wanted="a number", cure="Calibrate the data first.")
+            raise InputError("noise_variance", "unknown", "a number", "Calibrate the data first.")
         chosen = data.select_slice(index)
         maps = None if chosen.coil_maps is None else chosen.coil_maps[0]
         sampling = chosen.samplings[0]
@@ -386,7 +373,7 @@ class MRSlice:
         if missing.size:
             unit = self.candidates.unit
             shown = f"{missing.tolist()[:8]}" if unit == "sample" else f"{missing.tolist()}"
-            raise InputError(field=f"{unit}s", got=f"{shown}, not measured", wanted=f"{unit}s with data")
+            raise InputError(f"{unit}s", f"{shown}, not measured", f"{unit}s with data")
         if self.samples is None:
             return self.candidates.data(self.kspace, chosen.tolist())
         return np.ascontiguousarray(self.kspace[:, self._samples_of(lines)])
@@ -423,10 +410,10 @@ class MRSlice:
         energy, noise = self._energy_and_noise(lines)
         if energy <= noise:
             raise InputError(
-                field="k-space centre",
-                got="noise only" if energy else "no signal",
-                wanted="more energy in the central lines than noise has",
-                cure="Look at the scan; if its noise variance was given or estimated too large, give the right one.",
+                "k-space centre",
+                "noise only" if energy else "no signal",
+                "more energy in the central lines than noise has",
+                "Look at the scan; if its noise variance was given or estimated too large, give the right one.",
             )
         return float(np.percentile(np.abs(self.central_image(lines)), 99.5))
 

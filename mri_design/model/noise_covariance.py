@@ -56,19 +56,17 @@ def with_noise_covariance(
         name for name, value in (("variances", variances), ("coils", coils), ("matrix", matrix)) if value is not None
     ]
     if len(given) != 1:
-        raise InputError(
-            field="noise covariance", got=str(given or "nothing"), wanted="one of variances, coils, matrix"
-        )
+        raise InputError("noise covariance", str(given or "nothing"), "one of variances, coils, matrix")
     shape, is_complex = model.measurement.out_shape, model.measurement.out_complex
     whitening: LinearOperator
     if variances is not None:
         diagonal = _real("noise variances", variances)
         if not (np.isfinite(diagonal).all() and (diagonal > 0).all()):
-            raise InputError(field="noise variances", got="zero, negative or NaN", wanted="positive finite numbers")
+            raise InputError("noise variances", "zero, negative or NaN", "positive finite numbers")
         try:
             diagonal = np.broadcast_to(diagonal, shape)
         except ValueError as error:
-            raise InputError(field="noise variances", got=f"shape {diagonal.shape}", wanted=f"{shape}") from error
+            raise InputError("noise variances", f"shape {diagonal.shape}", f"{shape}") from error
         root = (1 / np.sqrt(diagonal)).astype(model.data.real.dtype)
         whitening = Diagonal(root, is_complex=is_complex)
         log_whitening = -0.5 * float(np.sum(np.log(diagonal))) * (2 if is_complex else 1)
@@ -93,7 +91,7 @@ def with_noise_covariance(
 def _real(field: str, value: ArrayLike | None) -> np.ndarray:
     array = number_array(field, value)
     if array.dtype.kind == "c":
-        raise InputError(field=field, got="complex numbers", wanted="real ones")
+        raise InputError(field, "complex numbers", "real ones")
     return array.astype(float)
 
 

@@ -118,10 +118,10 @@ class PosteriorPrecision:
         require_allocatable("draws", count, rows, item_bytes=like.itemsize, got=count, cure="Ask for fewer draws.")
         if any(np.any(np.asarray(pi) < 0) for pi in self.site_precisions):
             raise InputError(
-                field="draws",
-                got="negative site precisions, as sites that are not log-concave may have",
-                wanted="site precisions of zero or more",
-                cure="Infer with variances from draws (MonteCarlo), which keep them so, or with DoubleLoop.",
+                "draws",
+                "negative site precisions, as sites that are not log-concave may have",
+                "site precisions of zero or more",
+                "Infer with variances from draws (MonteCarlo), which keep them so, or with DoubleLoop.",
             )
         made = recent_noise if again else _noise_anew
         real = like.real.dtype

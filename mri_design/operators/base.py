@@ -117,9 +117,7 @@ class LinearOperator(ABC):
             if array.dtype.kind not in "fc":
                 array = array.astype(np.float64)
         if array.shape[array.ndim - len(shape) :] != shape:
-            raise InputError(
-                field=type(self).__name__, got=f"an array of shape {array.shape}", wanted=f"trailing axes {shape}"
-            )
+            raise InputError(type(self).__name__, f"an array of shape {array.shape}", f"trailing axes {shape}")
         return array
 
     def weighted_adjoint(self, weights: Array, v: Array) -> Array:
@@ -256,7 +254,7 @@ class LinearOperator(ABC):
             (use `to_dense_real`).
         """
         if self.in_complex and not self.complex_linear:
-            raise InputError(field="to_dense", got="a real-linear operator on complex arrays", wanted="to_dense_real")
+            raise InputError("to_dense", "a real-linear operator on complex arrays", "to_dense_real")
         columns = int(np.prod(self.in_shape))
         self._check_limit(columns, limit)
         dtype = np.complex128 if self.in_complex else np.float64
@@ -276,7 +274,7 @@ class LinearOperator(ABC):
     def _check_limit(columns: int, limit: int) -> None:
         if columns > limit:
             got, wanted = f"{columns} columns", f"at most {limit}"
-            raise InputError(field="dense matrix", got=got, wanted=wanted, cure="Use a matrix-free method.")
+            raise InputError("dense matrix", got, wanted, "Use a matrix-free method.")
 
     def as_scipy(self) -> sparse_linalg.LinearOperator:
         """This operator on flat vectors in double precision, for use with scipy.sparse.linalg.
@@ -319,14 +317,9 @@ class ScalarOperator(LinearOperator):
     def __init__(self, scalar: complex, shape: Shape, *, is_complex: bool = True) -> None:
         super().__init__(shape, shape, in_complex=is_complex, out_complex=is_complex)
         if np.shape(scalar) or not isinstance(scalar, Number) or not np.isfinite(complex(scalar)):
-            raise InputError(
-                field="scalar",
-                got=described(scalar),
-                wanted="one finite number",
-                cure="Diagonal multiplies by an array.",
-            )
+            raise InputError("scalar", described(scalar), "one finite number", "Diagonal multiplies by an array.")
         if not is_complex and np.iscomplex(scalar):
-            raise InputError(field="scalar", got=repr(scalar), wanted="a real number for a real operator")
+            raise InputError("scalar", repr(scalar), "a real number for a real operator")
         real = not np.iscomplex(scalar)
         # A Python scalar, so that single precision stays single.
         self.scalar: complex = float(np.real(scalar)) if real else complex(scalar)
@@ -386,9 +379,9 @@ class _Product(LinearOperator):
     def __init__(self, left: LinearOperator, right: LinearOperator) -> None:
         if left.in_shape != right.out_shape or left.in_complex != right.out_complex:
             raise InputError(
-                field=f"{type(left).__name__} @ {type(right).__name__}",
-                got=f"{right.out_shape} into {left.in_shape}",
-                wanted="the same inner shape and field",
+                f"{type(left).__name__} @ {type(right).__name__}",
+                f"{right.out_shape} into {left.in_shape}",
+                "the same inner shape and field",
             )
         super().__init__(
             right.in_shape,
@@ -415,13 +408,13 @@ class _Product(LinearOperator):
 
 def _require_operator(sign: str, other: object, cure: str) -> None:
     if not isinstance(other, LinearOperator):
-        raise InputError(field=f"operator {sign}", got=described(other), wanted="a LinearOperator", cure=cure)
+        raise InputError(f"operator {sign}", described(other), "a LinearOperator", cure)
 
 
 class _Sum(LinearOperator):
     def __init__(self, first: LinearOperator, second: LinearOperator) -> None:
         if _signature(first) != _signature(second):
-            raise InputError(field="sum of operators", got=_signature(second), wanted=_signature(first))
+            raise InputError("sum of operators", _signature(second), _signature(first))
         super().__init__(
             first.in_shape,
             first.out_shape,

@@ -25,13 +25,13 @@ class Coils(LinearOperator):
     def __init__(self, maps: Array) -> None:
         maps = number_array("coil maps", maps, wanted="finite numbers (coil, ky, kx)")
         if maps.ndim != 3:
-            raise InputError(field="coil maps", got=f"shape {maps.shape}", wanted="(coil, ky, kx)")
+            raise InputError("coil maps", f"shape {maps.shape}", "(coil, ky, kx)")
         if not np.isfinite(maps).all():
             raise InputError(
-                field="coil maps",
-                got="NaN or infinite values",
-                wanted="finite numbers (coil, ky, kx)",
-                cure="Estimate maps without cropping, or put zeros where there is no signal.",
+                "coil maps",
+                "NaN or infinite values",
+                "finite numbers (coil, ky, kx)",
+                "Estimate maps without cropping, or put zeros where there is no signal.",
             )
         super().__init__(maps.shape[1:], maps.shape)
         self.maps = maps

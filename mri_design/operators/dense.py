@@ -49,9 +49,9 @@ class Dense(MatrixOperator):
         if matrix.dtype.kind not in "fc":
             matrix = matrix.astype(np.float64)
         if matrix.ndim != 2:
-            raise InputError(field="matrix", got=f"shape {matrix.shape}", wanted="a finite matrix (rows, columns)")
+            raise InputError("matrix", f"shape {matrix.shape}", "a finite matrix (rows, columns)")
         if not np.isfinite(matrix).all():
-            raise InputError(field="matrix", got="NaN or infinite values", wanted="a finite matrix (rows, columns)")
+            raise InputError("matrix", "NaN or infinite values", "a finite matrix (rows, columns)")
         is_complex = np.iscomplexobj(matrix)
         super().__init__(matrix.shape[1:], matrix.shape[:1], in_complex=is_complex, out_complex=is_complex)
         self.matrix = matrix
@@ -95,15 +95,15 @@ class SparseMatrix(MatrixOperator):
     def __init__(self, matrix: scipy.sparse.spmatrix | scipy.sparse.sparray) -> None:
         if not scipy.sparse.issparse(matrix) or matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
             raise InputError(
-                field="sparse matrix",
-                got=f"{type(matrix).__name__} of {getattr(matrix, 'dtype', 'no numbers')}",
-                wanted="a scipy.sparse matrix (rows, columns) of real numbers",
-                cure="Use Dense for arrays and complex matrices.",
+                "sparse matrix",
+                f"{type(matrix).__name__} of {getattr(matrix, 'dtype', 'no numbers')}",
+                "a scipy.sparse matrix (rows, columns) of real numbers",
+                "Use Dense for arrays and complex matrices.",
             )
         rows = scipy.sparse.csr_array(matrix, dtype=np.float64, copy=True)
         rows.sum_duplicates()
         if not np.isfinite(rows.data).all():
-            raise InputError(field="sparse matrix", got="NaN or infinite values", wanted="finite numbers")
+            raise InputError("sparse matrix", "NaN or infinite values", "finite numbers")
         super().__init__(rows.shape[1:], rows.shape[:1], in_complex=False, out_complex=False)
         self.matrix = rows
         self._transposed = rows.T.tocsr()

@@ -42,9 +42,9 @@ class Diagonal(LinearOperator):
     def __init__(self, diagonal: Array, *, is_complex: bool = True) -> None:
         diagonal = number_array("diagonal", diagonal)
         if not np.isfinite(diagonal).all():
-            raise InputError(field="diagonal", got="NaN or infinite values", wanted="finite numbers")
+            raise InputError("diagonal", "NaN or infinite values", "finite numbers")
         if not is_complex and np.iscomplexobj(diagonal):
-            raise InputError(field="diagonal", got="complex entries", wanted="real entries for a real operator")
+            raise InputError("diagonal", "complex entries", "real entries for a real operator")
         super().__init__(diagonal.shape, diagonal.shape, in_complex=is_complex, out_complex=is_complex)
         self.diagonal = diagonal
 

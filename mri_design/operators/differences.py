@@ -95,9 +95,6 @@ def _image_shape(shape: tuple[int, int]) -> tuple[int, int]:
     lengths = require_grid("shape", shape)
     if len(lengths) != 2:
         raise InputError(
-            field="shape",
-            got=str(lengths),
-            wanted="an image (ky, kx)",
-            cure="A SparseMatrix of the differences serves signals and volumes.",
+            "shape", str(lengths), "an image (ky, kx)", "A SparseMatrix of the differences serves signals and volumes."
         )
     return lengths[0], lengths[1]

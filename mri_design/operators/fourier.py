@@ -48,7 +48,7 @@ def transform(u: Array, axes: Axes, *, inverse: bool = False, library: FourierLi
     if library == "pyfftw":
         dtype = np.dtype(np.complex64 if u.dtype in (np.complex64, np.float32) else np.complex128)
         return _pyfftw_plan(u.shape, dtype.char, axes, inverse)(u)
-    raise InputError(field="FFT library", got=repr(library), wanted="'scipy' or 'pyfftw'")
+    raise InputError("FFT library", repr(library), "'scipy' or 'pyfftw'")
 
 
 @lru_cache(maxsize=64)

@@ -35,15 +35,11 @@ class GraphDifferences(LinearOperator):
     def __init__(self, neighbours: Array, *, is_complex: bool = True) -> None:
         given = np.asarray(neighbours)
         if given.ndim != 3 or given.dtype.kind not in "iu" or given.size == 0:
-            raise InputError(
-                field="neighbours", got=f"{given.dtype} {given.shape}", wanted="whole numbers, shape (K, ky, kx)"
-            )
+            raise InputError("neighbours", f"{given.dtype} {given.shape}", "whole numbers, shape (K, ky, kx)")
         size = given.shape[1] * given.shape[2]
         if given.min() < 0 or given.max() >= size:
             raise InputError(
-                field="neighbours",
-                got=f"numbers from {given.min()} to {given.max()}",
-                wanted=f"pixels of the grid, 0 to {size - 1}",
+                "neighbours", f"numbers from {given.min()} to {given.max()}", f"pixels of the grid, 0 to {size - 1}"
             )
         super().__init__(given.shape[1:], given.shape, in_complex=is_complex, out_complex=is_complex)
         self.neighbours = np.ascontiguousarray(given, dtype=np.int32)

@@ -252,7 +252,7 @@ class CartesianSamples(_CartesianEncoding):
     def __init__(self, mask: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> None:
         mask, maps = number_array("sample mask", mask, wanted="bool (ky, kx)"), _as_maps(maps)
         if mask.ndim != 2:
-            raise InputError(field="sample mask", got=f"shape {mask.shape}", wanted="(ky, kx)")
+            raise InputError("sample mask", f"shape {mask.shape}", "(ky, kx)")
         grid = (int(mask.shape[0]), int(mask.shape[1]))
         super().__init__(SampleSelection(mask, _coil_grid(grid, maps)), grid, maps, library)
         self.mask = mask
@@ -289,9 +289,9 @@ class DirectFourier(LinearOperator):
         wanted = f"finite numbers (sample, 2), ky and kx, up to {rows / 2:g} and {columns / 2:g}"
         k = number_array("trajectory", trajectory, wanted=wanted)
         if k.ndim != 2 or k.shape[1] != 2 or not len(k) or np.iscomplexobj(k):
-            raise InputError(field="trajectory", got=f"{k.dtype} {k.shape}", wanted=wanted)
+            raise InputError("trajectory", f"{k.dtype} {k.shape}", wanted)
         if not (np.abs(k) <= np.array([rows, columns]) / 2 + _ROUNDING).all():
-            raise InputError(field="trajectory", got=f"values up to {np.abs(k).max():g}", wanted=wanted)
+            raise InputError("trajectory", f"values up to {np.abs(k).max():g}", wanted)
         self._coils = None if maps is None else Coils(maps)
         super().__init__((rows, columns), (_coil_grid((rows, columns), _as_maps(maps))[0], len(k)))
         self.trajectory, self.grid, self.maps = k.astype(np.float64), (rows, columns), maps
@@ -319,7 +319,7 @@ def _as_maps(maps: Array | None) -> Array | None:
 def _coil_grid(shape: tuple[int, int], maps: Array | None) -> Shape:
     """(coil, ky, kx) of the k-space that is sampled."""
     if maps is not None and maps.shape[1:] != shape:
-        raise InputError(field="coil maps", got=f"shape {maps.shape}", wanted=f"(coil, {shape[0]}, {shape[1]})")
+        raise InputError("coil maps", f"shape {maps.shape}", f"(coil, {shape[0]}, {shape[1]})")
     return (1 if maps is None else maps.shape[0], *shape)
 
 

@@ -41,13 +41,11 @@ class PhasedParts(LinearOperator):
 
     def __init__(self, analysis: LinearOperator, rotation: Array, imaginary: Array | float = 1.0) -> None:
         if not analysis.complex_linear:
-            raise InputError(
-                field="PhasedParts", got=type(analysis).__name__, wanted="a complex-linear operator on complex images"
-            )
+            raise InputError("PhasedParts", type(analysis).__name__, "a complex-linear operator on complex images")
         if rotation.shape != analysis.in_shape:
-            raise InputError(field="rotation", got=f"shape {rotation.shape}", wanted=f"{analysis.in_shape}")
+            raise InputError("rotation", f"shape {rotation.shape}", f"{analysis.in_shape}")
         if not np.allclose(np.abs(rotation), 1, rtol=0, atol=1e-4):
-            raise InputError(field="rotation", got="other moduli than one", wanted="e^{i phi}")
+            raise InputError("rotation", "other moduli than one", "e^{i phi}")
         super().__init__(analysis.in_shape, (*analysis.out_shape, 2), in_complex=True, out_complex=False)
         self.analysis = analysis
         self.rotation = rotation
@@ -58,9 +56,9 @@ class PhasedParts(LinearOperator):
         )
         if not fits or not (np.isfinite(self.imaginary).all() and np.all(self.imaginary > 0)):
             raise InputError(
-                field="imaginary",
-                got=f"shape {self.imaginary.shape}, or numbers that are not positive",
-                wanted=f"positive factors on coefficients {analysis.out_shape}",
+                "imaginary",
+                f"shape {self.imaginary.shape}, or numbers that are not positive",
+                f"positive factors on coefficients {analysis.out_shape}",
             )
         self._imaginary: dict[np.dtype[Any], Array] = {}
         self._powers: dict[np.dtype[Any], Array] = {}

@@ -71,17 +71,13 @@ class RowsOnDisk(LinearOperator):
         try:
             matrix = self._mapped()
         except (OSError, ValueError) as error:
-            raise InputError(field=self.path, got=str(error), wanted="a .npy file with a matrix") from error
+            raise InputError(self.path, str(error), "a .npy file with a matrix") from error
         if matrix.ndim != 2 or matrix.dtype.kind != "f":
-            raise InputError(
-                field=self.path, got=f"{matrix.dtype} of shape {matrix.shape}", wanted="a matrix of real numbers"
-            )
+            raise InputError(self.path, f"{matrix.dtype} of shape {matrix.shape}", "a matrix of real numbers")
         super().__init__(matrix.shape[1:], matrix.shape[:1], in_complex=False, out_complex=False)
         for place, slab in self._slabs():
             if not np.isfinite(slab).all():
-                raise InputError(
-                    field=self.path, got=f"NaN or infinite values after row {place.start}", wanted="finite numbers"
-                )
+                raise InputError(self.path, f"NaN or infinite values after row {place.start}", "finite numbers")
 
     def _mapped(self) -> Array:
         return np.asanyarray(np.load(self.path, mmap_mode="r", allow_pickle=False))

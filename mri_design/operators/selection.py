@@ -26,12 +26,12 @@ class LineSampling(LinearOperator):
         if given.dtype.kind == "b" or given.ndim != 1:
             cure = "Give the numbers of a mask's lines: numpy.flatnonzero(mask)." if given.dtype.kind == "b" else ""
             got = described(given) if given.ndim else described(lines)
-            raise InputError(field="lines", got=got, wanted=f"a list of {wanted}", cure=cure)
+            raise InputError("lines", got, f"a list of {wanted}", cure)
         if not np.all((given.real >= 0) & (given.real < n_lines) & (given == np.floor(given.real))):
-            raise InputError(field="lines", got=str(given.tolist()), wanted=wanted)
+            raise InputError("lines", str(given.tolist()), wanted)
         chosen = given.real.astype(np.intp)
         if len(np.unique(chosen)) != len(chosen):
-            raise InputError(field="lines", got=str(given.tolist()), wanted="every line at most once")
+            raise InputError("lines", str(given.tolist()), "every line at most once")
         super().__init__(shape, (*shape[:-2], len(chosen), shape[-1]))
         self.lines = chosen
 
@@ -70,9 +70,9 @@ class SampleSelection(LinearOperator):
     def __init__(self, mask: Array, shape: Shape) -> None:
         mask = number_array("sample mask", mask, wanted=f"bool {shape[-2:]}")
         if mask.dtype != np.bool_ or mask.shape != shape[-2:]:
-            raise InputError(field="sample mask", got=f"{mask.dtype} {mask.shape}", wanted=f"bool {shape[-2:]}")
+            raise InputError("sample mask", f"{mask.dtype} {mask.shape}", f"bool {shape[-2:]}")
         if not mask.any():
-            raise InputError(field="sample mask", got="no sample", wanted="at least one")
+            raise InputError("sample mask", "no sample", "at least one")
         self.mask = mask
         self._chosen = np.flatnonzero(mask)
         super().__init__(shape, (*shape[:-2], len(self._chosen)))

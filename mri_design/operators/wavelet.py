@@ -40,9 +40,7 @@ class Wavelet(LinearOperator):
         grid = require_grid("shape", shape, axes=2)
         shape = (grid[0], grid[1])
         if wavelet not in pywt.wavelist(kind="discrete") or not pywt.Wavelet(wavelet).orthogonal:
-            raise InputError(
-                field="wavelet", got=described(wavelet), wanted="an orthogonal PyWavelets family, as 'db4'"
-            )
+            raise InputError("wavelet", described(wavelet), "an orthogonal PyWavelets family, as 'db4'")
         require_counts(least=1, most=int(np.log2(min(shape))), **{"wavelet levels": levels})
         unit = 2**levels
         padded = (-(-shape[0] // unit) * unit, -(-shape[1] // unit) * unit)

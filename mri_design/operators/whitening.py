@@ -13,7 +13,7 @@ class CoilMixing(LinearOperator):
 
     def __init__(self, matrix: Array, shape: Shape, *, is_complex: bool = True) -> None:
         if matrix.shape != (shape[0], shape[0]):
-            raise InputError(field="coil matrix", got=f"shape {matrix.shape}", wanted=f"({shape[0]}, {shape[0]})")
+            raise InputError("coil matrix", f"shape {matrix.shape}", f"({shape[0]}, {shape[0]})")
         super().__init__(shape, shape, in_complex=is_complex, out_complex=is_complex)
         self.matrix = matrix
 
@@ -36,7 +36,7 @@ class RealMatrix(LinearOperator):
     def __init__(self, matrix: Array, shape: Shape, *, is_complex: bool = True) -> None:
         super().__init__(shape, shape, in_complex=is_complex, out_complex=is_complex, complex_linear=not is_complex)
         if matrix.shape != (self.in_size, self.in_size):
-            raise InputError(field="matrix", got=f"shape {matrix.shape}", wanted=f"({self.in_size}, {self.in_size})")
+            raise InputError("matrix", f"shape {matrix.shape}", f"({self.in_size}, {self.in_size})")
         self.matrix = matrix
 
     def _multiplied(self, matrix: Array, y: Array) -> Array:

@@ -91,10 +91,10 @@ class Site(ABC):
         super().__init_subclass__()
         for flag in sorted(RETIRED & vars(cls).keys()):
             raise InputError(
-                field=f"{cls.__name__}.{flag}",
-                got="a flag",
-                wanted="what the site can do, in its offers",
-                cure='Write offers = SuperGaussian.offers | {"log_concave"}, or what holds; see Site.',
+                f"{cls.__name__}.{flag}",
+                "a flag",
+                "what the site can do, in its offers",
+                'Write offers = SuperGaussian.offers | {"log_concave"}, or what holds; see Site.',
             )
 
     @abstractmethod
@@ -147,10 +147,10 @@ class Site(ABC):
     def rescaled(self, factor: ArrayLike) -> Site:
         """The site s -> t(factor s), its rate multiplied: g(factor^2 x), and factor b; ``factor`` may be an array."""
         raise InputError(
-            field=type(self).__name__,
-            got="a site whose scale cannot be changed",
-            wanted="a site with a scale",
-            cure='Write its method `rescaled`, and let it offer "scale".',
+            type(self).__name__,
+            "a site whose scale cannot be changed",
+            "a site with a scale",
+            'Write its method `rescaled`, and let it offer "scale".',
         )
 
     def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Site:
@@ -234,9 +234,7 @@ class Site(ABC):
 
     def _refuse_moduli(self, dimensions: int) -> None:
         if dimensions > 1 and "moduli" not in self.offers:
-            raise InputError(
-                field=type(self).__name__, got=f"moduli of {dimensions} real numbers", wanted="real coefficients"
-            )
+            raise InputError(type(self).__name__, f"moduli of {dimensions} real numbers", "real coefficients")
 
 
 class SuperGaussian(Site):
@@ -334,7 +332,7 @@ def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:
     fits = given.dtype.kind in "fiub" and given.size > 0
     array = given.astype(float) if fits else np.zeros(1)
     if not (np.isfinite(array).all() and (array > 0).all()):
-        raise InputError(field=name, got=str(scale), wanted="positive finite numbers")
+        raise InputError(name, str(scale), "positive finite numbers")
     return array
 
 
@@ -342,7 +340,7 @@ def label_signs(name: str, labels: ArrayLike) -> NDArray[np.float64]:
     """``labels`` as an array, refused unless every one is -1 or +1."""
     given = number_array(name, labels, wanted="-1 or +1")
     if not (given.dtype.kind in "fiu" and given.size and (np.abs(given) == 1).all()):
-        raise InputError(field=name, got=str(labels), wanted="-1 or +1", cure="Map labels 0 and 1 to -1 and +1.")
+        raise InputError(name, str(labels), "-1 or +1", "Map labels 0 and 1 to -1 and +1.")
     return given.astype(float)
 
 
@@ -352,10 +350,10 @@ def mixed_sites(sites: Sequence[Site]) -> tuple[SuperGaussian, ...]:
     for k, site in enumerate(parts):
         if not {"g", "bound"} <= site.offers or np.any(site.shift):
             raise InputError(
-                field=f"site {k} of a mixture",
-                got=f"{type(site).__name__}, which is not super-Gaussian and even",
-                wanted="even super-Gaussian sites",
-                cure="Tilt the mixture, not its sites; ShiftedMixture takes sites that are not centred.",
+                f"site {k} of a mixture",
+                f"{type(site).__name__}, which is not super-Gaussian and even",
+                "even super-Gaussian sites",
+                "Tilt the mixture, not its sites; ShiftedMixture takes sites that are not centred.",
             )
     return parts
 
@@ -364,7 +362,7 @@ def one_number(name: str, value: ArrayLike) -> float:
     """``value`` as one positive number, where a site takes no array."""
     array = positive_scale(name, value)
     if array.ndim:
-        raise InputError(field=name, got=f"an array of shape {array.shape}", wanted="one positive number for all sites")
+        raise InputError(name, f"an array of shape {array.shape}", "one positive number for all sites")
     return float(array)
 
 

@@ -35,9 +35,7 @@ class ExponentialPower(SuperGaussian):
         given = np.asarray(power)
         if given.ndim or given.dtype.kind not in "fiu" or not 0 < given <= 2:
             raise InputError(
-                field="exponential power",
-                got=repr(power),
-                wanted="one number in (0, 2]: above 2 the site is not super-Gaussian",
+                "exponential power", repr(power), "one number in (0, 2]: above 2 the site is not super-Gaussian"
             )
         self.power = float(given)
         self.scale = positive_scale("exponential power scale", scale)

@@ -96,7 +96,7 @@ class Generic(SuperGaussian):
             raise self._refusal("a d2g that is not the derivative of dg", "g''")
 
     def _refusal(self, got: str, wanted: str, cure: str = "") -> InputError:
-        return InputError(field=self.name, got=got, wanted=wanted, cure=cure)
+        return InputError(self.name, got, wanted, cure)
 
     def g(self, x: Values) -> Values:
         return np.asarray(self._functions[0](x)).astype(x.dtype, copy=False)

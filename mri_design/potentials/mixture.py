@@ -58,16 +58,16 @@ class ShiftedMixture(MovingSite):
         self.sites = mixed_sites(sites)
         given = number_array("mixture positions", positions, wanted="real numbers")
         if given.dtype.kind not in "fiub":
-            raise InputError(field="mixture positions", got=str(positions), wanted="real numbers")
+            raise InputError("mixture positions", str(positions), "real numbers")
         self.positions = given.astype(float)
         if not self.sites or self.weights.shape != (len(self.sites),) or self.positions.shape != self.weights.shape:
             raise InputError(
-                field="shifted mixture",
-                got=f"{len(self.sites)} sites, weights {self.weights.shape}, positions {self.positions.shape}",
-                wanted="one weight and one position for each site",
+                "shifted mixture",
+                f"{len(self.sites)} sites, weights {self.weights.shape}, positions {self.positions.shape}",
+                "one weight and one position for each site",
             )
         if not np.isfinite(self.positions).all():
-            raise InputError(field="mixture positions", got=str(positions), wanted="finite numbers")
+            raise InputError("mixture positions", str(positions), "finite numbers")
         self.breaks = tuple(sorted({float(c) for c in self.positions}))
         self.offers = _with_parts(MovingSite.offers, self.sites)
 
@@ -120,7 +120,7 @@ class ShiftedMixture(MovingSite):
     def rescaled(self, factor: ArrayLike) -> ShiftedMixture:
         scalar = np.asarray(factor, dtype=float)
         if scalar.ndim:
-            raise InputError(field="factor", got=f"shape {scalar.shape}", wanted="one number for a shifted mixture")
+            raise InputError("factor", f"shape {scalar.shape}", "one number for a shifted mixture")
         return ShiftedMixture(
             self.weights, [represented(s.rescaled(scalar)) for s in self.sites], self.positions / float(scalar)
         )
@@ -155,9 +155,7 @@ class PositiveMixture(SuperGaussian):
         self.sites = mixed_sites(sites)
         if not self.sites or self.weights.shape != (len(self.sites),):
             raise InputError(
-                field="mixture weights",
-                got=f"shape {self.weights.shape}",
-                wanted=f"one for each of {len(self.sites)} sites",
+                "mixture weights", f"shape {self.weights.shape}", f"one for each of {len(self.sites)} sites"
             )
         self.offers = _with_parts(SuperGaussian.offers, self.sites)
 
@@ -174,9 +172,9 @@ class PositiveMixture(SuperGaussian):
         w = positive_scale("mixture weights", weights)
         if p.ndim != 1 or w.shape != p.shape:
             raise InputError(
-                field="mixture precisions",
-                got=f"shape {p.shape} beside weights of shape {w.shape}",
-                wanted="a list of as many precisions as weights",
+                "mixture precisions",
+                f"shape {p.shape} beside weights of shape {w.shape}",
+                "a list of as many precisions as weights",
             )
         heights = w * np.sqrt(p)
         return cls(heights / heights.sum(), [Gaussian(precision) for precision in p])

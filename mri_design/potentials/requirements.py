@@ -166,10 +166,10 @@ def refusal(
     cure = ", or ".join(ways)
     sentences = [relief, f"{cure[0].upper()}{cure[1:]}." if cure else ""]
     return InputError(
-        field=field,
-        got=f"{type(site).__name__}{f' with {fault}' if fault else f', which {words.lacking}'}",
-        wanted=wanted,
-        cure=" ".join(sentence for sentence in sentences if sentence),
+        field,
+        f"{type(site).__name__}{f' with {fault}' if fault else f', which {words.lacking}'}",
+        wanted,
+        " ".join(sentence for sentence in sentences if sentence),
     )
 
 

@@ -32,7 +32,7 @@ class Tilted(SuperGaussian):
         potential = represented(potential, "tilted site")
         given = number_array("slope of a tilted site", shift, wanted="finite real numbers")
         if given.dtype.kind not in "fiub" or not np.isfinite(given).all():
-            raise InputError(field="slope of a tilted site", got=str(shift), wanted="finite real numbers")
+            raise InputError("slope of a tilted site", str(shift), "finite real numbers")
         slope = given.astype(float)
         self.potential = potential
         self.shift = slope + np.asarray(potential.shift)

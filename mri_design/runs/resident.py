@@ -20,8 +20,7 @@ from mri_design.design.posteriors import KeptPosteriors
 from mri_design.errors import MriDesignError
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.runs.executors import LostPieceError
-from mri_design.runs.workers import Workers, lost_worker
+from mri_design.runs.workers import LostPieceError, Workers, lost_worker
 from mri_design.variances.base import VarianceEstimator
 
 Answer = TypeVar("Answer")
@@ -37,7 +36,7 @@ Question = tuple[Callable[..., Any], tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class _Call:
-    """What is to be done with one slice.
+    """Actions to do with one slice, and a question to ask of it.
 
     Parameters
     ----------
@@ -362,7 +361,7 @@ class _Standings(Sequence[Standing]):
 
 @contextmanager
 def keeper_of(workers: Workers[Any], slices: int) -> Iterator[Keeper | None]:
-    """Who keeps so many slices of a design for ``workers``; None where that is this process, as for one slice."""
+    """A keeper for so many slices of a design in ``workers``; None where this process keeps them, as one slice."""
     if workers.places == 0 or slices < 2:
         yield None
         return

@@ -1,4 +1,4 @@
-"""One call of a verb: where its results go, who watches, and how every run begins and ends."""
+"""One call of a verb: where its results go, whom its progress is told, and how every run begins and ends."""
 
 from __future__ import annotations
 
@@ -7,25 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mri_design.errors import UsageError
-from mri_design.evaluation.output.identity import finished_lines, finished_status
-from mri_design.evaluation.output.manifest import InputFile, Manifest
-from mri_design.evaluation.output.page import Section
-from mri_design.evaluation.output.run_files import save_report
-from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.manifest import InputFile, Manifest
+from mri_design.evaluation.page import Section, save_report
+from mri_design.evaluation.run_folder import RunFolder, finished_lines, finished_status
 from mri_design.experiment.checkpoint import fingerprint
 
 
-def _show_nothing(label: str, done: int, total: int) -> None:
-    """Nobody watches."""
-
-
-def _say_nothing(text: str) -> None:
-    """Nobody listens."""
+def _ignored(*told: object) -> None:
+    """Take what is told and do nothing."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Who watches a run.
+    """Callbacks that a run tells of its progress.
 
     Parameters
     ----------
@@ -39,10 +33,10 @@ class Progress:
         Takes what of its input the run is about, for those who ask how far it is; empty where it is about all.
     """
 
-    watch: Callable[[str, int, int], None] = _show_nothing
-    say: Callable[[str], None] = _say_nothing
-    warn: Callable[[str], None] = _say_nothing
-    about: Callable[[str], None] = _say_nothing
+    watch: Callable[[str, int, int], None] = _ignored
+    say: Callable[[str], None] = _ignored
+    warn: Callable[[str], None] = _ignored
+    about: Callable[[str], None] = _ignored
 
     def show(self, label: str, done: int, total: int) -> None:
         """Show how much is done; nothing where there is nothing to do."""
@@ -50,7 +44,7 @@ class Progress:
             self.watch(label, done, total)
 
     def also(self, watch: Callable[[str, int, int], None]) -> Progress:
-        """The same, and what is done is shown to one more."""
+        """These callbacks, with a second one for what is done."""
 
         def both(label: str, done: int, total: int) -> None:
             self.watch(label, done, total)
@@ -77,7 +71,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Record:
-    """What the manifest says about a computation, beside its command, seed and time.
+    """Inputs and settings of a computation for its manifest, beside command, seed and time.
 
     Parameters
     ----------
@@ -96,7 +90,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What every computation is given beside its question, wherever its results go.
+    """Seed, processes and progress of a computation, wherever its results go.
 
     Parameters
     ----------
@@ -105,7 +99,7 @@ class Work:
     jobs : int
         Processes; no result depends on it.
     progress : Progress
-        Who watches.
+        Callbacks.
     executor : str
         Where pieces are computed: ``local``, ``dask`` or ``dask:ADDRESS``; no result depends on it.
     """
@@ -116,8 +110,13 @@ class Work:
     executor: str = "local"
 
     def identity(self, kind: str, choices: Mapping[str, object]) -> str:
-        """Checksum of a run of this kind with these inputs and options, and this seed."""
+        """Checksum of a run of this kind with these choices and this seed."""
         return fingerprint({"run": kind, "seed": self.seed, **choices})
+
+    def record(self, kind: str, inputs: Sequence[InputFile], choices: Mapping[str, object]) -> Record:
+        """Inputs, choices and seed of a run of this kind, as its manifest says them before anything is computed."""
+        settings = {**choices, "seed": self.seed}
+        return Record(self.identity(kind, {"inputs": [file.sha256 for file in inputs], **settings}), inputs, settings)
 
 
 @dataclass(frozen=True, kw_only=True)

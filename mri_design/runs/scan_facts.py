@@ -1,4 +1,4 @@
-"""What a run knew about its scan before it began: noise, signal, what was not read, and whether it was simulated."""
+"""Facts that a run has about its scan (noise, signal, what was not read), and images judged against its reference."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.design.trials import ReferenceSlice
+from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import PreparedScan
 from mri_design.experiment.recipe import Recipe
@@ -17,11 +18,13 @@ from mri_design.experiment.trajectories.preparing import PreparedSamples
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
-from mri_design.runs.images import ZERO_FILLED, NamedImage, with_zero_filled
 from mri_design.runs.run import Progress
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.left_out import left_out, left_out_text, part_of_scan
 from mri_design.scan.trajectory_data import TrajectoryData
+from mri_design.status import Convergence, Status
+
+ZERO_FILLED, GRIDDED = "zero-filled", "gridded"
 
 _ITSELF = (ZERO_FILLED, "least-squares")
 """Images that all lines of a scan make: its own."""
@@ -31,7 +34,7 @@ _CALIBRATION = ("noise_readouts", "calibration_lines", "calibration_scan", "coil
 
 
 def simulated_from(data: KSpaceData) -> str:
-    """What k-space was simulated from ("from images"); empty where it was not simulated."""
+    """The source of simulated k-space ("from images"); empty where it was not simulated."""
     return str(data.card.get("simulated", "")).split(",")[0]
 
 
@@ -85,19 +88,19 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
 
 
 def left_out_settings(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
-    """The same for a manifest, chosen series included; nothing where everything was read."""
+    """Part of the scan and what was left out of it, chosen series included, for a manifest; empty without either."""
     told = {"part_of_scan": part_of_scan(scan.card), "left_out_of_scan": left_out(scan.card)}
     return {name: entry for name, entry in told.items() if entry}
 
 
 def left_out_summary(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
-    """The same for a report's table."""
+    """`left_out_settings` for a report's table."""
     told = {"part of the scan": part_of_scan(scan.card), _LEFT_OUT: left_out_text(left_out(scan.card))}
     return {row: text for row, text in told.items() if text}
 
 
 def doubts_of_all(images: Iterable[ReferenceSlice]) -> tuple[dict[str, object], dict[str, object]]:
-    """What was left out of the files of several slices, and whose noise is doubtful: for a manifest, and a report."""
+    """Parts left out of the files of several slices, and doubtful noise: for a manifest, and for a report."""
     settings: dict[str, object] = {}
     summary: dict[str, object] = {}
     listed = list(images)
@@ -112,13 +115,13 @@ def doubts_of_all(images: Iterable[ReferenceSlice]) -> tuple[dict[str, object], 
 
 
 def calibration_settings(scan: PreparedScan) -> dict[str, object]:
-    """Where noise and coil maps are from, and what the file says about either, for a manifest."""
+    """Sources of noise and coil maps, and what the file says about either, for a manifest."""
     details = {name: text for name, text in scan.data.card.items() if name in _CALIBRATION}
     return {"noise_source": scan.noise_source, "coil_maps_source": scan.maps_source, **details}
 
 
 def calibration_summary(scan: PreparedScan) -> dict[str, object]:
-    """The same for a report's table."""
+    """`calibration_settings` for a report's table."""
     return {"noise": scan.noise_source, "coil maps": scan.maps_source}
 
 
@@ -133,9 +136,52 @@ def level_settings(noise_variance: float, signal: float, unit: float) -> dict[st
 
 
 def level_summary(noise_variance: float, signal: float, unit: float) -> dict[str, object]:
-    """The same for a report's table."""
+    """`level_settings` for a report's table."""
     levels = level_settings(noise_variance, signal, unit)
     return dict(zip(("noise sd per real component", "signal level"), levels.values(), strict=True))
+
+
+@dataclass(frozen=True)
+class NamedImage:
+    """An image on the way into a table or a figure.
+
+    Parameters
+    ----------
+    name : str
+        What made it.
+    reconstruction : Reconstruction
+        Image and error bars.
+    errors : ImageMetrics, optional
+        Against the reference; None where there is none.
+    """
+
+    name: str
+    reconstruction: Reconstruction
+    errors: ImageMetrics | None = None
+
+    @classmethod
+    def judged(cls, name: str, reconstruction: Reconstruction, reference: Array | None) -> NamedImage:
+        """The image with its errors against a reference (ky, kx), where there is one."""
+        return cls(name, reconstruction, None if reference is None else measure(reconstruction.image, reference))
+
+
+def with_zero_filled(
+    images: Sequence[NamedImage],
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    reference: Array | None = None,
+    unit: float | Array = 1.0,
+) -> list[NamedImage]:
+    """The images and, where it is not among them, the zero-filled one: what the lines show without a model.
+
+    Of shots this is the gridded image. Like the images it is in the input's units, to which ``unit`` takes it.
+    """
+    if any(named.name in (ZERO_FILLED, GRIDDED) for named in images):
+        return list(images)
+    image = np.asarray(slice_model.plain_image(lines) * unit)
+    plain = Reconstruction(image, None, Convergence(Status.CONVERGED, 0, 0.0))
+    name = GRIDDED if isinstance(slice_model.candidates, ShotEncoding) else ZERO_FILLED
+    return [*images, NamedImage.judged(name, plain, reference)]
 
 
 @dataclass(frozen=True)
@@ -167,7 +213,7 @@ class KnownScan:
 
     @classmethod
     def of(cls, data: KSpaceData, scan: PreparedScan, slice_model: MRSlice, signal: float) -> KnownScan:
-        """The same with the reference that the scan brings, if it brings one."""
+        """The slice with the reference that the scan brings, if it brings one."""
         reference = scan.reference(0)
         unit = scan.image_unit(0)
         noise = None if reference is None else reference_noise(scan.data, reference * unit, unit)
@@ -175,7 +221,7 @@ class KnownScan:
 
     @property
     def image_unit(self) -> float | Array:
-        """What images of the calibrated data are multiplied by to be in the input's units, see `PreparedScan`."""
+        """Factor from images of the calibrated data to the input's units, see `PreparedScan`."""
         return self.scan.image_unit(0)
 
     @property
@@ -185,7 +231,7 @@ class KnownScan:
 
     @property
     def reference_source(self) -> str:
-        """What errors are measured against, in words."""
+        """The reference of errors, in words."""
         if self.data.reference is not None:
             return "the true image"
         own = "the scan's own image from all its lines"
@@ -222,7 +268,7 @@ class KnownScan:
         return sampling.samples.size / int(sampling.samples[list(lines)].sum())
 
     def settings(self) -> dict[str, object]:
-        """For a manifest: noise, coil maps, signal, what is missing or left out, the slice's place, whose it is."""
+        """Noise, coil maps, signal, what is missing or left out, place and source of the slice, for a manifest."""
         noise: dict[str, object] = {}
         if self.reference_noise is not None:
             noise["reference_noise"] = self.reference_noise
@@ -238,7 +284,7 @@ class KnownScan:
         return {**found, **geometry, **source}
 
     def summary(self) -> dict[str, object]:
-        """The same for a report's table."""
+        """The main of `settings` for a report's table."""
         levels = level_summary(self.slice_model.noise_variance, self.signal, typical_unit(self.image_unit))
         reference = {"reference": self.reference_source} if self.reference is not None else {}
         return {**calibration_summary(self.scan), **levels, **reference, **left_out_summary(self.data)}

@@ -1,21 +1,32 @@
-"""Slices with their references, from the inputs that a user names."""
+"""Slices with their references, from the inputs that a user names, and the strategies that look at these."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
+from mri_design.design.plane.training_residual import TrainingResidualSamples
+from mri_design.design.strategies.oracles import Oracle
+from mri_design.design.strategies.training_residual import TrainingResidual
+from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
+from mri_design.experiment.strategy_names import make_strategy
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
 from mri_design.operators.encodings import KINDS
 from mri_design.runs.run import Work
 from mri_design.runs.scan_facts import simulated_from, warn_of_left_out, warn_of_noise
 from mri_design.scan.data import Orientation
 from mri_design.scan.left_out import left_out_text
 from mri_design.scan.sampling import require_whole_lines
+
+ORACLE_NOTE = " (an oracle: it looked at the truth, no scan could be measured like this)"
 
 
 def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tuple[list[ReferenceSlice], Orientation]:
@@ -97,3 +108,44 @@ def require_apart(training: Sequence[ReferenceSlice], tests: Sequence[ReferenceS
     both = {image.name for image in tests} & {image.name for image in training}
     if both:
         raise UsageError(f"{sorted(both)[0]} is both a test and a training image")
+
+
+def knowing_rule(name: str, scans: Sequence[ReferenceSlice], recipe: Recipe, seed: int) -> Strategy:
+    """The rule called ``name`` for training scans; it goes by the errors of what the recipe reconstructs.
+
+    Those of the posterior mean are the design's own: it infers after every line anyway. In a plane the rule goes by
+    them whatever the recipe reconstructs.
+    """
+    rule = cast("TrainingResidual | TrainingResidualSamples", make_strategy(name, recipe.design.encoding))
+    if recipe.reconstruction.method == "mean":
+        return rule.knowing(scans)
+
+    def image(index: int, lines: Sequence[int]) -> Array:
+        return reconstruct_by_recipe(scans[index].slice_model, lines, recipe, seed).image
+
+    return rule.knowing(scans, image)
+
+
+def knowing_oracle(
+    name: str, slices: Sequence[MRSlice], truths: Sequence[Array | None], recipe: Recipe, seed: int
+) -> Strategy:
+    """The oracle called ``name`` for slices whose truth is known; it reconstructs as the recipe does.
+
+    Raises
+    ------
+    InputError
+        Where a slice has no reference.
+    """
+    known = [truth for truth in truths if truth is not None]
+    if len(known) < len(slices):
+        raise InputError(
+            field=f"strategy {name}",
+            got="a scan without a reference image",
+            wanted="the truth to look at: simulated or fully sampled k-space",
+            cure="Oracles are marks to compare with; name another strategy.",
+        )
+
+    def image(index: int, lines: Sequence[int]) -> Array:
+        return reconstruct_by_recipe(slices[index], lines, recipe, seed).image
+
+    return cast(Oracle, make_strategy(name, recipe.design.encoding)).knowing(known, image)

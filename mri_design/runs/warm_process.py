@@ -30,7 +30,7 @@ def _warm_up() -> None:
     import numpy as np
 
     import mri_design.runs.resident
-    import mri_design.runs.training_material  # noqa: F401
+    import mri_design.runs.study  # noqa: F401
     from mri_design.experiment.designing import run_design
     from mri_design.experiment.recipe import Recipe
     from mri_design.experiment.strategy_names import make_strategy

@@ -1,16 +1,38 @@
-"""One function over many items, in this process or in several, with results in order."""
+"""Workers: one function over many items, in this process, in others of this machine, or in those of a dask cluster."""
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Future, wait
-from contextlib import suppress
-from dataclasses import dataclass
+from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import forkserver, get_context, parent_process
+from multiprocessing.context import BaseContext
+from threading import RLock, Thread, current_thread, main_thread
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+from uuid import uuid4
 
-from mri_design.errors import InputError, MriDesignError, UsageError
-from mri_design.runs.executors import LOCAL, Executor, LostPieceError, executor_for
+from threadpoolctl import threadpool_limits
+
+from mri_design.errors import InputError, MriDesignError, UsageError, optional_package
+
+LOCAL, DASK = "local", "dask"
+PATIENCE = 30.0
+"""Seconds that a scheduler may take to answer, and to have a worker."""
+PUT_UP_WITH = 3
+"""Processes of this machine that may die of one piece."""
+PRELOADED = "mri_design.runs.warm_process"
+"""The module that the process loads which others are copied from."""
+
+Piece = Callable[[Any, Any], Any]
+"""A function of the material, which every piece shares, and of an item."""
+
 
 Material = TypeVar("Material")
 Item = TypeVar("Item")
@@ -20,8 +42,426 @@ _SHOWN = 3
 """Failures that a message spells out."""
 
 
+class LostPieceError(MriDesignError):
+    """A piece whose process was killed before it was done, several times."""
+
+
+class Executor(Protocol):
+    """Other processes: any free one computes ``function(material, item)``, a chosen one something of its own."""
+
+    @property
+    def places(self) -> int:
+        """How many processes keep things, numbered from 0."""
+        ...
+
+    def submit(self, function: Piece, item: Any) -> Future[Any]:
+        """``function(material, item)``, to come. The material travels to a process with the first piece it gets."""
+        ...
+
+    def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """``function(*arguments)`` at a place, to come: the process that had the last one, unless it was lost.
+
+        What is computed there must not rely on what an earlier call left there.
+        """
+        ...
+
+    def outcome(self, future: Future[Any]) -> Any:
+        """Wait for a result.
+
+        Raises
+        ------
+        LostPieceError
+            Where those who computed it died, as often as that is put up with; of what was asked of a place, once.
+        BrokenExecutor
+            Where nothing more is computed, this piece or another being the reason: a new executor may do it.
+        Exception
+            What the function raised.
+        """
+        ...
+
+    def close(self) -> None:
+        """End all work."""
+        ...
+
+
+def require_executor(text: str) -> None:
+    """Refuse an executor that there is not.
+
+    Raises
+    ------
+    UsageError
+        For another word than ``local``, ``dask`` and ``dask:ADDRESS``.
+    MissingPackageError
+        For dask where it is not installed.
+    """
+    kind, mark, address = text.partition(":")
+    if text != LOCAL and (kind != DASK or bool(mark) != bool(address)):
+        raise UsageError(f"--executor {text}: wanted local, dask, or dask:ADDRESS as dask:tcp://host:8786")
+    if kind == DASK:
+        optional_package("distributed", "dask")
+
+
+def executor_for(text: str, material: Any, jobs: int) -> Executor | None:
+    """The executor called ``text``, ready, which every piece gets ``material`` from; None computes here.
+
+    Parameters
+    ----------
+    text : str
+        ``local``; ``dask``, for a cluster of this machine; or ``dask:ADDRESS`` of a scheduler.
+    material : object
+        Sent once to every process.
+    jobs : int
+        Processes of this machine; a cluster that is there already has its own.
+
+    Raises
+    ------
+    UsageError, MissingPackageError
+        As `require_executor`, and where no scheduler answers at the address, or it has no worker.
+    """
+    require_executor(text)
+    if text == LOCAL:
+        return Processes(material, jobs) if jobs > 1 else None
+    return DaskCluster(material, jobs, text.partition(":")[2])
+
+
+_held: Any = None  # in a process of this machine: the material, sent once
+
+
+def _hold(material: Any) -> None:
+    global _held
+    _held = material
+
+
+def _call(function: Piece, item: Any) -> Any:
+    return function(_held, item)
+
+
+def _interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The function, which an interruption of the command ends; between two calls the process ignores it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return function(*arguments)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _begin_process() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threadpool_limits(1)  # several processes with several threads each would only wait for one another
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Exit when the parent is killed: the process would wait for work for ever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _context(*further: str) -> BaseContext:
+    """How processes begin: as copies of one that has loaded the program, where the system can do that.
+
+    Not as copies of this one: they would inherit the progress display's thread half-way through a line.
+    """
+    if sys.platform != "linux":  # elsewhere libraries of linear algebra do not survive being copied, or nothing is
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload([PRELOADED, *further])
+    return context
+
+
+def load_ahead(jobs: int, executor: str = LOCAL) -> None:
+    """Begin to load the program for processes of this machine while this one is still loading it.
+
+    Nothing happens where there will be no such processes, or where they are not begun as copies.
+    """
+    further = ("distributed",) if executor == DASK else ()
+    if executor in (LOCAL, DASK) and jobs > 1 and _context(*further).get_start_method() == "forkserver":
+        forkserver.ensure_running()
+
+
+@dataclass
+class _Waiting:
+    """A piece that has no result yet."""
+
+    function: Piece
+    item: Any
+    future: Future[Any] = field(default_factory=Future)
+    lost: int = 0
+
+
+class _Process:
+    """One process, which begins with the first thing that it is given to do, and does one thing after another."""
+
+    def __init__(self, context: BaseContext) -> None:
+        self.pool = ProcessPoolExecutor(1, context, initializer=_begin_process)
+        self._held: Future[Any] | None = None
+
+    def piece(self, material: Any, piece: _Waiting) -> Future[Any]:
+        """A piece that needs the material, which is sent before the first."""
+        if self._held is None:
+            self._held = self.pool.submit(_hold, material)
+        return self.pool.submit(_interruptible, _call, piece.function, piece.item)
+
+    def error(self, done: Future[Any]) -> BaseException | None:
+        """Why a piece has no result: the material did not arrive, or what the piece raised."""
+        held = self._held.exception() if self._held is not None and self._held.done() else None
+        return held or done.exception()
+
+
+class Processes:
+    """Processes of this machine, which can be asked for by their numbers. Another takes the place of one that dies."""
+
+    def __init__(self, material: Any, jobs: int) -> None:
+        self._material, self.places = material, jobs
+        self._context = _context()
+        self._lock = RLock()
+        self._told = ThreadPoolExecutor(1)
+        self._processes: dict[int, _Process] = {}
+        self._dead: list[_Process] = []
+        self._idle = deque(range(jobs))
+        self._queue: deque[_Waiting] = deque()
+
+    def submit(self, function: Piece, item: Any) -> Future[Any]:
+        """See `Executor`."""
+        piece = _Waiting(function, item)
+        with self._lock:
+            self._queue.append(piece)
+            self._begin_pieces()
+        return piece.future
+
+    def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """See `Executor`."""
+        _, future = self._given(place, lambda process: process.pool.submit(_interruptible, function, *arguments))
+        return future
+
+    def outcome(self, future: Future[Any]) -> Any:
+        """See `Executor`."""
+        try:
+            return future.result()
+        except BrokenExecutor as error:
+            raise LostPieceError(str(error)) from error
+
+    def close(self) -> None:
+        """See `Executor`."""
+        with self._lock:
+            self._queue.clear()
+            processes = [*self._processes.values(), *self._dead]
+        for process in processes:
+            process.pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.pool.shutdown()
+        self._told.shutdown()
+
+    def _given(self, place: int, give: Callable[[_Process], Future[Any]]) -> tuple[_Process, Future[Any]]:
+        """Give the process at a place something to do, another one if it is found dead."""
+        with self._lock:
+            process = self._living(place)
+            try:
+                return process, give(process)
+            except BrokenExecutor:
+                self._bury(place, process)
+                process = self._living(place)
+                return process, give(process)
+
+    def _living(self, place: int) -> _Process:
+        if place not in self._processes:
+            self._processes[place] = _Process(self._context)
+        return self._processes[place]
+
+    def _bury(self, place: int, process: _Process) -> None:
+        """Have another process do what comes next at the place. The pool is shut down in the end: it tells us now."""
+        if self._processes.get(place) is process:
+            self._dead.append(self._processes.pop(place))
+
+    def _begin_pieces(self) -> None:
+        while self._queue and self._idle:
+            place, piece = self._idle.popleft(), self._queue.popleft()
+            try:
+                process, future = self._given(place, partial(_Process.piece, material=self._material, piece=piece))
+            except Exception as error:
+                self._idle.append(place)
+                piece.future.set_exception(error)
+            else:
+                # Not at once: whoever tells us holds locks of the pool.
+                future.add_done_callback(partial(self._tell, place, process, piece))
+
+    def _tell(self, place: int, process: _Process, piece: _Waiting, done: Future[Any]) -> None:
+        with suppress(RuntimeError):  # all work has been ended
+            self._told.submit(self._ended, place, process, piece, done)
+
+    def _ended(self, place: int, process: _Process, piece: _Waiting, done: Future[Any]) -> None:
+        """Hand a result on, or begin a piece again whose process was lost; then begin the next one."""
+        if done.cancelled():  # all work has been ended
+            return
+        with self._lock:
+            error = process.error(done)
+            lost = isinstance(error, BrokenExecutor)
+            if lost:
+                self._bury(place, process)
+                piece.lost += 1
+            if lost and piece.lost < PUT_UP_WITH:
+                self._queue.appendleft(piece)
+            elif error is None:
+                piece.future.set_result(done.result())
+            else:
+                piece.future.set_exception(error)
+            self._idle.append(place)
+            self._begin_pieces()
+
+
+@dataclass(frozen=True)
+class _Material:
+    """The name by which a dask worker knows the material."""
+
+    name: str
+
+    def call(self, function: Piece, item: Any) -> Any:
+        """The function of the material and the item, on a worker, with one thread."""
+        worker = optional_package("distributed", "dask").get_worker()
+        with threadpool_limits(1):
+            return function(getattr(worker, self.name), item)
+
+
+def _deaf(distributed: Any) -> Any:
+    """A plugin for workers of this machine: an interruption of the command reaches the command alone.
+
+    Dask's workers would end of it, and what they keep would be lost before the command has asked for it.
+    """
+
+    class Deaf(distributed.WorkerPlugin):
+        name = "mri-design-deaf"
+
+        def setup(self, worker: Any) -> None:
+            if current_thread() is main_thread():
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return Deaf()
+
+
+def _on_one_thread_at(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    with threadpool_limits(1):
+        return function(*arguments)
+
+
+def _handing_out(distributed: Any, known: _Material, material: Any) -> Any:
+    """A plugin that puts the material on every worker, also on one that takes the place of another.
+
+    Data that are scattered live on workers only: when these die they are lost, and fetched from each other in vain.
+    """
+
+    class HandingOut(distributed.WorkerPlugin):
+        name = known.name
+
+        def setup(self, worker: Any) -> None:
+            setattr(worker, known.name, material)
+
+        def teardown(self, worker: Any) -> None:
+            delattr(worker, known.name)
+
+    return HandingOut()
+
+
+def _as_other_processes() -> AbstractContextManager[Any]:
+    """Within this, workers of dask begin as other processes do, and keep memory that was freed as other programs do.
+
+    Dask has them give it back at once, which costs the system's time where every iteration makes its arrays anew.
+    """
+    config, key = optional_package("dask", "dask").config, "distributed.nanny.pre-spawn-environ"
+    usual = {name: value for name, value in config.get(key).items() if name != "MALLOC_TRIM_THRESHOLD_"}
+    method = _context().get_start_method()
+    settings: AbstractContextManager[Any] = config.set(
+        {key: usual, "distributed.worker.multiprocessing-method": method}
+    )
+    return settings
+
+
+class DaskCluster:
+    """Workers of a dask cluster. The scheduler gives the piece of a worker that died to another one, a few times."""
+
+    def __init__(self, material: Any, jobs: int, address: str) -> None:
+        self._distributed = distributed = optional_package("distributed", "dask")
+        self._cluster = None
+        if address:
+            try:
+                self._client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+            except (OSError, ValueError, TimeoutError) as error:
+                raise UsageError(f"--executor dask:{address}: no scheduler answers ({error})") from error
+            self._wait_for_a_worker(address)
+        else:
+            with _as_other_processes():
+                load_ahead(jobs, DASK)
+                self._cluster = distributed.LocalCluster(
+                    n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
+                )
+            self._client = distributed.Client(self._cluster, set_as_default=False)
+            self._client.register_plugin(_deaf(distributed))
+        self._executor = self._client.get_executor(pure=False)
+        self._known, self._material = _Material(f"mri-design-{uuid4()}"), material
+        self._handed_out = False
+        self._addresses = sorted(self._client.nthreads())
+
+    def _wait_for_a_worker(self, address: str) -> None:
+        try:
+            self._client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            self._client.close()
+            raise UsageError(
+                f"--executor dask:{address}: the scheduler has no workers; start some, then give the same command"
+            ) from error
+
+    def submit(self, function: Piece, item: Any) -> Future[Any]:
+        """See `Executor`."""
+        if not self._handed_out:
+            self._client.register_plugin(_handing_out(self._distributed, self._known, self._material))
+            self._handed_out = True
+        future: Future[Any] = self._executor.submit(self._known.call, function, item)
+        return future
+
+    @property
+    def places(self) -> int:
+        """See `Executor`."""
+        return len(self._addresses)
+
+    def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """See `Executor`. Where the worker is gone another one takes its place."""
+        try:
+            alive = sorted(self._client.nthreads())
+        except (OSError, TimeoutError) as error:
+            raise BrokenExecutor("the dask scheduler does not answer") from error
+        if not alive:
+            raise BrokenExecutor("the dask cluster lost its workers")
+        if self._addresses[place] not in alive:
+            free = [address for address in alive if address not in self._addresses]
+            self._addresses[place] = free[0] if free else alive[place % len(alive)]
+        address = self._addresses[place]
+        there = self._client.get_executor(pure=False, workers=[address], allow_other_workers=True)
+        future: Future[Any] = there.submit(_on_one_thread_at, function, arguments)
+        return future
+
+    def outcome(self, future: Future[Any]) -> Any:
+        """See `Executor`."""
+        try:
+            return future.result()
+        except self._distributed.KilledWorker as error:
+            raise LostPieceError(str(error)) from error
+        except CancelledError as error:
+            # the scheduler went away, or all workers at once, and what was sent to them with them
+            raise BrokenExecutor("the dask cluster lost its workers or its scheduler") from error
+
+    def close(self) -> None:
+        """See `Executor`."""
+        with suppress(OSError, TimeoutError):  # the scheduler is gone
+            if self._handed_out:
+                self._client.unregister_worker_plugin(self._known.name)
+        self._client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+
 class Workers(Generic[Material]):
-    """Those who call ``function(material, item)``; the material travels to each process once.
+    """Processes that call ``function(material, item)``; the material travels to each once.
 
     Parameters
     ----------
@@ -188,7 +628,7 @@ def _is_done(future: Future[Any]) -> bool:
 
 
 def lost_worker(error: BaseException) -> MriDesignError:
-    """What is told of a process that was killed again and again."""
+    """The error for a piece whose process was killed again and again."""
     lost = MriDesignError(
         "a worker process was killed before its work was done, perhaps for want of memory; what is finished is "
         "kept: go on with the same command (a protocol with --resume), perhaps with fewer --jobs"

@@ -124,17 +124,17 @@ def played_arms(order: SpiralOrder, settings: SequenceSettings, scanner: Scanner
             else ("max_slew", scanner.max_slew, found.slew / times**2, "T/m/s", 1.0)
         )
         raise InputError(
-            field=f"{scanner.name}: {name}",
-            got=f"{scale * limit:g} {unit}",
-            wanted=f"at least {scale * needed:.4g} {unit} for {asked:g} Hz, arms of {1e3 / asked:.4g} ms",
-            cure=f"Take a bandwidth of at most {found.bandwidth(least):.5g} Hz, or another scanner.",
+            f"{scanner.name}: {name}",
+            f"{scale * limit:g} {unit}",
+            f"at least {scale * needed:.4g} {unit} for {asked:g} Hz, arms of {1e3 / asked:.4g} ms",
+            f"Take a bandwidth of at most {found.bandwidth(least):.5g} Hz, or another scanner.",
         )
     if abs(found.bandwidth(times) / asked - 1) > _BANDWIDTH_TOLERANCE:
         some = ", ".join(f"{found.bandwidth(number):.5g}" for number in range(least, least + 3))
         raise InputError(
-            field="bandwidth",
-            got=f"{asked:g} Hz",
-            wanted=f"{some} Hz and so on: arms are played as designed, or a whole number of times more slowly",
+            "bandwidth",
+            f"{asked:g} Hz",
+            f"{some} Hz and so on: arms are played as designed, or a whole number of times more slowly",
         )
     dwell = round(times * RASTER / found.per_step, 10)
     return PlayedArms(_ended(found.corners / times, times * RASTER, scanner), times * RASTER, dwell)
@@ -149,10 +149,10 @@ def _spline(order: SpiralOrder, field_of_view: tuple[float, float], scanner: Sca
                 break
     else:
         raise InputError(
-            field="trajectory",
-            got=f"samples {error:.2g} cycles for each field of view or more off a waveform that begins at rest",
-            wanted=f"at most {_FIT:g}: arms that gradients on the raster of {1e6 * RASTER:g} microseconds lead along",
-            cure="Design the spirals anew; mri-design convert takes trajectory.npz to other formats.",
+            "trajectory",
+            f"samples {error:.2g} cycles for each field of view or more off a waveform that begins at rest",
+            f"at most {_FIT:g}: arms that gradients on the raster of {1e6 * RASTER:g} microseconds lead along",
+            "Design the spirals anew; mri-design convert takes trajectory.npz to other formats.",
         )
     steps = through.reshape(len(through), order.count, 2).transpose(1, 0, 2)
     corners = steps / RASTER / np.array(field_of_view)

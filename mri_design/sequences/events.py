@@ -195,17 +195,17 @@ class Events:
         if by_power > by_gradient:
             needed = scanner.max_b1 * by_power / _LONGEST_PULSE
             raise InputError(
-                field=f"{scanner.name}: max_b1",
-                got=f"{scanner.max_b1 * 1e6:g} uT",
-                wanted=f"at least {needed * 1e6:.3g} uT for a pulse of {flip_angle:g} degrees {longest}",
-                cure="Take a smaller flip angle, or another scanner.",
+                f"{scanner.name}: max_b1",
+                f"{scanner.max_b1 * 1e6:g} uT",
+                f"at least {needed * 1e6:.3g} uT for a pulse of {flip_angle:g} degrees {longest}",
+                "Take a smaller flip angle, or another scanner.",
             )
         thickness, needed = self.settings.slice_thickness, scanner.max_gradient * by_gradient / _LONGEST_PULSE
         raise InputError(
-            field=f"{scanner.name}: max_gradient",
-            got=f"{scanner.max_gradient * 1e3:g} mT/m",
-            wanted=f"at least {needed * 1e3:.3g} mT/m for a slice of {thickness * 1e3:g} mm {longest}",
-            cure="Take a thicker slice, or another scanner.",
+            f"{scanner.name}: max_gradient",
+            f"{scanner.max_gradient * 1e3:g} mT/m",
+            f"at least {needed * 1e3:.3g} mT/m for a slice of {thickness * 1e3:g} mm {longest}",
+            "Take a thicker slice, or another scanner.",
         )
 
     def _sinc(self, flip_angle: float, use: str, duration: float, delay: float, phase: float) -> Any:
@@ -241,10 +241,10 @@ class Events:
             bandwidth = f"{1 / (dwell * settings.samples):.5g} Hz for each of {settings.samples} pixels"
             needed, extent = amplitude / GAMMA / _HEADROOM, settings.field_of_view[1]
             raise InputError(
-                field=f"{scanner.name}: max_gradient",
-                got=f"{scanner.max_gradient * 1e3:g} mT/m",
-                wanted=f"at least {needed * 1e3:.4g} mT/m for {bandwidth} in a field of view of {extent:g} m",
-                cure=f"Take a bandwidth of at most {most:.5g} Hz, larger pixels, or another scanner.",
+                f"{scanner.name}: max_gradient",
+                f"{scanner.max_gradient * 1e3:g} mT/m",
+                f"at least {needed * 1e3:.4g} mT/m for {bandwidth} in a field of view of {extent:g} m",
+                f"Take a bandwidth of at most {most:.5g} Hz, larger pixels, or another scanner.",
             )
         rise = on_raster(amplitude / self.system.max_slew)
         first = (settings.samples // 2 + 0.5) * dwell
@@ -300,10 +300,10 @@ class Events:
         samples, scanner = self.settings.samples, self.scanner
         if samples % scanner.samples_divisor:
             raise InputError(
-                field="samples of a readout",
-                got=str(samples),
-                wanted=f"a multiple of {scanner.samples_divisor}, as {scanner.name} asks",
-                cure=self._other_resolutions(samples),
+                "samples of a readout",
+                str(samples),
+                f"a multiple of {scanner.samples_divisor}, as {scanner.name} asks",
+                self._other_resolutions(samples),
             )
 
     def _other_resolutions(self, samples: int) -> str:
@@ -328,9 +328,9 @@ class Events:
         found = 1 / (dwell * settings.samples)
         if abs(found / settings.bandwidth - 1) > _BANDWIDTH_TOLERANCE:
             raise InputError(
-                field="bandwidth",
-                got=f"{settings.bandwidth:g} Hz for each pixel",
-                wanted=f"one that the receiver can sample with, the nearest of which is {found:.5g} Hz",
-                cure="Take another bandwidth, number of samples or field of view.",
+                "bandwidth",
+                f"{settings.bandwidth:g} Hz for each pixel",
+                f"one that the receiver can sample with, the nearest of which is {found:.5g} Hz",
+                "Take another bandwidth, number of samples or field of view.",
             )
         return dwell

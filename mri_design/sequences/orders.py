@@ -97,11 +97,11 @@ class LineOrder:
     def __post_init__(self) -> None:
         require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": self.n_lines})
         if not self.trains or not all(self.trains):
-            raise InputError(field="lines", got="no line, or an empty echo train", wanted="at least one line a train")
+            raise InputError("lines", "no line, or an empty echo train", "at least one line a train")
         require_counts(least=0, most=self.n_lines - 1, **{f"lines[{i}]": line for i, line in enumerate(self.lines)})
         if len(set(self.lines)) < len(self.lines):
             twice = next(line for i, line in enumerate(self.lines) if line in self.lines[:i])
-            raise InputError(field="lines", got=f"line {twice} twice", wanted="each line once")
+            raise InputError("lines", f"line {twice} twice", "each line once")
 
     @classmethod
     def of_lines(cls, lines: Sequence[int], n_lines: int) -> LineOrder:
@@ -214,7 +214,7 @@ class PlaneOrder(_OneByOne):
             for place, side in zip(sample, self.shape, strict=True):
                 require_counts(least=0, most=side - 1, **{f"samples[{number}]": place})
         if len(set(self.samples)) < len(self.samples):
-            raise InputError(field="samples", got="a sample twice", wanted="each sample once")
+            raise InputError("samples", "a sample twice", "each sample once")
 
     @property
     def count(self) -> int:
@@ -280,7 +280,7 @@ class SpokeOrder(_OneByOne):
         require_counts(least=1, most=_MOST_READOUTS, **{"number of spokes": len(self.angles)})
         require_counts(least=1, most=16, oversampling=self.oversampling)
         if not np.isfinite(self.angles).all():
-            raise InputError(field="angles", got="NaN or infinity", wanted="radians")
+            raise InputError("angles", "NaN or infinity", "radians")
 
     @classmethod
     def of_trajectory(cls, trajectory: NDArray[np.float64]) -> SpokeOrder:
@@ -304,10 +304,10 @@ class SpokeOrder(_OneByOne):
         wanted = made.places(trajectory.shape[1])[[1, 0]].transpose(1, 2, 0) / made.oversampling
         if not np.allclose(trajectory, wanted, rtol=0, atol=1e-6):
             raise InputError(
-                field="trajectory",
-                got="readouts that are no straight lines through the centre",
-                wanted="spokes: equal steps of one cycle for each field of view, or a whole fraction of it",
-                cure="Other readouts get no sequence; mri-design convert takes trajectory.npz to other formats.",
+                "trajectory",
+                "readouts that are no straight lines through the centre",
+                "spokes: equal steps of one cycle for each field of view, or a whole fraction of it",
+                "Other readouts get no sequence; mri-design convert takes trajectory.npz to other formats.",
             )
         return made
 
@@ -367,7 +367,7 @@ class SpiralOrder:
 
     def __post_init__(self) -> None:
         if self.arms.ndim != 3 or self.arms.shape[2] != 2 or not np.isfinite(self.arms).all():
-            raise InputError(field="arms", got=f"shape {self.arms.shape}", wanted="finite numbers (arm, sample, 2)")
+            raise InputError("arms", f"shape {self.arms.shape}", "finite numbers (arm, sample, 2)")
         require_counts(least=1, most=_MOST_READOUTS, **{"number of arms": self.count})
         require_counts(least=3, **{"samples of an arm": self.samples})
         for name, side in zip(("ky", "kx"), self.grid, strict=True):
@@ -422,7 +422,7 @@ class SpiralOrder:
             For another number of samples than that of the design.
         """
         if samples != self.samples:
-            raise InputError(field="samples of a readout", got=str(samples), wanted=f"{self.samples}, as designed")
+            raise InputError("samples of a readout", str(samples), f"{self.samples}, as designed")
         return np.stack([self.arms[..., 1], self.arms[..., 0], np.zeros(self.arms.shape[:2])])
 
     def described(self, readout: int) -> str:

@@ -72,9 +72,7 @@ def pulseq_file(order: Order, settings: SequenceSettings, scanner: Scanner, name
     if order.matrix is not None:
         require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": order.matrix[0]})
     if settings.kind == "tse" and not isinstance(order, LineOrder):
-        raise InputError(
-            field="sequence", got="tse", wanted="gre for planes, spokes and spirals, which have no echo trains"
-        )
+        raise InputError("sequence", "tse", "gre for planes, spokes and spirals, which have no echo trains")
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("error")  # pypulseq warns where it changes what it was asked for
         first, second = (Path(folder) / f"{place}.seq" for place in ("first", "second"))

@@ -116,13 +116,13 @@ def load_scanner(name: str) -> Scanner:
     path = Path(name)
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise InputError(field=name, got=f"{path.stat().st_size} bytes", wanted=f"at most {_MAX_BYTES}")
+            raise InputError(name, f"{path.stat().st_size} bytes", f"at most {_MAX_BYTES}")
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(field=name, got=reason, wanted="a TOML file with one scanner") from error
+        raise InputError(name, reason, "a TOML file with one scanner") from error
     if len(tables) != 1 or not all(isinstance(table, dict) for table in tables.values()):
-        raise InputError(field=name, got=f"{len(tables)} entries", wanted="one table, [NAME], with a scanner's limits")
+        raise InputError(name, f"{len(tables)} entries", "one table, [NAME], with a scanner's limits")
     ((own, table),) = tables.items()
     return _scanner(own, table)
 
@@ -137,12 +137,12 @@ def _scanner(name: str, table: dict[str, Any]) -> Scanner:
     unknown = [key for key in table if key not in known]
     if unknown:
         raise InputError(
-            field=f"{name}: {unknown[0]}",
-            got="a name that no limit has",
-            wanted=f"some of: {', '.join(known)}",
-            cure=did_you_mean(unknown[0], known),
+            f"{name}: {unknown[0]}",
+            "a name that no limit has",
+            f"some of: {', '.join(known)}",
+            did_you_mean(unknown[0], known),
         )
     missing = [key for key in known if key not in table and key != "samples_divisor"]
     if missing:
-        raise InputError(field=f"{name}: {missing[0]}", got="nothing", wanted="a number, in SI units")
+        raise InputError(f"{name}: {missing[0]}", "nothing", "a number, in SI units")
     return Scanner(name=name, **table)

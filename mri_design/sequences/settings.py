@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from mri_design.errors import InputError, described, require_counts
+from mri_design.errors import InputError, described, require_choice, require_counts
 
 SequenceKind = Literal["gre", "tse"]
 KINDS = ("gre", "tse")
@@ -61,8 +61,7 @@ class SequenceSettings:
     rf_spoiling: float = 117.0
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InputError(field="sequence", got=described(self.kind), wanted=f"one of: {', '.join(KINDS)}")
+        require_choice(KINDS, sequence=self.kind)
         require_counts(least=4, most=_MOST_SAMPLES, **{"samples of a readout": self.samples})
         require_counts(least=0, most=10_000, **{"dummies": self.dummies})
         for extent in self.field_of_view:
@@ -79,4 +78,4 @@ def _within(field: str, value: object, least: float, most: float, unit: str) -> 
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not (number and least <= value <= most):  # type: ignore[operator]
         cure = "Lengths are in metres." if unit == "m" else "Times are in seconds." if unit == "s" else ""
-        raise InputError(field=field, got=described(value), wanted=f"{least:g} to {most:g} {unit}", cure=cure)
+        raise InputError(field, described(value), f"{least:g} to {most:g} {unit}", cure)

@@ -54,9 +54,7 @@ def fill(field: str, asked: float, intervals: Sequence[Interval], *, share: int 
     left = [round(round((each - interval.rest) / RASTER) * RASTER, 9) for interval in intervals]
     if any(time < interval.shortest - RASTER / 2 for time, interval in zip(left, intervals, strict=True)):
         least = share * max(on_raster(interval.rest + interval.shortest) for interval in intervals)
-        raise InputError(
-            field=field, got=f"{asked:g} s", wanted=f"{least:.6g} s or more with these settings", cure=cure
-        )
+        raise InputError(field, f"{asked:g} s", f"{least:.6g} s or more with these settings", cure)
     return left
 
 
@@ -69,4 +67,4 @@ def require_time(seconds: float) -> None:
         Saying how long it would take.
     """
     if seconds > LONGEST:
-        raise InputError(field="repetition time", got=f"a sequence of {seconds:.0f} s", wanted=f"at most {LONGEST:g} s")
+        raise InputError("repetition time", f"a sequence of {seconds:.0f} s", f"at most {LONGEST:g} s")

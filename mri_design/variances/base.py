@@ -93,8 +93,8 @@ def starting_draws(previous: Variances | None, rhs: Array) -> Array | None:
 def not_positive_definite() -> InputError:
     """What every estimator raises where A has no inverse."""
     return InputError(
-        field="posterior precision",
-        got="a matrix that is not positive definite",
-        wanted="X and B without a common null space, and site precisions that rounding leaves something of beside X",
-        cure="Add a block of sites on the pixels; or, where the noise variance is tiny, give a larger one.",
+        "posterior precision",
+        "a matrix that is not positive definite",
+        "X and B without a common null space, and site precisions that rounding leaves something of beside X",
+        "Add a block of sites on the pixels; or, where the noise variance is tiny, give a larger one.",
     )

@@ -136,10 +136,10 @@ class ExactByColumns:
         known = [None if control is None else control.explained(analysis) for analysis in analyses]
         if control is None or not control.exact or any(values is None for values in known):
             raise InputError(
-                field="exact variances by columns",
-                got="a posterior precision that is not of that form",
-                wanted="Cartesian lines of a complex image, sites on pixels or differences",
-                cure="Use Exact for small images, or ControlVariate.",
+                "exact variances by columns",
+                "a posterior precision that is not of that form",
+                "Cartesian lines of a complex image, sites on pixels or differences",
+                "Use Exact for small images, or ControlVariate.",
             )
         values = tuple((2 * v).astype(like.real.dtype) for v in known if v is not None)
         return Variances(
@@ -156,7 +156,7 @@ def _rows(response: Array, stride: int) -> Array:
     n = len(response)
     taps = np.fft.ifft(response)
     if np.abs(taps.imag).max() > 1e-12 * np.abs(taps).max():
-        raise InputError(field="filters of B", got="complex filters", wanted="real ones")
+        raise InputError("filters of B", "complex filters", "real ones")
     taps = np.where(np.abs(taps) > 1e-13 * np.abs(taps).max(), taps.real, 0.0)
     return np.asarray(taps[(stride * np.arange(n // stride)[:, None] - np.arange(n)) % n])
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_counts, require_numbers, require_random
+from mri_design.errors import require_choice, require_counts, require_numbers, require_random
 from mri_design.krylov.chunks import chunks, in_chunks
 from mri_design.krylov.conjugate_gradients import ConjugateGradients, real_inner
 from mri_design.model.marginals import Variances
@@ -115,8 +115,7 @@ class ControlVariate:
 
     def __post_init__(self) -> None:
         require_counts(least=2, **{"variance samples": self.samples})
-        if self.control not in get_args(ControlName):
-            raise InputError(field="control", got=repr(self.control), wanted=", ".join(get_args(ControlName)))
+        require_choice(get_args(ControlName), control=self.control)
         require_numbers(tolerance=self.tolerance, memory=self.memory)
         require_counts(max_iterations=self.max_iterations, least=1)
         require_counts(column_limit=self.column_limit, least=0)

@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 
-from mri_design.errors import InputError, require_counts, require_random
+from mri_design.errors import InputError, require_choice, require_counts, require_random
 from mri_design.krylov.block_lanczos import BlockLanczosFactors, block_lanczos
 from mri_design.krylov.lanczos import LanczosFactors, Reorthogonalisation, lanczos
 from mri_design.model.marginals import Variances
@@ -52,14 +52,9 @@ class Lanczos:
 
     def __post_init__(self) -> None:
         require_counts(least=1, **{"Lanczos steps": self.steps, "Lanczos block": self.block})
-        if self.reorthogonalisation not in get_args(Reorthogonalisation):
-            raise InputError(
-                field="reorthogonalisation", got=repr(self.reorthogonalisation), wanted="'full' or 'selective'"
-            )
+        require_choice(get_args(Reorthogonalisation), reorthogonalisation=self.reorthogonalisation)
         if self.block > 1 and self.reorthogonalisation == "selective":
-            raise InputError(
-                field="reorthogonalisation", got="'selective' in blocks", wanted="'full', or a block of one vector"
-            )
+            raise InputError("reorthogonalisation", "'selective' in blocks", "'full', or a block of one vector")
 
     def __call__(
         self,
@@ -73,10 +68,10 @@ class Lanczos:
         is_complex = precision.measurement.in_complex
         if is_complex and not precision.complex_linear:
             raise InputError(
-                field="Lanczos",
-                got="sites on real and imaginary parts of a complex image",
-                wanted="sites on moduli, or a real image",
-                cure="Use MonteCarlo, which is 'perturb-and-solve' in a recipe.",
+                "Lanczos",
+                "sites on real and imaginary parts of a complex image",
+                "sites on moduli, or a real image",
+                "Use MonteCarlo, which is 'perturb-and-solve' in a recipe.",
             )
         shape = (self.block, *like.shape)
         start = rng.standard_normal(shape, dtype=like.real.dtype.type).astype(like.dtype)

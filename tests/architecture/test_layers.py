@@ -65,13 +65,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "design/training": {"*": 1},
     "estimation": {"penalised": 1, "*": 2, "duality": 3, "irls": 3, "lbfgs": 3}
     | {"admm": 4, "automatic": 5, "map_estimate": 6},
-    "evaluation": {"": 1, "output": 2, "plots": 2, "predictions": 3},
-    "evaluation/output": {"folder_ledger": 1, "folder_lock": 1, "manifest": 1, "tables": 1, "vector_picture": 1}
-    | {"progress_file": 1, "pointed_curves": 1}
-    | {"picture": 2, "step_explorer": 2, "run_folder": 3, "identity": 4, "page": 4, "folder_status": 5, "run_files": 5},
-    "evaluation/plots": {"layout": 1, "panels": 1, "style": 2, "*": 3},
-    "evaluation/predictions": dict.fromkeys(("information", "innovations", "model_use", "slice_means"), 1)
-    | {"check": 2, "shares": 3, "account": 4},
+    "evaluation": {"": 1, "plots": 2, "predictions": 2, "account": 3, "run_status": 2, "run_folder": 3, "page": 4},
+    "evaluation/plots": {"panels": 1, "style": 2, "*": 3},
     "experiment": {"": 1, "held_back": 2, "reconstruction": 3, "trajectories": 4},
     "experiment/held_back": {"prediction": 1, "*": 2},
     "experiment/trajectories": {"preparing": 1, "reconstructing": 1, "shots": 1, "description": 2},
@@ -95,28 +90,12 @@ INSIDE: dict[str, dict[str, int]] = {
     | dict.fromkeys(("gaussian", "laplace", "requirements", "sech2", "student_t"), 3)
     | {"*": 4},
     "potentials/likelihoods": {"*": 1, "responses": 2},
-    "runs": {"": 1, "held_out": 2, "sections": 2}
+    "runs": {"": 1, "study": 2}
     | dict.fromkeys(("compare", "convert", "design", "export", "info", "protocol", "recon", "train"), 3)
-    | {"adapt": 4, "demo": 4},  # a design; a comparison and a design
+    | {"adapt": 4, "demo": 4, "warm_process": 4},  # a design; a comparison and a design; loads what verbs need
     "runs/adapt": {"run": 1, "report": 2},
-    "runs/compare": {"run": 1, "report": 2},
-    "runs/convert": {"wording": 1, "*": 2, "run": 3},
-    "runs/demo": {"overview": 1, "run": 1, "report": 2},
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
-    "runs/export": {
-        "stored_images": 1,
-        "scan_parameters": 2,
-        "stored_trains": 2,
-        "stored_order": 3,
-        "stored_run": 3,
-        "run": 4,
-    },
-    "runs/held_out": {"jobs": 1, "progress": 1, "tables": 1, "comparison": 2},
-    "runs/info": {"*": 1, "run": 2},
-    "runs/protocol": {"run": 1, "report": 2},
-    "runs/recon": {"stages": 1, "trajectory": 2, "run": 3, "trajectory_report": 3, "report": 4},
-    "runs/sections": {"steps": 1, "trajectories": 1, "*": 2},
-    "runs/train": {"order_file": 1, "run": 2, "report": 3},
+    "runs/recon": {"stages": 1, "trajectory": 2, "run": 3, "report": 4},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
     "scan/calibration": {"centred_fft": 1, "coil_mixing": 1, "*": 2, "combine": 3, "noise": 3, "volume_noise": 3}
     | {"whitening": 4},
@@ -150,8 +129,8 @@ DATA_FOLDERS = {"phantoms", "recipes"}
 # Outside libraries with one door each (paths without suffix, relative to the package); () is nowhere.
 DOORS = {
     "matplotlib": ("evaluation/plots",),
-    "dask": ("runs/executors",),
-    "distributed": ("runs/executors",),
+    "dask": ("runs/workers",),
+    "distributed": ("runs/workers",),
     "finufft": ("operators/nonuniform/",),
     "sigpy": ("scan/calibration/",),
     "nibabel": ("scan/writing/nifti", "scan/io/image_files/nifti"),
@@ -382,10 +361,10 @@ def test_the_checker_reads_the_real_package() -> None:
         ),
         (
             "runs/design/run.py",
-            "from mri_design.runs.compare.run import compare_strategies",
+            "from mri_design.runs.compare import compare_strategies",
             "runs/compare, which is a sibling",
         ),
-        ("runs/scans.py", "from mri_design.runs.held_out.jobs import mask_error", "runs/held_out, which is above"),
+        ("runs/scans.py", "from mri_design.runs.study import design_mask", "runs/study, which is above"),
         (
             "inference/variational/decoupled.py",
             "from mri_design.inference.double_loop.loop import DoubleLoop",
@@ -394,7 +373,7 @@ def test_the_checker_reads_the_real_package() -> None:
         ("inference/newest/a.py", "", "inference/newest: unknown room"),
         ("scan/io/dicom/tags.py", "", "scan/io/dicom: unknown room"),
         ("design/strategies/newest/a.py", "", "design/strategies/newest: unknown room"),
-        ("evaluation/output/a.py", "", "evaluation/output/a: unknown room"),
+        ("sequences/a.py", "", "sequences/a: unknown room"),
         (
             "scan/io/mrd/header.py",
             "from mri_design.scan.io.numpy_files import npy",
@@ -483,8 +462,8 @@ def test_a_planted_breach_is_caught(tmp_path: Path, path: str, code: str, compla
         ("scan/io/mrd/ismrmrd.py", "from mri_design.scan.io.hdf5 import opened\nfrom .header import Header"),
         ("scan/io/formats.py", "from mri_design.scan.io.mrd import ismrmrd"),
         ("model/precision.py", "from mri_design.model.phase.filter import PhaseFilter"),
-        ("evaluation/metrics.py", "from mri_design.evaluation.colours import COLOURS"),
-        ("runs/design/run.py", "from mri_design.runs.sections.images import save_images"),
+        ("evaluation/metrics.py", "from mri_design.evaluation.pictures import COLOURS"),
+        ("runs/design/run.py", "from mri_design.runs.image_sections import save_images"),
         ("design/strategies/a.py", "from mri_design.design.strategies.line_features import FEATURES"),
         ("inference/references/a.py", "from mri_design.inference.variational.decoupled import DecoupledGaussian"),
     ],

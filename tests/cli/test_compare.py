@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from mri_design.evaluation.output.folder_ledger import OUTPUTS
+from mri_design.evaluation.run_folder import OUTPUTS
 
 Run = Callable[..., Result]
 COMMAND = (
@@ -93,7 +93,7 @@ def test_the_manifest_names_inputs_and_choices_without_places(compared: tuple[Pa
 def test_the_same_command_again_does_nothing_twice(
     run: Run, compared: tuple[Path, Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mri_design.runs.held_out import jobs as comparison_pieces
+    from mri_design.runs import study as comparison_pieces
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("this was finished")

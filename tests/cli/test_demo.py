@@ -7,8 +7,8 @@ import pytest
 from typer.testing import Result
 
 from mri_design import load_recipe
-from mri_design.evaluation.mask_sentence import mask_sentence
-from mri_design.runs.demo import run as demo_run
+from mri_design.runs import demo as demo_run
+from mri_design.runs.image_sections import mask_sentence
 
 
 def test_the_demo_ends_with_one_report_of_both_runs(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.evaluation.output.folder_ledger import OUTPUTS
+from mri_design.evaluation.run_folder import OUTPUTS
 
 Run = Callable[..., Result]
 Spawn = Callable[..., "subprocess.Popen[str]"]

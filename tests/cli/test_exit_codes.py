@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.run_folder import RunFolder
 
 Run = Callable[..., Result]
 Spawn = Callable[..., "subprocess.Popen[str]"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.evaluation.output.tables import read_csv
+from mri_design.evaluation.tables import read_csv
 from mri_design.scan.io.bart import read_pair
 
 Run = Callable[..., Result]

@@ -12,8 +12,8 @@ from mri_design import strategy_names
 from mri_design.cli import options
 from mri_design.experiment.recipe import shipped_recipes
 from mri_design.experiment.reconstruction import METHODS
-from mri_design.runs.convert.run import ENDINGS as CONVERTED
-from mri_design.runs.export.run import ENDINGS
+from mri_design.runs.convert import ENDINGS as CONVERTED
+from mri_design.runs.export import ENDINGS
 from mri_design.scan.simulation.phantoms import phantom_names
 from mri_design.sequences.scanner import shipped_scanners
 from mri_design.sequences.settings import KINDS

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design import load_phantom
+from mri_design.runs import study
 
 Run = Callable[..., Result]
 QUICK = ("--recipe", "quick-local.toml")
@@ -79,11 +80,9 @@ def test_a_dask_cluster_gives_the_same_bytes(
 def test_a_piece_that_fails_keeps_the_others_for_the_same_command(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mri_design.runs.held_out import comparison
-
     command = ("compare", "scan.npz", "--lines", "8,9,10", "--strategies", "low-pass", "--method", "zero-filled")
     command = (*command, *QUICK, "--jobs", 1, "--no-report", "--out", tmp_path / "a")
-    real, calls = comparison.cell_error, []
+    real, calls = study.cell_error, []
 
     def fails_once(material: object, job: tuple[int, str, tuple[int, ...]]) -> object:
         calls.append(len(job[2]))
@@ -92,12 +91,12 @@ def test_a_piece_that_fails_keeps_the_others_for_the_same_command(
         return real(material, job)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(comparison, "cell_error", fails_once)
+        patch.setattr(study, "cell_error", fails_once)
         told = run(*command)
     assert told.exit_code == 1 and "1 of 3 pieces failed" in told.stderr and "an image of zeros" in told.stderr
     assert calls == [8, 9, 10]
     calls.clear()
-    monkeypatch.setattr(comparison, "cell_error", lambda m, job: (calls.append(len(job[2])), real(m, job))[1])
+    monkeypatch.setattr(study, "cell_error", lambda m, job: (calls.append(len(job[2])), real(m, job))[1])
     assert run(*command).exit_code == 0
     assert calls == [9]
 

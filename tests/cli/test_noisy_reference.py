@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import Recipe, load_input, load_phantom, prepare
-from mri_design.evaluation.output.tables import read_csv_texts
+from mri_design.evaluation.tables import read_csv_texts
 from mri_design.scan.calibration.centred_fft import to_image
 from tests.shared_scans import shared_scan
 

@@ -12,7 +12,7 @@ from typer.testing import Result
 from mri_design import load_phantom, make_strategy, strategy_names
 from mri_design.cli import options
 from mri_design.design.plane import memory
-from mri_design.evaluation.output.tables import read_csv_texts
+from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment import checkpoint
 from mri_design.experiment.strategy_names import is_random, tuned_families
 from mri_design.runs.design import run as design_run

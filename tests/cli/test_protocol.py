@@ -11,9 +11,9 @@ from mri_design import load_input, load_recipe, make_strategy, prepare, run_desi
 from mri_design.design import keeping
 from mri_design.design.strategies.training_residual import TrainingResidual
 from mri_design.design.trials import ReferenceSlice
-from mri_design.evaluation.output.folder_ledger import OUTPUTS
-from mri_design.runs.held_out import jobs as comparison_pieces
-from mri_design.runs.protocol import run as protocol_run
+from mri_design.evaluation.run_folder import OUTPUTS
+from mri_design.runs import protocol as protocol_run
+from mri_design.runs import study as comparison_pieces
 
 Run = Callable[..., Result]
 COMMAND = (

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.evaluation.output.folder_lock import SILENCE
-from mri_design.evaluation.output.folder_status import run_statuses
-from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.folder_lock import SILENCE
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_status import run_statuses
 
 Run = Callable[..., Result]
 QUICK = ("--recipe", "quick-local.toml")
@@ -131,7 +131,7 @@ def test_what_is_no_folder_is_refused(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_reconstruction_says_which_part_it_is_at(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mri_design.evaluation.output.progress_file import ProgressFile
+    from mri_design.evaluation.run_status import ProgressFile
 
     told, show = list[str](), ProgressFile.show
 

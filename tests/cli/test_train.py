@@ -9,9 +9,9 @@ import pytest
 from typer.testing import Result
 
 from mri_design.cli import train
-from mri_design.evaluation.output.tables import read_csv_texts
+from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.trained_file import load_trained
-from mri_design.runs.train import run as training_run
+from mri_design.runs import train as training_run
 
 Run = Callable[..., Result]
 OPTIONS = ("--lines", 9, "--method", "zero-filled", "--recipe", "quick-local.toml", "--jobs", 1)

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design import load_phantom
-from mri_design.runs.export.stored_images import read_images
+from mri_design.runs.stored_run import read_images
 from tests.scan.io.conftest import MrdFile
 
 pytest.importorskip("ismrmrd")

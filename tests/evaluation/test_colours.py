@@ -2,7 +2,7 @@
 
 import pytest
 
-from mri_design.evaluation.colours import COLOURS, PALETTE, THEMED
+from mri_design.evaluation.pictures import COLOURS, PALETTE, THEMED
 
 PAPER = COLOURS["paper"]
 

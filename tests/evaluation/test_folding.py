@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.evaluation.folding import looks_folded
+from mri_design.evaluation.metrics import looks_folded
 
 
 def disc(radius: float, side: int = 48) -> np.ndarray:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mri_design.evaluation.mask_sentence import mask_sentence
+from mri_design.runs.image_sections import mask_sentence
 
 
 def mask(n: int, *lines: int) -> np.ndarray:

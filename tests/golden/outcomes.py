@@ -8,12 +8,15 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import chdir
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from typer.testing import CliRunner
 
+from mri_design import load_phantom
 from mri_design.cli.main import app
 from tests.golden.runs import RUNS
 from tests.undrawn import undrawn
@@ -28,8 +31,10 @@ SHARES = ", shares "  # between the norm of an array and its shares along fixed 
 NUMBER = re.compile(r"(?<![\w.])([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?![\w.]*[A-Za-z])")
 
 
-def carried_out(name: str, folder: Path) -> dict[str, Any]:
+def carried_out(name: str, folder: Path, *more: str) -> dict[str, Any]:
     """Call a run in ``folder``, where it leaves a folder of its name, and return what is kept of it.
+
+    ``more`` words may follow those of the run.
 
     Figures are not drawn, which would take most of the time: their files are written with nothing in them.
 
@@ -42,13 +47,33 @@ def carried_out(name: str, folder: Path) -> dict[str, Any]:
     (folder / f"{name}.toml").write_text(run.recipe)
     verb = run.words.split()[0]
     out = f"{name}/order.npz" if verb == "train" else name
-    words = [*run.words.split(), "--recipe", f"{name}.toml", "--out", out]
+    if verb == "adapt":
+        _measured(folder / run.words.split()[1], coils=3 if "coils" in name else 1)
+    words = [*run.words.split(), "--recipe", f"{name}.toml", "--out", out, *more]
     with chdir(folder), undrawn():
         result = CliRunner().invoke(app, words)
     if result.exit_code not in (0, 4):
         raise RuntimeError(f"{name} ended with {result.exit_code}: {result.output}") from result.exception
-    said = {"command": run.words, "exit_code": result.exit_code, "stdout": result.stdout.splitlines()}
+    said = {
+        "command": run.words,
+        "exit_code": result.exit_code,
+        "stdout": [_timeless(line) for line in result.stdout.splitlines()],
+    }
     return said | _left(folder / name)
+
+
+def _measured(path: Path, coils: int) -> None:
+    """Write a scan of the brain phantom as a scanner would send it: a header and every line, as JSON lines."""
+    scan = load_phantom("brain", shape=(32, 32), n_coils=coils, rng=np.random.default_rng(0))
+    header = {"lines": 32, "samples": 32, "coils": coils, "noise_variance": scan.noise_variance}
+    lines = enumerate(scan.kspace[0].swapaxes(0, 1))  # (coil, kx) each
+    readouts = ({"line": line, "real": one.real.tolist(), "imag": one.imag.tolist()} for line, one in lines)
+    path.write_text("".join(json.dumps(message) + "\n" for message in (header, *readouts)))
+
+
+def _timeless(said: str) -> str:
+    """A message without the seconds that it took and what had come by then, its numbers rounded."""
+    return _rounded(re.sub(r'"seconds": [^,]+, |, "arrived": [^]]+.', "", said)) if said.startswith("{") else said
 
 
 def _left(folder: Path) -> dict[str, Any]:
@@ -87,14 +112,13 @@ def _left(folder: Path) -> dict[str, Any]:
 
 
 def _table(path: Path) -> list[str]:
-    header, *rows = path.read_text().splitlines()
-    if "matvecs" in header.split(","):
-        column = header.split(",").index("matvecs")
-        cells = [row.split(",") for row in rows]
-        rows = [",".join([*row[:column], ABOUT + row[column], *row[column + 1 :]]) for row in cells]
+    header, *rows = (line.split(",") for line in path.read_text().splitlines())
+    timed = [name.endswith("_seconds") for name in header]
+    rows = [[ABOUT * (name == "matvecs") + cell for name, cell in zip(header, row, strict=False)] for row in rows]
+    header, *told = (",".join(compress(row, map(not_, timed))) for row in (header, *rows))
     if path.name in LONG_TABLES:
-        rows = [f"{len(rows)} rows, the last one:", *rows[-1:]]
-    return [header, *map(_rounded, rows)]
+        told = [f"{len(told)} rows, the last one:", *told[-1:]]
+    return [header, *map(_rounded, told)]
 
 
 def _array(array: np.ndarray) -> str:

@@ -12,7 +12,8 @@ class GoldenRun:
     Parameters
     ----------
     words : str
-        The verb and its arguments. Runs are called in one folder, where each leaves a folder of its own name.
+        The verb and its arguments. Runs are called in one folder, where each leaves a folder of its own name; ``adapt``
+        finds its readouts there as JSON lines, of several coils where its name says so.
     recipe : str
         TOML text.
     after : str
@@ -140,6 +141,8 @@ RUNS = {
         SMALL,
     ),
     "protocol-coils": GoldenRun("protocol phantom:brain phantom:t2w --lines 14 --strategy calibrated --jobs 1", COILS),
+    "adapt": GoldenRun("adapt readouts.jsonl --lines 12 --start 6", SMALL),
+    "adapt-coils": GoldenRun("adapt readouts-coils.jsonl --lines 14 --start 10 --block 2", COILS),
     "recon-plane": GoldenRun("recon phantom:t2w --mask design-plane/mask.npy", SMALL, "design-plane"),
     "recon-spokes": GoldenRun("recon design-spokes/trajectory.npz", SMALL, "design-spokes"),
     "recon-mean": GoldenRun("recon phantom:brain --mask design-calibrated/mask.npy", SMALL, "design-calibrated"),

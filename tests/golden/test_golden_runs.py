@@ -12,11 +12,13 @@ and goes into a commit that says what changed and why.
 import json
 from collections.abc import Callable
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mri_design import Calibrated
 from tests.golden.outcomes import EXPECTED, carried_out, differences
 from tests.golden.runs import RUNS
 
@@ -44,6 +46,23 @@ def test_a_run_leaves_what_was_recorded(outcome: Callable[[str], dict[str, Any]]
     expected = json.loads(EXPECTED.read_text())[name]
     found = list(differences(expected, outcome(name), RUNS[name].tolerance))
     assert not found, "\n".join([f"{len(found)} differences; the first ones:", *found[:20]])
+
+
+def test_an_interrupted_design_is_resumed_to_what_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chooses, calls = Calibrated.choose, count()
+
+    def interrupted(strategy: Calibrated, *arguments: Any) -> Any:
+        if next(calls) == 4:
+            raise KeyboardInterrupt
+        return chooses(strategy, *arguments)
+
+    monkeypatch.setattr(Calibrated, "choose", interrupted)
+    with pytest.raises(RuntimeError, match="ended with 130"):
+        carried_out("design-calibrated", tmp_path)
+    resumed = carried_out("design-calibrated", tmp_path, "--resume")
+    assert next(calls) < 13  # what was decided before is not decided again
+    expected = json.loads(EXPECTED.read_text())["design-calibrated"]
+    assert not list(differences(expected, resumed, RUNS["design-calibrated"].tolerance))
 
 
 def test_every_recorded_run_is_still_run() -> None:

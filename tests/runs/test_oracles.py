@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,16 +7,14 @@ import pytest
 from mri_design import InputError, Recipe, load_recipe, reconstruct, run_design
 from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.design.trials import ReferenceSlice
-from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.trained_file import save_trained
-from mri_design.runs.compare.report import report_comparison
-from mri_design.runs.compare.run import ComparisonResult
+from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignRequest, design_scan
-from mri_design.runs.held_out.comparison import Comparison
-from mri_design.runs.held_out.progress import ComparisonProgress
-from mri_design.runs.oracles import knowing_oracle
-from mri_design.runs.run import Record, Run
+from mri_design.runs.run import Record, Run, Work
+from mri_design.runs.scans import knowing_oracle
+from mri_design.runs.study import Study, StudyProgress
 
 ImageMaker = Callable[..., ReferenceSlice]
 
@@ -35,10 +32,10 @@ def order(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def study(make_image: ImageMaker, tiny: Recipe, order: Path) -> Comparison:
+def study(make_image: ImageMaker, tiny: Recipe, order: Path) -> Study:
     tests = [make_image("brain"), make_image("shepp-logan")]
     names = [f"trained:{order}", f"hybrid:{order}", "oracle-residual", "oracle-greedy", "random"]
-    return Comparison(tests=tests, strategies=names, lines=[7], recipe=tiny, training=[make_image("t2w")], seeds=2)
+    return Study(tests=tests, strategies=names, lines=[7], recipe=tiny, training=[make_image("t2w")], seeds=2)
 
 
 def test_the_greedy_oracle_sees_the_recipe_s_reconstruction(make_image: ImageMaker, tiny: Recipe) -> None:
@@ -54,8 +51,8 @@ def test_the_greedy_oracle_sees_the_recipe_s_reconstruction(make_image: ImageMak
 
 
 @pytest.mark.slow
-def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Comparison, tmp_path: Path) -> None:
-    progress = study.run(ComparisonProgress(None, ""))
+def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Study, tmp_path: Path) -> None:
+    progress = study.run(StudyProgress())
     assert [name for name in study.expanded() if name.startswith("oracle")] == ["oracle-residual", "oracle-greedy"]
     for name in ("oracle-residual", "oracle-greedy"):
         masks = [study.mask_lines(progress, name, 7, 0, image) for image in (0, 1)]
@@ -74,9 +71,9 @@ def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Comparison
 
 
 @pytest.mark.slow
-def test_oracles_survive_the_way_to_another_process(study: Comparison) -> None:
-    serial = study.run(ComparisonProgress(None, ""))
-    parallel = replace(study, jobs=2).run(ComparisonProgress(None, ""))
+def test_oracles_survive_the_way_to_another_process(study: Study) -> None:
+    serial = study.run(StudyProgress())
+    parallel = study.run(StudyProgress(), Work(jobs=2))
     assert parallel.masks == serial.masks
 
 

@@ -12,9 +12,8 @@ import pytest
 
 from mri_design import InputError, MriDesignError, UsageError
 from mri_design.errors import MissingPackageError
-from mri_design.runs import executors
-from mri_design.runs.executors import require_executor
-from mri_design.runs.workers import Workers
+from mri_design.runs import workers
+from mri_design.runs.workers import Workers, require_executor
 
 ROOT = Path(__file__).parents[2]
 
@@ -163,13 +162,13 @@ class TestDask:
 
     def test_no_scheduler_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.importorskip("distributed")
-        monkeypatch.setattr(executors, "PATIENCE", 0.2)
+        monkeypatch.setattr(workers, "PATIENCE", 0.2)
         with pytest.raises(UsageError, match=r"--executor dask:tcp://127\.0\.0\.1:9: no scheduler answers"):
             Workers(3, 1, "dask:tcp://127.0.0.1:9")
 
     def test_a_scheduler_without_workers_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
         distributed = pytest.importorskip("distributed")
-        monkeypatch.setattr(executors, "PATIENCE", 0.2)
+        monkeypatch.setattr(workers, "PATIENCE", 0.2)
         with (
             distributed.LocalCluster(
                 n_workers=0, processes=False, dashboard_address="127.0.0.1:0", protocol="tcp"

@@ -12,7 +12,7 @@ from tests.sequences.conftest import GRE, ORDER
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"kind": "epi"}, ["sequence: got 'epi'", "gre, tse"]),
+        ({"kind": "epi"}, ["sequence: got 'epi'", "gre or tse"]),
         ({"field_of_view": (240.0, 0.2)}, ["field of view: got 240.0", "metres"]),
         ({"echo_time": 8.0}, ["echo time: got 8.0", "seconds"]),
         ({"repetition_time": float("nan")}, ["repetition time: got nan"]),

@@ -57,24 +57,24 @@ class LabelPool:
             number_array("pool", self.features, wanted="features (cases, weights), real numbers")
         shape = np.shape(self.features)
         if len(shape) != 2 or 0 in shape:
-            raise InputError(field="pool", got=f"features of shape {shape}", wanted="(cases, weights), at least one")
+            raise InputError("pool", f"features of shape {shape}", "(cases, weights), at least one")
         if np.iscomplexobj(self.features):
-            raise InputError(field="pool", got="complex features", wanted="real numbers")
+            raise InputError("pool", "complex features", "real numbers")
         if self.rows.in_shape != shape[1:]:
-            raise InputError(field="pool", got=f"rows of {self.rows.in_shape}", wanted=f"{shape[1:]}")
+            raise InputError("pool", f"rows of {self.rows.in_shape}", f"{shape[1:]}")
         for block in self.prior:
             if block.is_likelihood:
                 raise InputError(
-                    field=f"prior block {block.name!r}",
-                    got="a factor of the likelihood",
-                    wanted="beliefs about the weights: the labels are the pool's own",
-                    cure='Say SiteBlock(role="prior") for a prior whose centre is its offset.',
+                    f"prior block {block.name!r}",
+                    "a factor of the likelihood",
+                    "beliefs about the weights: the labels are the pool's own",
+                    'Say SiteBlock(role="prior") for a prior whose centre is its offset.',
                 )
             if block.analysis.in_shape != shape[1:] or block.analysis.in_complex:
                 raise InputError(
-                    field=f"prior block {block.name!r}",
-                    got=f"weights of shape {block.analysis.in_shape}",
-                    wanted=f"real weights of shape {shape[1:]}",
+                    f"prior block {block.name!r}",
+                    f"weights of shape {block.analysis.in_shape}",
+                    f"real weights of shape {shape[1:]}",
                 )
 
     @cached_property
@@ -114,13 +114,13 @@ class LabelPool:
         signs = number_array("labels", labels, wanted="-1 or +1")
         if places.ndim != 1 or signs.shape != places.shape or not places.size:
             raise InputError(
-                field="labelled cases",
-                got=f"{places.shape} indices and {signs.shape} labels",
-                wanted="as many labels as cases, at least one",
-                cure="Label a few cases at random to start with.",
+                "labelled cases",
+                f"{places.shape} indices and {signs.shape} labels",
+                "as many labels as cases, at least one",
+                "Label a few cases at random to start with.",
             )
         if places.dtype.kind not in "iu" or places.min() < 0 or places.max() >= self.size:
-            raise InputError(field="labelled cases", got=str(places), wanted=f"whole numbers from 0 to {self.size - 1}")
+            raise InputError("labelled cases", str(places), f"whole numbers from 0 to {self.size - 1}")
         if len(np.unique(places)) < len(places):
-            raise InputError(field="labelled cases", got="a case that is labelled twice", wanted="every case once")
+            raise InputError("labelled cases", "a case that is labelled twice", "every case once")
         return places.astype(np.intp), label_signs("labels", signs)

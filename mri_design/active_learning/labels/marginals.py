@@ -104,10 +104,10 @@ class PoolMarginals:
             )
             if not solved.converged:
                 raise InputError(
-                    field="posterior precision",
-                    got=f"a solve that stopped at residual {solved.residual:.1e}",
-                    wanted=f"{SOLVER_TOLERANCE:g}",
-                    cure="Scale the features to similar size.",
+                    "posterior precision",
+                    f"a solve that stopped at residual {solved.residual:.1e}",
+                    f"{SOLVER_TOLERANCE:g}",
+                    "Scale the features to similar size.",
                 )
             d = solutions[0]
         for direction, shrink in zip(self.directions, self.shrinkage, strict=True):

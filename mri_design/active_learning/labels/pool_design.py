@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from mri_design.active_learning.labels.label_pool import LabelPool
 from mri_design.active_learning.labels.marginals import PoolMarginals
 from mri_design.active_learning.labels.scores import Score, bald, information_gain_of_labels, uncertainty
-from mri_design.errors import InputError, require_counts, require_instance, require_random
+from mri_design.errors import InputError, require_choice, require_counts, require_instance, require_random
 from mri_design.inference.base import InferenceMethod, WarmStart, require_engine
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.posterior import GaussianPosterior
@@ -108,8 +108,7 @@ class PoolDesign:
     variances: VarianceEstimator = field(default_factory=Exact)
 
     def __post_init__(self) -> None:
-        if self.score not in get_args(Score):
-            raise InputError(field="score", got=repr(self.score), wanted=", ".join(get_args(Score)))
+        require_choice(get_args(Score), score=self.score)
         require_counts(block=self.block, least=1)
         require_engine(engine=self.engine)
         require_estimator(variances=self.variances)
@@ -147,7 +146,7 @@ class PoolDesign:
         require_random(rng)
         open_cases = state.remaining
         if not open_cases.size:
-            raise InputError(field="pool", got="no case without a label", wanted="at least one", cure="Stop asking.")
+            raise InputError("pool", "no case without a label", "at least one", "Stop asking.")
         usable = open_cases[state.marginals.valid[open_cases]]
         scores = np.full(state.pool.size, -np.inf)
         if self.score == "random" or not usable.size:  # an under-estimate may have ruled out all that is left
@@ -208,9 +207,9 @@ class PoolDesign:
             posterior = self.engine.infer(model, rng, warm_start=WarmStart.from_posterior(posterior))
         if posterior.convergence.status is Status.BREAKDOWN:
             raise InputError(
-                field="pool",
-                got="an inference that broke down",
-                wanted="features of ordinary size",
-                cure="Scale the features to at most one, or give the weights a narrower prior.",
+                "pool",
+                "an inference that broke down",
+                "features of ordinary size",
+                "Scale the features to at most one, or give the weights a narrower prior.",
             )
         return posterior

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError, number_array, positive_number, require_instance
+from mri_design.errors import InputError, number_array, positive_number, require_choice, require_instance
 from mri_design.potentials.likelihoods.responses import ResponseFamily
 
 Values = NDArray[np.float64]
@@ -87,11 +87,8 @@ def asymptotic_information(
         or not np.isfinite(unknowns).all()
         or not unknowns.any()
     ):
-        raise InputError(
-            field="theta", got=f"shape {unknowns.shape}", wanted="two or more finite numbers, not all zero"
-        )
-    if inputs not in ("optimal", "sphere"):
-        raise InputError(field="inputs", got=repr(inputs), wanted="optimal or sphere")
+        raise InputError("theta", f"shape {unknowns.shape}", "two or more finite numbers, not all zero")
+    require_choice(("optimal", "sphere"), inputs=inputs)
     trial = _Trial(response, float(np.linalg.norm(unknowns)), float(power), unknowns.size)
     return trial.sphere() if inputs == "sphere" else trial.optimal()
 

@@ -93,14 +93,14 @@ def best_free_encoding(
     shape, dtype = posterior.mean.shape, np.complex128 if posterior.model.measurement.in_complex else np.float64
     size = int(np.prod(shape))
     if rows > size:
-        raise InputError(field="rows", got=str(rows), wanted=f"at most {size}, the pixels")
+        raise InputError("rows", str(rows), f"at most {size}, the pixels")
     twice = posterior.model.measurement.in_complex
     if twice and not posterior.precision.complex_linear:
         raise InputError(
-            field="posterior",
-            got="sites that treat real and imaginary part differently",
-            wanted="a model that commutes with i",
-            cure="Take sites on moduli.",
+            "posterior",
+            "sites that treat real and imaginary part differently",
+            "a model that commutes with i",
+            "Take sites on moduli.",
         )
     spent = 0
 

@@ -15,7 +15,14 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.active_learning.queries.feasible import FeasibleQueries
-from mri_design.errors import InputError, number_array, positive_number, require_counts, require_instance
+from mri_design.errors import (
+    InputError,
+    number_array,
+    positive_number,
+    require_choice,
+    require_counts,
+    require_instance,
+)
 from mri_design.inference.propagation.filter_state import FilterState
 from mri_design.potentials.likelihoods.responses import PoissonResponse, ResponseFamily
 
@@ -58,7 +65,7 @@ def expected_gain(
     """
     m, v = np.broadcast_arrays(np.asarray(mean, dtype=float), np.asarray(variance, dtype=float))
     if not np.all(v >= 0):
-        raise InputError(field="variance", got="negative or NaN", wanted="zero or more")
+        raise InputError("variance", "negative or NaN", "zero or more")
     if criterion == "linearised":
         closed = response.expected_fisher(m, v)
         if closed is not None:
@@ -142,18 +149,16 @@ class InfomaxQuery:
         require_instance(ResponseFamily, wanted="a ResponseFamily, as PoissonResponse()", response=self.response)
         fixed = number_array("fixed", self.fixed, wanted="a list of finite components of the query")
         if fixed.ndim != 1 or fixed.dtype.kind not in "fiub" or not np.isfinite(fixed).all():
-            raise InputError(field="fixed", got=repr(self.fixed), wanted="a list of finite components of the query")
+            raise InputError("fixed", repr(self.fixed), "a list of finite components of the query")
         if np.linalg.norm(fixed) >= self.power:
             raise InputError(
-                field="fixed",
-                got=f"components of norm {np.linalg.norm(fixed):g}",
-                wanted=f"less than the power, {self.power:g}",
-                cure="Raise the power, or scale the fixed components.",
+                "fixed",
+                f"components of norm {np.linalg.norm(fixed):g}",
+                f"less than the power, {self.power:g}",
+                "Raise the power, or scale the fixed components.",
             )
-        if self.criterion not in get_args(QueryCriterion):
-            raise InputError(field="criterion", got=repr(self.criterion), wanted=" or ".join(get_args(QueryCriterion)))
-        if self.search not in get_args(Search):
-            raise InputError(field="search", got=repr(self.search), wanted=", ".join(get_args(Search)))
+        require_choice(get_args(QueryCriterion), criterion=self.criterion)
+        require_choice(get_args(Search), search=self.search)
         require_counts(least=5, levels=self.levels)
         require_counts(least=0, krylov=self.krylov)
         object.__setattr__(self, "fixed", tuple(fixed.tolist()))
@@ -170,9 +175,7 @@ class InfomaxQuery:
         require_instance(FilterState, wanted="a FilterState", state=state)
         fixed = np.asarray(self.fixed, dtype=float)
         if len(fixed) >= len(state.mean):
-            raise InputError(
-                field="fixed", got=f"{len(fixed)} components", wanted=f"fewer than {len(state.mean)}, the unknowns"
-            )
+            raise InputError("fixed", f"{len(fixed)} components", f"fewer than {len(state.mean)}, the unknowns")
         _refuse_no_covariance(state.covariance)
         feasible = FeasibleQueries.of(state, float(self.power), fixed, self.krylov)
         only_largest = self.search == "1d" or (self.search == "automatic" and self.response.monotone)
@@ -193,11 +196,11 @@ class InfomaxQuery:
         require_instance(FilterState, wanted="a FilterState", state=state)
         queries = number_array("pool", pool, wanted=f"real queries (m, {len(state.mean)})")
         if queries.ndim != 2 or not len(queries) or queries.shape[1] != len(state.mean):
-            raise InputError(field="pool", got=f"shape {queries.shape}", wanted=f"(m, {len(state.mean)}), not empty")
+            raise InputError("pool", f"shape {queries.shape}", f"(m, {len(state.mean)}), not empty")
         if queries.dtype.kind not in "fiub":
-            raise InputError(field="pool", got=f"{queries.dtype}", wanted="real queries")
+            raise InputError("pool", f"{queries.dtype}", "real queries")
         if not np.isfinite(queries).all():
-            raise InputError(field="pool", got="NaN or infinite values", wanted="finite queries")
+            raise InputError("pool", "NaN or infinite values", "finite queries")
         variances = np.einsum("ij,ij->i", queries @ state.covariance, queries)
         return expected_gain(self.response, queries @ state.mean, np.maximum(variances, 0), self.criterion)
 
@@ -248,17 +251,17 @@ def _refuse_no_covariance(covariance: Values) -> None:
     wanted = "a symmetric positive definite covariance"
     if not np.abs(covariance - covariance.T).max() <= 1e-8 * largest:
         raise InputError(
-            field="filter state",
-            got="a covariance that is not symmetric, or not finite",
-            wanted=wanted,
-            cure="Give the mean of it and its transpose, if rounding made them differ.",
+            "filter state",
+            "a covariance that is not symmetric, or not finite",
+            wanted,
+            "Give the mean of it and its transpose, if rounding made them differ.",
         )
     try:
         scipy.linalg.cholesky(covariance + 1e-9 * largest * np.eye(len(covariance)), lower=True, check_finite=False)
     except scipy.linalg.LinAlgError as error:
         raise InputError(
-            field="filter state",
-            got="a covariance with a negative eigenvalue",
-            wanted=wanted,
-            cure="FilterState.from_posterior makes one of a posterior.",
+            "filter state",
+            "a covariance with a negative eigenvalue",
+            wanted,
+            "FilterState.from_posterior makes one of a posterior.",
         ) from error

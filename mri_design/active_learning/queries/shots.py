@@ -158,9 +158,7 @@ def shot_gain(root: CovarianceRoot, trajectory: ArrayLike, encode: Encoder) -> S
     rows = encode(k)
     if rows.in_shape != root.images.shape[1:] or rows.out_shape[-1] != len(k):
         raise InputError(
-            field="encode",
-            got=f"rows {rows.in_shape} -> {rows.out_shape}",
-            wanted=f"{root.images.shape[1:]} -> (..., {len(k)})",
+            "encode", f"rows {rows.in_shape} -> {rows.out_shape}", f"{root.images.shape[1:]} -> (..., {len(k)})"
         )
     count = len(root.images)
     seen = rows(root.images).reshape(count, -1)
@@ -189,7 +187,7 @@ def rotations(shot: ArrayLike) -> ShotFamily:
     """
     one = np.asarray(number_array("shot", shot), dtype=np.float64)
     if one.ndim != 2 or one.shape[1] != 2:
-        raise InputError(field="shot", got=f"shape {one.shape}", wanted="one shot (sample, 2)")
+        raise InputError("shot", f"shape {one.shape}", "one shot (sample, 2)")
     across = np.stack([one[:, 1], -one[:, 0]], axis=1)
 
     def family(parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -234,7 +232,7 @@ def best_shot(
     given = np.asarray(number_array("candidates", candidates), dtype=np.float64)
     tried = given[:, None] if given.ndim == 1 else given
     if tried.ndim != 2 or not tried.size or not np.isfinite(tried).all():
-        raise InputError(field="candidates", got=f"shape {given.shape}", wanted="finite (candidate, parameter)")
+        raise InputError("candidates", f"shape {given.shape}", "finite (candidate, parameter)")
     positive_number("radius", radius)
 
     def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -260,4 +258,4 @@ def _require_complex(posterior: GaussianPosterior) -> None:
     require_posterior(posterior)
     if not posterior.model.measurement.in_complex or posterior.mean.ndim != 2:
         got = f"unknowns of shape {posterior.mean.shape}, {posterior.mean.dtype}"
-        raise InputError(field="posterior", got=got, wanted="the posterior of a complex image (ky, kx)")
+        raise InputError("posterior", got, "the posterior of a complex image (ky, kx)")

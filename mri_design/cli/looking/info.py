@@ -25,7 +25,7 @@ def info(
     """
     from mri_design.experiment.recipe import load_recipe
     from mri_design.experiment.slice_choice import require_no_slices
-    from mri_design.runs.info.run import describe_input
+    from mri_design.runs.info import describe_input
 
     require_no_slices(source, "info tells about all slices of {0}")
     settings, counters = (

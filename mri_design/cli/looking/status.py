@@ -12,9 +12,8 @@ from mri_design.cli.arguments import command_to_go_on
 from mri_design.cli.terminal import DONE, exits, say
 
 if TYPE_CHECKING:
-    from mri_design.evaluation.output.folder_lock import Holder
-    from mri_design.evaluation.output.folder_status import RunStatus
-    from mri_design.evaluation.output.progress_file import RunProgress, Stage
+    from mri_design.evaluation.folder_lock import Holder
+    from mri_design.evaluation.run_status import RunProgress, RunStatus, Stage
 
 RESUMED = ("adapt", "design", "protocol")
 """Verbs that go on with --resume; the others do when the same command is given again."""
@@ -31,7 +30,7 @@ def status(
 
     Only looks: nothing is written, and no run is disturbed. Times are read off the pieces that were done so far.
     """
-    from mri_design.evaluation.output.folder_status import run_statuses
+    from mri_design.evaluation.run_status import run_statuses
 
     found = run_statuses(folder)
     for run in found:

@@ -1,4 +1,4 @@
-"""Error against the number of lines, and predicted against actual residual energy."""
+"""Error against the number of lines, predicted against actual errors, energies and innovations along a run."""
 
 from __future__ import annotations
 
@@ -11,20 +11,30 @@ from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError
-from mri_design.evaluation.colours import PALETTE
 from mri_design.evaluation.metrics import mean_and_spread
-from mri_design.evaluation.plots.panels import ErrorCurve
+from mri_design.evaluation.pictures import PALETTE
+from mri_design.evaluation.plots.panels import ErrorCurve, LinePanel
 from mri_design.evaluation.plots.style import (
+    BLANK,
+    CHOICE_ORDER,
+    CONNECTOR,
+    DOT,
     GREY,
     GRID,
+    KY_LABEL,
     LABEL,
     MARKERS,
+    NEAR,
+    RIGHT,
     SMALL,
     empty_figure,
+    ky_coordinates,
     label_axes,
     measured_label,
+    plain_decades,
     plain_numbers,
     plain_text,
+    runs,
 )
 
 MOST_INSIDE = 6
@@ -157,4 +167,171 @@ def calibration(
     note = f"; {left_out} not drawable" if left_out else ""
     axes.set_title(f"median predicted / actual = {np.median(x / y):.2f}{note}", fontsize=LABEL)
     axes.legend(fontsize=SMALL, frameon=False, loc="upper left")
+    return figure
+
+
+PREDICTED, ACTUAL = PALETTE[0], PALETTE[1]
+_DECADES_SHOWN = 1e4
+
+
+def error_course(
+    lines: ArrayLike,
+    predicted: ArrayLike,
+    checked_lines: ArrayLike = (),
+    checked_predicted: ArrayLike = (),
+    checked_actual: ArrayLike = (),
+    part: str = "all lines",
+) -> Figure:
+    """Predicted remaining error along a run, and the actual one where it was looked up.
+
+    Parameters
+    ----------
+    lines, predicted : array_like, shape (n,)
+        Measured lines, and the relative L2 error predicted with them.
+    checked_lines, checked_predicted, checked_actual : array_like, shape (m,)
+        The same where the actual error is known.
+    part : str
+        Which lines of k-space the checked errors are about; the others are always about all lines.
+
+    Raises
+    ------
+    InputError
+        Where lengths disagree or no prediction is finite.
+    """
+    x, y = np.asarray(lines, dtype=float), 100 * np.asarray(predicted, dtype=float)
+    at, expected, actual = (np.asarray(v, dtype=float) for v in (checked_lines, checked_predicted, checked_actual))
+    if x.shape != y.shape or at.shape != expected.shape or at.shape != actual.shape or not np.isfinite(y).any():
+        shapes = f"shapes {x.shape}, {y.shape}, {at.shape}, {expected.shape}, {actual.shape}"
+        raise InputError(field="predicted", got=shapes, wanted="finite numbers, equal lengths")
+    figure = empty_figure(height=3.2)
+    axes = figure.subplots()
+    axes.plot(x, y, color=PREDICTED, linewidth=1.5, label="predicted, all lines")
+    if at.size:
+        positive = actual > 0
+        low, high = 100 * actual[positive] / 2, 100 * actual[positive] * 2
+        axes.fill_between(at[positive], low, high, color=NEAR, linewidth=0, label="within a factor of 2")
+        name = f"actual, {plain_text(part)}"
+        axes.plot(at[positive], 100 * actual[positive], "s-", color=ACTUAL, markersize=5, linewidth=1, label=name)
+        name = "_" if part == "all lines" else f"predicted, {plain_text(part)}"  # the curve itself, then
+        axes.plot(at, 100 * expected, "o", color=PREDICTED, markerfacecolor="white", markersize=5, label=name)
+    axes.set_yscale("log")
+    plain_decades(axes)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    label_axes(axes, measured_label("line"), "remaining relative L2 error (%)")
+    figure.legend(loc="outside upper center", ncols=2, fontsize=SMALL, frameon=False)
+    return figure
+
+
+def innovation_course(
+    order: ArrayLike,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    running: ArrayLike,
+    noise: ArrayLike | None = None,
+    unit: str = "k-space units squared",
+) -> Figure:
+    """What each measured line held that its prediction did not, against what was expected, in acquisition order.
+
+    Parameters
+    ----------
+    order : array_like, shape (n,)
+        Acquisition numbers.
+    predicted, measured : array_like, shape (n,)
+        Energy of the innovation, noise included.
+    running : array_like, shape (n,)
+        Predicted over measured, averaged over the last lines.
+    noise : array_like, shape (n,), optional
+        The noise's share of ``predicted``.
+    unit : str
+        Unit of the energies.
+
+    Raises
+    ------
+    InputError
+        Where lengths disagree or a number is not positive and finite.
+    """
+    x = np.asarray(order, dtype=float)
+    values = [np.asarray(v, dtype=float) for v in (predicted, measured, running)]
+    if x.size == 0 or any(v.shape != x.shape or not (np.isfinite(v) & (v > 0)).all() for v in values):
+        raise InputError(field="innovations", got="missing or not positive", wanted="positive numbers, one per line")
+    expected, actual, ratio = values
+    figure = empty_figure(height=3.9)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    above.vlines(
+        x,
+        np.minimum(expected, actual),
+        np.maximum(expected, actual),
+        color=CONNECTOR,
+        linewidth=1,
+        zorder=1,
+    )
+    above.plot(x, expected, "o", color=PREDICTED, markersize=4, label="predicted before it was measured")
+    above.plot(x, actual, "s", color=ACTUAL, markersize=4, label="found")
+    if noise is not None:
+        above.plot(x, np.asarray(noise, dtype=float), "--", color=GREY, linewidth=1, label="noise alone")
+    above.set_yscale("log")
+    plain_numbers(above.yaxis)
+    label_axes(above, "", f"innovation ({unit})")
+    figure.legend(
+        *above.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL, frameon=False
+    )
+    below.axhspan(0.5, 2.0, color=RIGHT, linewidth=0)
+    below.axhline(1.0, color=GREY, linewidth=0.8, linestyle=":")
+    below.plot(x, expected / actual, ".", color=DOT, markersize=4)
+    below.plot(x, ratio, color=PALETTE[2], linewidth=1.5)
+    below.set_yscale("log")
+    low, high = np.min(expected / actual), np.max(expected / actual)
+    below.set_ylim(min(0.4, low / 1.2), max(2.5, high * 1.2))
+    plain_decades(below)
+    label_axes(below, CHOICE_ORDER, "predicted / found")
+    return figure
+
+
+def line_predictions(panels: Sequence[LinePanel], unit: str = "k-space units squared") -> Figure:
+    """Predicted and actual energy of the error on every line at some moments of a run, one panel each, one scale.
+
+    Parameters
+    ----------
+    panels : sequence of LinePanel
+        From top to bottom.
+    unit : str
+        Unit of the energies.
+
+    Raises
+    ------
+    InputError
+        Where there is no panel, lengths disagree or no energy is positive.
+    """
+    lengths = {v.shape for p in panels for v in (p.predicted, p.actual, p.acquired)}
+    if len(lengths) != 1 or any(p.predicted.ndim != 1 for p in panels):
+        raise InputError(field="panels", got=f"shapes {sorted(lengths)}", wanted="one number for every line")
+    every = np.concatenate([v for p in panels for v in (p.predicted, p.actual)])
+    every = every[np.isfinite(every) & (every > 0)]
+    if every.size == 0:
+        raise InputError(field="panels", got="no positive energy", wanted="at least one")
+    n_lines = len(panels[0].predicted)
+    ky = ky_coordinates(np.arange(n_lines), n_lines)
+    figure = empty_figure(height=max(1.45 * len(panels) + 0.6, 3.2))
+    cells = figure.subplots(len(panels), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
+    top = every.max() * 2
+    for axes, panel in zip(cells, panels, strict=True):
+        axes.set_yscale("log")
+        plain_numbers(axes.yaxis)
+        starts, widths = runs(panel.acquired)
+        axes.bar(starts, top, widths, align="edge", color=BLANK, linewidth=0, label="measured")
+        for energy, style in ((panel.actual, "s"), (panel.predicted, "o")):
+            colour, label = (ACTUAL, "actual") if style == "s" else (PREDICTED, "predicted")
+            drawn = np.where(energy > 0, energy, np.nan)
+            fresh, known = np.where(panel.acquired, np.nan, drawn), np.where(panel.acquired, drawn, np.nan)
+            axes.plot(ky, fresh, f"{style}-", color=colour, markersize=1.8, linewidth=0.8, label=label)
+            axes.plot(ky, known, style, color=colour, markersize=1.5, alpha=0.4, markeredgewidth=0)
+        axes.set_title(plain_text(panel.title), fontsize=SMALL, loc="left")
+        label_axes(axes, "", "")
+    cells[0].set_ylim(max(every.min() / 1.5, top / _DECADES_SHOWN), top)
+    cells[0].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
+    cells[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
+    figure.supylabel(plain_text(f"energy of the error ({unit})"), fontsize=LABEL)
+    figure.legend(
+        *cells[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL, frameon=False
+    )
     return figure

@@ -1,18 +1,20 @@
-"""Reconstructions side by side, and maps of their errors."""
+"""Reconstructions side by side, maps of their errors, and bare pictures of pixels."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
+from PIL import Image as Pixels  # of the plotting library; what that writes itself has three times the bytes
 
 from mri_design.errors import InputError
-from mri_design.evaluation.plots.layout import Layout, displayed
-from mri_design.evaluation.plots.panels import Image, ImagePanel, scale_top
+from mri_design.evaluation.plots.panels import Image, ImagePanel, Layout, displayed, scale_top
 from mri_design.evaluation.plots.style import (
     ERROR_COLOURS,
     GREY,
@@ -227,3 +229,31 @@ def _refuse_other_shapes(images: Sequence[NDArray[np.generic]]) -> None:
     shapes = sorted({np.shape(pixels) for pixels in images})
     if len(shapes) > 1:
         raise InputError(field="panels", got=f"shapes {shapes}", wanted="one shape")
+
+
+def pixels_png(pixels: NDArray[np.floating], top: float, orientation: Layout, *, error: bool = False) -> bytes:
+    """An image as PNG, one pixel each, from 0 to ``top``; the same image gives the same bytes.
+
+    Parameters
+    ----------
+    pixels : float array, shape (ky, kx)
+        Magnitudes, errors or standard deviations.
+    top : float
+        What is shown brightest, and all above it.
+    orientation : Layout
+        How the source file lays the image.
+    error : bool
+        In the colours of error maps, not in grey.
+
+    Raises
+    ------
+    InputError
+        Where there are not two axes or the orientation is unknown.
+    """
+    shades = np.clip(np.asarray(displayed(np.asarray(pixels), orientation)) * (255 / (top or 1.0)), 0, 255)
+    picture = Pixels.fromarray(np.rint(shades).astype(np.uint8))
+    if error:
+        picture.putpalette(colormaps[ERROR_COLOURS](np.arange(256), bytes=True)[:, :3].tobytes())
+    target = io.BytesIO()
+    picture.save(target, format="png", optimize=True)
+    return target.getvalue()

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.evaluation.colours import PALETTE
+from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots.style import (
     BLANK,
     INK,

@@ -15,8 +15,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFor
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.evaluation.colours import COLOURS
-from mri_design.evaluation.plots.layout import Layout, across
+from mri_design.evaluation.pictures import COLOURS
+from mri_design.evaluation.plots.panels import Layout, across
 
 WIDTH = 5.2  # inches; a phone shows that at 7/10 of its size, where letters of 8 points can still be read
 DPI = 200

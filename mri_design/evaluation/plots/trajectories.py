@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_grid
-from mri_design.evaluation.colours import PALETTE
+from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots.style import (
     DOT,
     GREY,

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.errors import InputError, require_choice, require_counts, require_numbers
 from mri_design.estimation.automatic import Automatic
 from mri_design.estimation.base import InnerSolver, require_solver
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, cold_start, pooled_variances
@@ -129,10 +129,8 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
         if self.outer_iterations is not None:
             require_counts(outer_iterations=self.outer_iterations, least=1)
         require_numbers(tolerance=self.tolerance)
-        if self.algorithm not in get_args(Algorithm):
-            raise InputError(field="algorithm", got=repr(self.algorithm), wanted="second, first or hybrid")
-        if self.criterion not in ("none", "estimate"):
-            raise InputError(field="criterion", got=repr(self.criterion), wanted="none or estimate")
+        require_choice(get_args(Algorithm), algorithm=self.algorithm)
+        require_choice(("none", "estimate"), criterion=self.criterion)
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
@@ -278,10 +276,10 @@ def _refuse_undefined(model: GeneralizedLinearModel, site_precisions: tuple[Arra
     for block, pi in zip(model.blocks, site_precisions, strict=True):
         if not np.isfinite(pi).all():
             raise InputError(
-                field=f"block {block.name!r}",
-                got=f"{type(block.potential).__name__} with site precisions that are not finite",
-                wanted="-2 g'(x) finite for every x > 0",
-                cure="Look at the site's dg, or scale data and rates to ordinary numbers.",
+                f"block {block.name!r}",
+                f"{type(block.potential).__name__} with site precisions that are not finite",
+                "-2 g'(x) finite for every x > 0",
+                "Look at the site's dg, or scale data and rates to ordinary numbers.",
             )
 
 

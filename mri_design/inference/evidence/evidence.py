@@ -145,10 +145,10 @@ def prior_log_normaliser(model: GeneralizedLinearModel) -> float | None:
     blocks = _prior(model)
     if not blocks:
         raise InputError(
-            field="prior",
-            got="no block of sites beside those of the likelihood",
-            wanted="a proper prior on the unknowns",
-            cure="Write the prior as a block, as Gaussian sites on Identity: a Gaussian factor counts as data.",
+            "prior",
+            "no block of sites beside those of the likelihood",
+            "a proper prior on the unknowns",
+            "Write the prior as a block, as Gaussian sites on Identity: a Gaussian factor counts as data.",
         )
     n, rows = model.measurement.in_size, sum(block.analysis.out_size for block in blocks)
     log_sigma = 0.5 * float(np.log(model.noise_variance))
@@ -198,9 +198,9 @@ def _log_gram(model: GeneralizedLinearModel, blocks: tuple[SiteBlock, ...], *, w
     size = model.measurement.in_size
     if size > DENSE_LIMIT:
         raise InputError(
-            field="prior",
-            got=f"{size} unknowns and analysis operators without a known spectrum",
-            wanted=f"at most {DENSE_LIMIT} unknowns, or pixels, differences and wavelets with one scale each",
+            "prior",
+            f"{size} unknowns and analysis operators without a known spectrum",
+            f"at most {DENSE_LIMIT} unknowns, or pixels, differences and wavelets with one scale each",
         )
     gram = np.zeros((size, size))
     for block, w in zip(blocks, weights, strict=True):
@@ -254,16 +254,16 @@ def _same_map(a: LinearOperator, b: LinearOperator) -> bool:
 def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
     if not all(is_centred(block) for block in _prior(model)):
         raise InputError(
-            field="prior",
-            got="sites with an odd part, an offset or a position on more coefficients than unknowns",
-            wanted="sites whose joint normaliser can be bounded",
+            "prior",
+            "sites with an odd part, an offset or a position on more coefficients than unknowns",
+            "sites whose joint normaliser can be bounded",
         )
     if not allowed:
         raise InputError(
-            field="prior",
-            got="sites on more coefficients than unknowns, whose normaliser has no closed form",
-            wanted="an invertible B, Gaussian sites, or two models that share the prior up to one factor of its rates",
-            cure="Say allow_estimates=True for the variational bound of the normaliser in its place.",
+            "prior",
+            "sites on more coefficients than unknowns, whose normaliser has no closed form",
+            "an invertible B, Gaussian sites, or two models that share the prior up to one factor of its rates",
+            "Say allow_estimates=True for the variational bound of the normaliser in its place.",
         )
     alone = GeneralizedLinearModel.of_sites(_prior(model), model.noise_variance)
     scales = [np.broadcast_to(np.asarray(b.potential.start_variance), b.site_shape) for b in alone.blocks]
@@ -284,18 +284,18 @@ def _refuse_pseudo_likelihoods(posterior: GaussianPosterior) -> None:
 def _kind_of(posterior: GaussianPosterior, allow_estimates: bool) -> Kind:
     if not posterior.criterion:
         raise InputError(
-            field="posterior",
-            got="no criterion: its variances do not know log|A|",
-            wanted="a criterion",
-            cure='Infer by DoubleLoop with Exact variances, or DoubleLoop(criterion="estimate"); sites that the double '
+            "posterior",
+            "no criterion: its variances do not know log|A|",
+            "a criterion",
+            'Infer by DoubleLoop with Exact variances, or DoubleLoop(criterion="estimate"); sites that the double '
             "loop does not take, as counts, by DecoupledGaussian or VariationalGaussian(Exact()).",
         )
     if posterior.criterion_kind != "exact" and not allow_estimates:
         raise InputError(
-            field="posterior",
-            got="a criterion with an estimated log|A|, which is no bound",
-            wanted="an exact log|A|",
-            cure="Infer with Exact variances, or say allow_estimates=True.",
+            "posterior",
+            "a criterion with an estimated log|A|, which is no bound",
+            "an exact log|A|",
+            "Infer with Exact variances, or say allow_estimates=True.",
         )
     return "lower_bound" if posterior.criterion_kind == "exact" else "estimate"
 
@@ -312,18 +312,13 @@ def _refuse_other_data(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> 
 
     if not np.array_equal(flat(numbers(a)), flat(numbers(b))):
         raise InputError(
-            field="Bayes factor",
-            got="models of different data",
-            wanted="the same data in both",
-            cure="Evidence is a density of the data: it cannot be compared across data sets. Data that were whitened "
+            "Bayes factor",
+            "models of different data",
+            "the same data in both",
+            "Evidence is a density of the data: it cannot be compared across data sets. Data that were whitened "
             "by hand need `unwhitened`, as `with_noise_covariance` sets it.",
         )
 
 
 def _improper(got: str) -> InputError:
-    return InputError(
-        field="prior",
-        got=got,
-        wanted="a proper prior",
-        cure="Compare models that differ in other things, or add sites.",
-    )
+    return InputError("prior", got, "a proper prior", "Compare models that differ in other things, or add sites.")

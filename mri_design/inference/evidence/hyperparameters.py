@@ -108,9 +108,7 @@ class HyperparameterLearning:
 
     def __post_init__(self) -> None:
         if not self.noise and not self.scales:
-            raise InputError(
-                field="learn_hyperparameters", got="neither noise nor scales", wanted="at least one of them"
-            )
+            raise InputError("learn_hyperparameters", "neither noise nor scales", "at least one of them")
         require_counts(least=1, **{"learn_hyperparameters: rounds": self.rounds})
         positive_number("learn_hyperparameters: tolerance", self.tolerance)
 
@@ -127,16 +125,10 @@ class HyperparameterLearning:
         if callback is not None:
             require_working(callback=callback, takes=1, wanted="a function of one Hyperparameters")
         if self.noise and not model.measurement.out_size:
-            raise InputError(
-                field="learn_hyperparameters", got="noise of a model without a Gaussian factor", wanted="noise=False"
-            )
+            raise InputError("learn_hyperparameters", "noise of a model without a Gaussian factor", "noise=False")
         groups = site_groups(model, self.labels) if self.scales else ()
         if self.scales and not groups:
-            raise InputError(
-                field="learn_hyperparameters",
-                got="no block of centred, even sites",
-                wanted="a prior with scales to learn",
-            )
+            raise InputError("learn_hyperparameters", "no block of centred, even sites", "a prior with scales to learn")
         prior = PriorEvidence.of(model, groups) if self.scales else None
         seed = int(rng.integers(2**63))
         least = min((LEAST_NOISE * float(np.abs(model.data).max(initial=0.0))) ** 2, model.noise_variance)
@@ -210,7 +202,7 @@ def learn_hyperparameters(
     unknown = sorted(set(settings) - set(known))
     if unknown:
         field = "settings of learn_hyperparameters"
-        raise InputError(field=field, got=", ".join(unknown), wanted=", ".join(known))
+        raise InputError(field, ", ".join(unknown), ", ".join(known))
     require_task(model, rng)
     require_engine(engine=engine)
     return HyperparameterLearning(**settings)(model, engine, rng, callback)

@@ -63,7 +63,7 @@ def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None =
     """
     names = [block.name for block in model.blocks]
     if len(set(names)) < len(names):
-        raise InputError(field="blocks", got=f"names {names}", wanted="a name of its own for each, to learn its scale")
+        raise InputError("blocks", f"names {names}", "a name of its own for each, to learn its scale")
     given = dict(labels or {})
     groups: list[SiteGroup] = []
     for number, block in enumerate(model.blocks):
@@ -72,9 +72,7 @@ def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None =
         if block.name in given:
             wanted = np.asarray(given.pop(block.name))
             if wanted.shape != block.site_shape:
-                raise InputError(
-                    field=f"labels of {block.name!r}", got=f"shape {wanted.shape}", wanted=f"{block.site_shape}"
-                )
+                raise InputError(f"labels of {block.name!r}", f"shape {wanted.shape}", f"{block.site_shape}")
         elif isinstance(block.analysis, Wavelet):
             wanted = block.analysis.level_map()
         else:
@@ -82,16 +80,16 @@ def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None =
         kinds = np.unique(wanted)
         if len(kinds) > 32:
             raise InputError(
-                field=f"block {block.name!r}",
-                got=f"{len(kinds)} different scales",
-                wanted="at most 32 to learn",
-                cure="Give labels that say which sites share one.",
+                f"block {block.name!r}",
+                f"{len(kinds)} different scales",
+                "at most 32 to learn",
+                "Give labels that say which sites share one.",
             )
         for i, kind in enumerate(kinds):
             name = block.name if len(kinds) == 1 else f"{block.name} {i}"
             groups.append(SiteGroup(number, name, wanted == kind))
     if given:
-        raise InputError(field="labels", got=f"{sorted(given)}", wanted=f"{[b.name for b in model.blocks]}")
+        raise InputError("labels", f"{sorted(given)}", f"{[b.name for b in model.blocks]}")
     return tuple(groups)
 
 
@@ -150,10 +148,10 @@ class PriorEvidence:
         total = spectra.sum(axis=0)
         if total.min() <= 1e-12 * total.max():
             raise InputError(
-                field="prior",
-                got="sites that leave a direction of the image free",
-                wanted="a proper prior, for its scales to be learnt",
-                cure="Add a block of sites on the pixels.",
+                "prior",
+                "sites that leave a direction of the image free",
+                "a proper prior, for its scales to be learnt",
+                "Add a block of sites on the pixels.",
             )
         own = sorted({group.block for group in groups})
         bases = [Basis(spectra.reshape(len(groups), -1), np.ones(total.size))]
@@ -218,8 +216,8 @@ def _spectrum(block: SiteBlock, group: SiteGroup) -> Array:
     spectrum = block.analysis.circulant_spectrum(weights)
     if spectrum is None:
         raise InputError(
-            field=f"block {block.name!r}",
-            got=f"{type(block.analysis).__name__}, whose Gram matrix is not known as a circulant",
-            wanted="pixels, differences or wavelets of an image",
+            f"block {block.name!r}",
+            f"{type(block.analysis).__name__}, whose Gram matrix is not known as a circulant",
+            "pixels, differences or wavelets of an image",
         )
     return np.asarray(spectrum, dtype=float)

@@ -55,7 +55,7 @@ def minimise_in_box(
     Control Optim. 20, 1982), which finds the rest. A little of the diagonal is added where K is singular.
     """
     if not (np.isfinite(upper).all() and (upper > 0).all()):
-        raise InputError(field="upper bounds", got="zero, negative or infinite", wanted="positive finite numbers")
+        raise InputError("upper bounds", "zero, negative or infinite", "positive finite numbers")
     diagonal = np.maximum(np.diag(K), np.finfo(float).eps * max(float(np.trace(K)), 1e-300) / len(K))
     ridge = 1e-10 * float(np.mean(diagonal))
     unit = float(np.max(upper))

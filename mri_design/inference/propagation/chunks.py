@@ -250,9 +250,9 @@ def _sites_apart(block: SiteBlock, sites: Array) -> Site:
         fits = False
     if not fits:
         raise InputError(
-            field=f"block {block.name!r}",
-            got=f"{type(block.potential).__name__}, whose sites cannot be taken apart",
-            wanted="a potential whose method `at` selects sites",
-            cure="Give its parts one scale each, or write its method `at`.",
+            f"block {block.name!r}",
+            f"{type(block.potential).__name__}, whose sites cannot be taken apart",
+            "a potential whose method `at` selects sites",
+            "Give its parts one scale each, or write its method `at`.",
         )
     return taken

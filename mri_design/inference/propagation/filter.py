@@ -119,9 +119,7 @@ class LaplaceFilter(LoopEngine[PassState]):
         if "curvature" not in response.offers:  # what is claimed is not probed here: it costs more than all else
             raise refusal("response", response, "curvature", user="LaplaceFilter", offers=response.offers | {"line"})
         if np.size(response.start_variance) > 1:
-            raise InputError(
-                field="response", got=f"{np.size(response.start_variance)} sites", wanted="one: give them to `track`"
-            )
+            raise InputError("response", f"{np.size(response.start_variance)} sites", "one: give them to `track`")
         covariance = self._drifted(state.covariance)
         spread = covariance @ direction
         mean, variance = float(direction @ state.mean), float(direction @ spread)
@@ -143,9 +141,7 @@ class LaplaceFilter(LoopEngine[PassState]):
         """
         asked, answered = list(queries), list(responses)
         if len(asked) != len(answered):
-            raise InputError(
-                field="responses", got=f"{len(answered)} beside {len(asked)} queries", wanted="one for each query"
-            )
+            raise InputError("responses", f"{len(answered)} beside {len(asked)} queries", "one for each query")
         for x, response in zip(asked, answered, strict=True):
             state = self.update(state, x, response)
         return state
@@ -159,10 +155,10 @@ class LaplaceFilter(LoopEngine[PassState]):
     ) -> PassState:
         if np.any(self.drift):
             raise InputError(
-                field="drift",
-                got="a drift for a model whose unknowns stay",
-                wanted="no drift",
-                cure="Give trial after trial to `update` or `track`.",
+                "drift",
+                "a drift for a model whose unknowns stay",
+                "no drift",
+                "Give trial after trial to `update` or `track`.",
             )
         mean, covariance = self._prior(model)
         return PassState(model=model, mean=mean, covariance=covariance)
@@ -178,10 +174,10 @@ class LaplaceFilter(LoopEngine[PassState]):
         mean, covariance, pi = _pass(block, state.mean, state.covariance, sigma, self.limit)
         if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
             raise InputError(
-                field=f"block {block.name!r}",
-                got="modes that are not finite",
-                wanted="sites with finite derivatives",
-                cure="Scale data and rates to ordinary numbers.",
+                f"block {block.name!r}",
+                "modes that are not finite",
+                "sites with finite derivatives",
+                "Scale data and rates to ordinary numbers.",
             )
         loop, sites = state.loop + 1, state.sites + pi.size
         ended = Convergence(Status.CONVERGED, sites, 0.0)
@@ -217,27 +213,23 @@ class LaplaceFilter(LoopEngine[PassState]):
         if not Q.any():
             return covariance
         if Q.ndim and len(Q) != len(covariance):
-            raise InputError(
-                field="drift", got=f"shape {Q.shape}", wanted=f"a number, ({len(covariance)},) or a square matrix"
-            )
+            raise InputError("drift", f"shape {Q.shape}", f"a number, ({len(covariance)},) or a square matrix")
         return np.asarray(covariance + (Q if Q.ndim == 2 else np.diag(np.broadcast_to(Q, len(covariance)))))
 
     def _prior(self, model: GeneralizedLinearModel) -> tuple[Values, Values]:
         """Mean and covariance of the Gaussian part."""
         if model.measurement.in_size > self.limit:
-            raise InputError(
-                field="unknowns", got=f"{model.measurement.in_size} real numbers", wanted=f"at most {self.limit}"
-            )
+            raise InputError("unknowns", f"{model.measurement.in_size} real numbers", f"at most {self.limit}")
         exact = [number for number, block in enumerate(model.blocks) if block.potential.gaussian_precision is not None]
         P, h = gaussian_part(model, exact)
         try:
             covariance = precision_inverse(P)
         except InputError as error:
             raise InputError(
-                field="prior",
-                got="a Gaussian part that leaves directions of the unknowns undetermined",
-                wanted="a Gaussian factor or Gaussian blocks that determine all of them: the filter starts there",
-                cure="Add a block of Gaussian sites on the unknowns.",
+                "prior",
+                "a Gaussian part that leaves directions of the unknowns undetermined",
+                "a Gaussian factor or Gaussian blocks that determine all of them: the filter starts there",
+                "Add a block of Gaussian sites on the unknowns.",
             ) from error
         return float(np.sqrt(model.noise_variance)) * (covariance @ h), model.noise_variance * covariance
 
@@ -276,16 +268,12 @@ def _curvature(D: float, site: Site) -> float:
     if not D > 0:  # the probe costs more than the update, and few sites need it
         require_offers("response", site, {"curvature"}, user="LaplaceFilter")
     if not np.isfinite(D):
-        raise InputError(
-            field="response", got=f"{type(site).__name__} with D = {D}", wanted="a finite curvature at the mode"
-        )
+        raise InputError("response", f"{type(site).__name__} with D = {D}", "a finite curvature at the mode")
     return max(D, 0.0)
 
 
 def _query(x: NDArray[np.floating], state: FilterState) -> Values:
     given = number_array("query", x, wanted=f"finite real {state.mean.shape}")
     if given.shape != state.mean.shape or given.dtype.kind not in "fiub" or not np.isfinite(given).all():
-        raise InputError(
-            field="query", got=f"{given.dtype} of shape {given.shape}", wanted=f"finite real {state.mean.shape}"
-        )
+        raise InputError("query", f"{given.dtype} of shape {given.shape}", f"finite real {state.mean.shape}")
     return given.astype(float)

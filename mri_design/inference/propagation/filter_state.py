@@ -36,18 +36,12 @@ class FilterState:
         mean = number_array("filter state", self.mean, wanted="a mean (n,) of real numbers")
         covariance = number_array("filter state", self.covariance, wanted="a covariance (n, n) of real numbers")
         if mean.ndim != 1 or not mean.size or covariance.shape != (mean.size, mean.size):
-            raise InputError(
-                field="filter state",
-                got=f"mean {mean.shape} and covariance {covariance.shape}",
-                wanted="(n,) and (n, n)",
-            )
+            raise InputError("filter state", f"mean {mean.shape} and covariance {covariance.shape}", "(n,) and (n, n)")
         if np.iscomplexobj(mean) or np.iscomplexobj(covariance):
-            raise InputError(field="filter state", got="complex numbers", wanted="real unknowns")
+            raise InputError("filter state", "complex numbers", "real unknowns")
         variances = np.diagonal(covariance)
         if not (np.isfinite(mean).all() and np.isfinite(variances).all() and (variances > 0).all()):
-            raise InputError(
-                field="filter state", got="NaN, infinite or non-positive values", wanted="a mean and positive variances"
-            )
+            raise InputError("filter state", "NaN, infinite or non-positive values", "a mean and positive variances")
         object.__setattr__(self, "mean", mean.astype(float, copy=False))
         object.__setattr__(self, "covariance", covariance.astype(float, copy=False))
 
@@ -62,7 +56,7 @@ class FilterState:
         """
         require_posterior(posterior)
         if posterior.model.measurement.in_complex:
-            raise InputError(field="posterior", got="complex unknowns", wanted="real ones")
+            raise InputError("posterior", "complex unknowns", "real ones")
         inverse = scipy.linalg.inv(posterior.precision.dense_real())
         covariance = posterior.model.noise_variance * 0.5 * (inverse + inverse.T)
         return cls(np.ravel(posterior.mean), covariance)
@@ -86,8 +80,8 @@ def drift_matrix(drift: float | NDArray[np.floating]) -> NDArray[np.float64]:
         fits = bool((Q >= 0).all())
     if not fits:
         raise InputError(
-            field="drift",
-            got=f"{Q.dtype} of shape {Q.shape}" if Q.ndim else str(drift),
-            wanted="a positive semidefinite covariance per trial: a number, a diagonal or a matrix",
+            "drift",
+            f"{Q.dtype} of shape {Q.shape}" if Q.ndim else str(drift),
+            "a positive semidefinite covariance per trial: a number, a diagonal or a matrix",
         )
     return Q.astype(float)

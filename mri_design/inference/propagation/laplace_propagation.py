@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 
-from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.errors import InputError, require_choice, require_counts, require_numbers
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart
 from mri_design.inference.propagation.chunks import Chunk, Message, Partition, partition_sites
 from mri_design.inference.propagation.posterior import as_image, as_vector, gaussian_part, posterior_of_messages
@@ -145,13 +145,9 @@ class LaplacePropagation(LoopEngine[SweepState]):
     limit: int = 9000
 
     def __post_init__(self) -> None:
-        for name, value, choices in (
-            ("partition", self.partition, get_args(Partition)),
-            ("schedule", self.schedule, get_args(Schedule)),
-            ("cavity", self.cavity, get_args(CavityForm)),
-        ):
-            if value not in choices:
-                raise InputError(field=name, got=repr(value), wanted=" or ".join(choices))
+        require_choice(get_args(Partition), partition=self.partition)
+        require_choice(get_args(Schedule), schedule=self.schedule)
+        require_choice(get_args(CavityForm), cavity=self.cavity)
         require_counts(
             chunk_size=self.chunk_size,
             max_sweeps=self.max_sweeps,
@@ -162,7 +158,7 @@ class LaplacePropagation(LoopEngine[SweepState]):
         require_numbers(tolerance=self.tolerance)
         require_numbers(damping=self.damping, most=1.0)
         if self.damping == 0:
-            raise InputError(field="damping", got="0", wanted="a positive share of the new message")
+            raise InputError("damping", "0", "a positive share of the new message")
 
     needs = ENGINES["LaplacePropagation"]
 
@@ -242,15 +238,15 @@ class LaplacePropagation(LoopEngine[SweepState]):
         n = model.measurement.in_size
         if n > self.limit:
             raise InputError(
-                field="unknowns",
-                got=f"{n} real numbers",
-                wanted=f"at most {self.limit} (LaplacePropagation holds n^2 numbers)",
-                cure="Raise limit, split the problem, or use MapEstimate or DoubleLoop, which need no matrix.",
+                "unknowns",
+                f"{n} real numbers",
+                f"at most {self.limit} (LaplacePropagation holds n^2 numbers)",
+                "Raise limit, split the problem, or use MapEstimate or DoubleLoop, which need no matrix.",
             )
         names = [block.name for block in model.blocks]
         unknown = [name for name in self.exact or () if name not in names]
         if unknown:
-            raise InputError(field="exact", got=", ".join(unknown), wanted=f"names out of {', '.join(names)}")
+            raise InputError("exact", ", ".join(unknown), f"names out of {', '.join(names)}")
         exact: list[int] = []
         for number, block in enumerate(model.blocks):
             gaussian = block.potential.gaussian_precision is not None

@@ -131,8 +131,8 @@ def _gaussian_precision(model: GeneralizedLinearModel, number: int) -> Array:
     own = block.potential.gaussian_precision
     if own is None:
         raise InputError(
-            field=f"exact block {block.name!r}",
-            got=f"{type(block.potential).__name__} sites",
-            wanted="Gaussian sites: others need messages",
+            f"exact block {block.name!r}",
+            f"{type(block.potential).__name__} sites",
+            "Gaussian sites: others need messages",
         )
     return np.broadcast_to(own, block.site_shape).astype(float)

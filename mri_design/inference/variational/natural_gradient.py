@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.errors import InputError, require_choice, require_counts, require_numbers
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, cold_start
 from mri_design.inference.log_determinant import LogDeterminant
 from mri_design.inference.variational.site_gaussians import GaussianOracles, SiteState, bound_criterion
@@ -105,9 +105,8 @@ class VariationalGaussian(LoopEngine[UpdateState]):
         require_counts(iterations=self.iterations, least=1)
         require_numbers(tolerance=self.tolerance, first_step=self.first_step)
         if self.first_step > 1:
-            raise InputError(field="first_step", got=repr(self.first_step), wanted="a number in (0, 1]")
-        if self.criterion not in ("none", "estimate"):
-            raise InputError(field="criterion", got=repr(self.criterion), wanted="none or estimate")
+            raise InputError("first_step", repr(self.first_step), "a number in (0, 1]")
+        require_choice(("none", "estimate"), criterion=self.criterion)
 
     @property
     def most_loops(self) -> int:

@@ -156,10 +156,10 @@ class PriorAndSites:
             root = scipy.linalg.cholesky(precision, lower=True)
         except scipy.linalg.LinAlgError as error:
             raise InputError(
-                field="Gaussian part of the model",
-                got="X and Gaussian sites that leave a direction undetermined",
-                wanted="a proper Gaussian prior",
-                cure="Add Gaussian sites on the unknowns, or infer with VariationalGaussian.",
+                "Gaussian part of the model",
+                "X and Gaussian sites that leave a direction undetermined",
+                "a proper Gaussian prior",
+                "Add Gaussian sites on the unknowns, or infer with VariationalGaussian.",
             ) from error
         centre = scipy.linalg.cho_solve((root, True), linear)
         B = np.concatenate([np.zeros((0, len(root))), *rows])

@@ -267,10 +267,10 @@ class GaussianOracles:
                 finite = next((one for one in asked if one is not None), None)
                 if finite is None:
                     raise InputError(
-                        field="start of the inference",
-                        got="an expectation of log t that is not finite",
-                        wanted="a guess of mean and variances at which every site is",
-                        cure="Give a warm start nearer to the posterior.",
+                        "start of the inference",
+                        "an expectation of log t that is not finite",
+                        "a guess of mean and variances at which every site is",
+                        "Give a warm start nearer to the posterior.",
                     )
                 site = finite[:2]
             precisions.append(site[0])

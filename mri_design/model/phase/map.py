@@ -41,14 +41,14 @@ class PhaseMap:
     def __post_init__(self) -> None:
         if self.rotation.ndim != 2 or self.confidence.shape != self.rotation.shape:
             raise InputError(
-                field="phase map",
-                got=f"rotation {self.rotation.shape}, confidence {self.confidence.shape}",
-                wanted="two images (ky, kx) of one shape",
+                "phase map",
+                f"rotation {self.rotation.shape}, confidence {self.confidence.shape}",
+                "two images (ky, kx) of one shape",
             )
         if not np.allclose(np.abs(self.rotation), 1, rtol=0, atol=1e-4):
-            raise InputError(field="phase map", got="rotations of other moduli than one", wanted="e^{i phi}")
+            raise InputError("phase map", "rotations of other moduli than one", "e^{i phi}")
         if not ((self.confidence >= 0) & (self.confidence <= 1)).all():
-            raise InputError(field="phase map", got="confidences beyond 0 to 1, or NaN", wanted="0 to 1")
+            raise InputError("phase map", "confidences beyond 0 to 1, or NaN", "0 to 1")
 
     @classmethod
     def known(cls, angle: Array) -> PhaseMap:
@@ -89,13 +89,13 @@ def estimate_phase(image: Array, noise_variance: float, *, width: float = WIDTH)
     reconstruction for the central lines.
     """
     if image.ndim != 2 or not np.iscomplexobj(image):
-        raise InputError(field="image", got=f"{image.dtype} {image.shape}", wanted="a complex image (ky, kx)")
+        raise InputError("image", f"{image.dtype} {image.shape}", "a complex image (ky, kx)")
     if not np.isfinite(image).all():
-        raise InputError(field="image", got="NaN or infinite values", wanted="finite numbers")
+        raise InputError("image", "NaN or infinite values", "finite numbers")
     if not (np.isfinite(width) and width > 0):
-        raise InputError(field="width", got=repr(width), wanted="a positive number of k-space samples")
+        raise InputError("width", repr(width), "a positive number of k-space samples")
     if not (np.isfinite(noise_variance) and noise_variance >= 0):
-        raise InputError(field="noise_variance", got=repr(noise_variance), wanted="a finite number, not negative")
+        raise InputError("noise_variance", repr(noise_variance), "a finite number, not negative")
     along_y, along_x = (np.exp(-0.5 * (np.fft.fftfreq(n, 1 / n) / width) ** 2) for n in image.shape)
     gaussian = along_y[:, None] * along_x
     smooth = scipy.fft.ifft2(gaussian * scipy.fft.fft2(image.astype(np.complex128)))
@@ -104,10 +104,10 @@ def estimate_phase(image: Array, noise_variance: float, *, width: float = WIDTH)
     peak = float(np.abs(smooth).max())
     if not peak > LEAST_SIGNAL * np.sqrt(noise):
         raise InputError(
-            field="phase",
-            got="an image with nothing above the noise at low resolution",
-            wanted="a signal to take the phase from",
-            cure="Use the modulus model, or measure more central lines first.",
+            "phase",
+            "an image with nothing above the noise at low resolution",
+            "a signal to take the phase from",
+            "Use the modulus model, or measure more central lines first.",
         )
     power = np.abs(smooth) ** 2
     floor = np.finfo(float).tiny

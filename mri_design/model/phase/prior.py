@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_choice
 from mri_design.model.phase.map import PhaseMap, estimate_phase
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.phased import PhasedParts
@@ -47,9 +47,8 @@ class PhasePrior:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.imaginary_ratio) and self.imaginary_ratio > 0):
-            raise InputError(field="imaginary_ratio", got=repr(self.imaginary_ratio), wanted="a positive finite number")
-        if self.sites not in get_args(PhaseSites):
-            raise InputError(field="phase sites", got=repr(self.sites), wanted=", ".join(get_args(PhaseSites)))
+            raise InputError("imaginary_ratio", repr(self.imaginary_ratio), "a positive finite number")
+        require_choice(get_args(PhaseSites), **{"phase sites": self.sites})
 
     def seen_in(self, image: Array, noise_variance: float) -> PhasePrior:
         """The same with phi estimated from an image; see `estimate_phase` for what it refuses."""
@@ -58,7 +57,7 @@ class PhasePrior:
     @property
     def _known(self) -> PhaseMap:
         if self.phase is None:
-            raise InputError(field="phase", got="none yet", wanted="a PhaseMap", cure="Use `PhasePrior.seen_in` first.")
+            raise InputError("phase", "none yet", "a PhaseMap", "Use `PhasePrior.seen_in` first.")
         return self.phase
 
     def emphasis(self, analysis: LinearOperator) -> Array:

@@ -92,7 +92,7 @@ def look_of_trajectory(trajectory: ArrayLike, shape: tuple[int, int]) -> Look:
     k = number_array("trajectory", trajectory)
     lengths = np.array(require_grid("shape", shape, axes=2), dtype=float)
     if not k.size or not np.isfinite(k).all():
-        raise InputError(field="trajectory", got="no number, NaN or an infinite value", wanted="finite numbers")
+        raise InputError("trajectory", "no number, NaN or an infinite value", "finite numbers")
     largest = float(max(np.abs(k.real).max(), np.abs(k.imag).max()))
     kind = _layout(k) or _units(k, lengths, largest)
     return Look(kind, largest, _CURES[kind])
@@ -140,7 +140,7 @@ def checked_samples(trajectory: ArrayLike, shape: tuple[int, int]) -> NDArray[np
     k = checked_trajectory(trajectory, shape)
     if k.ndim != 2:
         wanted = f"(sample, 2): {k.size // 2} samples in one list"
-        raise InputError(field="trajectory", got=f"shape {k.shape}", wanted=wanted, cure="trajectory.reshape(-1, 2)")
+        raise InputError("trajectory", f"shape {k.shape}", wanted, "trajectory.reshape(-1, 2)")
     return k
 
 
@@ -166,18 +166,18 @@ def checked_trajectory(trajectory: ArrayLike, shape: tuple[int, int] | None = No
     """
     k = number_array("trajectory", trajectory, wanted=_WANTED)
     if not k.size:
-        raise InputError(field="trajectory", got="no sample", wanted=_WANTED)
+        raise InputError("trajectory", "no sample", _WANTED)
     bad = np.argwhere(~np.isfinite(k))
     if len(bad):
         got = f"{len(bad)} values that are not finite, the first at {tuple(bad[0].tolist())}"
-        raise InputError(field="trajectory", got=got, wanted=_WANTED)
+        raise InputError("trajectory", got, _WANTED)
     kind = _layout(k) if shape is None else look_of_trajectory(k, shape).convention
     if kind in (None, "cycles per field of view"):
         return k.astype(np.float64)
     got = f"shape {k.shape}, values up to {np.abs(k).max():.4g}"
     raise InputError(
-        field="trajectory",
-        got=got if kind == "unknown" else f"{got}, which looks like {kind}",
-        wanted=_WANTED if shape is None else f"{_WANTED}, up to {shape[0] / 2:g} and {shape[1] / 2:g}",
-        cure=_CURES[kind or "unknown"],
+        "trajectory",
+        got if kind == "unknown" else f"{got}, which looks like {kind}",
+        _WANTED if shape is None else f"{_WANTED}, up to {shape[0] / 2:g} and {shape[1] / 2:g}",
+        _CURES[kind or "unknown"],
     )

@@ -48,7 +48,7 @@ class NonUniformFourier(LinearOperator):
         self._coils = None if maps is None else Coils(maps)
         if maps is not None and maps.shape[1:] != self.grid:
             wanted = f"(coil, {self.grid[0]}, {self.grid[1]})"
-            raise InputError(field="coil maps", got=f"shape {maps.shape}", wanted=wanted)
+            raise InputError("coil maps", f"shape {maps.shape}", wanted)
         self.maps = maps
         self._angles = 2 * np.pi * self.trajectory / self.grid
         self._scale = 1 / float(np.sqrt(np.prod(self.grid)))

@@ -103,9 +103,9 @@ def _finufft() -> ModuleType:
         import finufft
     except ImportError as error:
         raise InputError(
-            field="non-uniform Fourier transform",
-            got="an environment without FINUFFT",
-            wanted="FINUFFT 2.5 or newer, which measurements along spokes, spirals and other trajectories need",
-            cure="Install it (pip install finufft), or this package with its extra (pip install '.[nonuniform]').",
+            "non-uniform Fourier transform",
+            "an environment without FINUFFT",
+            "FINUFFT 2.5 or newer, which measurements along spokes, spirals and other trajectories need",
+            "Install it (pip install finufft), or this package with its extra (pip install '.[nonuniform]').",
         ) from error
     return finufft

@@ -40,7 +40,7 @@ class Poisson(Site):
         given = number_array("Poisson counts", counts, wanted="whole numbers, zero or more")
         numbers = given.astype(float) if given.dtype.kind in "fiub" and given.size else np.full(1, -1.0)
         if not (np.isfinite(numbers).all() and (numbers >= 0).all() and (numbers == np.round(numbers)).all()):
-            raise InputError(field="Poisson counts", got=str(counts), wanted="whole numbers, zero or more")
+            raise InputError("Poisson counts", str(counts), "whole numbers, zero or more")
         self.counts = numbers
         self.exposure = positive_scale("Poisson exposure", exposure)
 

@@ -128,7 +128,7 @@ class GaussianResponse(ResponseFamily):
 
     def site(self, response: float) -> Site:
         if not np.isfinite(response):
-            raise InputError(field="response", got=str(response), wanted="a finite number")
+            raise InputError("response", str(response), "a finite number")
         return Tilted(Gaussian(1 / self.noise_variance), float(response) / self.noise_variance)
 
     def draw(self, projections: ArrayLike, rng: np.random.Generator) -> Values:

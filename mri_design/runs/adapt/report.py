@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mri_design.evaluation.output.page import Paragraph, ReportTable, Section
+from mri_design.evaluation.page import Paragraph, ReportTable, Section
 from mri_design.runs.adapt.run import AdaptResult
 from mri_design.runs.design.report import report_design
 from mri_design.runs.run import Ending, Run

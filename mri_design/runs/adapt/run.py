@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from mri_design.design.decision import DesignStep
 from mri_design.design.engine import DesignState
 from mri_design.errors import InputError, MriDesignError, UsageError
-from mri_design.evaluation.output.identity import CHECKPOINT
-from mri_design.evaluation.output.manifest import InputFile
-from mri_design.evaluation.output.tables import read_csv_texts
+from mri_design.evaluation.manifest import InputFile
+from mri_design.evaluation.run_status import CHECKPOINT
+from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.checkpoint import Checkpoint, load_state
 from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
 from mri_design.experiment.ending import most_lines

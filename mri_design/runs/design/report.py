@@ -7,22 +7,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from mri_design.evaluation.output.identity import CHECKPOINT
-from mri_design.evaluation.output.page import Section
+from mri_design.evaluation.page import Section
+from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
 from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
 from mri_design.runs.design.earlier import contradicted, opinion_share, share_in_words
 from mri_design.runs.design.run import DesignResult
-from mri_design.runs.oracles import ORACLE_NOTE
+from mri_design.runs.design_sections import (
+    ABOUT_SHOTS,
+    model_sections,
+    model_settings,
+    save_acquisition,
+    save_design,
+    save_plane_design,
+    save_shot_design,
+    score_unit,
+    step_explorer,
+)
+from mri_design.runs.image_sections import account_settings, save_reconstruction
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulated_from, simulation_summary
-from mri_design.runs.sections.explorer import step_explorer
-from mri_design.runs.sections.images import account_settings, save_reconstruction
-from mri_design.runs.sections.models import model_sections, model_settings
-from mri_design.runs.sections.plane import save_plane_design
-from mri_design.runs.sections.sequence import save_acquisition
-from mri_design.runs.sections.shots import ABOUT_SHOTS, save_shot_design
-from mri_design.runs.sections.trace import save_design, score_unit
+from mri_design.runs.scans import ORACLE_NOTE
 
 
 def report_design(

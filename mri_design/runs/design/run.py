@@ -15,11 +15,10 @@ from mri_design.design.stopping import NamedRule
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError, require_numbers
-from mri_design.evaluation.output.identity import CHECKPOINT
-from mri_design.evaluation.output.manifest import InputFile
-from mri_design.evaluation.predictions.account import DesignAccount, account_of
-from mri_design.evaluation.predictions.check import PredictionCheck, check_predictions, truth_or_none
-from mri_design.evaluation.predictions.slice_means import Replay
+from mri_design.evaluation.account import DesignAccount, account_of
+from mri_design.evaluation.manifest import InputFile
+from mri_design.evaluation.predictions import PredictionCheck, Replay, check_predictions, truth_or_none
+from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import (
     DesignOptions,
@@ -54,13 +53,11 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import KINDS, Encoding, PlaneEncoding, ShotEncoding, encoding_named
 from mri_design.operators.nonuniform.transform import require_finufft
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
-from mri_design.runs.executors import LOCAL
-from mri_design.runs.images import NamedImage
-from mri_design.runs.oracles import knowing_oracle
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import KnownScan, simulated_from, tell_part, warn_of_noise
-from mri_design.runs.workers import Workers
+from mri_design.runs.scan_facts import KnownScan, NamedImage, simulated_from, tell_part, warn_of_noise
+from mri_design.runs.scans import knowing_oracle
+from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
 from mri_design.status import Convergence, Status

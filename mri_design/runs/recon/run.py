@@ -9,16 +9,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.evaluation.output.manifest import InputFile
+from mri_design.evaluation.manifest import InputFile
 from mri_design.experiment.ending import check_other_than_lines
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
-from mri_design.runs.images import NamedImage
 from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.recon.trajectory import TrajectoryResult, reconstruct_trajectory
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import KnownScan, simulated_from, tell_part, warn_of_noise
+from mri_design.runs.scan_facts import KnownScan, NamedImage, simulated_from, tell_part, warn_of_noise
 from mri_design.scan.io.mask import read_mask
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status

@@ -9,15 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.evaluation.folding import looks_folded
+from mri_design.evaluation.metrics import looks_folded
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
-from mri_design.runs.images import GRIDDED, ZERO_FILLED, NamedImage, with_zero_filled
 from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import warn_of_noise
+from mri_design.runs.scan_facts import GRIDDED, ZERO_FILLED, NamedImage, warn_of_noise, with_zero_filled
 from mri_design.scan.io.mask import read_mask
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status

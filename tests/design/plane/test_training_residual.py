@@ -10,7 +10,7 @@ from mri_design.design.plane.training_residual import TrainingResidualSamples
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.operators.encodings import PlaneEncoding
-from mri_design.runs.oracles import knowing_rule
+from mri_design.runs.scans import knowing_rule
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
 
 

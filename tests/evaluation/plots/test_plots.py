@@ -9,7 +9,7 @@ from matplotlib.text import Text
 from mri_design import InputError
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
-from mri_design.evaluation.output.picture import png_bytes
+from mri_design.evaluation.pictures import png_bytes
 from mri_design.operators.encodings import KINDS
 from tests.evaluation.conftest import texts
 

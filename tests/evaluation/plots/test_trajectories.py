@@ -14,7 +14,7 @@ from mri_design import (
     turned,
 )
 from mri_design.evaluation import plots
-from mri_design.evaluation.colours import PALETTE
+from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots.style import INK
 from mri_design.scan.trajectories.spiral import spiral_curve
 from tests.evaluation.conftest import texts

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, UsageError, load_phantom, read
-from mri_design.runs.convert.run import convert_file
-from mri_design.runs.export.run import ExportRequest, export_run
+from mri_design.runs.convert import convert_file
+from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.made_files import write_made_files
 from mri_design.scan.calibration.centred_fft import to_kspace
 from mri_design.scan.io.atomic import write_npz

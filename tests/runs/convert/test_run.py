@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom, read
-from mri_design.runs.convert.run import convert_file
+from mri_design.runs.convert import convert_file
 from mri_design.runs.made_files import MadeFiles, write_made_files
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import write_json, write_npy, write_npz

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.evaluation.output.tables import write_csv
+from mri_design.evaluation.tables import write_csv
 from mri_design.scan.geometry import SliceGeometry
 
 LINES = [8, 3, 12, 9, 0]

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, UsageError
-from mri_design.runs.export.run import ENDINGS, ExportRequest, SequenceRequest, export_run
-from mri_design.runs.export.scan_parameters import ScanParameters
+from mri_design.runs.export import ENDINGS, ExportRequest, ScanParameters, SequenceRequest, export_run
 from mri_design.runs.made_files import write_made_files
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import outline

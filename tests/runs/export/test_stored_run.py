@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, UsageError
-from mri_design.runs.export.stored_images import read_images
-from mri_design.runs.export.stored_run import read_run
+from mri_design.runs.stored_run import read_images, read_run
 from tests.runs.export.conftest import IMAGE, LINES, PLACED, STD, TRAINS
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from mri_design import ImageStack, Recipe
-from mri_design.runs.info.images import describe_images
+from mri_design.runs.info import describe_images
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.image_outline import ImageOutline
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.runs.export.stored_images import read_images
-from mri_design.runs.info.run_folder import describe_folder
+from mri_design.runs.info import describe_folder
+from mri_design.runs.stored_run import read_images
 
 MANIFEST = {
     "command": ["design", "scan.h5", "--lines", "30"],

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mri_design import InputError, read
-from mri_design.runs.info.sequence import describe_sequence, is_sequence
+from mri_design.runs.info import describe_sequence, is_sequence
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import load_scanner

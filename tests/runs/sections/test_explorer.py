@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.evaluation.predictions.account import account_of
-from mri_design.evaluation.predictions.check import PredictionCheck
-from mri_design.runs.sections.explorer import step_explorer
+from mri_design.evaluation.account import account_of
+from mri_design.evaluation.predictions import PredictionCheck
+from mri_design.runs.design_sections import step_explorer
 from tests.evaluation.conftest import TRACE
 
 IMAGE = np.outer(np.arange(8.0), np.ones(6)) * (1 + 1j)

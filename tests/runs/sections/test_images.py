@@ -8,21 +8,20 @@ import pytest
 
 from mri_design import Convergence, Reconstruction, Status, equispaced_angles, measure, radial_spokes, turned
 from mri_design.design.trials import ReferenceSlice
-from mri_design.evaluation.output.manifest import Manifest
-from mri_design.evaluation.output.page import Paragraph, ReportFigure, ReportTable, Section
-from mri_design.evaluation.output.run_files import save_report
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.predictions.account import account_of
+from mri_design.evaluation.account import account_of
+from mri_design.evaluation.manifest import Manifest
+from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Section, save_report
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.operators.encodings import LineEncoding, PlaneEncoding, ShotEncoding
-from mri_design.runs.images import NamedImage, with_zero_filled
-from mri_design.runs.sections.images import (
+from mri_design.runs.design_sections import save_design
+from mri_design.runs.image_sections import (
     image_sections,
     layout_of,
     metric_rows,
     save_images,
     with_noise_of_reference,
 )
-from mri_design.runs.sections.trace import save_design
+from mri_design.runs.scan_facts import NamedImage, with_zero_filled
 from tests.evaluation.conftest import TRACE
 
 DONE, STOPPED = (

@@ -8,11 +8,10 @@ import pytest
 
 from mri_design.design.decision import DesignStep
 from mri_design.design.trace import DesignTrace
-from mri_design.evaluation.output.page import Paragraph
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.predictions.account import account_of
-from mri_design.evaluation.predictions.model_use import model_totals, model_use
-from mri_design.runs.sections.models import model_rows, model_sections, model_settings
+from mri_design.evaluation.account import account_of, model_totals, model_use
+from mri_design.evaluation.page import Paragraph
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.runs.design_sections import model_rows, model_sections, model_settings
 from tests.design_steps import design_step
 
 NAMES = ("modulus", "phase-aware 2")

@@ -7,11 +7,11 @@ import numpy as np
 from mri_design import Recipe, UntilError
 from mri_design.design.decision import DesignStep
 from mri_design.design.trace import DesignTrace
-from mri_design.evaluation.output.page import Paragraph
-from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.page import Paragraph
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.ending import how_it_ended, in_acquisition_order, what_was_missed
 from mri_design.operators.encodings import LineEncoding, PlaneEncoding
-from mri_design.runs.sections.sequence import save_acquisition
+from mri_design.runs.design_sections import save_acquisition
 from tests.design_steps import changed, design_step
 
 

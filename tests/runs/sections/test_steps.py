@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design.design.trace import DesignTrace
-from mri_design.evaluation.predictions.account import account_of
-from mri_design.runs.sections.steps import score_rows, step_rows
+from mri_design.evaluation.account import account_of
+from mri_design.runs.design_sections import score_rows, step_rows
 from tests.design_steps import design_step
 from tests.short_trace import TRACE
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from mri_design.design.trace import DesignTrace
-from mri_design.evaluation.output.page import Paragraph, ReportFigure, ReportTable, Section
-from mri_design.evaluation.output.run_folder import RunFolder
-from mri_design.evaluation.predictions.account import account_of
-from mri_design.evaluation.predictions.check import PredictionCheck
-from mri_design.runs.sections.trace import design_sections
+from mri_design.evaluation.account import account_of
+from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Section
+from mri_design.evaluation.predictions import PredictionCheck
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.runs.design_sections import design_sections
 from tests.design_steps import changed, design_step
 from tests.evaluation.conftest import TRACE
 

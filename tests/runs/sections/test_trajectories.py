@@ -9,10 +9,10 @@ from matplotlib.colors import to_hex
 
 from mri_design import equispaced_angles, interleaf_angles, nyquist_turns, point_spread, radial_spokes, turned
 from mri_design.evaluation import plots
-from mri_design.evaluation.colours import THEMED
-from mri_design.evaluation.output.run_folder import RunFolder
+from mri_design.evaluation.pictures import THEMED
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.operators.nonuniform import density_weights
-from mri_design.runs.sections.trajectories import compensated_spread, curves_figure, point_spread_figure
+from mri_design.runs.image_sections import compensated_spread, curves_figure, point_spread_figure
 from mri_design.scan.trajectories.spiral import spiral_curve
 
 pytest.importorskip("finufft")

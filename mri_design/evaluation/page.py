@@ -1,0 +1,419 @@
+"""One HTML file that tells a run: key numbers, text, tables, figures, links, manifest."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.evaluation.manifest import Manifest, manifest_text
+from mri_design.evaluation.pictures import (
+    COLOURS,
+    PALETTE,
+    Drawing,
+    drawing,
+    inline,
+    json_for_script,
+    pointed_curves,
+    svg_text,
+)
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import Row, column_names, format_cell, is_numeric, shown_texts
+from mri_design.scan.io.atomic import write_text
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+
+def saved_figure(folder: RunFolder, name: str, draw: Callable[[], Drawing], caption: str) -> ReportFigure:
+    """Draw and write figures/NAME.svg; return it under a caption for the report.
+
+    In a folder without a report nothing is drawn, and the caption stands alone.
+    """
+    if not folder.reported:
+        return ReportFigure("", caption)
+    with drawing():
+        figure = draw()
+        path = folder.write_figure(name, figure)
+        return ReportFigure(path.read_text(encoding="utf-8"), caption, pointed_curves(figure))
+
+
+_ONE_LINE = 36  # letters of a cell that stay on one line
+_NEARBY = re.compile(r"(?:\.\./)*[A-Za-z0-9][A-Za-z0-9._+%-]*(?:/[A-Za-z0-9][A-Za-z0-9._+%-]*)*")
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Plain text; markup in it is escaped."""
+
+    text: str
+    kind: str = field(default="paragraph", init=False)
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """Rows over a caption; columns without any value are left out.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        At least one; columns in order of first appearance.
+    caption : str
+        What is compared, with units. Names of columns are shown with spaces for underscores.
+    formats : mapping of str to str
+        Format specification of a column's floats, for example ``{"psnr": ".1f"}``; without one a column has the
+        decimals that `tables.shown_texts` finds for all its numbers.
+    """
+
+    rows: Sequence[Row]
+    caption: str = ""
+    formats: Mapping[str, str] = field(default_factory=dict)
+    kind: str = field(default="table", init=False)
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Name of each column as shown, and its class: "number", "long" for text that wraps, or nothing."""
+        longest = [max(map(len, column), default=0) for column in zip(*self.cells, strict=True)]
+        classes = ["long" if length > _ONE_LINE else "" for length in longest]
+        classes = ["number" if is_numeric(self.rows, n) else c for n, c in zip(self._names, classes, strict=True)]
+        return [(name.replace("_", " "), c) for name, c in zip(self._names, classes, strict=True)]
+
+    @property
+    def cells(self) -> list[list[str]]:
+        """The rows as text."""
+        return shown_texts(self.rows, self._names, self.formats)
+
+    @property
+    def _names(self) -> list[str]:
+        names = column_names(self.rows)
+        return [name for name in names if any(row.get(name) is not None for row in self.rows)]
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """A figure and what to look for in it.
+
+    Parameters
+    ----------
+    picture : Drawing or str
+        A drawn figure, or an SVG file's text (`picture.svg_text`).
+    caption : str
+        Says what to look for; also read out where the picture cannot be seen.
+    curves : str
+        `pointed_curves` of the figure, whose numbers the page shows under the pointer; empty for none.
+    """
+
+    picture: Drawing | str
+    caption: str
+    curves: str = ""
+    kind: str = field(default="figure", init=False)
+
+    def inline(self, prefix: str) -> str:
+        """The picture as part of a page, see `vector_picture.inline`; refused where it is more than a picture."""
+        svg = self.picture if isinstance(self.picture, str) else svg_text(self.picture)
+        return inline(svg, prefix, self.caption)
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Figures next to each other where there is room, one below the other on a phone."""
+
+    figures: Sequence[ReportFigure]
+    kind: str = field(default="beside", init=False)
+
+
+@dataclass(frozen=True)
+class Links:
+    """Files near the report, by relative address.
+
+    Parameters
+    ----------
+    targets : mapping of str to str
+        Address, for example ``lines.csv`` or ``design/report.html``, to what is found there.
+
+    Raises
+    ------
+    InputError
+        For an address that is no relative path of plain names.
+    """
+
+    targets: Mapping[str, str]
+    kind: str = field(default="links", init=False)
+
+    def __post_init__(self) -> None:
+        far = [address for address in self.targets if not _NEARBY.fullmatch(address)]
+        if far:
+            raise InputError(field="link", got=ascii(far[0]), wanted="a relative path of letters, digits and . _ + - %")
+
+
+MOST_NUMBERS = 60_000
+"""Scores that a page holds at most; of longer designs every second step has them, or every third, and so on."""
+
+
+@dataclass(frozen=True)
+class ExploredStep:
+    """One decision.
+
+    Parameters
+    ----------
+    line : int
+        The line that was chosen.
+    scores : float array, shape (ky,), or None
+        Of all candidates, NaN for others; None for a rule without scores.
+    predicted_error : float or None
+        Relative error that the image was expected to have before this line.
+    """
+
+    line: int
+    scores: NDArray[np.floating] | None
+    predicted_error: float | None
+
+
+@dataclass(frozen=True)
+class ExploredImage:
+    """What the image looked like when so many lines had been measured.
+
+    Parameters
+    ----------
+    count : int
+        Lines.
+    mean, deviation, difference : bytes
+        PNG pictures of the image, of its error bars and of its actual error; empty where there is none.
+    error : float or None
+        Relative L2 error of the magnitude, where the truth is known.
+    """
+
+    count: int
+    mean: bytes
+    deviation: bytes = b""
+    difference: bytes = b""
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class StepExplorer:
+    """A slider over the steps, the mask and the scores at each, and images at some.
+
+    Parameters
+    ----------
+    n_lines : int
+        Lines of the grid.
+    start : sequence of int
+        Lines measured before the first decision.
+    steps : sequence of ExploredStep
+        Decisions in order.
+    unit : str
+        Name of the scores.
+    images : sequence of ExploredImage
+        By growing count.
+    caption : str
+        What to look for.
+    """
+
+    n_lines: int
+    start: Sequence[int]
+    steps: Sequence[ExploredStep]
+    unit: str
+    images: Sequence[ExploredImage] = ()
+    caption: str = ""
+    kind: str = field(default="explorer", init=False)
+
+    @property
+    def json(self) -> str:
+        """All of it for the page's script, safe inside a script element."""
+        every = -(-len(self.steps) * self.n_lines // MOST_NUMBERS) or 1
+        content = {
+            "lines": self.n_lines,
+            "start": [int(line) for line in self.start],
+            "unit": self.unit,
+            "steps": [
+                {
+                    "line": int(step.line),
+                    "scores": None if number % every or step.scores is None else [_short(v) for v in step.scores],
+                    "predicted_error": None if step.predicted_error is None else _short(step.predicted_error),
+                }
+                for number, step in enumerate(self.steps)
+            ],
+            "images": [
+                {
+                    "count": image.count,
+                    "mean": _address(image.mean),
+                    "deviation": _address(image.deviation),
+                    "difference": _address(image.difference),
+                    "error": None if image.error is None else _short(image.error),
+                }
+                for image in self.images
+            ],
+        }
+        return json_for_script(content)
+
+
+def _short(value: float) -> float | None:
+    """Three significant digits; None for what is no number."""
+    return float(f"{value:.3g}") if np.isfinite(value) else None
+
+
+def _address(png: bytes) -> str:
+    return f"data:image/png;base64,{b64encode(png).decode()}" if png else ""
+
+
+Block = Paragraph | ReportTable | ReportFigure | SideBySide | Links | StepExplorer
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it, in order."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+def write_report(
+    path: str | Path,
+    title: str,
+    summary: Mapping[str, object],
+    sections: Sequence[Section],
+    *,
+    warnings: Sequence[str] = (),
+    manifest: Manifest | Mapping[str, object] | None = None,
+) -> None:
+    """Write a report that needs no other file and no network; only what `Links` names lies elsewhere.
+
+    Parameters
+    ----------
+    path : str or Path
+        The HTML file; `RunFolder.output_path` gives one inside a run folder.
+    title : str
+        Heading; text from a scan may stand here and everywhere else, it is escaped.
+    summary : mapping of str to object
+        Key numbers for the table on top: label with unit to value.
+    sections : sequence of Section
+        Linked to from the top where there are several.
+    warnings : sequence of str
+        Shown above everything, for example that a computation did not converge.
+    manifest : Manifest or mapping, optional
+        Folded away at the end.
+
+    Raises
+    ------
+    InputError
+        Where a table is empty, a figure is more than a picture, or the manifest holds what JSON cannot.
+    OSError
+        Where the file cannot be written; an older report is intact.
+    """
+    page = _template().render(
+        title=title,
+        warnings=warnings,
+        summary=[(label, _key_number(value)) for label, value in summary.items()],
+        sections=list(zip(_anchors(sections), sections, strict=True)),
+        manifest=None if manifest is None else manifest_text(manifest),
+        light={role: colour.light for role, colour in COLOURS.items()},
+        dark={role: colour.dark for role, colour in COLOURS.items()},
+        accent=PALETTE[1],
+        script=_script(),
+        digest=b64encode(sha256(_script().encode()).digest()).decode(),
+    )
+    write_text(path, page)
+
+
+def _key_number(value: object) -> str:
+    """One value by itself: three significant digits, all of those before the point."""
+    large = isinstance(value, (float, np.floating)) and abs(float(value)) >= 1000
+    return format_cell(value, ".0f" if large else ".3g")
+
+
+def _anchors(sections: Sequence[Section]) -> list[str]:
+    """A name for each section's place on the page: its title in plain letters, numbered where that is taken."""
+    anchors: list[str] = []
+    for number, section in enumerate(sections, 1):
+        words = "-".join(re.findall(r"[a-z0-9]+", section.title.lower()))[:60] or "part"
+        anchors.append(f"{words}-{number}" if words in {*anchors, "top", "manifest"} else words)
+    return anchors
+
+
+def _resource(name: str) -> str:
+    return resources.files("mri_design.evaluation").joinpath(name).read_text("utf-8")
+
+
+@cache
+def _script() -> str:
+    """The only script of a page; its digest in the page's policy keeps every other one from running."""
+    return "\n" + _resource("page.js")
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, StrictUndefined  # here: runs without a report make no page
+
+    source = _resource("page.html.j2")
+    surroundings = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return surroundings.from_string(source)
+
+
+_HELD = {
+    "recon.npy": "the image, complex64 (ky, kx)",
+    "std.npy": "standard deviation of every pixel, float32 (ky, kx)",
+    "coil_maps.npy": "coil sensitivity maps of the scan's own coils, complex64 (coil, ky, kx)",
+    "mask.npy": "what is measured, bool: lines (ky,), samples of a plane (ky, kz), or shots (shot,)",
+    "lines.csv": "lines in the order of choice",
+    "samples.csv": "samples of the plane in the order of choice",
+    "shots.csv": "shots in the order of choice, with their angles",
+    "trajectory.npz": "the chosen shots as a scan: data, trajectory, noise, coil maps",
+    "acquisition.csv": "what is measured, in the order of measurement, with its echo trains where there are any",
+    "masks.json": "every mask as what it measures, in the order of choice",
+    "metrics.csv": "error of every image",
+    "winners.csv": "least mean error at each number of lines, samples or shots",
+    "summary.csv": "mean errors and their spread",
+    "paired.csv": "designed masks against the best of the others",
+    "tuned.csv": "powers of the tuned densities",
+    "steps.csv": "every decision of the design",
+    "blocks.csv": "every block of samples of the design",
+    "scores.csv": "score of every line at every decision",
+    "prediction.csv": "predicted and actual error along the run",
+    "prediction-lines.csv": "the same line by line",
+    "models.csv": "models of the phase, decision by decision",
+    "exchanges.csv": "exchanges of lines that were tried",
+    "manifest.json": "command, versions, seed, settings",
+}
+"""Every file that runs leave for people, in the order in which they are listed."""
+
+
+def files_section(folder: Path) -> Section:
+    """Links to the files that lie beside the report."""
+    there = {name: what for name, what in _HELD.items() if (folder / name).is_file()}
+    return Section("Files", [Links(there), Paragraph("The figures are in the folder figures.")])
+
+
+def save_report(
+    folder: RunFolder,
+    title: str,
+    summary: Mapping[str, object],
+    sections: Sequence[Section],
+    manifest: Manifest,
+) -> None:
+    """Write manifest.json and report.html with links to the run's files; what did not converge stands on top.
+
+    A folder without a report gets the manifest alone; figures and report of an earlier run there go.
+    """
+    folder.write_manifest(manifest)
+    if not folder.reported:
+        folder.remove_report()
+        return
+    write_report(
+        folder.output_path("report.html"),
+        title,
+        summary,
+        [*sections, files_section(folder.path)],
+        warnings=manifest.warnings,
+        manifest=manifest.to_show(),
+    )

@@ -1,0 +1,316 @@
+"""Drawn figures as PNG and SVG, without importing the plotting library: colours, files, numbers behind curves."""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+from xml.etree import ElementTree
+
+import numpy as np
+
+from mri_design.errors import InputError
+
+
+class Colour(NamedTuple):
+    """One role's colour on light and on dark paper, as ``#rrggbb``."""
+
+    light: str
+    dark: str
+
+
+COLOURS = {
+    "paper": Colour("#ffffff", "#17181b"),
+    "ink": Colour("#1c1c1e", "#e8e8ea"),
+    "faint": Colour("#5d6066", "#a4a7ad"),
+    "rule": Colour("#d9dbdf", "#3a3c42"),
+    "band": Colour("#f4f5f7", "#212328"),
+    "shade": Colour("#b4b8bf", "#000000"),
+    "alert": Colour("#a33b00", "#ff9b66"),
+    "link": Colour("#005a8c", "#6cb6ec"),
+    # of figures
+    "grid": Colour("#e6e6e6", "#303238"),
+    "unmeasured": Colour("#ececec", "#2b2d33"),
+    "start": Colour("#b0b0b0", "#6d7078"),
+    "connector": Colour("#c8c8c8", "#4a4d55"),
+    "dot": Colour("#8c8c8c", "#8d9097"),
+    "right": Colour("#dcebf5", "#1d3345"),
+    "near": Colour("#fbe6d8", "#45301f"),
+}
+"""Role to colour. A report's page names them ``--role``; figures are drawn in the light ones."""
+
+# The first four of Okabe and Ito 2008; their light blue and orange are too faint on white. All but ink have a contrast
+# of 3 or more with both papers, and no two come closer under protanopia, deuteranopia or tritanopia than theirs do.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8B3FE0", "#945D41", "#000000")
+"""Colours of curves, in this order."""
+
+THEMED = {colour.light: f"var(--{role})" for role, colour in COLOURS.items()} | {"#000000": "var(--ink)"}
+"""What takes the place of a figure's colour inside a page; black is how the plotting library writes ink."""
+
+
+_SVG = "http://www.w3.org/2000/svg"
+_DRAWN = {"clipPath", "defs", "g", "image", "path", "rect", "svg", "use"}
+_ATTRIBUTES = {"clip-path", "d", "height", "href", "id", "stroke-linecap", "stroke-linejoin", "style", "transform"}
+_ATTRIBUTES |= {"version", "viewBox", "width", "x", "xmlns", "y"}
+_STYLES = {"fill", "fill-opacity", "fill-rule", "image-rendering", "opacity"}  # and all of strokes
+_LEFT_OUT = {"metadata", "style"}
+_FOR_READERS = {"role", "aria-label"}
+_WANTED = "an SVG picture of shapes and pixels"
+_PIXELS = "data:image/png;base64,"
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b")
+_LINK = re.compile(r"url\(#([^)]*)\)")
+_UNIT_PER_POINT = 96 / 72
+"""CSS pixels of a point."""
+
+NARROWEST, WIDEST = 0.72, 1.4
+"""Sizes between which a page may scale a picture: below the first, letters of 8 points are too small to read."""
+
+
+def tidy(svg: str) -> str:
+    """The plotting library's SVG as a file: without its style sheet and its random names, the same for the same figure.
+
+    Parameters
+    ----------
+    svg : str
+        As the library wrote it.
+
+    Raises
+    ------
+    InputError
+        For what is no SVG, or holds more than shapes, see `inline`.
+    """
+    root = _checked(svg)
+    # its style sheet says this of every element; inside a page it would say it of the page
+    root.attrib |= {"xmlns": _SVG, "stroke-linejoin": "round", "stroke-linecap": "butt"}
+    _rename(root, "p")
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def inline(svg: str, prefix: str, label: str) -> str:
+    """A picture as part of a page: scalable, read out as ``label``, in colours that follow light and dark paper.
+
+    Parameters
+    ----------
+    svg : str
+        As `tidy` leaves it.
+    prefix : str
+        For the names inside it, another one for every picture of a page.
+    label : str
+        For those who cannot see it.
+
+    Raises
+    ------
+    InputError
+        For what is no SVG, or holds more than shapes and pixels: scripts, styles, links, text that a page would read.
+    """
+    root = _checked(svg)
+    root.attrib.pop("xmlns", None)
+    width = float(root.attrib.pop("width", "360pt").removesuffix("pt")) * _UNIT_PER_POINT
+    root.attrib.pop("height", None)
+    root.attrib |= {
+        "role": "img",
+        "aria-label": label,
+        "style": f"min-width: {NARROWEST * width:.0f}px; max-width: {WIDEST * width:.0f}px",
+    }
+    _rename(root, prefix)
+    for element in root.iter():
+        style = element.get("style")
+        if style:
+            element.set("style", _COLOUR.sub(lambda match: THEMED.get(match[0].lower(), match[0]), style))
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _checked(svg: str) -> ElementTree.Element:
+    """The picture without namespaces, titles and style sheets; refused where anything else is more than a shape."""
+    if "<!ENTITY" in svg:
+        raise InputError(field="figure", got="an SVG with entities", wanted=_WANTED)
+    try:
+        root = ElementTree.fromstring(svg)
+    except ElementTree.ParseError as error:
+        raise InputError(field="figure", got=f"no SVG ({error})", wanted=_WANTED) from error
+    for parent in list(root.iter()):
+        for child in [child for child in parent if _local(child.tag) in _LEFT_OUT]:
+            parent.remove(child)
+    for element in root.iter():
+        element.tag, element.text, element.tail = _local(element.tag), None, None
+        named = {_local(name): value for name, value in element.attrib.items()}
+        element.attrib = {name: value for name, value in named.items() if name not in _FOR_READERS}
+        _refuse_more_than_shapes(element)
+    if root.tag != "svg":
+        raise InputError(field="figure", got=f"a file of {root.tag}", wanted=_WANTED)
+    return root
+
+
+def _refuse_more_than_shapes(element: ElementTree.Element) -> None:
+    strange = [name for name in element.attrib if name not in _ATTRIBUTES]
+    if element.tag not in _DRAWN or strange:
+        raise InputError(field="figure", got=f"SVG with {', '.join([element.tag, *strange])}", wanted=_WANTED)
+    for rule in filter(None, map(str.strip, element.get("style", "").split(";"))):
+        name = rule.partition(":")[0].strip()
+        if name not in _STYLES and not name.startswith("stroke"):
+            raise InputError(field="figure", got=f"SVG with the style {name[:40]}", wanted=_WANTED)
+    target = element.get("href", "#")
+    if not target.startswith(("#", _PIXELS)) or "url(" in _LINK.sub("", " ".join(element.attrib.values())):
+        raise InputError(field="figure", got=f"SVG that asks for {target[:40]}", wanted=_WANTED)
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
+
+
+def _rename(root: ElementTree.Element, prefix: str) -> None:
+    """Names in order of appearance, for those that something refers to; the others go."""
+    used = {link for e in root.iter() for v in e.attrib.values() for link in _LINK.findall(v)}
+    used |= {e.get("href", "")[1:] for e in root.iter() if e.get("href", "").startswith("#")}
+    names: dict[str, str] = {}
+    for element in root.iter():
+        old = element.attrib.pop("id", None)
+        if old in used and old is not None:
+            element.set("id", names.setdefault(old, f"{prefix}{len(names)}"))
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            if name == "href" and value.startswith("#"):
+                element.set(name, f"#{names.get(value[1:], '')}")
+            elif "url(" in value:
+                element.set(name, _LINK.sub(lambda match: f"url(#{names.get(match[1], '')})", value))
+
+
+class Drawing(Protocol):
+    """Whatever can write itself as PNG and SVG; every function in `plots` returns one."""
+
+    @property
+    def savefig(self) -> Callable[..., Any]:
+        """Writes the figure to an open binary file."""
+
+    @property
+    def get_layout_engine(self) -> Callable[[], Any]:
+        """What places the axes whenever the figure is written."""
+
+    @property
+    def set_layout_engine(self) -> Callable[..., Any]:
+        """Takes another one, or None for axes that stay where they are."""
+
+
+def png_bytes(figure: Drawing) -> bytes:
+    """The figure as PNG on white, at its own resolution; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Drawing
+        For example a `matplotlib.figure.Figure`.
+    """
+    # the library's version would otherwise be written into every file
+    return _saved(figure, format="png", dpi="figure", metadata={"Software": None})
+
+
+def svg_text(figure: Drawing) -> str:
+    """The figure as SVG without a background; the same figure gives the same text."""
+    return tidy(_saved(figure, format="svg", dpi="figure", facecolor="none", metadata={"Date": None}).decode("utf-8"))
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Look for unreachable objects after a figure is drawn, not while it is.
+
+    The plotting library makes some ten thousand small objects for a figure, which refer to one another until it is
+    written; looking through them again and again takes a tenth of the time.
+    """
+    looking = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if looking:
+            gc.enable()
+
+
+@contextmanager
+def placed(figure: Drawing) -> Iterator[None]:
+    """Place the axes of a figure now, and leave them there while its files are written.
+
+    Where a figure has something that places its axes, the plotting library otherwise draws it twice for every file. The
+    files are the same.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    figure.set_layout_engine(None)
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
+
+
+def _saved(figure: Drawing, **options: Any) -> bytes:
+    target = io.BytesIO()
+    figure.savefig(target, **options)
+    return target.getvalue()
+
+
+MOST_POINTS = 4000
+"""Of all curves of a figure; figures with more are shown as they are."""
+DIGITS = 4
+
+
+def pointed_curves(figure: Any) -> str:
+    """Where the axes of a figure lie, and what their curves hold, as JSON for a script element; empty without curves.
+
+    Parameters
+    ----------
+    figure : Figure
+        Drawn, so that its axes are where they will be seen; anything without ``axes`` has no curves.
+
+    Returns
+    -------
+    str
+        A list with an entry for each axes that has curves: ``box`` (left, top, right, bottom, as shares of the
+        figure, from its upper left corner), ``x`` (its limits), ``log`` (whether the x axis is logarithmic), ``what``
+        (name of the x axis) and ``curves`` (name, x and y of each).
+    """
+    panels = [panel for axes in getattr(figure, "axes", ()) if (panel := _panel(axes)) is not None]
+    count = sum(len(curve["x"]) for panel in panels for curve in panel["curves"])
+    return json_for_script(panels) if 0 < count <= MOST_POINTS else ""
+
+
+def json_for_script(content: object) -> str:
+    """JSON that may stand in a script element of a page."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _panel(axes: Any) -> dict[str, Any] | None:
+    curves = [curve for line in axes.get_lines() if (curve := _curve(line, axes)) is not None]
+    if not curves:
+        return None
+    place, (low, high) = axes.get_position(), axes.get_xlim()
+    return {
+        "box": _numbers([place.x0, 1 - place.y1, place.x1, 1 - place.y0]),
+        "x": _numbers([low, high]),
+        "log": axes.get_xscale() == "log",
+        "what": str(axes.get_xlabel()),
+        "curves": curves,
+    }
+
+
+def _curve(line: Any, axes: Any) -> dict[str, Any] | None:
+    """Of a line with a name, or of one without in axes that have a name; lines for orientation are none."""
+    name = str(line.get_label())
+    if name.startswith("_"):
+        named = [other for other in axes.get_lines() if not str(other.get_label()).startswith("_")]
+        name = "" if named else str(axes.get_ylabel())
+    in_data = line.get_transform() == axes.transData
+    if not name or not in_data:
+        return None
+    x, y = (np.asarray(values, dtype=float) for values in (line.get_xdata(), line.get_ydata()))
+    known = np.isfinite(x) & np.isfinite(y)
+    if known.sum() < 2:
+        return None
+    return {"name": name, "x": _numbers(x[known]), "y": _numbers(y[known])}
+
+
+def _numbers(values: Sequence[float] | np.ndarray[Any, Any]) -> list[float]:
+    return [float(f"{value:.{DIGITS}g}") for value in np.asarray(values, dtype=float).tolist()]

@@ -1,0 +1,332 @@
+"""Phase-encode lines: masks, the order in which they were measured, their scores, and predictions line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.evaluation.pictures import PALETTE
+from mri_design.evaluation.plots.style import (
+    BLANK,
+    CHOICE_ORDER,
+    GREY,
+    INK,
+    KY_LABEL,
+    LABEL,
+    SMALL,
+    START,
+    empty_figure,
+    ky_coordinates,
+    label_axes,
+    plain_numbers,
+    plain_text,
+    refuse_lines,
+    runs,
+)
+
+
+def mask_barcodes(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
+    """Masks one above the other over ky, each with its number of lines and its true acceleration.
+
+    Parameters
+    ----------
+    masks : mapping of str to bool array, shape (ky,)
+        Title to mask; True where the line is measured. All of one length.
+
+    Raises
+    ------
+    InputError
+        Where there is no mask, one is not a bool vector, or the lengths disagree.
+    """
+    if not masks:
+        raise InputError(field="masks", got="no mask", wanted="at least one")
+    lengths = {mask.shape for mask in masks.values()}
+    if len(lengths) > 1 or any(mask.ndim != 1 or mask.dtype != np.bool_ for mask in masks.values()):
+        raise InputError(field="masks", got=f"shapes {sorted(lengths)}", wanted="bool vectors of one length")
+    figure = empty_figure(height=0.55 * len(masks) + 0.6)
+    cells = figure.subplots(len(masks), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, (title, mask) in zip(cells, masks.items(), strict=True):
+        _barcode(axes, mask)
+        axes.set_title(f"{plain_text(title)}  \N{EN DASH}  {_size_of(mask)}", fontsize=SMALL, loc="left")
+    cells[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
+    return figure
+
+
+def _barcode(axes: Axes, mask: NDArray[np.bool_]) -> None:
+    """Runs of measured lines as bars: a run has no seams, and a thin line is never lost to pixel sampling."""
+    centre = len(mask) // 2
+    starts, widths = runs(mask)
+    axes.set_facecolor(BLANK)
+    axes.bar(starts, 1.0, widths, align="edge", color=INK, linewidth=0)
+    axes.plot([0, 0], [1.0, 1.18], color=PALETTE[1], linewidth=2, clip_on=False)
+    axes.set_xlim(-centre - 0.5, len(mask) - centre - 0.5)
+    axes.set_ylim(0, 1)
+    axes.set_yticks([])
+    axes.tick_params(labelsize=SMALL)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _size_of(mask: NDArray[np.bool_]) -> str:
+    count = int(mask.sum())
+    acceleration = f", {len(mask) / count:.2f}\N{MULTIPLICATION SIGN}" if count else ""
+    return f"{count} lines{acceleration}"
+
+
+def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis: str = CHOICE_ORDER) -> Figure:
+    """Where each line lies against its place in an order: of choice, or of measurement.
+
+    Parameters
+    ----------
+    lines : sequence of int
+        Indices into ky in the order of ``axis``, start lines first.
+    n_lines : int
+        Length of ky.
+    n_start : int
+        How many of ``lines`` were given before the design began.
+    axis : str
+        Name of the order.
+
+    Raises
+    ------
+    InputError
+        Where there is no line or a line lies outside ky.
+    """
+    refuse_lines(lines, n_lines)
+    figure = empty_figure(height=3.0)
+    axes = figure.subplots()
+    order, ky = np.arange(1, len(lines) + 1), ky_coordinates(lines, n_lines)
+    axes.axhline(0, color=GREY, linewidth=0.8, linestyle=":")
+    if n_start:
+        axes.axvspan(0.5, n_start + 0.5, color=BLANK, linewidth=0, zorder=0)
+        axes.plot(order[:n_start], ky[:n_start], "s", color=GREY, markersize=3.5, label="start lines")
+    axes.plot(order[n_start:], ky[n_start:], "o", color=PALETTE[0], markersize=3.5, label="chosen by the design")
+    axes.set_xlim(0.5, len(lines) + 0.5)
+    axes.set_ylim(n_lines - n_lines // 2 - 0.5, -(n_lines // 2) - 0.5)
+    label_axes(axes, axis, KY_LABEL)
+    figure.legend(loc="outside upper center", ncols=2, fontsize=SMALL, frameon=False)
+    return figure
+
+
+def information_gained(gains: Sequence[float], first_order: int = 1, unit: str = "nats") -> Figure:
+    """What each line brought when it was chosen, and the sum so far.
+
+    Parameters
+    ----------
+    gains : sequence of float
+        Information gain of each chosen line in acquisition order.
+    first_order : int
+        Acquisition number of the first of them.
+    unit : str
+        Unit of the gain.
+
+    Raises
+    ------
+    InputError
+        Where there is no gain or one is not finite.
+    """
+    values = np.asarray(gains, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
+        raise InputError(field="gains", got=f"shape {values.shape}", wanted="finite numbers, one per chosen line")
+    order = np.arange(first_order, first_order + len(values))
+    figure = empty_figure(height=2.4)
+    each, total = figure.subplots(1, 2)
+    each.plot(order, values, color=PALETTE[0], marker="o", markersize=3, linewidth=1)
+    each.set_ylim(min(0.0, values.min()), max(1.08 * values.max(), np.finfo(float).tiny))
+    label_axes(each, "", f"gain of the line ({unit})")
+    total.plot(order, np.cumsum(values), color=PALETTE[2], marker="s", markersize=3, linewidth=1)
+    total.set_ylim(bottom=0.0)
+    label_axes(total, "", f"gained so far ({unit})")
+    figure.supxlabel(CHOICE_ORDER, fontsize=LABEL)
+    return figure
+
+
+def mask_growth(lines: Sequence[int], n_lines: int, n_start: int = 0) -> Figure:
+    """The mask at every step, one row each: lines that are there, and the one that comes.
+
+    Parameters
+    ----------
+    lines : sequence of int
+        Indices into ky in acquisition order, start lines first.
+    n_lines : int
+        Length of ky.
+    n_start : int
+        How many of ``lines`` were given before the design began; they are there from the first row on.
+
+    Raises
+    ------
+    InputError
+        Where there is no line or a line lies outside ky.
+    """
+    refuse_lines(lines, n_lines)
+    ky = ky_coordinates(lines, n_lines)
+    begins = np.maximum(np.arange(1, len(lines) + 1), max(n_start, 1)).astype(float)
+    end = len(lines) + 0.5
+    figure = empty_figure(height=float(np.clip(1.2 + 0.05 * (len(lines) - n_start), 2.4, 5.0)))
+    axes = figure.subplots()
+    chosen = np.arange(len(lines)) >= n_start
+    edges = np.arange(n_lines + 1) - n_lines // 2 - 0.5
+    for group, colour, label in ((~chosen, START, "start lines"), (chosen, INK, "measured before")):
+        if group.any():
+            tops = np.full(n_lines, np.nan)
+            tops[np.asarray(lines)[group]] = begins[group] - 0.5
+            # one outline for neighbours: bars of their own would leave seams
+            axes.stairs(tops, edges, baseline=end, fill=True, color=colour, label=label, linewidth=0)
+    new = begins[chosen]
+    width = max(1.0, n_lines / 180)  # seen also where a line is thinner than a dot of the print
+    axes.bar(ky[chosen], np.ones(len(new)), width, bottom=new - 0.5, color=PALETTE[1], linewidth=0, label="new line")
+    axes.set_xlim(-(n_lines // 2) - 0.5, n_lines - n_lines // 2 - 0.5)
+    axes.set_ylim(end, max(n_start, 1) - 0.5)
+    label_axes(axes, KY_LABEL, "lines measured")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    figure.legend(loc="outside upper center", ncols=3, fontsize=SMALL, frameon=False)
+    return figure
+
+
+_WIDE_RANGE = 30.0  # largest over smallest score from which a linear scale would show one step only
+
+
+def score_map(
+    scores: NDArray[np.floating],
+    chosen: Sequence[int],
+    unit: str = "information gain (nats)",
+    first_order: int = 1,
+) -> Figure:
+    """The score of every candidate line at every step, the chosen line marked.
+
+    Parameters
+    ----------
+    scores : float array, shape (step, ky)
+        NaN where a line was no candidate (measured before).
+    chosen : sequence of int, length step
+        The line taken at each step.
+    unit : str
+        Name and unit of the score.
+    first_order : int
+        Acquisition number of the first step, so that the axis agrees with `acquisition_order`.
+
+    Raises
+    ------
+    InputError
+        Where the shapes disagree or no score is finite.
+    """
+    _refuse_scores(scores, chosen)
+    n_steps, n_lines = scores.shape
+    low, high = -(n_lines // 2) - 0.5, n_lines - n_lines // 2 - 0.5
+    figure = empty_figure(height=3.4)
+    axes = figure.subplots()
+    axes.set_facecolor(BLANK)
+    drawn = axes.imshow(
+        np.ma.masked_invalid(scores.T),
+        extent=(first_order - 0.5, first_order + n_steps - 0.5, high, low),
+        aspect="auto",
+        cmap="viridis",
+        norm=_score_scale(scores),
+        interpolation="none",
+    )
+    steps = np.arange(first_order, first_order + n_steps)
+    size = float(np.clip(400 / max(n_steps, n_lines), 3, 6))
+    axes.plot(
+        steps,
+        ky_coordinates(chosen, n_lines),
+        "o",
+        markersize=size,
+        markerfacecolor=PALETTE[1],
+        markeredgecolor="white",
+        markeredgewidth=size / 8,
+        label="chosen line",
+    )
+    label_axes(axes, CHOICE_ORDER, KY_LABEL)
+    bar = figure.colorbar(drawn, ax=axes, pad=0.01, aspect=30)
+    bar.set_label(plain_text(unit), fontsize=LABEL)
+    bar.ax.tick_params(labelsize=SMALL)
+    if bar.ax.get_yscale() == "log":
+        plain_numbers(bar.ax.yaxis)
+    axes.fill_between([], [], color=BLANK, label="not a candidate")
+    figure.legend(loc="outside upper center", ncols=2, fontsize=SMALL, frameon=False)
+    return figure
+
+
+def score_profiles(
+    scores: NDArray[np.floating],
+    chosen: Sequence[int],
+    steps: Sequence[int] | None = None,
+    unit: str = "information gain (nats)",
+    first_order: int = 1,
+) -> Figure:
+    """Score against ky at a few steps, one panel each, so that the shape of the score can be read; grey: no candidate.
+
+    Parameters
+    ----------
+    scores : float array, shape (step, ky)
+        NaN where a line was no candidate.
+    chosen : sequence of int, length step
+        The line taken at each step.
+    steps : sequence of int, optional
+        Indices into the first axis of ``scores``; by default four spread over the run.
+    unit : str
+        Name and unit of the score.
+    first_order : int
+        Acquisition number of step 0.
+
+    Raises
+    ------
+    InputError
+        Where the shapes disagree, no score is finite, or a step does not exist.
+    """
+    _refuse_scores(scores, chosen)
+    n_steps, n_lines = scores.shape
+    shown = sorted(set(np.linspace(0, n_steps - 1, min(4, n_steps)).astype(int))) if steps is None else list(steps)
+    if not shown or not all(0 <= step < n_steps for step in shown):
+        raise InputError(field="steps", got=str(list(shown)), wanted=f"steps from 0 to {n_steps - 1}")
+    ky = ky_coordinates(np.arange(n_lines), n_lines)
+    figure = empty_figure(height=1.15 * len(shown) + 0.5)
+    cells = figure.subplots(len(shown), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, step in zip(cells, shown, strict=True):
+        starts, widths = runs(np.isnan(scores[step]))
+        whole = axes.get_xaxis_transform()
+        axes.bar(starts, 1.0, widths, transform=whole, align="edge", color=BLANK, linewidth=0, zorder=0)
+        axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
+        axes.plot(ky, scores[step], color=PALETTE[0], linewidth=1.2, marker=".", markersize=3)
+        line = chosen[step]
+        axes.plot(ky[line], scores[step, line], "o", color=PALETTE[1], markersize=5)
+        axes.set_title(
+            f"line {first_order + step}: ky = {ky[line]:+d} chosen",
+            fontsize=SMALL,
+            loc="left",
+            color=PALETTE[1],
+        )
+        label_axes(axes, "", "")
+        finite = scores[step][np.isfinite(scores[step])]
+        if finite.size:
+            room = 0.15 * (float(np.ptp(finite)) or 1.0)
+            axes.set_ylim(float(finite.min()) - room, float(finite.max()) + room)
+    cells[-1].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
+    cells[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
+    figure.supylabel(plain_text(unit), fontsize=LABEL)
+    return figure
+
+
+def _score_scale(scores: NDArray[np.floating]) -> Normalize:
+    finite = scores[np.isfinite(scores)]
+    low, high = float(finite.min()), float(finite.max())
+    return LogNorm(low, high) if low > 0 and high > _WIDE_RANGE * low else Normalize(low, high)
+
+
+def _refuse_scores(scores: NDArray[np.floating], chosen: Sequence[int]) -> None:
+    if scores.ndim != 2 or len(chosen) != len(scores):
+        raise InputError(
+            field="scores",
+            got=f"shape {scores.shape} and {len(chosen)} chosen lines",
+            wanted="(step, ky), one each",
+        )
+    if not np.isfinite(scores).any():
+        raise InputError(field="scores", got="no finite score", wanted="at least one candidate with a score")
+    refuse_lines(chosen, scores.shape[1])

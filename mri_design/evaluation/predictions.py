@@ -1,0 +1,409 @@
+"""How right a design was: its means made again, and the energy of their error on every line, predicted and actual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.keeping import SliceInference, infer_slice
+from mri_design.design.model_choice import CandidateModels
+from mri_design.design.trace import DesignTrace
+from mri_design.errors import InputError
+from mri_design.inference.base import WarmStart
+from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array
+from mri_design.operators.encodings import PlaneEncoding
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Settings with which the means of a finished design are made again.
+
+    Parameters
+    ----------
+    inference : DoubleLoop
+        The design's.
+    first_loops, loops : int
+        Outer loops at the first mean and at the others, as in `DesignEngine`. More loops change the means' error
+        little (results/benchmarks/measured-once.md).
+    seed : int
+        Of the variances.
+    models : callable, optional
+        Candidate models that the design chose from: each mean is that of the model in use then. Its phase
+        map is estimated from the previous mean; where the design had computed others in between, from a first mean of
+        the same lines.
+    """
+
+    inference: DoubleLoop
+    first_loops: int = 3
+    loops: int = 1
+    seed: int = 0
+    models: CandidateModels | None = None
+
+
+@dataclass
+class SliceMeans:
+    """Posteriors of one slice at growing numbers of lines, each from the one before.
+
+    Parameters
+    ----------
+    slice_model : MRSlice
+        The slice.
+    signal : float
+        Its signal level during the design.
+    index : int
+        Its place among the design's slices.
+    replay : Replay
+        Inference, seed and candidate models.
+    """
+
+    slice_model: MRSlice
+    signal: float
+    index: int
+    replay: Replay
+    _warm: dict[int, WarmStart] = field(default_factory=dict)
+    _count: int = 0
+    _image: Array | None = None
+
+    def posterior(self, trace: DesignTrace, count: int, first: DoubleLoop, later: DoubleLoop) -> GaussianPosterior:
+        """The posterior behind the decision after ``count`` lines; ``first`` infers a model not used before."""
+        lines = trace.lines[:count]
+        seen = self._inferred(trace, count, lines, self._image, first, later)
+        jumped = self.replay.models is not None and not self._followed(trace, count)
+        if jumped and self._variant(trace, count, lines, seen.mean).phase is not None:
+            seen = self._inferred(trace, count, lines, seen.mean, first, later)
+        self._count, self._image = count, seen.mean
+        return seen
+
+    def _followed(self, trace: DesignTrace, count: int) -> bool:
+        """Whether the design too went from the last mean to this one, or began here."""
+        between = trace.steps[max(self._count - len(trace.start) + 1, 0) : count - len(trace.start)]
+        return all(step.choice.pending for step in between) and (self._count > 0 or count == len(trace.start))
+
+    def _number(self, trace: DesignTrace, count: int) -> int:
+        forecast = trace.forecast(count)
+        return forecast.models[self.index] if forecast is not None and forecast.models else 0
+
+    def _variant(self, trace: DesignTrace, count: int, lines: tuple[int, ...], image: Array | None) -> MRSlice:
+        if self.replay.models is None:
+            return self.slice_model
+        variants = self.replay.models(
+            self.slice_model, self.slice_model.central_image(lines) if image is None else image
+        )
+        number = self._number(trace, count)
+        return variants[number if number < len(variants) else 0]
+
+    def _inferred(
+        self,
+        trace: DesignTrace,
+        count: int,
+        lines: tuple[int, ...],
+        image: Array | None,
+        first: DoubleLoop,
+        later: DoubleLoop,
+    ) -> GaussianPosterior:
+        number = self._number(trace, count)
+        warm = self._warm.get(number)
+        variant = self._variant(trace, count, lines, image)
+        engine = first if warm is None else later
+        job = SliceInference(variant, lines, self.signal, warm, engine, (self.replay.seed, self.index), image)
+        posterior, _ = infer_slice(job)
+        self._warm[number] = WarmStart.from_posterior(posterior)
+        return posterior
+
+
+INNER = 2 / 3
+"""Distance from DC, 1 at the edges of a plane, up to which its samples are compared."""
+LEAST_LINES = 5
+"""Unmeasured lines below which neither their median nor their ranks say anything."""
+
+
+@dataclass(frozen=True)
+class PredictionCheck:
+    """Predicted and actual error of one mean, line by line.
+
+    Parameters
+    ----------
+    n_measured : int
+        Lines behind the mean.
+    predicted, actual : float array, shape (ky,)
+        Energy of the mean's error on each line, summed over readout, coils and slices, in the data's units squared.
+        ``actual`` is NaN where it cannot be known; a noisy scan's own share is taken off, so that it scatters around
+        the error's energy and may be negative.
+    acquired : bool array, shape (ky,)
+        Lines behind the mean.
+    predicted_level, actual_level : float
+        Expected energy of the image, and that of the true one: what the errors are relative to.
+    inner : bool array, optional
+        Which are not far from DC, in arrays like ``predicted``; by default lines with |k| < N/3.
+    mean : complex array, shape (ky, kx), optional
+        The first slice's image itself.
+    deviation : float array, shape (ky, kx), optional
+        Its posterior standard deviation, both components together.
+    unit : str
+        What is measured one by one (`Encoding.unit`); where this class speaks of lines, it means these candidates.
+
+    Raises
+    ------
+    InputError
+        For shapes that disagree.
+    """
+
+    n_measured: int
+    predicted: NDArray[np.float64]
+    actual: NDArray[np.float64]
+    acquired: NDArray[np.bool_]
+    _: KW_ONLY
+    predicted_level: float
+    actual_level: float
+    inner: NDArray[np.bool_] | None = None
+    mean: Array | None = None
+    deviation: NDArray[np.floating] | None = None
+    unit: str = "line"
+
+    def __post_init__(self) -> None:
+        shapes = {self.predicted.shape, self.actual.shape, self.acquired.shape}
+        if len(shapes) > 1 or self.predicted.ndim != 1:
+            raise InputError(field="prediction", got=f"shapes {sorted(shapes)}", wanted="one number for every line")
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Lines whose actual error is known."""
+        return np.isfinite(self.actual)
+
+    @property
+    def predicted_error(self) -> float:
+        """Relative L2 error that was predicted, over all lines: what noise leaves on measured ones is in it."""
+        return self._relative(self.predicted, np.ones_like(self.acquired), self.predicted_level)
+
+    @property
+    def actual_error(self) -> float:
+        """Relative L2 error as found, over all lines; NaN where the truth is not known, 0 where noise hides it."""
+        return self._relative(self.actual, np.ones_like(self.acquired), self.actual_level)
+
+    @property
+    def unmeasured(self) -> NDArray[np.bool_]:
+        """Unmeasured lines whose actual error is known."""
+        return self.known & ~self.acquired
+
+    @property
+    def unmeasured_predicted_error(self) -> float:
+        """The predicted error's part on those lines; NaN where there are none."""
+        return self._relative(self.predicted, self.unmeasured, self.predicted_level)
+
+    @property
+    def unmeasured_actual_error(self) -> float:
+        """The error found on those lines; NaN where there are none, 0 where noise hides it."""
+        return self._relative(self.actual, self.unmeasured, self.actual_level)
+
+    @property
+    def compared(self) -> tuple[float, float]:
+        """Predicted and actual error that can be held against each other: of all lines, else of the unmeasured ones."""
+        if self.known.all():
+            return self.predicted_error, self.actual_error
+        return self.unmeasured_predicted_error, self.unmeasured_actual_error
+
+    @property
+    def ratio(self) -> float:
+        """Predicted over actual error of `compared`; infinite where no error was found, NaN where none is known."""
+        predicted, actual = self.compared
+        return predicted / actual if actual > 0 else float("nan") if np.isnan(actual) else float("inf")
+
+    @staticmethod
+    def _relative(energies: NDArray[np.float64], lines: NDArray[np.bool_], level: float) -> float:
+        return float(np.sqrt(max(float(np.sum(energies[lines])), 0.0) / level)) if lines.any() else float("nan")
+
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        """Unmeasured lines with |k| < N/3, where most of the remaining error lies: those that lines are compared on."""
+        if self.inner is not None:
+            return self.known & ~self.acquired & self.inner
+        n_lines = len(self.predicted)
+        k = np.arange(n_lines) - n_lines // 2
+        return self.known & ~self.acquired & (np.abs(k) < n_lines / 3)
+
+    @property
+    def line_ratio(self) -> float:
+        """Median over the judged lines of predicted over actual energy; NaN for too few lines."""
+        if self.judged.sum() < LEAST_LINES:
+            return float("nan")
+        actual = self.actual[self.judged]
+        ratios = np.full(len(actual), np.inf)
+        np.divide(self.predicted[self.judged], actual, out=ratios, where=actual > 0)
+        return float(np.median(ratios))
+
+    @property
+    def rank_correlation(self) -> float:
+        """Spearman's, of predicted with actual energy over the judged lines; NaN for too few lines, or equal ones."""
+        if self.judged.sum() < LEAST_LINES:
+            return float("nan")
+        ranks = [_ranks(energy[self.judged]) for energy in (self.predicted, self.actual)]
+        if any(np.ptp(r) == 0 for r in ranks):
+            return float("nan")
+        return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+
+    def as_row(self) -> dict[str, object]:
+        """One row of a table."""
+        errors = {
+            "predicted_error": self.predicted_error,
+            "actual_error": self.actual_error,
+            "unmeasured_predicted_error": self.unmeasured_predicted_error,
+            "unmeasured_actual_error": self.unmeasured_actual_error,
+            "ratio": self.ratio,
+            f"{self.unit}_ratio": self.line_ratio,
+            "rank_correlation": self.rank_correlation,
+        }
+        return {f"{self.unit}s": self.n_measured} | {name: None if np.isnan(v) else v for name, v in errors.items()}
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rank of every value, from 1; equal ones share the mean of theirs. SciPy's takes half a second to import."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return ranks
+
+
+def truth_or_none(slice_model: MRSlice, reference: Array | None) -> Array | None:
+    """The reference where it is the noise-free image behind the slice's data, None where it is not.
+
+    The reference counts as the truth if its misfit on the measured lines is between half and twice the noise. The
+    scan's own image misfits less; a magnitude, another scale or an image with estimated coil maps misfits more.
+    """
+    if reference is None:
+        return None
+    lines = np.flatnonzero(slice_model.measured).tolist()
+    encoding = slice_model.encoding(lines)
+    misfit = np.sum(np.abs(slice_model.acquire(lines) - encoding(np.asarray(reference))) ** 2, dtype=np.float64)
+    return reference if 0.5 < misfit / (slice_model.noise_variance * encoding.out_size) < 2 else None
+
+
+def check_counts(trace: DesignTrace, count: int = 8) -> list[int]:
+    """Up to ``count`` numbers of measured lines, spread over the run to its end, at which its error was predicted.
+
+    Decisions within a block of lines are left out: their mean is not the one that was predicted.
+    """
+    first = len(trace.start)
+    known = [n for n in range(first, len(trace.lines) + 1) if trace.forecast(n) is not None]
+    chosen = np.linspace(0, len(known) - 1, min(count, len(known))).round().astype(int)
+    return [known[i] for i in dict.fromkeys(chosen.tolist())]
+
+
+def check_predictions(
+    slices: Sequence[MRSlice],
+    trace: DesignTrace,
+    replay: Replay,
+    *,
+    signals: Sequence[float],
+    truths: Sequence[Array | None] = (),
+    counts: Sequence[int] | None = None,
+    callback: Callable[[int, int], None] = lambda *_: None,
+) -> list[PredictionCheck]:
+    """Make the means of a finished design again, each from the last one, and hold its predictions against them.
+
+    Parameters
+    ----------
+    slices : sequence of MRSlice
+        Those the design was for.
+    trace : DesignTrace
+        The design.
+    replay : Replay
+        Inference, seed and candidate models, those of the design.
+    signals : sequence of float
+        Signal level of each slice during the design.
+    truths : sequence of complex array or None, optional
+        Noise-free image of each slice, see `truth_or_none`. Where one is missing the scan's own lines stand for it:
+        the actual error is then known only on unmeasured lines that hold data, and scatters with their noise.
+    counts : sequence of int, optional
+        At which numbers of measured lines; `check_counts` by default.
+    callback : callable, optional
+        Progress: how many means are done, of how many.
+
+    Returns
+    -------
+    list of PredictionCheck
+        One for each count; empty for a rule without predictions.
+
+    Raises
+    ------
+    InputError
+        Where at a count nothing was predicted.
+    """
+    chosen = check_counts(trace) if counts is None else list(counts)
+    if not chosen:
+        return []
+    known = list(truths) if truths else [None] * len(slices)
+    makers = [
+        SliceMeans(slice_model, signal, i, replay)
+        for i, (slice_model, signal) in enumerate(zip(slices, signals, strict=True))
+    ]
+    first, later = (replace(replay.inference, outer_iterations=n) for n in (replay.first_loops, replay.loops))
+    callback(0, len(chosen))
+    for maker in makers:  # where the design began, too, of which nothing is predicted
+        maker.posterior(trace, len(trace.start), first, first)
+    checks: list[PredictionCheck] = []
+    for done, count in enumerate(chosen):
+        callback(done, len(chosen))
+        posteriors = [maker.posterior(trace, count, first, later) for maker in makers]
+        check = _check(slices, trace, count, [posterior.mean for posterior in posteriors], known)
+        deviation = np.sqrt(np.asarray(posteriors[0].image_variances))
+        checks.append(replace(check, mean=posteriors[0].mean, deviation=deviation))
+    callback(len(chosen), len(chosen))
+    return checks
+
+
+def _check(
+    slices: Sequence[MRSlice], trace: DesignTrace, count: int, means: Sequence[Array], truths: Sequence[Array | None]
+) -> PredictionCheck:
+    forecast = trace.forecast(count)
+    if forecast is None:
+        raise InputError(field="counts", got=str(count), wanted=f"some of {check_counts(trace, len(trace.lines))}")
+    acquired = trace.mask(count)
+    energies_and_level = [
+        actual_energies(slice_model, mean, truth, acquired)
+        for slice_model, mean, truth in zip(slices, means, truths, strict=True)
+    ]
+    actual = np.sum([energies for energies, _ in energies_and_level], axis=0)
+    level = float(sum(energy for _, energy in energies_and_level))
+    candidates = slices[0].candidates
+    inner = candidates.radius < INNER if isinstance(candidates, PlaneEncoding) else None
+    believed = np.asarray(forecast.believed)
+    expected = forecast.predicted_level
+    return PredictionCheck(
+        count,
+        believed,
+        actual,
+        acquired,
+        predicted_level=expected,
+        actual_level=level,
+        inner=inner,
+        unit=candidates.unit,
+    )
+
+
+def actual_energies(
+    slice_model: MRSlice, mean: Array, truth: Array | None, acquired: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], float]:
+    """Energy of a mean's error on every line, (ky,), and of the image itself; see `PredictionCheck`.
+
+    Without the truth, measured lines are NaN (the mean has fitted their noise), and lines without data.
+    """
+    encoding = slice_model.encoding()
+    if truth is not None:
+        error = np.asarray(encoding(np.asarray(truth) - mean))
+        return _energies(slice_model, error), float(np.sum(np.abs(truth) ** 2, dtype=np.float64))
+    noise = slice_model.noise_variance * encoding.out_size / len(acquired)
+    data = slice_model.candidates.data(slice_model.kspace, range(slice_model.candidates.size))
+    energies = _energies(slice_model, data - encoding(mean)) - noise
+    level = float(np.sum(_energies(slice_model, data)[slice_model.measured] - noise))
+    return np.where(slice_model.measured & ~acquired, energies, np.nan), max(level, np.finfo(np.float64).tiny)
+
+
+def _energies(slice_model: MRSlice, values: Array) -> NDArray[np.float64]:
+    """Energies of all candidates, (ky,) for lines, from their values (coil, ky, kx), or (coil, sample)."""
+    power = np.abs(values).reshape(slice_model.n_coils, slice_model.candidates.size, -1) ** 2
+    return np.asarray(np.sum(power, axis=(0, 2), dtype=np.float64))

@@ -1,1 +1,0 @@
-"""How right the predictions of a posterior were, where the truth is known."""

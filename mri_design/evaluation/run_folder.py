@@ -1,0 +1,523 @@
+"""The folder of one run: who may write to it, which names, and every file complete or absent."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.folder_lock import FolderLock
+from mri_design.evaluation.manifest import Manifest, manifest_text
+from mri_design.evaluation.pictures import Drawing, placed, png_bytes, svg_text
+from mri_design.evaluation.run_status import CHECKPOINT, PROGRESS, PROGRESS_NAME, ProgressFile
+from mri_design.evaluation.tables import Row, csv_text, write_csv
+from mri_design.scan.io.atomic import remove_stale_temporaries, write_bytes, write_npy, write_npz, write_text
+
+LEDGER_NAME = ".mri-design.json"
+_MAX_BYTES = 1 << 20
+OUTPUTS = frozenset(
+    (
+        *("acquisition.csv", "checkpoint.npz", "exchanges.csv", "exchanges.json", "lines.csv", "manifest.json"),
+        *("kspace.npz", "latency.csv", "messages.jsonl", "readouts.jsonl", "readouts.mrd"),
+        *("mask.npy", "masks.json", "metrics.csv", "models.csv", "paired.csv", "paired.md", "prediction-lines.csv"),
+        *("prediction.csv", "progress.json", "recon.npy", "report.html", "scores.csv", "std.npy", "steps.csv"),
+        *("summary.csv", "summary.md", "test-progress.json", "tuned.csv", "winners.csv", "winners.md"),
+    )
+)
+"""Every file that a verb may write into its folder, figures apart."""
+_EARLIER = ("manifest.json", "checkpoint.npz", "progress.json")
+"""Files by which a folder of version 0.1.0, which kept no ledger, is known."""
+
+
+class FolderLedger:
+    """The files of a run in its folder, kept in a hidden file beside them.
+
+    Parameters
+    ----------
+    folder : Path
+        An existing folder.
+    overwrite : bool
+        Whether files of others may be replaced.
+
+    Raises
+    ------
+    UsageError
+        Where the folder holds a symbolic link; or, unless ``overwrite``, where it is not empty and no run of this
+        program has written there, or somebody else's file has a name that a run may need.
+    """
+
+    def __init__(self, folder: Path, *, overwrite: bool = False) -> None:
+        self._folder, self._overwrite = folder, overwrite
+        entries = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+        links = [path.name for path in entries if path.is_symlink()]
+        if links:
+            raise UsageError(
+                f"{folder.name} holds the link {links[0]}, and nothing is written through links; give another --out"
+            )
+        names = _names(folder / LEDGER_NAME)
+        if names is None and _is_earlier_run(folder):
+            names = {_relative(folder, path) for path in _files(entries)}
+        if names is None and entries and not overwrite:
+            raise UsageError(
+                f"{folder.name} holds {entries[0].name}, and no run of this program; give another --out, or add "
+                "--overwrite to write beside and over what is there"
+            )
+        self._names = names or set()
+        theirs = [path.name for path in entries if path.name in OUTPUTS - self._names]
+        if theirs and not overwrite:
+            raise self._refusal(theirs[0])
+
+    def _refusal(self, name: str) -> UsageError:
+        return UsageError(
+            f"{self._folder.name} holds a file {name} that no run of this program wrote; move it, give another --out, "
+            "or add --overwrite"
+        )
+
+    @property
+    def empty(self) -> bool:
+        """True where no file of a run is in the folder."""
+        return not any((self._folder / name).exists() for name in self._names)
+
+    def claim(self, path: Path) -> None:
+        """Note that ``path`` is written by this run.
+
+        Raises
+        ------
+        UsageError
+            Where somebody else's file of that name is there, unless the folder may be overwritten.
+        """
+        name = _relative(self._folder, path)
+        if name in self._names:
+            return
+        if path.exists() and not self._overwrite:
+            raise self._refusal(name)
+        self._names.add(name)
+        self._save()
+
+    def owns(self, path: Path) -> bool:
+        """Whether a run of this program wrote ``path``."""
+        return _relative(self._folder, path) in self._names
+
+    def clear(self) -> None:
+        """Remove the files of earlier runs."""
+        for name in sorted(self._names):
+            (self._folder / name).unlink(missing_ok=True)
+        self._names.clear()
+        self._save()
+
+    def open(self) -> None:
+        """Mark the folder as this program's."""
+        self._save()
+
+    def withdraw(self) -> None:
+        """Take the mark away where nothing was written."""
+        if self.empty:
+            with suppress(OSError):
+                (self._folder / LEDGER_NAME).unlink(missing_ok=True)
+
+    def _save(self) -> None:
+        content = {"written_by": "mri-design", "files": sorted(self._names)}
+        write_text(self._folder / LEDGER_NAME, json.dumps(content, indent=1) + "\n")
+
+
+def _names(path: Path) -> set[str] | None:
+    """Names in a ledger; None where there is none that can be read."""
+    try:
+        if path.is_symlink() or path.stat().st_size > _MAX_BYTES:
+            return None
+        files = json.loads(path.read_text(encoding="utf-8"))["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    plain = isinstance(files, list) and all(isinstance(name, str) and _is_plain(name) for name in files)
+    return set(files) if plain else None
+
+
+def _is_plain(name: str) -> bool:
+    """A file of the folder or of one folder in it: nothing that leads elsewhere."""
+    parts = name.split("/")
+    return 1 <= len(parts) <= 2 and all(part and not part.startswith(".") and "\0" not in part for part in parts)
+
+
+def _is_earlier_run(folder: Path) -> bool:
+    if any((folder / name).is_file() for name in _EARLIER[1:]):
+        return True
+    try:
+        return "identity" in json.loads((folder / _EARLIER[0]).read_text(encoding="utf-8"))["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _files(entries: Iterable[Path]) -> Iterable[Path]:
+    for path in entries:
+        yield from (inner for inner in path.iterdir() if inner.is_file()) if path.is_dir() else (path,)
+
+
+def _relative(folder: Path, path: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+_FIGURES = "figures"
+_LINE_COLUMNS = ("order", "line", "ky", "score")
+# a letter or digit first keeps out "..", hidden files (the lock) and names that look like options
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
+
+
+class RunFolder:
+    """Create or reopen the folder of a run, alone.
+
+    Every file is written beside its place and renamed, so a reader or a killed run never sees half a file.
+    What an interrupted write left behind is removed when the folder is opened.
+
+    Parameters
+    ----------
+    path : str or Path
+        Created with its parents where it does not exist.
+    overwrite : bool
+        Whether other people's files may be replaced, and another run's.
+    command : sequence of str
+        The arguments of the run, for those who look into the folder while it lasts.
+    reported : bool
+        Whether figures and the report belong to the run; where they do not, arrays, tables and the manifest are all.
+    png : bool
+        Whether a PNG stands beside the SVG of every figure.
+
+    Attributes
+    ----------
+    progress : ProgressFile
+        Where the run's progress is kept while it lasts, and after it was interrupted.
+
+    Raises
+    ------
+    UsageError
+        Where the path is a symbolic link or holds one; unless ``overwrite``, where it holds files and no run of this
+        program. The writing methods raise it for a file of somebody else in the folder of a run.
+    InputError
+        Where the path is no folder, cannot be created, or another run is using it.
+    OSError
+        From the writing methods, with the file's path, where the disk does not take the file; what stood
+        there before is intact.
+
+    Notes
+    -----
+    Files of an earlier run stay until they are written again: resuming needs them.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        command: Sequence[str] = (),
+        reported: bool = True,
+        png: bool = False,
+    ) -> None:
+        self.path = Path(path)
+        self.reported, self.png = reported, png
+        self.progress = ProgressFile(self.path / PROGRESS_NAME, command)
+        self.overwrite = overwrite
+        self._new = _make_folder(self.path)
+        FolderLedger(self.path, overwrite=overwrite)  # before the lock, which would leave a file behind
+        self._lock = FolderLock(self.path)
+        try:
+            self._ledger = FolderLedger(self.path, overwrite=overwrite)
+            self.progress.waiting = not self._ledger.empty  # until it is known that this run goes on here
+            self._ledger.open()
+            remove_stale_temporaries(self.path)
+            if (self.path / _FIGURES).exists():
+                remove_stale_temporaries(self._figures())
+        except BaseException:
+            self._lock.release()
+            self._remove_what_is_empty()
+            raise
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or self._ledger.empty:
+            self.progress.remove()
+        else:
+            self.progress.write()
+        if error is not None:
+            self._ledger.withdraw()
+        self.close()
+        if error is not None:
+            self._remove_what_is_empty()
+
+    def _remove_what_is_empty(self) -> None:
+        for made in (self.path / _FIGURES, *([self.path] if self._new else [])):
+            with suppress(OSError):  # not there, or not empty: something was written before the error
+                made.rmdir()
+
+    @property
+    def taken_over(self) -> str:
+        """Whose lock was taken over, as a sentence, see `FolderLock`; empty where there was none."""
+        return self._lock.taken_over
+
+    def close(self) -> None:
+        """Release the folder to the next run; a second call does nothing."""
+        self._lock.release()
+
+    def output_path(self, name: str) -> Path:
+        """Where this run writes a file called ``name``, after checking that it stays in this folder.
+
+        Parameters
+        ----------
+        name : str
+            A plain file name: letters, digits, ``. _ + -``, beginning with a letter or digit.
+
+        Raises
+        ------
+        InputError
+            Where the name holds a folder, or a symbolic link or folder stands there.
+        UsageError
+            Where a file of that name is there which no run of this program wrote.
+        """
+        path = _checked(self.path, name)
+        self._ledger.claim(path)
+        return path
+
+    def existing(self, name: str) -> Path | None:
+        """A file that a run of this program left here under ``name``; None where there is none."""
+        path = _checked(self.path, name)
+        return path if path.exists() and self._ledger.owns(path) else None
+
+    def remove(self, name: str) -> None:
+        """Remove what an earlier run left under ``name``; other people's files stay."""
+        path = self.existing(name)
+        if path is not None:
+            path.unlink()
+
+    def remove_report(self) -> None:
+        """Remove the report and the figures that an earlier run left here; other people's files stay."""
+        figures = self.path / _FIGURES
+        for path in (self.path / "report.html", *(figures.iterdir() if figures.is_dir() else ())):
+            if self._ledger.owns(path):
+                path.unlink(missing_ok=True)
+        with suppress(OSError):  # not there, or not empty
+            figures.rmdir()
+
+    def begin(self) -> None:
+        """Say that the run begins now: where it may overwrite, what earlier runs left here is removed."""
+        if self.overwrite:
+            self._ledger.clear()
+        if self.progress.waiting:
+            self.progress.waiting = False
+            self.progress.write()
+
+    def write_manifest(self, manifest: Manifest | Mapping[str, object]) -> Path:
+        """Write manifest.json with sorted keys."""
+        return self._write_text("manifest.json", manifest_text(manifest))
+
+    def write_lines(self, rows: Sequence[Row]) -> Path:
+        """Write lines.csv: acquisition order, index of the line, ky in cycles per field of view, score.
+
+        Parameters
+        ----------
+        rows : sequence of mappings
+            With the keys ``order``, ``line``, ``ky`` and ``score``; the score of a line nobody chose is None.
+        """
+        return self._write_text("lines.csv", csv_text(rows, _LINE_COLUMNS))
+
+    def write_metrics(self, rows: Sequence[Row], formats: Mapping[str, str] | None = None) -> Path:
+        """Write metrics.csv, one row per image; columns in order of first appearance."""
+        path = self.output_path("metrics.csv")
+        write_csv(path, rows, formats=formats)
+        return path
+
+    def write_table(self, name: str, rows: Sequence[Row]) -> Path:
+        """Write a CSV table called ``name``; columns in order of first appearance."""
+        return self._write_text(name, csv_text(rows))
+
+    def write_mask(self, mask: NDArray[np.bool_]) -> Path:
+        """Write mask.npy, bool (ky,) or, over a plane, (ky, kz): True where the line or sample is measured.
+
+        Raises
+        ------
+        InputError
+            Where the mask is no bool array of one or two axes.
+        """
+        if mask.ndim not in (1, 2) or mask.dtype != np.bool_:
+            raise InputError(field="mask", got=f"{mask.dtype} {mask.shape}", wanted="bool (ky,), or (ky, kz)")
+        return self._write_array("mask.npy", mask)
+
+    def write_image(self, name: str, image: NDArray[np.complexfloating]) -> Path:
+        """Write complex pixels as complex64 npy, for example ``recon.npy``.
+
+        Raises
+        ------
+        InputError
+            Where the name does not end in .npy, the pixels are not complex, or one is not finite.
+        """
+        if not np.iscomplexobj(image):
+            raise InputError(field=name, got=f"dtype {image.dtype}", wanted="complex pixels")
+        return self._write_array(name, _finite(name, image, np.complex64))
+
+    def write_std(self, name: str, std: NDArray[np.floating]) -> Path:
+        """Write standard deviations as float32 npy, for example ``std.npy``.
+
+        Raises
+        ------
+        InputError
+            Where the name does not end in .npy, or a value is not real, finite and at least zero.
+        """
+        if np.iscomplexobj(std) or np.any(std < 0):
+            raise InputError(field=name, got="complex or negative values", wanted="standard deviations")
+        return self._write_array(name, _finite(name, std, np.float32))
+
+    def write_archive(self, name: str, arrays: Mapping[str, ArrayLike]) -> Path:
+        """Write arrays by name as one .npz archive called ``name``."""
+        path = self.output_path(name)
+        write_npz(path, arrays)
+        return path
+
+    def write_figure(self, name: str, figure: Drawing) -> Path:
+        """Write figures/NAME.svg, and NAME.png where PNG is wanted; return the path of the first.
+
+        Without PNG, one that an earlier run left under this name is removed.
+
+        Parameters
+        ----------
+        name : str
+            Without folder and ending.
+        figure : Drawing
+            For example what a function of `plots` returned.
+        """
+        path = _checked(self._figures(), f"{name}.svg")
+        pixels = _checked(self._figures(), f"{name}.png")
+        for file in (path, *([pixels] if self.png else [])):
+            self._ledger.claim(file)
+        with placed(figure):
+            write_text(path, svg_text(figure))
+            if self.png:
+                write_bytes(pixels, png_bytes(figure))
+        if not self.png and self._ledger.owns(pixels):
+            pixels.unlink(missing_ok=True)
+        return path
+
+    def _figures(self) -> Path:
+        folder = self.path / _FIGURES
+        _make_folder(folder)
+        return folder
+
+    def _write_text(self, name: str, text: str) -> Path:
+        path = self.output_path(name)
+        write_text(path, text)
+        return path
+
+    def _write_array(self, name: str, array: ArrayLike) -> Path:
+        if not name.endswith(".npy"):
+            raise InputError(field="output name", got=repr(name), wanted="a name ending in .npy")
+        path = self.output_path(name)
+        write_npy(path, array)
+        return path
+
+
+def _make_folder(path: Path) -> bool:
+    """Make the folder; return whether it is new."""
+    wanted = "a folder that exists or can be created"
+    if path.is_symlink():
+        raise UsageError(f"{path} is a symbolic link, and nothing is written through links; give the folder itself")
+    new = not path.exists()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
+        got = "a file in the place of a folder" if in_the_way else error.strerror or str(error)
+        cure = "Give another --out." if in_the_way else "Give another --out, or make the folder writable."
+        raise InputError(field=str(path), got=got, wanted=wanted, cure=cure) from error
+    return new
+
+
+def _checked(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not _PLAIN_NAME.fullmatch(name):
+        raise InputError(
+            field="output name",
+            got=ascii(name),
+            wanted="letters, digits, dots, underscores, plus and minus signs, a letter or digit first",
+        )
+    if path.is_symlink() or path.is_dir():
+        raise InputError(
+            field=str(path),
+            got="a symbolic link" if path.is_symlink() else "a folder",
+            wanted="a regular file or nothing",
+            cure="Remove it or choose another output folder.",
+        )
+    return path
+
+
+def _finite(name: str, values: NDArray[np.generic], dtype: type[np.generic]) -> NDArray[np.generic]:
+    with np.errstate(over="ignore"):  # what no longer fits is refused below, not warned about
+        narrow = values.astype(dtype)
+    if not np.isfinite(narrow).all():
+        raise InputError(field=name, got="NaN or infinite values", wanted=f"values finite as {dtype.__name__}")
+    return narrow
+
+
+def require_same_run(path: Path, stored: object, identity: object, left: str) -> None:
+    """Refuse a file whose identity is another one; ``left`` says what it would be, as "the progress of another run".
+
+    Raises
+    ------
+    UsageError
+        Naming the file.
+    """
+    if stored != identity:
+        raise UsageError(
+            f"{path.name} is {left}, with other inputs or options; give the same as before, another --out, or add "
+            "--overwrite"
+        )
+
+
+def finished_status(folder: RunFolder, identity: str, *, own: str = "") -> str | None:
+    """How the same run ended in this folder before, None where it did not yet; another run's folder is refused.
+
+    Nothing is written, and a folder that may be overwritten holds nothing.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where the run is about to write.
+    identity : str
+        Fingerprint of everything that makes the run what it is; a finished one has it in its manifest's settings.
+    own : str
+        Name of the file, if any, that a run of this kind goes on from.
+
+    Raises
+    ------
+    UsageError
+        Where the folder holds a finished run that is not the same, or the beginning of a run of another kind.
+    """
+    if folder.overwrite:
+        return None
+    path = folder.path / "manifest.json"
+    if path.exists():
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            stored, status = manifest["settings"]["identity"], str(manifest["status"])
+        except (ValueError, KeyError, TypeError):
+            stored, status = None, ""  # somebody else's manifest is a reason to keep away too
+        if stored == identity:
+            return status
+        raise UsageError(f"{folder.path.name} holds a finished run; give another --out, or add --overwrite")
+    for name in (CHECKPOINT, PROGRESS):
+        if name != own and (folder.path / name).exists():
+            raise UsageError(
+                f"{folder.path.name} holds an unfinished run ({name}); give another --out, or add --overwrite"
+            )
+    return None
+
+
+def finished_lines(folder: RunFolder) -> tuple[int, ...]:
+    """The lines of the finished run of this folder, in acquisition order."""
+    return tuple(json.loads((folder.path / "manifest.json").read_text(encoding="utf-8"))["lines"])

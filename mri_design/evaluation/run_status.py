@@ -1,0 +1,278 @@
+"""How far runs are: what each writes beside its results while it lasts, and what others read of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from mri_design.errors import InputError
+from mri_design.evaluation.folder_lock import LOCK_NAME, SILENCE, Holder
+from mri_design.scan.io.atomic import write_text
+
+CHECKPOINT = "checkpoint.npz"
+"""What an unfinished design keeps in its folder."""
+PROGRESS = "progress.json"
+"""What a comparison keeps in its folder."""
+PROGRESS_NAME = ".progress.json"
+EVERY = 1.0
+"""Seconds between two writings, at least; beginnings and ends of stages are written at once."""
+
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One kind of work of a run, a number of equal pieces.
+
+    Parameters
+    ----------
+    name : str
+        What is being done ("designing").
+    done, total : int
+        Pieces.
+    already : int
+        Pieces that were done when the work began, or went on.
+    began, updated : float
+        When it began, or went on, and when the last piece was done: seconds since 1970.
+    """
+
+    name: str
+    done: int
+    total: int
+    already: int
+    began: float
+    updated: float
+
+    @property
+    def seconds_a_piece(self) -> float | None:
+        """Mean over the pieces done since the work began; None before the first."""
+        made = self.done - self.already
+        return (self.updated - self.began) / made if made > 0 else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """What the pieces left take if they take as long as those before, at the last update; None if nobody knows."""
+        each = self.seconds_a_piece
+        return 0.0 if self.done >= self.total else None if each is None else each * (self.total - self.done)
+
+    def after(self, done: int, total: int, now: float) -> Stage:
+        """The stage with so many pieces done; one that has fewer than before, or of another number, begins anew."""
+        if total != self.total or done < self.done or self.done == self.already == done:
+            return Stage(self.name, done, total, done, now, now)
+        return replace(self, done=done, updated=now)
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """What a run's progress file holds.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The arguments of the run, as they were typed.
+    stages : sequence of Stage
+        In the order in which they were announced.
+    about : str
+        What of its input the run is about ("slice 0 of 4"); empty where it is about all.
+    """
+
+    command: Sequence[str]
+    stages: Sequence[Stage]
+    about: str = ""
+
+    @classmethod
+    def read(cls, path: Path) -> RunProgress | None:
+        """The progress in a file; None where there is none that can be read."""
+        try:
+            if path.is_symlink() or path.stat().st_size > _MOST_BYTES:
+                return None
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            command = [str(word) for word in stored["command"]]
+            stages = [
+                Stage(str(s["name"]), *(int(s[k]) for k in ("done", "total", "already")), *map(float, _times(s)))
+                for s in stored["stages"]
+            ]
+            about = str(stored.get("about", ""))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return cls(command, stages, about)
+
+
+def _times(stored: dict[str, float]) -> tuple[float, float]:
+    return stored["began"], stored["updated"]
+
+
+class ProgressFile:
+    """Keep the progress of a run in a file, replaced in one step now and then.
+
+    Parameters
+    ----------
+    path : Path
+        Nothing is written before the first call of `show`.
+    command : sequence of str
+        The arguments of the run.
+
+    Attributes
+    ----------
+    waiting : bool
+        While it is set nothing is written: another run's progress may stand there, and this one may be refused.
+
+    Notes
+    -----
+    A progress file is no result: where the disk does not take it, the run goes on without.
+    """
+
+    def __init__(self, path: Path, command: Sequence[str] = ()) -> None:
+        self.path, self.command = path, command
+        self.waiting = False
+        self._stages: dict[str, Stage] = {}
+        self._about, self._written = "", 0.0
+
+    def show(self, name: str, done: int, total: int) -> None:
+        """Note that ``done`` of ``total`` pieces of the work called ``name`` are done; 0 announces or begins it."""
+        now = time.time()
+        before = self._stages.get(name)
+        begun = Stage(name, done, total, done, now, now)
+        self._stages[name] = begun if before is None else before.after(done, total, now)
+        if done in (0, total) or now - self._written >= EVERY:
+            self._written = now
+            self.write()
+
+    def note(self, about: str) -> None:
+        """Note what of its input the run is about; it is written with what is shown next."""
+        self._about = about
+
+    def write(self) -> None:
+        """Write what was shown so far, where anything was."""
+        if self._stages and not self.waiting:
+            stages = [asdict(stage) for stage in self._stages.values()]
+            content = {"command": list(self.command), "about": self._about, "stages": stages}
+            with suppress(OSError):
+                write_text(self.path, json.dumps(content, indent=1) + "\n")
+
+    def remove(self) -> None:
+        """Remove the file, if it is there."""
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
+
+
+State = Literal["running", "silent", "stopped", "finished"]
+DEEPEST = 4
+"""Folders inside folders that are looked into."""
+_FIGURES = "figures"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStatus:
+    """How far one run is.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder; of a training, the file of the order.
+    state : {"running", "silent", "stopped", "finished"}
+        A silent run has a process that gave no sign of life for a while; a stopped one has none, and is not finished.
+    holder : Holder or None
+        The process that runs, or ran when it was last heard of.
+    progress : RunProgress or None
+        Stages and command, unless nothing was kept.
+    ended : str
+        How a finished run ended, in the words of its manifest.
+    seconds : float or None
+        What a finished run took.
+    kept : sequence of str
+        Names of the files that a stopped run goes on from.
+    about : str
+        What of its input it is about ("slice 0 of 4"); empty where it is about all.
+    """
+
+    path: Path
+    state: State
+    holder: Holder | None = None
+    progress: RunProgress | None = None
+    ended: str = ""
+    seconds: float | None = None
+    kept: Sequence[str] = ()
+    about: str = ""
+
+
+def run_statuses(folder: Path) -> list[RunStatus]:
+    """The runs of a folder and of the folders inside it, in the order of their names; nothing is written or locked.
+
+    Raises
+    ------
+    InputError
+        Where there is no such folder, or it cannot be read.
+    """
+    if not folder.is_dir():
+        raise InputError(field=str(folder), got="no folder", wanted="a run folder, or a folder of run folders")
+    try:
+        return list(_runs_in(folder, DEEPEST))
+    except OSError as error:
+        raise InputError(field=str(folder), got=error.strerror or str(error), wanted="a folder to look into") from error
+
+
+def _runs_in(folder: Path, deeper: int) -> Iterator[RunStatus]:
+    own = _status(folder, folder)
+    if own is not None:
+        yield own
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink():
+            continue
+        if path.name.endswith(PROGRESS_NAME) and path.name != PROGRESS_NAME:  # of a file that is being made
+            made = _status(folder / path.name.removesuffix(PROGRESS_NAME).removeprefix("."), folder)
+            if made is not None:
+                yield made
+        elif deeper and path.is_dir() and not path.name.startswith(".") and path.name != _FIGURES:
+            yield from _runs_in(path, deeper - 1)
+
+
+def _status(path: Path, folder: Path) -> RunStatus | None:
+    """Status of the run that makes a folder, or a file of a folder; None where there is none."""
+    before = "" if path == folder else f".{path.name}"
+    holder = Holder.of(folder / f"{before}{LOCK_NAME}")
+    kept_progress = folder / f"{before}{PROGRESS_NAME}"
+    progress = RunProgress.read(kept_progress)
+    about = "" if progress is None else progress.about
+    if holder is not None and holder.alive:
+        return RunStatus(
+            path=path,
+            state="running" if holder.silent < SILENCE else "silent",
+            holder=holder,
+            progress=progress,
+            about=about,
+        )
+    names = (f"{path.name}.unfinished",) if before else (CHECKPOINT, PROGRESS)
+    kept = [name for name in names if (folder / name).is_file()]
+    manifest = folder / "manifest.json"
+    if not before and _is_newer(manifest, kept_progress):
+        ended = _ending(manifest)
+        if ended is not None:
+            status, seconds, of = ended
+            return RunStatus(path=path, state="finished", ended=status, seconds=seconds, about=of)
+    known = kept or progress is not None or holder is not None
+    if not known:
+        return None
+    return RunStatus(path=path, state="stopped", holder=holder, progress=progress, kept=kept, about=about)
+
+
+def _is_newer(manifest: Path, progress: Path) -> bool:
+    if not manifest.is_file():
+        return False
+    return not progress.is_file() or manifest.stat().st_mtime >= progress.stat().st_mtime
+
+
+def _ending(manifest: Path) -> tuple[str, float, str] | None:
+    """How a run of this program ended, what it took, and what of its input it is about."""
+    try:
+        stored = json.loads(manifest.read_text(encoding="utf-8"))
+        settings = stored["settings"]
+        about = str(settings.get("part_of_scan", ""))
+        return (str(stored["status"]), float(stored["wall_seconds"]), about) if "identity" in settings else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

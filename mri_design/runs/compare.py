@@ -1,0 +1,387 @@
+"""`compare`: strategies make masks of the same scans, and one reconstruction tells how good each mask is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.trials import ReferenceSlice
+from mri_design.errors import UsageError
+from mri_design.evaluation import plots
+from mri_design.evaluation.metrics import ImageMetrics, measure
+from mri_design.evaluation.page import Block, Paragraph, ReportTable, Section, saved_figure
+from mri_design.evaluation.plots.panels import ErrorCurve, ImagePanel, error_caption, metric_caption
+from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_status import PROGRESS
+from mri_design.evaluation.tables import Row, write_csv
+from mri_design.experiment.designing import require_lines, require_room, with_calibration
+from mri_design.experiment.ending import check_other_than_lines, require_number_only
+from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
+from mri_design.experiment.slice_choice import ScanSource
+from mri_design.experiment.strategy_names import TRAINING_RULES, learns_from_scans, make_strategy, strategy_label
+from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding, ShotEncoding, count_text
+from mri_design.runs.error_tables import FORMATS, paired_caption
+from mri_design.runs.image_sections import curves_figure, error_bars_figure, layout_of
+from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
+from mri_design.runs.scans import load_images, require_apart
+from mri_design.runs.study import Cell, Study, StudyErrors, StudyProgress, StudyRequest, base_name, candidates_for
+from mri_design.scan.data import Orientation
+from mri_design.scan.io.atomic import write_json
+
+MOST_BANDS = 4
+"""Curves whose bands can be told apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonRequest(StudyRequest):
+    """What a comparison is asked for.
+
+    Parameters
+    ----------
+    sources, recipe
+        As `StudyRequest`: the test inputs.
+    strategies : sequence of str
+        Names, see `make_strategy`.
+    lines : sequence of int
+        Line counts, or counts of samples of a plane, or of shots.
+    accelerations : sequence of float
+        In the place of ``lines``: the grid divided by these, rounded.
+    train : sequence of ScanSource
+        Training inputs.
+    seeds : int
+        Draws of every random strategy.
+    powers : mapping of (str, int) to float
+        Powers of densities that are known, by family and number of lines; the others are tuned on ``train``.
+
+    Raises
+    ------
+    UsageError
+        For an unknown strategy, one that learns from training inputs where there are none, training inputs from which
+        none learns, or a recipe that ends designs early; in a plane, for what is known for lines only; without or with
+        both counts and accelerations.
+    """
+
+    kind = "comparison"
+    strategies: Sequence[str]
+    lines: Sequence[int] = ()
+    accelerations: Sequence[float] = ()
+    train: Sequence[ScanSource] = ()
+    seeds: int = 5
+    powers: Mapping[tuple[str, int], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        encoding = self.recipe.design.encoding
+        if bool(self.lines) == bool(self.accelerations):
+            raise UsageError("give numbers of lines (or samples of a plane), or accelerations")
+        check_other_than_lines(self.recipe)
+        if self.accelerations and KINDS[encoding].shots:
+            raise UsageError("how many spokes or arms? Give their numbers with --shots")
+        for name in self.strategies:
+            make_strategy(name, encoding)
+            if name in TRAINING_RULES and not self.train:
+                raise UsageError(f"{name} learns from fully sampled training scans: give some with --train")
+        if self.train and not any(learns_from_scans(name, encoding) for name in self.strategies):
+            raise UsageError(
+                f"--train gives scans to learn from, and none of these strategies learns: {', '.join(self.strategies)}"
+                ". Leave out --train, or add a strategy with a posterior, as information-gain"
+            )
+        require_number_only(self.recipe, "a comparison needs equal numbers of lines")
+
+    def counts(self, size: int) -> list[int]:
+        """Numbers of lines or samples on a grid of ``size``."""
+        return sorted({*self.lines, *(max(1, round(size / factor)) for factor in self.accelerations)})
+
+    @property
+    def further(self) -> Mapping[str, Sequence[ScanSource]]:
+        """See `StudyRequest`."""
+        return {"train": self.train}
+
+    @property
+    def named(self) -> Sequence[str]:
+        """See `StudyRequest`."""
+        return self.strategies
+
+    def choices(self) -> dict[str, object]:
+        """See `StudyRequest`."""
+        return {
+            "strategies": [strategy_label(name) for name in self.strategies],
+            "lines": list(self.lines),
+            **({"accelerations": list(self.accelerations)} if self.accelerations else {}),
+            **({"powers": {f"{name}|{n}": power for (name, n), power in self.powers.items()}} if self.powers else {}),
+            "seeds": self.seeds,
+            **self.recipe.as_settings(),
+        }
+
+
+@dataclass(frozen=True)
+class ShownMask:
+    """One strategy's mask of the first test image, and the image made from it.
+
+    Parameters
+    ----------
+    strategy : str
+        Name.
+    mask : bool array, shape (ky,), or (ky, kz) in a plane
+        What is measured; of random masks the draw whose error is the median one.
+    reconstruction : Reconstruction
+        With error bars for the first strategy that goes by a posterior.
+    errors : ImageMetrics
+        Against the true image.
+    encoding : Encoding
+        What the mask is a mask of: shots differ from strategy to strategy.
+    """
+
+    strategy: str
+    mask: NDArray[np.bool_]
+    reconstruction: Reconstruction
+    errors: ImageMetrics
+    encoding: Encoding
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonResult:
+    """What a comparison came to.
+
+    Parameters
+    ----------
+    study : Study
+        Images, strategies and line counts.
+    pieces : StudyProgress
+        Every mask, error and tuned power.
+    record : Record
+        For the manifest.
+    errors : StudyErrors
+        How wrong the image is with each strategy.
+    shown : sequence of ShownMask
+        Masks of one line count and their images, to look at.
+    orientation : {"ky-rows", "ky-columns"}
+        How the first test input lays its images.
+    """
+
+    study: Study
+    pieces: StudyProgress
+    record: Record
+    errors: StudyErrors
+    shown: Sequence[ShownMask]
+    orientation: Orientation
+
+    @classmethod
+    def of(
+        cls, study: Study, pieces: StudyProgress, record: Record, orientation: Orientation, *, pictures: bool = True
+    ) -> ComparisonResult:
+        """What the finished pieces of a study come to; without ``pictures`` nothing is reconstructed for them."""
+        shown = shown_masks(study, pieces) if pictures else []
+        return cls(
+            study=study,
+            pieces=pieces,
+            record=record,
+            errors=study.errors(pieces),
+            shown=shown,
+            orientation=orientation,
+        )
+
+
+def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult:
+    """Design, reconstruct and measure; what is finished in the run's folder is not done again.
+
+    Every finished piece is kept in the folder at once.
+
+    Raises
+    ------
+    UsageError
+        Where an image is used for testing and training, two inputs have one name, or the folder holds another finished
+        run.
+    InputError
+        Where an input cannot be used, or the folder holds another comparison's beginning.
+    """
+    recipe = request.recipe
+    record = request.record(run)
+    tests, orientation = load_images(request.sources, recipe, run)
+    training, _ = load_images(request.train, recipe, run)
+    require_apart(training, tests)
+    recipe = with_calibration(recipe, max(image.calibration_lines for image in (*tests, *training)))
+    lines = request.counts(tests[0].slice_model.candidates.size)
+    for image in tests if not KINDS[recipe.design.encoding].shots else ():  # shots are made in any number
+        candidates = image.slice_model.candidates
+        plane = candidates if isinstance(candidates, PlaneEncoding) else None
+        require_lines(image.slice_model.measured, max(lines), recipe, plane)
+        shared = max(1, len(training))  # slices behind one mask
+        require_room(candidates, image.slice_model.n_coils, max(lines), recipe, slices=shared, processes=run.jobs)
+    study = Study(
+        tests=tests,
+        strategies=request.strategies,
+        lines=lines,
+        recipe=recipe,
+        training=training,
+        seeds=request.seeds,
+        seed=run.seed,
+        powers=request.powers,
+    )
+    run.finished(record.identity, checkpoint=PROGRESS)  # a finished one is written again from its pieces
+    run.begin()
+    pieces = StudyProgress.open(run.folder.output_path(PROGRESS), record.identity)
+    for origin in dict.fromkeys(image.simulated for image in [*tests, *training] if image.simulated):
+        run.progress.say(f"simulated k-space {origin}")
+    study.run(pieces, run)
+    return ComparisonResult.of(study, pieces, record, orientation, pictures=run.folder.reported)
+
+
+def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
+    """What a finished study's pictures show: every strategy on the first test image, at the middle line count."""
+    count = sorted(study.lines)[len(study.lines) // 2]
+    test, recipe = study.tests[0], study.recipe
+    shown: list[ShownMask] = []
+    for name in study.expanded():
+        lines = study.mask_lines(pieces, name, count, study.typical_draw(pieces, name, count, 0), 0)
+        seen = study.seen(pieces, name, count, 0)
+        mask = np.zeros(seen.candidates.size, dtype=bool)
+        mask[list(lines)] = True
+        mask = mask.reshape(seen.candidates.shape)
+        known = any(other.reconstruction.std is not None for other in shown)
+        with_std = not known and study.rule(name).needs_posterior
+        result = reconstruct_by_recipe(seen, lines, recipe, study.seed, with_std=with_std).times(test.unit)
+        shown.append(ShownMask(name, mask, result, measure(result.image, test.shown), seen.candidates))
+    return shown
+
+
+def report_comparison(run: Run, result: ComparisonResult) -> Ending:
+    """Write metrics.csv, winners.csv/.md, summary.csv/.md, paired.csv/.md, masks.json, figures, manifest and page."""
+    study, folder = result.study, run.folder
+    result.errors.save(folder)
+    write_json(folder.output_path("masks.json"), [_mask_row(study, result.pieces, cell) for cell in study.cells()])
+    sections = [_errors_section(folder, study, result.errors)]
+    tuned = [_tuned_row(key, power, study.counted) for key, power in result.pieces.tuned.items()]
+    if tuned:
+        write_csv(folder.output_path("tuned.csv"), tuned)
+        sections.append(Section("Densities tuned on the training scans", [ReportTable(tuned)]))
+    if result.shown:
+        sections.append(_pictures_section(folder, study.tests[0], result.shown, result.orientation))
+    facts, told = doubts_of_all([*study.tests, *study.training])
+    numbers = {
+        "test images": len(study.tests),
+        "training images": len(study.training),
+        **simulation_summary([t.simulated for t in (*study.tests, *study.training)]),
+        **told,
+        "strategies": len(result.errors.runs),
+        f"{study.counted.removesuffix('s')} counts": ", ".join(map(str, study.lines)),
+        "reconstruction": study.recipe.reconstruction.method,
+        "draws of random masks": study.seeds,
+    }
+    record = replace(result.record, settings={**result.record.settings, **facts})
+    ending = Ending(result.pieces.status)
+    return run.finish(ending, record, "Comparison of sampling strategies", numbers, sections)
+
+
+def _mask_row(study: Study, pieces: StudyProgress, cell: Cell) -> Row:
+    """What was chosen, in order; of shots with their angles, since every strategy has candidates of its own."""
+    name, count, draw, image = cell
+    order = list(study.mask_lines(pieces, *cell))
+    row = {"strategy": strategy_label(name), study.counted: count, "draw": draw, "image": study.tests[image].name}
+    if study.counted != "shots":
+        return {**row, "order": order}
+    shots = candidates_for(study.tests[image], base_name(name), count, study.recipe)
+    assert isinstance(shots, ShotEncoding) and shots.angles is not None
+    return {**row, "order": order, "angles_degrees": [float(np.degrees(shots.angles[shot])) for shot in order]}
+
+
+def _tuned_row(key: str, power: float, counted: str) -> Row:
+    family, count, grid = key.split("|")
+    return {"family": family, counted: int(count), "grid": int(grid), "power": power}
+
+
+def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Section:
+    blocks: list[Block] = []
+    counts = np.array(study.lines)
+    curves = [ErrorCurve(name, counts, runs) for name, runs in errors.runs.items()]
+    if len(study.lines) > 1:
+        unit = KINDS[study.recipe.design.encoding].unit
+        bands = len(curves) <= MOST_BANDS
+        caption = (
+            f"Error against {study.counted}; lower is better. Random masks count draws as runs, the others images."
+        )
+        if bands:
+            caption += " Bands: one standard deviation over runs."
+        figure = saved_figure(
+            folder, "error-curves", lambda: plots.error_against_lines(curves, bands=bands, unit=unit), caption
+        )
+        blocks.append(figure)
+    blocks += [
+        ReportTable(
+            errors.winners,
+            "The strategy with the least mean error at each count, the second, and the first one's error relative to "
+            "it.",
+            FORMATS,
+        ),
+        ReportTable(
+            errors.summary,
+            "relative l2 is the error of the magnitude, mean over images and draws; sd images and sd draws are its "
+            "spread over images and over draws; worst is the worst image."
+            + noise_caption([test.noise for test in study.tests]),
+            FORMATS,
+        ),
+    ]
+    if errors.paired:
+        blocks.append(ReportTable(errors.paired, f"Designed masks. {paired_caption(errors.paired)}", FORMATS))
+    return Section("Errors", blocks)
+
+
+def _masks_figure(folder: RunFolder, shown: Sequence[ShownMask]) -> Block:
+    """What each strategy measured."""
+    first = shown[0].encoding
+    if isinstance(first, ShotEncoding):
+        curves = {
+            strategy_label(m.strategy): m.encoding.shots[m.mask] for m in shown if isinstance(m.encoding, ShotEncoding)
+        }
+        lowest = f"the measured {first.unit} with the lowest number among the strategy's candidates"
+        return curves_figure(folder, "masks", curves, first.grid, first.unit, lowest)
+    masks = {strategy_label(mask.strategy): mask.mask for mask in shown}
+    if isinstance(first, PlaneEncoding):
+        caption = "Measured samples (ky, kz), DC in the middle."
+        return saved_figure(folder, "masks", lambda: plots.plane_masks(masks), caption)
+    return saved_figure(folder, "masks", lambda: plots.mask_barcodes(masks), "Measured lines over ky. DC is marked.")
+
+
+def _pictures_section(
+    folder: RunFolder, test: ReferenceSlice, shown: Sequence[ShownMask], orientation: Orientation
+) -> Section:
+    """Masks, reconstructions and errors of one test image at one count."""
+    count, n_lines = int(shown[0].mask.sum()), shown[0].mask.size
+    encoding = shown[0].encoding
+    measured, layout = count_text(count, encoding.unit), layout_of(encoding, orientation)
+    panels, errors = list[ImagePanel](), list[ImagePanel]()
+    for mask in shown:
+        label, image = strategy_label(mask.strategy), mask.reconstruction.image
+        panels.append(ImagePanel(image, label, metric_caption(mask.errors)))
+        errors.append(ImagePanel(image, label, error_caption(mask.errors)))
+    blocks: list[Block] = [
+        Paragraph(
+            f"{test.name}, {measured}. Each strategy has candidates of its own: a grid of angles, or its set."
+            if isinstance(encoding, ShotEncoding)
+            else f"{test.name}, {measured} of {n_lines} ({n_lines / count:.2f}x). Of random masks the draw with "
+            "the median error on this image is shown."
+        ),
+        _masks_figure(folder, shown),
+        saved_figure(
+            folder,
+            "reconstructions",
+            lambda: plots.image_grid([ImagePanel(test.shown, "reference", ""), *panels], layout),
+            "Magnitudes on one grey scale, the same reconstruction for every mask.",
+        ),
+        saved_figure(
+            folder,
+            "errors",
+            lambda: plots.error_maps(errors, test.shown, layout),
+            "Errors of the magnitude on one scale."
+            + (" Ghosts along the phase-encode direction are aliasing." if isinstance(encoding, LineEncoding) else ""),
+        ),
+    ]
+    for mask in shown:
+        if mask.reconstruction.std is not None:
+            caption = f"Posterior standard deviation for {strategy_label(mask.strategy)} beside the actual error."
+            blocks.append(error_bars_figure(folder, mask.reconstruction, test.shown, layout, caption))
+    return Section("Pictures", blocks)

@@ -1,1 +1,0 @@
-"""`compare`: strategies against each other on held-out scans."""

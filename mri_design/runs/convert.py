@@ -1,0 +1,383 @@
+"""A conversion: what a file holds, in the format that another file's name ends in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import UsageError
+from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.slice_choice import require_no_slices
+from mri_design.runs.made_files import (
+    NO_SIZES,
+    WITHOUT_UNIT,
+    MadeFiles,
+    ending_of,
+    name_beside,
+    what_is_unknown,
+    whose_it_is,
+)
+from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.dynamic_range import refused_samples
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.atomic import npy_bytes, npz_bytes
+from mri_design.scan.io.bart import is_bart, pair_of
+from mri_design.scan.io.formats import read
+from mri_design.scan.io.samples import readouts_of_positions, volume_note
+from mri_design.scan.left_out import left_out_text
+from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart, samples_to_bart, to_bart
+from mri_design.scan.trajectory_data import TrajectoryData
+from mri_design.scan.writing.cfl import pair_files, stacked_slices
+from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
+from mri_design.scan.writing.mrd_scan import mrd_scan_bytes
+from mri_design.scan.writing.nifti import nifti_bytes
+
+_PARTS = {
+    "coil_maps": "coil maps",
+    "noise_variance": "the noise variance",
+    "noise_covariance": "the covariance of the noise",
+    "calibration": "the calibration scan",
+    "density": "the density compensation weights",
+    "geometry": "sizes and places of slices",
+    "reference": "the true image",
+    "source": "identifiers of the patient and of the study",
+}
+
+
+def described_kspace(scan: KSpaceData | TrajectoryData) -> str:
+    """Sizes in words."""
+    n_y, n_x = scan.grid_shape
+    if isinstance(scan, KSpaceData) and "volume" in scan.card:
+        planes = f"{scan.n_slices} plane{'s' * (scan.n_slices > 1)} of {n_y} x {n_x} (ky x kz)"
+        return f"{planes}, {scan.n_coils} coil{'s' * (scan.n_coils > 1)}"
+    if isinstance(scan, TrajectoryData):
+        what = f"{len(scan.trajectory)} samples on {scan.readouts} readouts for {n_y} x {n_x} pixels (ky x kx)"
+    else:
+        what = f"{int(scan.measured.sum())} lines of a grid of {n_y} x {n_x} (ky x kx)"
+    return f"{scan.n_slices} slice{'s' * (scan.n_slices > 1)}, {scan.n_coils} coil{'s' * (scan.n_coils > 1)}, {what}"
+
+
+def left_out(scan: KSpaceData | TrajectoryData, kept: Collection[str]) -> list[str]:
+    """One sentence about what is known of the scan and not ``kept`` in its file; none where that is nothing."""
+    lost = [text for part, text in _PARTS.items() if part not in kept and getattr(scan, part, None) is not None]
+    return [f"Not in this file: {', '.join(lost)}."] if lost else []
+
+
+def card_file(stem: Path, facts: Mapping[str, object]) -> dict[Path, bytes]:
+    """NAME.json, which tells the readers of this package what the arrays do not; none where there is nothing to say."""
+    known = {name: fact for name, fact in facts.items() if fact is not None}
+    return {stem.with_name(f"{stem.name}.json"): f"{json.dumps(known)}\n".encode()} if known else {}
+
+
+Extents = tuple[float, float] | None
+_COMPANIONS = ("coil_maps", "noise_variance", "reference")
+
+
+def _grid_npz(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
+    beside = {name: getattr(scan, name) for name in _COMPANIONS if getattr(scan, name) is not None}
+    content = npz_bytes({"kspace": scan.kspace, "measured": scan.measured, **beside})
+    return MadeFiles({out: content}, (f"{described_kspace(scan)}: {out}", *left_out(scan, _COMPANIONS)))
+
+
+def _grid_npy(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
+    card = card_file(out.with_suffix(""), {"noise_variance": scan.noise_variance})
+    said = (f"{described_kspace(scan)}: {out}", *left_out(scan, ("noise_variance",)))
+    return MadeFiles({out: npy_bytes(scan.kspace), **card}, said)
+
+
+def _grid_cfl(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
+    stem, planes = out.with_suffix(""), "volume" in scan.card
+    kspace = readouts_of_positions(scan.kspace) if planes else scan.kspace
+    files = pair_files(stem, _for_bart(kspace, planes))
+    one_plane = {"encoding": "plane"} if planes and scan.n_slices == 1 else {}
+    files |= card_file(stem, {"noise_variance": scan.noise_variance, **one_plane})
+    said = [f"{described_kspace(scan)}: {stem}"]
+    if planes:
+        said.append(
+            f"Its axes are those of BART: {scan.n_slices} x {scan.grid_shape[0]} x {scan.grid_shape[1]} (kx, ky, kz)."
+        )
+    if scan.coil_maps is not None:
+        maps = stem.with_name(f"{stem.name}_maps")
+        files |= pair_files(maps, _for_bart(scan.coil_maps, planes))
+        said.append(f"coil maps: {maps}")
+    return MadeFiles(files, (*said, *left_out(scan, ("coil_maps", "noise_variance"))))
+
+
+def _for_bart(arrays: NDArray[np.complex64], planes: bool) -> NDArray[np.generic]:
+    """K-space or maps (slice, coil, ky, kx), or of planes (x, coil, ky, kz), with BART's axes, which both share."""
+    return planes_to_bart(arrays) if planes else stacked_slices([maps_to_bart(one) for one in arrays])
+
+
+def _grid_mrd(scan: KSpaceData, out: Path, extents: Extents) -> MadeFiles:
+    _line_by_line(scan, out)
+    places = scan.geometry
+    if extents is not None:
+        known = places or (NO_SIZES,) * scan.n_slices
+        places = tuple(place.with_field_of_view(extents, scan.grid_shape) for place in known)
+    unknown = what_is_unknown("The input", None if places is None else places[0])
+    content = mrd_scan_bytes(scan, places)
+    return MadeFiles({out: content}, (f"{described_kspace(scan)}: {out}", *unknown, *left_out(scan, ("geometry",))))
+
+
+def _line_by_line(scan: KSpaceData, out: Path) -> Path:
+    """The name, where the scan's rows and columns are lines and readouts."""
+    if "volume" in scan.card:
+        raise UsageError(
+            f"{scan.card.get('file', scan.name)} is a volume, which was transformed along its readout into planes "
+            f"(ky, kz); {out.suffix} files hold lines. Give a name that ends in .cfl, .npz or .npy"
+        )
+    return out
+
+
+GRID_WRITERS: Mapping[str, Callable[[KSpaceData, Path, Extents], MadeFiles]] = {
+    ".npz": _grid_npz,
+    ".npy": _grid_npy,
+    ".h5": _grid_mrd,
+    ".mrd": _grid_mrd,
+    ".cfl": _grid_cfl,
+}
+"""By the ending of the file's name."""
+
+
+def _samples_npz(scan: TrajectoryData, out: Path, _: Extents) -> MadeFiles:
+    beside = {name: getattr(scan, name) for name in _COMPANIONS if getattr(scan, name) is not None}
+    arrays: dict[str, Any] = {
+        "kspace": scan.kspace.reshape(scan.n_slices, scan.n_coils, scan.readouts, -1),
+        "trajectory": scan.trajectory.reshape(scan.readouts, -1, 2),
+        "matrix": np.array(scan.grid_shape),
+    }
+    if scan.density is not None:
+        arrays["density"] = scan.density.reshape(scan.readouts, -1)
+    return MadeFiles({out: npz_bytes(arrays | beside)}, (f"{described_kspace(scan)}: {out}",))
+
+
+def _samples_cfl(scan: TrajectoryData, out: Path, _: Extents) -> MadeFiles:
+    stem = out.with_suffix("")
+    trajectory, maps = (stem.with_name(f"{stem.name}_{part}") for part in ("traj", "maps"))
+    shots = scan.kspace.reshape(scan.n_slices, scan.n_coils, scan.readouts, -1)
+    files = pair_files(stem, stacked_slices([samples_to_bart(one) for one in shots]))
+    files |= pair_files(trajectory, to_bart(scan.trajectory.reshape(scan.readouts, -1, 2)))
+    files |= card_file(stem, {"matrix": list(scan.grid_shape), "noise_variance": scan.noise_variance})
+    said = [f"{described_kspace(scan)}: {stem}", f"trajectory: {trajectory}"]
+    if scan.coil_maps is not None:
+        files |= pair_files(maps, stacked_slices([maps_to_bart(one) for one in scan.coil_maps]))
+        said.append(f"coil maps: {maps}")
+    return MadeFiles(files, (*said, *left_out(scan, ("coil_maps", "noise_variance"))))
+
+
+TRAJECTORY_WRITERS: Mapping[str, Callable[[TrajectoryData, Path, Extents], MadeFiles]] = {
+    ".npz": _samples_npz,
+    ".cfl": _samples_cfl,
+}
+"""By the ending of the file's name."""
+
+
+def _image_nifti(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
+    geometry = _geometry(stack, extents)
+    compressed = out.name.endswith(".gz")
+    content = nifti_bytes(_real(stack), geometry, "image, mri-design", compressed=compressed)
+    unknown = what_is_unknown("The input", geometry, WITHOUT_UNIT)
+    return MadeFiles({out: content}, (*_said(stack, out), *_nobody(stack), *unknown))
+
+
+def _image_dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
+    images, geometry = _real(stack), _geometry(stack, extents)
+    study = hashlib.sha256(images.tobytes()).hexdigest()
+    names = [out] if len(images) == 1 else [name_beside(out, ".dcm", f"_{i:04d}") for i in range(1, len(images) + 1)]
+    derivation = f"converted by mri-design from {stack.card.get('file', stack.name)}"
+    files = {}
+    for number, (name, image) in enumerate(zip(names, images, strict=True)):
+        place = None if geometry is None else geometry.slice_after(number)
+        source = None if stack.source is None else stack.source.of_frame(number)
+        labels = DicomLabels("image", derivation, study, instance=number + 1, source=source)
+        files[name] = dicom_bytes(image, place, labels)
+    where = names[0] if len(names) == 1 else f"{names[0]} to {names[-1].name}"
+    said = [*_said(stack, where), *whose_it_is(stack.source)]
+    if geometry is None:
+        said.append(
+            "The input does not say how large pixels are, and neither do the files. --fov gives the field of view."
+        )
+    return MadeFiles(files, tuple(said))
+
+
+def _image_npz(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
+    return MadeFiles({out: npz_bytes({"image": stack.images})}, (f"{_counted(stack)}: {out}", *_lost_sizes(stack)))
+
+
+def _image_npy(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
+    if np.iscomplexobj(stack.images):
+        raise UsageError(f"a complex array in {out.name} would be read as k-space; give a name that ends in .npz")
+    return MadeFiles({out: npy_bytes(stack.images)}, (f"{_counted(stack)}: {out}", *_lost_sizes(stack)))
+
+
+def _geometry(stack: ImageStack, extents: Extents) -> SliceGeometry | None:
+    if extents is None:
+        return stack.geometry
+    rows, columns = stack.images.shape[1:]
+    return (stack.geometry or NO_SIZES).with_field_of_view(extents, (rows, columns))
+
+
+def _lost_sizes(stack: ImageStack) -> list[str]:
+    return [*([] if stack.geometry is None else ["Not in this file: sizes and places of slices."]), *_nobody(stack)]
+
+
+def _nobody(stack: ImageStack) -> list[str]:
+    return [] if stack.source is None else ["Not in this file: identifiers of the patient and of the study."]
+
+
+def _real(stack: ImageStack) -> NDArray[np.floating]:
+    return np.abs(stack.images) if np.iscomplexobj(stack.images) else stack.images.real
+
+
+def _counted(stack: ImageStack) -> str:
+    count, rows, columns = stack.images.shape
+    kind = "complex" if np.iscomplexobj(stack.images) else "real"
+    return f"{count} {kind} image{'s' * (count > 1)} of {rows} x {columns} pixels"
+
+
+def _said(stack: ImageStack, where: object) -> list[str]:
+    phase = ["Not in this file: the phase."] if np.iscomplexobj(stack.images) else []
+    return [f"{_counted(stack)}: {where}", *phase]
+
+
+IMAGE_WRITERS: Mapping[str, Callable[[ImageStack, Path, Extents], MadeFiles]] = {
+    ".nii.gz": _image_nifti,
+    ".nii": _image_nifti,
+    ".dcm": _image_dicom,
+    ".npz": _image_npz,
+    ".npy": _image_npy,
+}
+"""By the ending of the file's name."""
+
+
+ENDINGS = tuple(dict.fromkeys((*GRID_WRITERS, *TRAJECTORY_WRITERS, *IMAGE_WRITERS)))
+"""How files may be called that a conversion writes."""
+_WITH_CARD = (".npy", ".npz", ".cfl")
+_SIZED = (".h5", ".mrd", ".nii.gz", ".nii", ".dcm")
+
+
+def convert_file(
+    source: str,
+    out: Path,
+    recipe: Recipe,
+    *,
+    field_of_view: tuple[float, float] | None = None,
+    index: int | None = None,
+) -> MadeFiles:
+    """Read a file and make those of another format; nothing is written.
+
+    Parameters
+    ----------
+    source : str
+        A path, or ``phantom:NAME``.
+    out : Path
+        The ending of its name, one of `ENDINGS`, is the format.
+    recipe : Recipe
+        Its ``input`` applies to files, its ``simulation`` to phantoms. Images stay images. Where its ``design`` is one
+        over a plane, rows and columns of the one slice are ky and kz.
+    field_of_view : tuple of float, optional
+        (ky, kx) in metres, for formats that have sizes of pixels; by default that of the input, where it says one.
+    index : int, optional
+        The one slice to take, negative from the end; by default all.
+
+    Raises
+    ------
+    UsageError
+        For another ending, a format that does not take what the input holds, slices, and names whose files would
+        replace the input or be read with somebody else's card.
+    InputError
+        Where the input cannot be used, or the format cannot hold it.
+    MissingPackageError
+        Where the format needs a package that is not installed.
+    """
+    require_no_slices(source, "give {0} --slice {1}")
+    ending = ending_of(out, ENDINGS)
+    if ending is None:
+        raise UsageError(f"{out.name} has no ending that says a format: end it in {_listed(ENDINGS)}")
+    if field_of_view is not None and ending not in _SIZED:
+        raise UsageError(f"--fov is for files with sizes of pixels: {_listed(_SIZED)}")
+    phantom = source.startswith(PHANTOM_PREFIX)
+    policy = recipe.input
+    data = (
+        load_scan(source, recipe)
+        if phantom
+        else read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
+    )
+    data = data if index is None else data.select_slice(index)
+    if recipe.design.encoding == "plane":
+        data = _as_plane(data, source)
+    made = _made(data, source, out, field_of_view)
+    if not phantom:
+        _refuse_changes_of(Path(source), made)
+    _refuse_foreign_card(out, made)
+    warnings = [left_out_text(data.card, asked=policy.counters), _refused(data)]
+    return replace(made, warning=f"{data.name}: {'. '.join(filter(None, warnings))}") if any(warnings) else made
+
+
+def _refused(data: KSpaceData | TrajectoryData | ImageStack) -> str:
+    """That recon and design refuse the samples, which a conversion copies; empty where they do not."""
+    found = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)
+    return found and f"samples {found}"
+
+
+def _made(
+    data: KSpaceData | TrajectoryData | ImageStack, source: str, out: Path, extents: tuple[float, float] | None
+) -> MadeFiles:
+    ending = ending_of(out, ENDINGS) or ""
+    if isinstance(data, KSpaceData):
+        cure = f"reconstruct it (mri-design recon {source} --out run) and export the run (mri-design export run)"
+        _require(ending, GRID_WRITERS, source, "k-space", cure if ending in IMAGE_WRITERS else "")
+        return GRID_WRITERS[ending](data, out, extents)
+    if isinstance(data, TrajectoryData):
+        _require(ending, TRAJECTORY_WRITERS, source, "samples along a trajectory")
+        return TRAJECTORY_WRITERS[ending](data, out, extents)
+    _require(ending, IMAGE_WRITERS, source, "images, from which no k-space is made here")
+    return IMAGE_WRITERS[ending](data, out, extents)
+
+
+def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KSpaceData:
+    """The scan with rows and columns as ky and kz."""
+    if not isinstance(data, KSpaceData):
+        raise UsageError(f"{source} holds no k-space on a grid, and so no plane (ky, kz): leave out --encoding")
+    if "volume" in data.card:
+        return data
+    if data.n_slices > 1:
+        raise UsageError(f"{source} holds {data.n_slices} slices, and a plane (ky, kz) is one: choose it with --slice")
+    return replace(data, card={**data.card, "volume": volume_note(1, data.grid_shape)})
+
+
+def _require(ending: str, possible: Collection[str], source: str, what: str, cure: str = "") -> None:
+    if ending not in possible:
+        raise UsageError(f"{source} holds {what}: {cure or f'end the name of the file in {_listed(possible)}'}")
+
+
+def _refuse_changes_of(source: Path, made: MadeFiles) -> None:
+    """Refuse to write over the input, or the card beside it."""
+    inputs = {path.resolve() for path in (*(pair_of(source) if is_bart(source) else (source,)), _card(source))}
+    changed = [path for path in made.files if path.resolve() in inputs]
+    if changed:
+        raise UsageError(f"{changed[0]} belongs to the input, which stays as it is; take another name")
+
+
+def _refuse_foreign_card(out: Path, made: MadeFiles) -> None:
+    """Refuse a name beside which a card stands that is about something else."""
+    card = _card(out)
+    if out.suffix in _WITH_CARD and card.exists() and card not in made.files:
+        raise UsageError(f"{card} would be read as the card of {out.name}; take another name")
+
+
+def _card(path: Path) -> Path:
+    return path.with_suffix(".json")
+
+
+def _listed(endings: Collection[str]) -> str:
+    *first, last = endings
+    return f"{', '.join(first)} or {last}"

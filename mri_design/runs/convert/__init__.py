@@ -1,1 +1,0 @@
-"""Verb ``convert``: a scan or images from one file format to another."""

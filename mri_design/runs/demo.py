@@ -1,0 +1,229 @@
+"""`demo`: a comparison where the truth is known and a design of a real scan, on embedded data and on one page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mri_design.evaluation.page import (
+    Block,
+    Links,
+    Paragraph,
+    ReportFigure,
+    ReportTable,
+    Section,
+    SideBySide,
+    write_report,
+)
+from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import Row, read_csv
+from mri_design.experiment.recipe import load_recipe
+from mri_design.experiment.slice_choice import scan_sources
+from mri_design.runs.compare import ComparisonRequest, ComparisonResult, compare_strategies
+from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
+from mri_design.runs.error_tables import FORMATS, paired_caption, where_behind
+from mri_design.runs.image_sections import mask_sentence
+from mri_design.runs.run import Ending, Progress, Run
+from mri_design.runs.study import StudyErrors
+from mri_design.status import Status
+
+STUDY, DESIGN = "compare", "design"
+"""Folders of the two runs, within the demo's."""
+HEAD, TRAINING = "phantom:t2w", "phantom:t1w"
+MATRIX = 128
+COUNTS = (24, 32, 48)
+TUNED_DENSITY = "vd-polynomial"
+STRATEGIES = ("calibrated", TUNED_DENSITY, "fastmri-random", "low-pass")
+DRAWS = 5
+RECIPE = "local"
+"""Of the comparison: its images cost a fraction of the default recipe's (results/speed/demo.md has both)."""
+POWERS = {24: 9.0, 32: 6.0, 48: 3.0}
+"""Of the tuned density by number of lines, as ``mri-design demo --tune`` finds them on `TRAINING`."""
+JOBS = 2
+SCAN = "phantom:lf-gre"
+LINES = 64
+BLOCK = 4
+DESIGNED = "calibrated"
+"""The strategy whose masks are called designed."""
+
+_WORDS = {
+    "calibrated": "one after another while this head is measured, from the posterior over its image",
+    "calibrated@train": "in the same way on another head, and then kept",
+    "vd-polynomial@tuned": "at random, from a density that was tuned on another head",
+    "fastmri-random": "at random around a full centre, as in fastMRI",
+    "low-pass": "nearest to the centre",
+}
+
+
+def begin_demo(run: Run) -> None:
+    """Begin the demo in its folder; what is finished there is kept.
+
+    Raises
+    ------
+    UsageError
+        Where the folder holds something else.
+    """
+    run.finished("demo")  # the demo itself leaves no manifest: one that is there is another run's
+    run.begin()
+
+
+@contextmanager
+def part_of_demo(run: Run, name: str) -> Iterator[Run]:
+    """Open the folder of one of the two runs, `STUDY` or `DESIGN`, within the demo's.
+
+    Raises
+    ------
+    UsageError
+        Where the folder holds something else.
+    """
+    overwrite = run.folder.overwrite
+    quiet = replace(run, jobs=JOBS, resume=not overwrite, progress=Progress(run.progress.show))
+    with RunFolder(run.folder.path / name, overwrite=overwrite, png=run.folder.png) as folder:
+        yield quiet.within(folder)
+
+
+def compare_on_head(run: Run, *, tune: bool = False) -> ComparisonResult:
+    """Compare designed with other masks on a head whose truth is known; ``tune`` tunes the density's powers anew."""
+    return compare_strategies(
+        ComparisonRequest(
+            sources=scan_sources([HEAD], "middle"),
+            recipe=load_recipe(RECIPE).replacing("simulation", matrix=MATRIX),
+            strategies=STRATEGIES,
+            lines=COUNTS,
+            train=scan_sources([TRAINING], "middle"),
+            seeds=DRAWS,
+            powers={} if tune else {(TUNED_DENSITY, count): power for count, power in POWERS.items()},
+        ),
+        run,
+    )
+
+
+def design_real_scan(run: Run) -> DesignResult | Ending:
+    """Choose the lines of a scan that comes from a scanner."""
+    return design_scan(DesignRequest(SCAN, load_recipe(None).replacing("design", block=BLOCK), LINES), run)
+
+
+def report_demo(run: Run, study: ComparisonResult, designed: DesignResult | Ending) -> Path:
+    """Write the page over the comparison and the design of a real scan, once their folders are written.
+
+    Of a design that was finished before, and is not computed again, mask and settings are read from its folder. Returns
+    the page's path.
+    """
+    compared, scan = run.folder.path / STUDY, run.folder.path / DESIGN
+    rows, links, warnings = list[Row](), dict[str, str](), []
+    for part in (compared, scan):
+        manifest = json.loads((part / "manifest.json").read_text(encoding="utf-8"))
+        rows.append({"run": part.name, "status": manifest["status"], "seconds": float(manifest["wall_seconds"])})
+        links[f"{part.name}/report.html"] = f"the full report of {part.name}, with links to its files"
+        if manifest["status"] != Status.CONVERGED.value:
+            warnings.append(f"{part.name}: {manifest['status']}.")
+    sections = [
+        _pictures(compared, study),
+        _numbers(compared, study.errors),
+        _real_scan(scan, designed),
+        Section("Full reports", [Links(links), ReportTable(rows, "How the runs ended.", {"seconds": ".1f"})]),
+    ]
+    path = run.folder.output_path("report.html")
+    write_report(path, "mri-design demo: which lines to measure", {}, sections, warnings=warnings)
+    return path
+
+
+def _figures(run: Path, captions: Mapping[str, str]) -> Block:
+    """Figures of a finished run, by name (in ``figures/``, without ending), side by side where there is room."""
+    figures = [
+        ReportFigure((run / "figures" / f"{name}.svg").read_text(encoding="utf-8"), caption)
+        for name, caption in captions.items()
+    ]
+    return figures[0] if len(figures) == 1 else SideBySide(figures)
+
+
+def _pictures(folder: Path, study: ComparisonResult) -> Section:
+    first = study.shown[0].mask
+    shown, grid = int(first.sum()), len(first)
+    look = (
+        f"Look at the error maps, which share one scale: the darker, the better the {shown} of {grid} lines were "
+        "chosen. The number of lines and the reconstruction are the same for all."
+    )
+    images = {
+        "reconstructions": "The true image, and what each choice of lines gives.",
+        "errors": "Errors of the magnitude. Of random masks the draw with the median error is shown.",
+    }
+    lines = {
+        "masks": "The lines behind the images; the centre of k-space is marked.",
+        "std": f"Error bars of {DESIGNED}, which are known without the truth, beside the actual error, on one scale.",
+    }
+    rows = [
+        {
+            "strategy": row["strategy"],
+            "relative_l2": row["relative_l2"],
+            "sd_draws": row["sd_draws"],
+            "ssim": row["ssim"],
+            "lines were chosen": _WORDS.get(str(row["strategy"])),
+        }
+        for row in study.errors.summary
+        if row["lines"] == shown
+    ]
+    caption = (
+        f"{shown} lines. relative l2 is the error of the magnitude (lower is better), for random masks its mean over "
+        "all draws, with their standard deviation; higher SSIM is better."
+    )
+    truth = (
+        "A 3 T magnitude image stands for the truth: k-space was simulated from it, with a smooth phase and noise "
+        "added, so that errors are exact. One head with a synthetic phase proves little; the project's design study "
+        "compares strategies on many images with the phase that a scanner left. Images of the comparison are made by "
+        f"the recipe {RECIPE}, which is quicker than the default one; there all errors are smaller, and the three best "
+        "strategies change places."
+    )
+    blocks = [
+        Paragraph(look),
+        _figures(folder, images),
+        _figures(folder, lines),
+        ReportTable(rows, caption, FORMATS),
+        Paragraph(truth),
+    ]
+    return Section("Random against designed", blocks)
+
+
+def _numbers(folder: Path, errors: StudyErrors) -> Section:
+    others = [str(row["strategy"]) for row in errors.summary if row["strategy"] != DESIGNED]
+    said = where_behind(errors.summary, DESIGNED, others)
+    behind = f"No other mask is better than {DESIGNED} here, at any of these numbers of lines."
+    if said:
+        behind = f"Where other masks are better than {DESIGNED}:\n" + "\n".join(said)
+    curves = {"error-curves": "Error against lines; lower is better. Random masks: mean over all draws."}
+    blocks = [
+        _figures(folder, curves),
+        Paragraph(behind),
+        ReportTable(errors.paired, f"Designed masks. {paired_caption(errors.paired)}", FORMATS),
+        ReportTable(errors.summary, "All strategies at all numbers of lines.", FORMATS),
+    ]
+    return Section("Fewer and more lines", blocks)
+
+
+def _real_scan(scan: Path, designed: DesignResult | Ending) -> Section:
+    if isinstance(designed, Ending):
+        noise = json.loads((scan / "manifest.json").read_text(encoding="utf-8"))["settings"].get("reference_noise")
+        mask = np.load(scan / "mask.npy", allow_pickle=False)
+    else:
+        noise, mask = designed.known.reference_noise, designed.trace.mask()
+    text = (
+        "The second scan comes from a scanner (0.055 T, gradient echo, one coil) and is replayed: lines are chosen and "
+        "measured a few at a time. It has no noise-free truth, only the full scan to be held against."
+    )
+    images = {
+        "images": "The full scan, the image from the chosen lines, and these lines without a model.",
+        "std": "Error bars beside the difference to the full scan.",
+    }
+    course = {
+        "mask-growth": f"The mask at every step, from top to bottom. {mask_sentence(mask)}",
+        "calibration": "Each dot is a chosen line, predicted before it was measured; on the diagonal it was right.",
+    }
+    caption = "Errors of the magnitude." + noise_caption([noise])
+    table = ReportTable(read_csv(scan / "metrics.csv"), caption)
+    return Section("A real scan", [Paragraph(text), _figures(scan, images), table, _figures(scan, course)])

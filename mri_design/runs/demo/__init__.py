@@ -1,1 +1,0 @@
-"""`demo`: a comparison and a design on embedded data, on one page."""

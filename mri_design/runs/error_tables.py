@@ -1,0 +1,144 @@
+"""Tables of a comparison: mean and spread per strategy and line count, and paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.evaluation.metrics import paired_sign_test
+from mri_design.evaluation.tables import Row
+
+METRICS = ("relative_l2", "psnr", "ssim")
+
+LEAST_IMAGES = 6
+"""Images behind a sign test: of fewer, even those that all agree leave p above 5 %."""
+
+FORMATS = {
+    "relative_l2": ".4f",
+    "sd_images": ".4f",
+    "sd_draws": ".4f",
+    "worst": ".4f",
+    "psnr": ".2f",
+    "ssim": ".4f",
+    "change": "+.1%",
+    "lead": "+.1%",
+    "worst_change": "+.1%",
+    "p": ".3f",
+}
+"""How these tables' columns are printed."""
+
+
+def errors_by_image(rows: Sequence[Row], strategy: str, lines: int, metric: str = "relative_l2") -> NDArray[np.float64]:
+    """One strategy at one line count, shape (draw, image)."""
+    chosen = [r for r in rows if r["strategy"] == strategy and r["lines"] == lines]
+    draws = sorted({int(str(r["draw"])) for r in chosen})
+    images = list(dict.fromkeys(str(r["image"]) for r in chosen))
+    table = np.full((len(draws), len(images)), np.nan)
+    for r in chosen:
+        table[draws.index(int(str(r["draw"]))), images.index(str(r["image"]))] = float(str(r[metric]))
+    return table
+
+
+def summary_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
+    """Mean over images and draws, spread over images, spread over draws (of the mean over images), worst image."""
+    table: list[Row] = []
+    for count in lines:
+        for name in strategies:
+            row: dict[str, object] = {"lines": count, "strategy": name}
+            for metric in METRICS:
+                values = errors_by_image(rows, name, count, metric)
+                row[metric] = float(values.mean())
+                if metric == "relative_l2":
+                    row["sd_images"] = float(values.mean(axis=0).std(ddof=1)) if values.shape[1] > 1 else None
+                    row["sd_draws"] = float(values.mean(axis=1).std(ddof=1)) if values.shape[0] > 1 else None
+                    row["worst"] = float(values.mean(axis=0).max())
+            table.append(row)
+    return table
+
+
+def winners_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
+    """Who had the least mean error at each count, who came second, and by how much (relative, negative is better).
+
+    The mean is over images and draws, as in `summary_table`; a lead says nothing about its significance.
+    """
+    table: list[Row] = []
+    for count in lines:
+        ranked = sorted((float(errors_by_image(rows, name, count).mean()), name) for name in strategies)
+        row: dict[str, object] = {"lines": count, "best": ranked[0][1], "relative_l2": ranked[0][0]}
+        second = ranked[1] if len(ranked) > 1 else None
+        row["second"] = second[1] if second else None
+        row["lead"] = ranked[0][0] / second[0] - 1 if second and second[0] > 0 else None
+        table.append(row)
+    return table
+
+
+def paired_table(
+    rows: Sequence[Row], strategies: Sequence[str], against: Sequence[str], lines: Sequence[int]
+) -> list[Row]:
+    """Each strategy against the best of some competitors, image by image.
+
+    ``change`` is the mean over images of the relative change of the error (negative is better), ``better_on`` the
+    number of images where it is lower, ``p`` of a two-sided sign test, from `LEAST_IMAGES` images on. The competitor is
+    the one with the least mean error at that line count on these very images, which favours the competitor.
+    """
+    table: list[Row] = []
+    for count in lines:
+        means = {name: errors_by_image(rows, name, count).mean(axis=0) for name in (*strategies, *against)}
+        best = min(against, key=lambda name: float(means[name].mean()))
+        for name in strategies:
+            if name == best:
+                continue
+            change = means[name] / means[best] - 1
+            row: dict[str, object] = {
+                "lines": count,
+                "strategy": name,
+                "against": best,
+                "change": float(change.mean()),
+                "worst_change": float(change.max()),
+                "better_on": f"{int((change < 0).sum())} of {len(change)}",
+            }
+            if len(change) >= LEAST_IMAGES:
+                row["p"] = paired_sign_test(means[name], means[best])
+            table.append(row)
+    return table
+
+
+def paired_caption(table: Sequence[Row]) -> str:
+    """What the columns of a `paired_table` are."""
+    said = (
+        "Image by image against the best of the others at each count: mean relative change of the error (negative is "
+        "better), the worst image's"
+    )
+    if all("p" in row for row in table):
+        return f"{said}, and p of a two-sided sign test."
+    return f"{said}. So few images prove nothing in general."
+
+
+def where_behind(summary: Sequence[Row], strategy: str, others: Sequence[str]) -> list[str]:
+    """Where a strategy does worse than others, count by count and metric by metric, in words.
+
+    Parameters
+    ----------
+    summary : sequence of mappings
+        A `summary_table`.
+    strategy : str
+        The one that is looked at.
+    others : sequence of str
+        Those it is held against.
+    """
+    said = []
+    for mine in (row for row in summary if row["strategy"] == strategy):
+        rivals = [row for row in summary if row["lines"] == mine["lines"] and row["strategy"] in others]
+        for metric, name, sign in (("relative_l2", "error", 1), ("psnr", "PSNR", -1), ("ssim", "SSIM", -1)):
+            own = float(str(mine[metric]))
+            ahead = [r for r in rivals if sign * float(str(r[metric])) < sign * own]
+            listed = [f"{r['strategy']} {_number(metric, float(str(r[metric])))}" for r in ahead]
+            if listed:
+                said.append(f"{mine['lines']} lines, {name} {_number(metric, own)}: {', '.join(listed)}")
+    return said
+
+
+def _number(metric: str, value: float) -> str:
+    return f"{100 * value:.1f} %" if metric == "relative_l2" else format(value, ".1f" if metric == "psnr" else ".3f")

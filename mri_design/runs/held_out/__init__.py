@@ -1,1 +1,0 @@
-"""Strategies held against each other on scans that none of them was tuned on."""

@@ -1,0 +1,381 @@
+"""What a report shows of images: arrays, errors against the reference, figures, masks, coil maps, where shots ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.evaluation import plots
+from mri_design.evaluation.page import Block, ReportFigure, ReportTable, Section, saved_figure
+from mri_design.evaluation.plots.panels import ImagePanel, Layout, error_caption, metric_caption
+from mri_design.evaluation.reference_noise import beyond_noise, noise_caption, ranked
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.operators.base import Array
+from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding
+from mri_design.operators.nonuniform import density_weights
+from mri_design.operators.nonuniform.transform import sums_at_pixels
+from mri_design.runs.scan_facts import KnownScan, NamedImage
+from mri_design.scan.data import Orientation
+
+COIL_MAPS = "coil_maps.npy"
+_COIL_COLUMNS = 4
+Rows = list[dict[str, object]]
+
+
+def account_settings(account: Mapping[str, object]) -> dict[str, object]:
+    """Rows of a summary, such as `Reconstruction.account`, by the names of a manifest's settings."""
+    return {name.replace(" ", "_").replace("-", "_"): value for name, value in account.items()}
+
+
+def layout_of(candidates: Encoding, orientation: Orientation) -> Layout:
+    """How images of these candidates lie, and so what their directions are called.
+
+    Parameters
+    ----------
+    candidates : Encoding
+        What was measured one by one: a plane has two phase encodes, shots have none.
+    orientation : {"ky-rows", "ky-columns"}
+        Layout of the source image.
+    """
+    if isinstance(candidates, PlaneEncoding):
+        return "plane-columns" if orientation == "ky-columns" else "plane-rows"
+    return orientation if isinstance(candidates, LineEncoding) else "no-lines"
+
+
+def metric_rows(images: Sequence[NamedImage], n_lines: int, acceleration: float, counted: str = "lines") -> Rows:
+    """Rows of metrics.csv; error columns are empty where there is no reference.
+
+    Parameters
+    ----------
+    images : sequence of NamedImage
+        What the rows are of.
+    n_lines : int
+        Lines, or other candidates, behind them.
+    acceleration : float
+        That these are.
+    counted : str
+        What they are called (`Kind.counted`): the name of the column.
+    """
+    rows: Rows = []
+    for named in images:
+        errors = named.errors
+        rows.append(
+            {
+                "method": named.name,
+                counted: n_lines,
+                "acceleration": acceleration,
+                "relative_l2": errors.relative_l2 if errors else None,
+                "psnr": errors.psnr if errors else None,
+                "ssim": errors.ssim if errors else None,
+                "converged": named.reconstruction.convergence.converged,
+                "matvecs": named.reconstruction.convergence.matvecs,
+            }
+        )
+    return rows
+
+
+def with_noise_of_reference(rows: Rows, noise: float | None, of_all: bool) -> Rows:
+    """The rows with what is left of errors without the reference's own noise, and whether they rank images.
+
+    Parameters
+    ----------
+    rows : list of mappings
+        `metric_rows` of the images.
+    noise : float or None
+        `reference_noise`; None for a true image, of which the rows stay as they are.
+    of_all : bool
+        Whether the images were made from all samples that the reference was made from. Then a row without errors is of
+        the reference itself.
+    """
+    if noise is None:
+        return rows
+    said: Rows = []
+    for row in rows:
+        error = row["relative_l2"]
+        if isinstance(error, float):
+            beyond = None if of_all else beyond_noise(error, noise)
+            said.append({**row, "beyond_reference_noise": beyond, "ranks": ranked(error, noise, of_all)})
+        else:
+            said.append({**row, "beyond_reference_noise": None, "ranks": "no: it is the reference"})
+    return said
+
+
+def image_sections(
+    folder: RunFolder,
+    images: Sequence[NamedImage],
+    reference: Array | None,
+    orientation: Layout,
+    rows: Rows,
+    noise: float | None = None,
+    about: str | None = None,
+) -> list[Section]:
+    """Figures of reconstructions: images, error maps on one scale, error bars.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to.
+    images : sequence of NamedImage
+        What to show.
+    reference : complex array, shape (ky, kx), or None
+        What errors are measured against.
+    orientation : Layout
+        How the source file lays the image.
+    rows : list of mappings
+        `metric_rows` of the images.
+    noise : float, optional
+        What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
+    about : str, optional
+        In the place of what the table's caption says of errors and acceleration of lines.
+    """
+    panels, compared = [], []
+    if reference is not None:
+        panels.append(ImagePanel(reference, "reference", ""))
+    for named in images:
+        metrics, image = named.errors, named.reconstruction.image
+        panels.append(ImagePanel(image, named.name, metric_caption(metrics) if metrics else ""))
+        compared.append(ImagePanel(image, named.name, error_caption(metrics) if metrics else ""))
+    if about is None:
+        about = "There is no fully sampled image to measure errors against; acceleration counts centre lines."
+        if reference is not None:
+            about = "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."
+    blocks: list[Block] = [
+        ReportTable(rows, about + noise_caption([noise])),
+        saved_figure(folder, "images", lambda: plots.image_grid(panels, orientation), "Magnitudes on one grey scale."),
+    ]
+    if reference is not None:
+        blocks.append(
+            saved_figure(
+                folder,
+                "errors",
+                lambda: plots.error_maps(compared, reference, orientation),
+                "Difference of the magnitudes, one scale for all. Structure in it is structure that is missing."
+                + ("" if noise is None else " The reference's noise is in it too, everywhere."),
+            )
+        )
+    for named in images:
+        if named.reconstruction.std is None:
+            continue
+        scale = named.reconstruction.std_factor
+        caption = "Posterior standard deviation of each complex pixel."
+        if reference is not None:
+            caption = (
+                "Error bars beside the actual error, one scale. They should light up in the same places; "
+                + ("the model usually promises too much." if scale is None else f"they are {scale}.")
+                + ("" if noise is None else " The actual error holds the reference's noise, which error bars do not.")
+            )
+        blocks.append(error_bars_figure(folder, named.reconstruction, reference, orientation, caption))
+    return [Section("Reconstruction", blocks)]
+
+
+def error_bars_figure(
+    folder: RunFolder, result: Reconstruction, reference: Array | None, orientation: Layout, caption: str
+) -> ReportFigure:
+    """The error bars of an image that has some, beside its actual error where there is a reference."""
+    image, std = result.image, result.std
+    assert std is not None
+    if reference is None:
+        return saved_figure(folder, "std", lambda: plots.std_map(std, orientation), caption)
+    return saved_figure(folder, "std", lambda: plots.std_against_error(std, image, reference, orientation), caption)
+
+
+def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:
+    """Write recon.npy, std.npy and metrics.csv; error bars of an earlier run do not stay beside another image.
+
+    Images are in the input's units (`PreparedScan.image_unit`).
+    """
+    folder.write_image("recon.npy", np.asarray(result.image, dtype=np.complex64))
+    if result.std is not None:
+        folder.write_std("std.npy", result.std)
+    else:
+        folder.remove("std.npy")
+    folder.write_metrics(rows)
+
+
+def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, source: str) -> list[Section]:
+    """Write coil_maps.npy and return the report's section about them; nothing of one coil.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to.
+    maps : complex array, shape (coil, ky, kx), or None
+        Of the coils of the scan's file. Maps of an earlier run do not stay beside another image.
+    orientation : Layout
+        How the source file lays the image.
+    source : str
+        Where they are from, in words.
+    """
+    if maps is None:
+        folder.remove(COIL_MAPS)
+        return []
+    folder.write_image(COIL_MAPS, np.asarray(maps, dtype=np.complex64))
+    panels = [ImagePanel(one, f"coil {number}") for number, one in enumerate(maps, 1)]
+    caption = (
+        f"Magnitude of the coil sensitivity maps, {source}, on one grey scale, coils as the scan's file has them. "
+        "Their root-sum-of-squares is 1 at every pixel, also outside the object. mri-design export takes them to "
+        "BART, NIfTI and NumPy."
+    )
+    drawn = saved_figure(folder, "coil-maps", lambda: plots.image_grid(panels, orientation, _COIL_COLUMNS), caption)
+    return [Section("Coil maps", [drawn])]
+
+
+def save_reconstruction(
+    folder: RunFolder,
+    known: KnownScan,
+    images: Sequence[NamedImage],
+    lines: Sequence[int],
+    about: str | None = None,
+) -> list[Section]:
+    """Write the first image, its error bars and everybody's errors; return the report's sections about the images.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where to: recon.npy, std.npy where error bars are known, metrics.csv, figures, and of several coils
+        coil_maps.npy.
+    known : KnownScan
+        The slice, and what errors are measured against.
+    images : sequence of NamedImage
+        The run's own image, then others to compare it with.
+    lines : sequence of int
+        Lines behind all of them.
+    about : str, optional
+        As for `image_sections`.
+    """
+    counted = KINDS[known.slice_model.candidates.name].counted
+    rows = metric_rows(images, len(lines), known.acceleration(lines), counted)
+    rows = with_noise_of_reference(rows, known.reference_noise, known.holds_reference(lines))
+    save_images(folder, images[0].reconstruction, rows)
+    layout = layout_of(known.slice_model.candidates, known.data.orientation)
+    maps = known.scan.maps_as_read
+    return [
+        *image_sections(folder, images, known.shown_reference, layout, rows, known.reference_noise, about),
+        *save_coil_maps(folder, None if maps is None else maps[0], layout, known.scan.maps_source),
+    ]
+
+
+def curves_figure(
+    folder: RunFolder,
+    name: str,
+    sets: Mapping[str, NDArray[np.floating]],
+    grid: tuple[int, int],
+    unit: str,
+    first: str,
+    about: str = "",
+) -> ReportFigure:
+    """Sets of shots as curves in k-space, under a caption that says what the colours mean.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Of the run.
+    name : str
+        Of the figure's files.
+    sets : mapping of str to float array, shape (shot, sample, 2)
+        Title to shots, (ky, kx) in cycles per field of view; the first of each is drawn in a colour of its own.
+    grid : tuple of int
+        Pixels (ky, kx) of the image.
+    unit : str
+        What a shot is called.
+    first : str
+        What the first one of a panel is: "the first one of the scan".
+    about : str
+        What else there is to say.
+    """
+    caption = (
+        f"Where k-space is measured, one curve for each {unit}. The thick orange curve is {first}; the thin "
+        "ones, in the colour of the text, are all the others, and do not tell their order. The frame is the image's "
+        "grid, and ky runs down."
+    )
+    return saved_figure(
+        folder, name, lambda: plots.trajectory_curves(sets, grid, first=first), f"{caption} {about}".strip()
+    )
+
+
+def point_spread_figure(
+    folder: RunFolder,
+    title: str,
+    trajectory: NDArray[np.floating],
+    grid: tuple[int, int],
+    units: str,
+    density: NDArray[np.float64] | None = None,
+) -> ReportFigure:
+    """The point-spread function of some shots, compensated for the density of their samples.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Of the run.
+    title : str
+        Of the panel.
+    trajectory : float array, shape (sample, 2)
+        Columns (ky, kx) in cycles per field of view.
+    grid : tuple of int
+        Pixels (ky, kx) of the image.
+    units : str
+        Which shots these are: "the chosen arms".
+    density : float array, shape (sample,), optional
+        Density compensation that came with the scan.
+    """
+    return saved_figure(
+        folder,
+        "point-spread",
+        lambda: plots.point_spread_maps({title: compensated_spread(trajectory, grid, density)}),
+        f"Point-spread function: what {units} make of a point in the middle of the image, the density of their samples "
+        "compensated for as in the gridded image. Where it is bright, a point leaves an artefact.",
+    )
+
+
+def compensated_spread(
+    trajectory: NDArray[np.floating], grid: tuple[int, int], density: NDArray[np.float64] | None = None
+) -> NDArray[np.complex128]:
+    """`point_spread` (ky, kx) of a trajectory (sample, 2) with `density_weights`, by the fast transform; 1 at its peak.
+
+    Raises
+    ------
+    InputError
+        As `density_weights`.
+    """
+    weights = density_weights(trajectory, grid, given=density)
+    return sums_at_pixels(weights / weights.sum(), 2 * np.pi * trajectory / grid, grid).astype(np.complex128)
+
+
+def mask_sentence(mask: NDArray[np.bool_]) -> str:
+    """How far the centre is filled, where the other lines lie, and the largest gap between measured lines.
+
+    Parameters
+    ----------
+    mask : bool array, shape (ky,)
+        True where the line is measured; DC at ``N // 2``.
+    """
+    dc, lines = len(mask) // 2, np.flatnonzero(mask)
+    said = [f"{len(lines)} of {len(mask)} lines are measured."]
+    if not len(lines):
+        return said[0]
+    if mask[dc]:
+        low, high = dc, dc
+        while low > 0 and mask[low - 1]:
+            low -= 1
+        while high + 1 < len(mask) and mask[high + 1]:
+            high += 1
+        said.append(f"Around the centre {_lines(high - low + 1)} without a gap, ky = {low - dc} to {high - dc};")
+        rest = lines[(lines < low) | (lines > high)]
+    else:
+        said.append("The line through the centre (DC) is not among them;")
+        rest = lines
+    if not len(rest):
+        said.append("no other line is measured.")
+        return " ".join(said)
+    said.append(f"of the other {len(rest)}, {np.sum(rest < dc)} have negative and {np.sum(rest > dc)} positive ky.")
+    if len(lines) > 1:
+        missing = np.diff(lines) - 1
+        said.append(f"The largest gap between neighbours misses {int(missing.max())} in a row.")
+    return " ".join(said)
+
+
+def _lines(count: int) -> str:
+    return "one line is measured" if count == 1 else f"{count} are measured"

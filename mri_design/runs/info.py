@@ -1,0 +1,367 @@
+"""What an input is: a scan, images, a sequence or the folder of a run, each told in words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mri_design.errors import InputError, UsageError
+from mri_design.experiment.description import describe_scan
+from mri_design.experiment.inputs import PHANTOM_PREFIX, load_outline
+from mri_design.experiment.recipe import Recipe
+from mri_design.runs.stored_run import SAMPLES, SHOTS, counted
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.image_outline import ImageOutline
+from mri_design.scan.io.image_files.nifti import WITHOUT_KSPACE
+from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
+from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
+from mri_design.scan.outline import ScanOutline
+
+if TYPE_CHECKING:
+    from mri_design.evaluation.run_status import RunStatus
+
+
+_SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
+"""Where the axes of the patient's coordinates begin and end."""
+_SAID_ABOVE = ("pixel_mm", "slice_thickness_mm", "values")
+
+
+def describe_images(held: ImageOutline, recipe: Recipe) -> dict[str, str]:
+    """Number and size of the images, where they lie, their values, and what they can be used for.
+
+    Parameters
+    ----------
+    held : ImageOutline
+        As read.
+    recipe : Recipe
+        Whose simulation would make k-space from them.
+
+    Returns
+    -------
+    dict of str to str
+        Label to text, in the order in which people ask.
+    """
+    count, rows, columns = held.shape
+    settings = recipe.simulation
+    matrix = f"{rows} x {columns}" if settings.matrix is None else f"{settings.matrix} x {settings.matrix}"
+    return {
+        "name": held.name,
+        "images": f"{count} of {rows} x {columns} pixels (rows x columns)",
+        **_place(held),
+        "values": _values(held),
+        "phase": "that of the images" if held.has_phase else "none: the images are real, as magnitudes are",
+        "k-space": "none, and so no coils, no measured lines and no noise of a scanner",
+        "use": "simulation only: design, recon and compare measure such images with a simulated scanner, by the "
+        f"recipe with a matrix of {matrix}, {settings.coils} coil{'s' * (settings.coils > 1)} and noise of sd "
+        f"{settings.noise:g}",
+        **{name: text for name, text in held.card.items() if name not in _SAID_ABOVE and text != WITHOUT_KSPACE},
+    }
+
+
+def _place(held: ImageOutline) -> dict[str, str]:
+    """Field of view, voxels and orientation, where the file says them."""
+    place = held.geometry
+    if place is None:
+        return {"field of view": "not in the file, nor the size of voxels or the orientation"}
+    (along_y, along_x), (rows, columns) = place.pixel, held.shape[1:]
+    sizes = f"{along_y:.3g} x {along_x:.3g}"
+    voxels = f"voxels of {sizes} x {place.thickness:.3g} mm" if place.thickness else f"pixels of {sizes} mm"
+    found = {"field of view": f"{rows * along_y:.4g} x {columns * along_x:.4g} mm, {voxels}"}
+    if place.phase is None or place.read is None:
+        return found | {"orientation": "not in the file"}
+    ways = f"rows follow each other from {_way(place.phase)}, columns from {_way(place.read)}"
+    return found | {"orientation": f"{_plane(place)}; {ways}"}
+
+
+def _plane(place: SliceGeometry) -> str:
+    """The plane's name without the direction of phase encoding, which images do not have."""
+    return place.orientation.partition(", phase encoding")[0]
+
+
+def _way(direction: tuple[float, float, float]) -> str:
+    axis = int(np.argmax(np.abs(direction)))
+    begin, end = _SIDES[axis]
+    return f"{begin} to {end}" if direction[axis] > 0 else f"{end} to {begin}"
+
+
+def _values(held: ImageOutline) -> str:
+    low, high = held.values
+    if held.has_phase:
+        return f"complex, modulus up to {high:.4g}"
+    return f"real, {low:.4g} to {high:.4g}" + (": negative ones are no magnitudes" if low < 0 else "")
+
+
+_MANIFEST, _MOST_LINES = "manifest.json", 24
+
+
+def describe_folder(folder: Path) -> dict[str, str]:
+    """The verb, how it ended, its inputs and lines, the files that are there, and verbs that take them.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a run, or one that holds the folders of several, as the demo's does.
+
+    Returns
+    -------
+    dict of str to str
+        Label to text.
+
+    Raises
+    ------
+    InputError
+        Where it is no folder of a run of this program, and holds none.
+    """
+    if (folder / _MANIFEST).is_file():
+        return _finished(folder, _manifest(folder / _MANIFEST))
+    if (folder / "checkpoint.npz").is_file():
+        return {
+            "name": folder.resolve().name,
+            "run": "interrupted: there is a checkpoint and no result",
+            "holds": _files(folder),
+            "next": "the same command with --resume goes on",
+        }
+    from mri_design.evaluation.run_status import run_statuses  # with what it takes to write runs
+
+    found = run_statuses(folder)
+    if found:
+        return _several(folder, found)
+    raise InputError(
+        field=str(folder),
+        got="a folder without a run of this program",
+        wanted="a file, or the folder that design, recon or another verb left",
+        cure="Name one file of it: slices of DICOM are files of their own, a BART pair is named by either file.",
+    )
+
+
+def _several(folder: Path, runs: Sequence[RunStatus]) -> dict[str, str]:
+    """A folder whose own run is not finished, or that holds the folders of others."""
+    rows = {"name": folder.resolve().name}
+    inside = [run for run in runs if run.path != folder]
+    own = "".join(run.state for run in runs if run.path == folder)
+    if own:
+        rows["run"] = f"{own}: there is no result yet"
+    if inside:
+        told = (
+            f"{run.path.relative_to(folder)} ({run.state}{f', {run.ended}' if run.ended else ''})" for run in inside
+        )
+        rows["runs"] = f"{len(inside)}: {', '.join(told)}"
+    report = f"open {folder / 'report.html'}" if (folder / "report.html").is_file() and not own else ""
+    uses = [f"mri-design info {inside[0].path} tells of one run"] if inside else []
+    if own or any(run.state != "finished" for run in inside):
+        uses.append(f"mri-design status {folder} tells how far they are")
+    return rows | {"holds": _files(folder), "next": "; ".join(filter(None, (report, *uses)))}
+
+
+def _finished(folder: Path, manifest: dict[str, Any]) -> dict[str, str]:
+    command = [str(word) for word in manifest["command"]]
+    lines = manifest["lines"]
+    inputs = ", ".join(str(entry.get("name")) for entry in manifest["inputs"] if isinstance(entry, dict))
+    rows = {
+        "name": folder.resolve().name,
+        "run": f"mri-design {' '.join(command)}",
+        "ended": str(manifest["status"]),
+        "inputs": inputs or "none but what is built in",
+    }
+    what = counted(folder, manifest.get("settings", {}), _mask_axes(folder / "mask.npy"))
+    if lines:
+        listed = ", ".join(map(str, lines[:_MOST_LINES])) + (", ..." if len(lines) > _MOST_LINES else "")
+        rows[what] = f"{len(lines)}: {listed}"
+    rows["holds"] = _files(folder)
+    report = f"open {folder / 'report.html'}" if (folder / "report.html").is_file() else ""
+    return rows | {"next": "; ".join(filter(None, (report, *_uses(folder, what))))}
+
+
+def _mask_axes(path: Path) -> int | None:
+    """Axes of a mask; None where there is none that can be read."""
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as stream:
+            return read_npy_stream(stream, check_file(path), path.name, DEFAULT_LIMITS).ndim
+    except (InputError, OSError):
+        return None
+
+
+def _uses(folder: Path, what: str) -> list[str]:
+    """Commands that take what the folder holds, of which ``what`` was measured."""
+    uses = list[str]()
+    if what == "shots":
+        trajectory = folder / "trajectory.npz"
+        if trajectory.is_file():
+            uses.append(f"mri-design recon {trajectory} reconstructs from what it measured")
+    elif (folder / "mask.npy").is_file():
+        uses.append(f"mri-design recon SCAN --mask {folder / 'mask.npy'} reconstructs from what it chose")
+    if (folder / "mask.npy").is_file():
+        ordered = any((folder / name).is_file() for name in (SAMPLES, SHOTS))
+        takes = {"other formats": what == "lines", "a Pulseq sequence (--to seq)": ordered}
+        where = [f"it to {form}" for form, able in takes.items() if able]
+        where += ["its image to nifti and dicom"] if (folder / "recon.npy").is_file() and what != "lines" else []
+        uses += [f"mri-design export {folder} takes {', and '.join(where)}"] if where else []
+    if (folder / "kspace.npz").is_file():
+        uses.append(f"mri-design info {folder / 'kspace.npz'} tells of what was measured")
+    return uses
+
+
+def _files(folder: Path) -> str:
+    names = sorted(path.name + "/" * path.is_dir() for path in folder.iterdir() if not path.name.startswith("."))
+    return ", ".join(names)
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    field = f"{path.parent.name}/{path.name}"
+    try:
+        if check_file(path) > DEFAULT_LIMITS.max_text_bytes:
+            raise ValueError(f"more than {DEFAULT_LIMITS.max_text_bytes} bytes")
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        kinds = {"command": list, "status": str, "inputs": list, "lines": list}
+        wrong = [name for name, kind in kinds.items() if not isinstance(manifest[name], kind)]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(field=field, got=f"{error}"[:120], wanted="the manifest of a run") from error
+    if wrong:
+        raise InputError(field=f"{field}: {wrong[0]}", got="another type", wanted="the manifest of a run")
+    return dict(manifest)
+
+
+_START = b"# Pulseq sequence file"
+_SIGNATURE = re.compile(rb"^\[SIGNATURE\][ \r]*$", re.MULTILINE)
+_MOST = 64 * 2**20
+_UNITS = {"FOV": "m", "TE": "s", "TR": "s", "TotalDuration": "s", "FlipAngle": "degrees", "SliceThickness": "m"}
+_MOST_DEFINITIONS, _LONGEST = 40, 200
+
+
+def is_sequence(path: Path) -> bool:
+    """Whether a file begins as Pulseq files do."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(_START)) == _START
+
+
+def describe_sequence(path: Path) -> dict[str, str]:
+    """Version, definitions and number of blocks of a Pulseq file, whose signature is checked where it has one.
+
+    Parameters
+    ----------
+    path : Path
+        A file that `is_sequence` recognised.
+
+    Returns
+    -------
+    dict of str to str
+        Label to text.
+
+    Raises
+    ------
+    InputError
+        Where the file is longer than 64 MiB, has no list of blocks, or is not the one that its signature is of.
+    """
+    size = check_file(path)
+    if size > _MOST:
+        raise InputError(field=str(path), got=f"{size} bytes", wanted=f"a sequence of at most {_MOST} bytes")
+    content = path.read_bytes()
+    sections = _sections(content.decode("utf-8", errors="replace"))
+    if not sections.get("BLOCKS"):
+        raise InputError(
+            field=str(path), got="no list of blocks", wanted="a whole Pulseq file", cure="Copy or export it again."
+        )
+    version = ".".join(line.split()[-1] for line in sections.get("VERSION", [])[:3])
+    said = dict(line.partition(" ")[::2] for line in sections.get("DEFINITIONS", [])[:_MOST_DEFINITIONS])
+    return {
+        "name": path.stem,
+        "sequence": f"Pulseq {version}, {len(sections['BLOCKS'])} blocks",
+        **{name: f"{text.strip()[:_LONGEST]} {_UNITS.get(name, '')}".rstrip() for name, text in said.items()},
+        "signature": _signature(path, content, sections.get("SIGNATURE", [])),
+        "samples": "none: a sequence measures, and is no scan. Give the raw data that the scanner made with it",
+        "file": path.name,
+    }
+
+
+def _signature(path: Path, content: bytes, lines: list[str]) -> str:
+    """Whether the file is as it was written: the last section has the MD5 sum of all that stands before it.
+
+    Source: specification of the Pulseq format, version 1.4 and later, section [SIGNATURE].
+    """
+    begins = [found.start() for found in _SIGNATURE.finditer(content)]
+    if not begins:
+        return "none, so whether the file is whole cannot be told; those that mri-design export writes have one"
+    said = dict(line.partition(" ")[::2] for line in lines)
+    kind, wanted = said.get("Type", "").strip().lower(), said.get("Hash", "").strip().lower()
+    if kind not in ("md5", ""):
+        return f"of type {kind[:20]}, which is not checked here"
+    signed = content[: begins[-1]].removesuffix(b"\n").removesuffix(b"\r")
+    # A transfer as text may have changed the ends of lines, which mean nothing.
+    sums = {hashlib.md5(text, usedforsecurity=False).hexdigest() for text in (signed, signed.replace(b"\r\n", b"\n"))}
+    if wanted not in sums:
+        raise InputError(
+            field=f"{path}: signature",
+            got=f"{wanted[:40] or 'none'}, which does not match: the file was changed after it was written, or cut",
+            wanted=f"md5 {min(sums)}" if len(sums) == 1 else "that of the file",
+            cure="Copy or export it again.",
+        )
+    return "matches: the file is as it was written"
+
+
+def _sections(text: str) -> dict[str, list[str]]:
+    """Lines of every section that are no comments."""
+    sections: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            name = line.strip("[] ")
+        elif line.strip() and not line.startswith("#"):
+            sections.setdefault(name, []).append(line.strip())
+    return sections
+
+
+def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dict[str, str]:
+    """What an input holds; nothing is simulated, but for phantoms that are simulations.
+
+    Parameters
+    ----------
+    source : str
+        A path, or ``phantom:NAME``.
+    recipe : Recipe
+        Its noise, calibration, series and simulation would be in force.
+    maps : Path, optional
+        Coil maps that would be used with a scan.
+
+    Returns
+    -------
+    dict of str to str
+        Label to text, in the order in which people ask.
+
+    Raises
+    ------
+    UsageError
+        For maps beside what is no scan.
+    InputError
+        Where the input or the maps cannot be used.
+    """
+    if not source.startswith(PHANTOM_PREFIX):
+        if Path(source).is_dir():
+            _refuse_maps(maps, "the folder of a run")
+            return describe_folder(Path(source))
+        if is_sequence(Path(source)):
+            _refuse_maps(maps, "a sequence")
+            return describe_sequence(Path(source))
+    held = load_outline(source, recipe, maps)
+    if isinstance(held, ScanOutline):
+        return describe_scan(held, recipe)
+    if isinstance(held, ImageOutline):
+        _refuse_maps(maps, "images")
+        return describe_images(held, recipe)
+    from mri_design.experiment.trajectories.description import describe_samples  # here: it takes long to import
+
+    return describe_samples(held, recipe)
+
+
+def _refuse_maps(maps: Path | None, what: str) -> None:
+    if maps is not None:
+        raise UsageError(f"--maps belongs to a scan, not to {what}")

@@ -1,1 +1,0 @@
-"""What a file or a folder holds, in words."""

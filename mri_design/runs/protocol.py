@@ -1,0 +1,391 @@
+"""`protocol`: one mask for many slices and subjects, exchanges of its lines, and its errors on other subjects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mri_design.design.echo_trains import Acquisition
+from mri_design.design.trace import DesignTrace
+from mri_design.design.training.exchanges import (
+    Exchange,
+    ExchangeRules,
+    Refinement,
+    begin_refinement,
+    refine,
+    with_exchanges,
+)
+from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.account import DesignAccount, account_of
+from mri_design.evaluation.page import Paragraph, ReportTable, Section
+from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_status import CHECKPOINT
+from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
+from mri_design.experiment.ending import in_acquisition_order, require_lines_only, require_number_only
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.slice_choice import ScanSource
+from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label
+from mri_design.runs.design_sections import model_sections, model_settings, save_acquisition, save_design
+from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
+from mri_design.runs.error_tables import paired_caption
+from mri_design.runs.resident import keeper_of
+from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
+from mri_design.runs.scans import knowing_rule, load_images, require_apart
+from mri_design.runs.study import (
+    Material,
+    Show,
+    Study,
+    StudyErrors,
+    StudyProgress,
+    StudyRequest,
+    read_kept,
+    trial_outcome,
+)
+from mri_design.runs.workers import Workers
+from mri_design.scan.io.atomic import write_json
+from mri_design.status import Status
+
+DEFAULT_STRATEGY = "residual-greedy"
+"""What decides where nobody names a strategy."""
+PROTOCOL = "protocol"
+"""Name of the mask in tables."""
+REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
+CHECKPOINTS = (CHECKPOINT, REFINEMENT, TESTED)
+"""What an unfinished protocol leaves in its folder."""
+FORMATS = ERROR_FORMATS | {"error": ".5f"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtocolRequest(StudyRequest):
+    """What a protocol is asked for.
+
+    Parameters
+    ----------
+    sources : sequence of ScanSource
+        Training inputs: the mask is designed on all their slices together.
+    recipe : Recipe
+        Start, inference, and the reconstruction behind every error; not the strategy.
+    lines : int
+        Lines in the end.
+    test : sequence of ScanSource
+        Test inputs, of other subjects.
+    against : sequence of str
+        What to compare with on the test scans; densities are tuned on the training scans.
+    swaps : int
+        Exchanges of lines to try at the end (`design.training.exchanges.refine`).
+    seeds : int
+        Draws of random competitors.
+    strategy : str
+        Decides which line comes next. ``residual-greedy`` looks at the truth of the training inputs.
+
+    Raises
+    ------
+    UsageError
+        For an unknown strategy or an oracle, or exchanges beside a maximum jump.
+    """
+
+    kind = "protocol"
+    lines: int
+    test: Sequence[ScanSource] = ()
+    against: Sequence[str] = ("low-pass", "vd-polynomial")
+    swaps: int = 0
+    seeds: int = 5
+    strategy: str = DEFAULT_STRATEGY
+
+    def __post_init__(self) -> None:
+        require_lines_only(self.recipe, "protocol")
+        require_number_only(self.recipe, "a protocol has as many lines as are asked for")
+        for name in self.named:
+            make_strategy(name)
+        if self.strategy in ORACLES:
+            raise UsageError(
+                f"{self.strategy} is no protocol; mri-design train learns from the truth of training scans"
+            )
+        if self.swaps and self.recipe.constraints.rules().max_jump is not None:
+            raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
+
+    @property
+    def further(self) -> Mapping[str, Sequence[ScanSource]]:
+        """See `StudyRequest`."""
+        return {"test": self.test}
+
+    @property
+    def named(self) -> Sequence[str]:
+        """See `StudyRequest`."""
+        return (self.strategy, *self.against)
+
+    def choices(self) -> dict[str, object]:
+        """See `StudyRequest`."""
+        return {
+            "against": [strategy_label(other) for other in self.against],
+            "lines": self.lines,
+            "swaps": self.swaps,
+            "seeds": self.seeds,
+            **self.recipe.replacing("design", strategy=strategy_label(self.strategy)).as_settings(),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtocolResult:
+    """What a protocol came to.
+
+    Parameters
+    ----------
+    request : ProtocolRequest
+        What was asked.
+    record : Record
+        For the manifest.
+    ending : Ending
+        Status and lines.
+    training, tests : sequence of ReferenceSlice
+        What the mask was designed on, and what it was tried on.
+    designed : DesignAccount
+        The mask before exchanges, and what was expected of its lines.
+    account : DesignAccount
+        The same of the final mask.
+    acquisition : Acquisition or None
+        Its lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
+    refined : Refinement or None
+        Exchanges, where there were any to try.
+    tested : StudyErrors or None
+        How wrong the test images are with the mask and with its competitors; None without test scans.
+    """
+
+    request: ProtocolRequest
+    record: Record
+    ending: Ending
+    training: Sequence[ReferenceSlice]
+    tests: Sequence[ReferenceSlice]
+    designed: DesignAccount
+    account: DesignAccount
+    acquisition: Acquisition | None
+    refined: Refinement | None
+    tested: StudyErrors | None
+
+
+def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Ending:
+    """Design one mask on all training slices together, try exchanges, and compare it on other scans.
+
+    Checkpoints in the run's folder are written after every line, exchange and error.
+
+    Returns
+    -------
+    ProtocolResult or Ending
+        An `Ending` where the run's folder holds this very protocol, finished, and the run was to resume it.
+
+    Raises
+    ------
+    UsageError
+        For an image that is used for training and testing, an unfinished run without ``run.resume``, or another run's
+        folder.
+    InputError
+        Where an input or what an interrupted run left cannot be used, or grids differ.
+    """
+    recipe, lines, show = request.recipe, request.lines, run.progress.show
+    record = request.record(run)
+    training, _ = load_images(request.sources, recipe, run)
+    tests, _ = load_images(request.test, recipe, run)
+    require_apart(training, tests)
+    _require_one_grid(training)
+    for image in (*training, *tests):
+        require_lines(image.slice_model.measured, lines, recipe)
+    study = tests and Study(
+        tests=tests,
+        training=training,
+        recipe=recipe,
+        seed=run.seed,
+        strategies=request.against,
+        lines=[lines],
+        seeds=request.seeds,
+    )
+    before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
+    if before is not None:
+        return before
+    strategy = make_strategy(request.strategy)
+    if request.strategy in TRAINING_RULES:
+        strategy = knowing_rule(request.strategy, training, recipe, run.seed)
+    calibration = max(image.calibration_lines for image in (*training, *tests))
+    n_coils = min(image.slice_model.n_coils for image in training)
+    first = start_lines(shared_lines(training), strategy, lines, recipe, calibration, n_coils)
+    run.begin()
+    files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
+    material = Material(tests=tests, training=training, recipe=recipe, seed=run.seed)
+    with Workers(material, run.jobs, run.executor) as workers:
+        if not files[CHECKPOINT].exists():
+            show("designing", 0, lines - len(first))
+        with keeper_of(workers, len(training)) as keeper:
+            designed = run_design(
+                [image.slice_model for image in training],
+                strategy,
+                lines,
+                recipe,
+                seed=run.seed,
+                start=first,
+                options=DesignOptions(
+                    checkpoint=Checkpoint(files[CHECKPOINT], record.identity),
+                    callback=lambda s: show("designing", len(s.trace.lines) - len(first), lines - len(first)),
+                    keeper=keeper,
+                ),
+            ).trace
+        trace, refined = designed, None
+        if request.swaps:
+            refined = _refined(designed, request.swaps, workers, files[REFINEMENT], record.identity, show)
+            trace = with_exchanges(designed, refined)
+        tested = StudyProgress.open(files[TESTED], record.identity)
+        if study:
+            study = replace(study, given={PROTOCOL: trace.lines})
+            study.run_among(workers, tested, show)
+    return ProtocolResult(
+        request=request,
+        record=record,
+        ending=Ending(_status(designed, refined, tested), trace.lines),
+        training=training,
+        tests=tests,
+        designed=account_of(designed, models=recipe.phase.names),
+        account=account_of(trace, models=recipe.phase.names),
+        acquisition=in_acquisition_order(trace.lines, training[0].slice_model.candidates, recipe),
+        refined=refined,
+        tested=study.errors(tested) if study else None,
+    )
+
+
+def protocol_strategy(recipe: Recipe) -> str:
+    """The recipe's strategy where it names another than the default one for single scans, else `DEFAULT_STRATEGY`."""
+    named = recipe.design.strategy
+    return DEFAULT_STRATEGY if named == Recipe().design.strategy else named
+
+
+def _require_one_grid(training: Sequence[ReferenceSlice]) -> None:
+    shapes = sorted({image.slice_model.shape for image in training})
+    if len(shapes) > 1:
+        raise InputError(
+            field="training scans",
+            got=f"grids {shapes}",
+            wanted="one grid for a shared mask",
+            cure="Run one at a time.",
+        )
+
+
+def _refined(
+    trace: DesignTrace, swaps: int, workers: Workers[Material], path: Path, identity: str, show: Show
+) -> Refinement:
+    """The mask after exchanges that lower the mean error of the training images, from where they were interrupted."""
+    scans, rules = workers.material.training, workers.material.recipe.constraints.rules()
+
+    def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
+        return workers.map(trial_outcome, trials)
+
+    def after_exchange(state: Refinement) -> None:
+        save_refinement(path, state, identity)
+        show("exchanging", len(state.exchanges), swaps)
+
+    begun = path.exists() and load_refinement(path, identity)
+    state = begun or begin_refinement(scans, trace.lines, evaluate)
+    kept = ExchangeRules(keep=trace.start, allowed=rules.allowed(trace.n_lines), importance=trace.innovation_energies)
+    return refine(scans, state, swaps, evaluate, kept, after_exchange)
+
+
+def save_refinement(path: Path, state: Refinement, identity: str) -> None:
+    """Write the state; an older file is replaced in one step or not at all."""
+    tried = [[e.removed, e.added, e.error, e.accepted] for e in state.exchanges]
+    counts = {"reconstructions": state.reconstructions, "unconverged": state.unconverged}
+    write_json(
+        path, {"identity": identity, "lines": list(state.lines), "error": state.error, "exchanges": tried} | counts
+    )
+
+
+def load_refinement(path: Path, identity: str) -> Refinement:
+    """Read a state back; raises as `read_kept`."""
+
+    def parse(stored: dict[str, Any]) -> Refinement:
+        exchanges = tuple(Exchange(int(r), int(a), float(e), bool(kept)) for r, a, e, kept in stored["exchanges"])
+        lines = tuple(int(line) for line in stored["lines"])
+        counts = int(stored["reconstructions"]), int(stored["unconverged"])
+        return Refinement(lines, float(stored["error"]), exchanges, *counts)
+
+    return read_kept(path, identity, "a protocol's exchanges", "the exchanges of another protocol", parse)
+
+
+def _status(trace: DesignTrace, refined: Refinement | None, tested: StudyProgress) -> str:
+    missed = sum(not step.cost.converged for step in trace.steps)
+    parts = [f"{missed} of {len(trace.steps)} design steps not converged"] if missed else []
+    if refined is not None and refined.unconverged:
+        parts.append(f"{refined.unconverged} of {refined.reconstructions} reconstructions of exchanges not converged")
+    if tested.status != Status.CONVERGED.value:
+        parts.append(tested.status)
+    return "; ".join(parts) or Status.CONVERGED.value
+
+
+def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
+    """Write mask.npy, lines.csv, exchanges.csv, metrics.csv, summary and paired tables, manifest and page.
+
+    A protocol that was finished before stays as it is.
+    """
+    if isinstance(result, Ending):
+        return result
+    folder, trace, training, recipe = run.folder, result.account.trace, result.training, result.request.recipe
+    noise = float(np.mean([image.slice_model.noise_variance for image in training]))
+    sections = [
+        *save_design(folder, result.account, noise),
+        *model_sections(folder, result.account),
+        *save_acquisition(folder, result.acquisition, recipe),
+    ]
+    if result.refined is not None:
+        sections.append(_exchange_section(folder, result.refined))
+    if result.tested is not None:
+        sections.append(_test_section(folder, result.tested, [image.noise for image in result.tests]))
+    names = [image.name for image in training]
+    doubts, told = doubts_of_all([*training, *result.tests])
+    summary: dict[str, object] = {
+        "lines": f"{len(trace.lines)} of {trace.n_lines}",
+        "acceleration": trace.n_lines / len(trace.lines),
+        "start lines": len(trace.start),
+        "strategy": strategy_label(trace.strategy),
+        "training images": f"{len(names)}: {', '.join(names)}",
+        "test images": len(result.tests),
+        **simulation_summary([image.simulated for image in training]),
+        **told,
+    }
+    facts = {"start": len(trace.start), **model_settings(result.designed.models), **doubts}
+    record = replace(result.record, settings={**result.record.settings, **facts})
+    return run.finish(result.ending, record, "One mask for many scans", summary, sections, CHECKPOINTS)
+
+
+def _exchange_section(folder: RunFolder, refined: Refinement) -> Section:
+    rows: list[dict[str, object]] = [
+        {"attempt": i, "removed": e.removed, "added": e.added, "error": e.error, "accepted": e.accepted}
+        for i, e in enumerate(refined.exchanges, 1)
+    ]
+    kept = sum(exchange.accepted for exchange in refined.exchanges)
+    text = (
+        f"{kept} of {len(rows)} exchanges stayed; the mean error over the training images is {refined.error:.5f} now. "
+        f"They took {refined.reconstructions} reconstructions."
+    )
+    if not rows:
+        return Section("Exchanges", [Paragraph(text)])
+    folder.write_table("exchanges.csv", rows)
+    caption = "Mean error over the training images with each exchange made; it stays only where that is a new low."
+    return Section("Exchanges", [Paragraph(text), ReportTable(rows, caption, FORMATS)])
+
+
+def _test_section(folder: RunFolder, tested: StudyErrors, noise: list[float | None]) -> Section:
+    tested.save(folder, FORMATS)
+    blocks = [
+        ReportTable(
+            tested.summary,
+            "Errors on scans that the mask has not seen, the same reconstruction for all; lower is better."
+            + noise_caption(noise),
+            FORMATS,
+        )
+    ]
+    if tested.paired:
+        blocks.append(ReportTable(tested.paired, paired_caption(tested.paired), FORMATS))
+    return Section("On other scans", blocks)

@@ -1,1 +1,0 @@
-"""`protocol`: one mask for many slices and subjects."""

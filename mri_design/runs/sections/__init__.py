@@ -1,1 +1,0 @@
-"""Parts of reports that several verbs share."""

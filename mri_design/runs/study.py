@@ -1,0 +1,656 @@
+"""A study: several strategies make masks of the same scans, and one reconstruction tells how good each mask is.
+
+`compare`, `protocol` and the demo are studies, and `train` shares their pieces. A study has cells: a strategy, a
+number of lines, a draw and a test image. Masks that look at no data are drawn once per draw and used on every image.
+Strategies with a posterior come in two kinds: adaptive (each test scan is designed on its own lines as they arrive, no
+truth needed) and, with training scans, fixed (one mask designed on the training slices together, used on every test
+image). What is finished is kept in one file, from which an interrupted study goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.strategy import Strategy
+from mri_design.design.trials import Outcome, ReferenceSlice
+from mri_design.errors import InputError
+from mri_design.evaluation.manifest import InputFile
+from mri_design.evaluation.metrics import measure
+from mri_design.evaluation.predictions import truth_or_none
+from mri_design.evaluation.run_folder import RunFolder, require_same_run
+from mri_design.evaluation.tables import Row, markdown_text, write_csv
+from mri_design.experiment.designing import DesignOptions, run_design, start_count
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import reconstruct_by_recipe
+from mri_design.experiment.slice_choice import ScanSource, source_files
+from mri_design.experiment.strategy_names import (
+    ORACLES,
+    TRAINING_RULES,
+    is_random,
+    make_strategy,
+    strategy_files,
+    strategy_label,
+    tuned_families,
+)
+from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.encodings import KINDS, Encoding, ShotEncoding
+from mri_design.runs.error_tables import FORMATS, errors_by_image, paired_table, summary_table, winners_table
+from mri_design.runs.run import Record, Work
+from mri_design.runs.scans import knowing_oracle, knowing_rule
+from mri_design.runs.workers import Workers
+from mri_design.scan.io.atomic import write_json, write_text
+from mri_design.status import Status
+
+FIXED = "@train"
+"""Suffix of a posterior strategy whose mask was designed on the training slices."""
+TUNED = "@tuned"
+"""Suffix of a density whose power was tuned on the training slices."""
+TUNING_DRAWS = 3
+"""Draws of each density that tuning averages over, at most."""
+
+Lines = tuple[int, ...]
+Cell = tuple[str, int, int, int]
+"""Strategy, lines, draw, test image."""
+Show = Callable[[str, int, int], None]
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyRequest:
+    """What every study is asked for.
+
+    Parameters
+    ----------
+    sources : sequence of ScanSource
+        Inputs: those to compare on, or to learn from.
+    recipe : Recipe
+        Inference, and the one reconstruction behind every error.
+    """
+
+    kind: ClassVar[str]
+    """Of the run, as its identity has it."""
+    sources: Sequence[ScanSource]
+    recipe: Recipe
+
+    @property
+    def further(self) -> Mapping[str, Sequence[ScanSource]]:
+        """Inputs beside the sources, by the name that the manifest has for them."""
+        return {}
+
+    @property
+    def named(self) -> Sequence[str]:
+        """Names of all strategies, for the files that these read."""
+        return ()
+
+    def choices(self) -> dict[str, object]:
+        """What else was chosen, for the manifest."""
+        raise NotImplementedError
+
+    def record(self, work: Work) -> Record:
+        """What a manifest says about the run before anything is computed.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be read.
+        """
+        given = {"sources": self.sources, **self.further}
+        files = [*source_files([source for group in given.values() for source in group]), *strategy_files(self.named)]
+        labels = {name: [source.label for source in group] for name, group in given.items()}
+        return work.record(self.kind, InputFile.of_all(files), {**labels, **self.choices()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """What every piece of a study needs.
+
+    Parameters
+    ----------
+    tests, training : sequences of ReferenceSlice
+        Images to evaluate on, and to tune, train and design on.
+    recipe : Recipe
+        Inference, and the one reconstruction that is used for every mask.
+    seed : int
+        Of everything random.
+    """
+
+    tests: Sequence[ReferenceSlice] = ()
+    training: Sequence[ReferenceSlice] = ()
+    recipe: Recipe
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class MaskJob:
+    """A mask to make: strategy by name, lines in the end and at the start, draw, and for which image.
+
+    With ``training`` images it is designed on them together, from the lines that the test image holds.
+    """
+
+    strategy: str
+    target: int
+    start: int
+    draw: int
+    image: int
+    training: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class DesignedMask:
+    """A mask, and whether what chose it can be trusted.
+
+    Parameters
+    ----------
+    lines : tuple of int
+        In acquisition order.
+    converged_lines : int
+        That many of the first lines were chosen by steps that converged.
+    innovation_energies : mapping of int to float
+        As in `DesignTrace`.
+    """
+
+    lines: Lines
+    converged_lines: int
+    innovation_energies: Mapping[int, float] = field(default_factory=dict)
+
+
+def design_mask(material: Material, job: MaskJob) -> DesignedMask:
+    """The mask of a job, with how far its design converged."""
+    image, recipe, seed = material.tests[job.image], material.recipe, material.seed
+    test = slice_for(image, job.strategy, job.target, recipe, seed)
+    if job.strategy in ORACLES:
+        return _design(material, [test], knowing_oracle(job.strategy, [test], [image.reference], recipe, seed), job)
+    training = [material.training[i] for i in job.training]
+    models = [slice_for(scan, job.strategy, job.target, recipe, seed) for scan in training]
+    slices = [replace(model, measured=model.measured & test.measured) for model in models] or [test]
+    if job.strategy in TRAINING_RULES:
+        return _design(material, slices, knowing_rule(job.strategy, training, recipe, seed), job)
+    return _design(material, slices, make_strategy(job.strategy, recipe.design.encoding), job)
+
+
+def cell_error(material: Material, job: tuple[int, str, Lines]) -> dict[str, object]:
+    """Errors of a test image reconstructed from what a strategy, named without suffixes, chose."""
+    image, strategy, lines = material.tests[job[0]], job[1], job[2]
+    seen = slice_for(image, strategy, len(lines), material.recipe, material.seed)
+    return _error(material, image, seen, lines)
+
+
+def tuning_error(material: Material, job: MaskJob) -> float:
+    """Relative error of a training image with one draw of a mask that looks at no data."""
+    image = material.training[job.image]
+    rule = make_strategy(job.strategy, material.recipe.design.encoding)
+    mask = _design(material, [image.slice_model], rule, job)
+    return float(str(_error(material, image, image.slice_model, mask.lines)["relative_l2"]))
+
+
+def trial_outcome(material: Material, trial: tuple[int, Lines]) -> Outcome:
+    """How wrong a training scan is when reconstructed from some lines."""
+    scan = material.training[trial[0]]
+    result = reconstruct_by_recipe(scan.slice_model, trial[1], material.recipe, material.seed)
+    return scan.outcome(result.image, result.convergence.converged)
+
+
+def _design(material: Material, slices: Sequence[MRSlice], strategy: Strategy, job: MaskJob) -> DesignedMask:
+    options = DesignOptions(draw=job.draw)
+    trace = run_design(
+        slices, strategy, job.target, material.recipe, seed=material.seed, start=job.start, options=options
+    ).trace
+    missed = [i for i, step in enumerate(trace.steps, len(trace.start)) if not step.cost.converged]
+    return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines), trace.innovation_energies)
+
+
+def _error(material: Material, image: ReferenceSlice, seen: MRSlice, lines: Lines) -> dict[str, object]:
+    result = reconstruct_by_recipe(seen, lines, material.recipe, material.seed)
+    errors = measure(result.image * image.unit, image.shown)
+    return {
+        "relative_l2": errors.relative_l2,
+        "psnr": errors.psnr,
+        "ssim": errors.ssim,
+        "reconstruction_converged": result.convergence.converged,
+    }
+
+
+def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe) -> Encoding:
+    """What a strategy chooses ``count`` from: the lines or samples of the image, or shots, which depend on both."""
+    encoding, on_grid = recipe.design.encoding, image.slice_model
+    if not KINDS[encoding].shots:
+        return on_grid.candidates
+    return shot_candidates(recipe, make_strategy(strategy, encoding), on_grid.shape, count, on_grid.n_coils)
+
+
+def slice_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe, seed: int) -> MRSlice:
+    """The image's slice as a strategy for ``count`` measures it: as it is, or sampled along that strategy's shots."""
+    candidates, on_grid = candidates_for(image, strategy, count, recipe), image.slice_model
+    if not isinstance(candidates, ShotEncoding):
+        return on_grid
+    known = closed_form_samples(image.source, candidates, on_grid.n_coils, recipe, seed)
+    truth = truth_or_none(on_grid, image.reference) if known is None else None
+    return shot_slice(on_grid, candidates, np.random.default_rng([seed, 1, 1]), truth=truth, known=known)
+
+
+def base_name(name: str) -> str:
+    """A strategy's name without what training made of it."""
+    return name.removesuffix(FIXED).removesuffix(TUNED)
+
+
+def read_kept(path: Path, identity: str, what: str, other: str, parse: Callable[[dict[str, Any]], State]) -> State:
+    """What an interrupted run kept in a JSON file.
+
+    Parameters
+    ----------
+    path, identity : Path, str
+        The file, and the checksum of the run that goes on, which has to be that of the run that wrote it.
+    what, other : str
+        What the file should be, and what it is otherwise, in words.
+    parse : callable
+        Makes a state of the file's content.
+
+    Raises
+    ------
+    InputError
+        For a damaged file.
+    UsageError
+        For the file of another run.
+    """
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        own, state = stored["identity"], parse(stored)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            field=path.name, got=f"an unreadable file ({error})", wanted=what, cure="Delete it."
+        ) from error
+    require_same_run(path, own, identity, other)
+    return state
+
+
+@dataclass
+class StudyProgress:
+    """Finished pieces of a study, kept in one JSON file so that an interrupted run goes on.
+
+    Parameters
+    ----------
+    path : Path or None
+        Where; None keeps them in memory.
+    identity : str
+        Checksum of inputs, recipe, seed and choices; a file of another study is refused.
+    """
+
+    path: Path | None = None
+    identity: str = ""
+    masks: dict[str, list[int]] = field(default_factory=dict)
+    rows: dict[str, Row] = field(default_factory=dict)
+    tuned: dict[str, float] = field(default_factory=dict)
+    masks_converged: dict[str, bool] = field(default_factory=dict)
+
+    PARTS: ClassVar = ("masks", "rows", "tuned", "masks_converged")
+
+    @property
+    def status(self) -> str:
+        """ "converged", or how many reconstructions and how many designs of masks did not."""
+        parts = []
+        for flags, what in (
+            ([bool(row["reconstruction_converged"]) for row in self.rows.values()], "reconstructions"),
+            (list(self.masks_converged.values()), "masks"),
+        ):
+            if not all(flags):
+                parts.append(f"{flags.count(False)} of {len(flags)} {what}")
+        return f"{' and '.join(parts)} not converged" if parts else Status.CONVERGED.value
+
+    @classmethod
+    def open(cls, path: Path, identity: str) -> StudyProgress:
+        """Read what is there, or begin; raises as `read_kept`."""
+
+        def parse(stored: dict[str, Any]) -> StudyProgress:
+            parts = [stored[part] for part in cls.PARTS]
+            if not all(isinstance(part, dict) for part in parts):
+                raise TypeError("a part that is no table")
+            if parts[0].keys() != parts[-1].keys():
+                raise ValueError("masks without how their design ended")
+            return cls(path, identity, *parts)
+
+        if not path.exists():
+            return cls(path, identity)
+        return read_kept(path, identity, "a comparison's progress", "the progress of another comparison", parse)
+
+    def save(self) -> None:
+        """Write everything finished so far, atomically."""
+        if self.path is not None:
+            write_json(self.path, {"identity": self.identity} | {name: getattr(self, name) for name in self.PARTS})
+
+
+@dataclass(frozen=True)
+class StudyErrors:
+    """Errors of the strategies, cell by cell and in tables; strategies' names are without the folders of files.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        One for each strategy, line count, draw and test image.
+    winners, summary : sequence of mappings
+        `winners_table` without oracles, empty for masks that were there before; and `summary_table`.
+    paired : sequence of mappings
+        `paired_table` of the strategies that go by a posterior, or of the masks that were there before, against the
+        others; empty where either are missing.
+    runs : mapping of str to float array, shape (run, count)
+        Errors of each strategy: a run is a draw where its mask is random, and an image where it is not.
+    """
+
+    rows: Sequence[Row]
+    winners: Sequence[Row]
+    summary: Sequence[Row]
+    paired: Sequence[Row]
+    runs: Mapping[str, NDArray[np.float64]]
+
+    def save(self, folder: RunFolder, formats: Mapping[str, str] = FORMATS) -> None:
+        """Write metrics.csv, and those of winners, summary and paired that there are as CSV and Markdown."""
+        folder.write_metrics(self.rows)
+        for name, table in (("winners", self.winners), ("summary", self.summary), ("paired", self.paired)):
+            if table:
+                write_csv(folder.output_path(f"{name}.csv"), table, formats=formats)
+                write_text(folder.output_path(f"{name}.md"), markdown_text(table, formats=formats))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(Material):
+    """Cells to be computed.
+
+    Parameters
+    ----------
+    tests, training, recipe, seed
+        As `Material`: all images have one number of candidates, and no image may be in both.
+    strategies : sequence of str
+        Names, see `make_strategy`.
+    lines : sequence of int
+        Line counts, or counts of samples or shots.
+    seeds : int
+        Draws of every random strategy.
+    powers : mapping of (str, int) to float
+        Powers of densities that are known already, by family and number of lines; these are not tuned.
+    given : mapping of str to tuple of int
+        Masks that are there already, by the name that tables have for them: all have the one line count.
+    """
+
+    strategies: Sequence[str]
+    lines: Sequence[int]
+    seeds: int = 5
+    powers: Mapping[tuple[str, int], float] = field(default_factory=dict)
+    given: Mapping[str, Lines] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.tests:
+            raise InputError(field="compare", got="no test image", wanted="at least one")
+        first = self.tests[0]
+        for other in self.tests[1:]:
+            if other.slice_model.candidates.shape != first.slice_model.candidates.shape:
+                if "plane" in (first.slice_model.candidates.name, other.slice_model.candidates.name):
+                    raise InputError(
+                        field="test scans",
+                        got=f"{first.name} on {first.slice_model.shape} and {other.name} on {other.slice_model.shape}",
+                        wanted="one plane",
+                        cure="Run one comparison per matrix size.",
+                    )
+                raise InputError(
+                    field="test scans",
+                    got=f"{first.name} with {first.slice_model.shape[0]} and "
+                    f"{other.name} with {other.slice_model.shape[0]} phase-encode lines",
+                    wanted="one number of phase-encode lines: the same line count is another acceleration on each",
+                    cure="Run one comparison per matrix size.",
+                )
+        shapes = {_size(t) for t in self.training} - {_size(t) for t in self.tests}
+        if shapes:
+            unit = first.slice_model.candidates.unit
+            raise InputError(
+                field="training scans",
+                got=f"{sorted(shapes)} {'phase-encode lines' if unit == 'line' else 'samples'}",
+                wanted=f"the same number of {unit}s as a test scan",
+            )
+
+    @property
+    def counted(self) -> str:
+        """What is counted: "lines", "samples" or "shots"."""
+        return KINDS[self.recipe.design.encoding].counted
+
+    def expanded(self) -> list[str]:
+        """Masks that were given, then strategies with their trained variants, in the order asked for."""
+        names: list[str] = [*self.given]
+        for name in self.strategies:
+            if name not in TRAINING_RULES:
+                names.append(name)
+            if self.training and self.rule(name).needs_posterior and name not in ORACLES:
+                names.append(name + FIXED)
+            if self.training and name in tuned_families(self.recipe.design.encoding):
+                names[-1] = name + TUNED
+        return names
+
+    def rule(self, name: str) -> Strategy:
+        """The strategy called ``name``, which may have a suffix, for what the recipe chooses one by one."""
+        return make_strategy(base_name(name), self.recipe.design.encoding)
+
+    def cells(self) -> list[Cell]:
+        """(strategy, lines, draw, test image) of every cell of the table."""
+        cells: list[Cell] = []
+        for name in self.expanded():
+            drawn = name not in self.given and is_random(base_name(name), self.recipe.design.encoding)
+            draws = range(self.seeds) if drawn else range(1)
+            cells += [(name, n, s, i) for n in self.lines for s in draws for i in range(len(self.tests))]
+        return cells
+
+    def run(self, progress: StudyProgress, work: Work = Work()) -> StudyProgress:  # noqa: B008
+        """Tune, design, reconstruct and measure; ``progress`` is filled and saved as it goes."""
+        with Workers(self.material, work.jobs, work.executor) as workers:
+            self.run_among(workers, progress, work.progress.show)
+        return progress
+
+    @property
+    def material(self) -> Material:
+        """The images and settings alone, which every process gets."""
+        return Material(tests=self.tests, training=self.training, recipe=self.recipe, seed=self.seed)
+
+    def run_among(self, workers: Workers[Material], progress: StudyProgress, show: Show) -> None:
+        """As `run`, by workers that are there already."""
+        self._tune(progress, workers, show)
+        show("reconstructing", 0, sum(_key(*cell) not in progress.rows for cell in self.cells()))  # so much is to come
+        self._make_masks(progress, workers, show)
+        self._measure(progress, workers, show)
+
+    def mask_lines(self, progress: StudyProgress, name: str, count: int, draw: int, image: int) -> Lines:
+        """Lines of one cell, in acquisition order."""
+        return self.given.get(name) or tuple(progress.masks[self._mask_key(name, count, draw, image)])
+
+    def typical_draw(self, progress: StudyProgress, name: str, count: int, image: int) -> int:
+        """The draw of a finished comparison whose error on an image is the median one (the upper of two)."""
+        errors = {
+            draw: float(str(progress.rows[_key(n, c, draw, i)]["relative_l2"]))
+            for n, c, draw, i in self.cells()
+            if (n, c, i) == (name, count, image)
+        }
+        return sorted(errors, key=errors.__getitem__)[len(errors) // 2]
+
+    def seen(self, progress: StudyProgress, name: str, count: int, image: int) -> MRSlice:
+        """The slice of a test image that a strategy's candidates belong to."""
+        strategy, _ = self._strategy(progress, name, count, image)
+        return slice_for(self.tests[image], strategy, count, self.recipe, self.seed)
+
+    def errors(self, progress: StudyProgress) -> StudyErrors:
+        """Tables over all cells, which are finished."""
+        rows = [progress.rows[_key(*cell)] for cell in self.cells()]
+        names, counts = self.expanded(), self.lines
+        real = [name for name in names if name not in ORACLES]
+        designed = list(self.given) or [name for name in real if self.rule(name).needs_posterior]
+        others = [name for name in (names if self.given else real) if name not in designed]
+        return StudyErrors(
+            rows=self._labelled(rows),
+            winners=[] if self.given else self._labelled(winners_table(rows, real or names, counts)),
+            summary=self._labelled(summary_table(rows, names, counts)),
+            paired=self._labelled(paired_table(rows, designed, others, counts)) if designed and others else [],
+            runs={strategy_label(name): _runs(rows, name, counts) for name in names},
+        )
+
+    def _labelled(self, rows: Sequence[Row]) -> list[Row]:
+        """Names without the folders of files; what is counted, by its own name."""
+        named = ("strategy", "against", "best", "second")
+        return [
+            {
+                self.counted if key == "lines" else key: strategy_label(entry)
+                if isinstance(entry, str) and key in named
+                else entry
+                for key, entry in row.items()
+            }
+            for row in rows
+        ]
+
+    def _mask_key(self, name: str, count: int, draw: int, image: int) -> str:
+        test = self.tests[image]
+        if name.endswith(FIXED) or not (self.rule(name).needs_posterior or name in ORACLES):
+            measured = test.slice_model.measured
+            held = "all" if measured.all() else "".join("1" if flag else "0" for flag in measured)
+            place = f"grid{_size(test)}-{test.calibration_lines}-{held}"
+        else:
+            place = test.name
+        return f"{name}|{count}|{draw}|{place}"
+
+    def _strategy(self, progress: StudyProgress, name: str, count: int, image: int) -> tuple[str, int]:
+        """Full name of a strategy (with its tuned power) and the centre lines it starts with."""
+        if name in self.given:
+            return name, 0
+        base, test = base_name(name), self.tests[image]
+        if name.endswith(TUNED):
+            base = f"{base}:{progress.tuned[f'{base}|{count}|{_size(test)}']:g}"
+        return base, self._start(base, count, test)
+
+    def _start(self, strategy: str, count: int, image: ReferenceSlice) -> int:
+        rule, n_coils = self.rule(strategy), image.slice_model.n_coils
+        candidates = candidates_for(image, strategy, count, self.recipe)
+        of_lines = self.counted == "lines"
+        calibration = image.calibration_lines if of_lines else 0  # a plane's is among the constraints
+        rules = self.recipe.constraints.rules_of(candidates)
+        rules.needed(image.slice_model.measured, calibration)  # refuses contradictions
+        other = None if of_lines else candidates
+        return start_count(rule, candidates.size, count, self.recipe, calibration, n_coils, other)
+
+    def _make_masks(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:
+        keys = {self._mask_key(*cell): cell for cell in self.cells() if cell[0] not in self.given}
+        # One design serves every count that starts from the same lines.
+        groups: dict[Cell, list[int]] = {}
+        for key, (name, count, draw, image) in keys.items():
+            if key in progress.masks:
+                continue
+            strategy, start = self._strategy(progress, name, count, image)
+            grows = self.rule(strategy).needs_posterior or strategy in ORACLES
+            grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
+            grows = grows and self.counted != "shots"  # whose candidates depend on their number
+            groups.setdefault((name, start if grows else -count, draw, image), []).append(count)
+        jobs = [self._mask_job(progress, *group, counts) for group, counts in groups.items()]
+        show("designing masks", 0, len(jobs))
+        listed = list(groups.items())
+        for done, (place, mask) in enumerate(workers.finished(design_mask, jobs), 1):
+            (name, _, draw, image), counts = listed[place]
+            for count in counts:
+                key = self._mask_key(name, count, draw, image)
+                progress.masks[key] = [int(k) for k in mask.lines[:count]]
+                progress.masks_converged[key] = count <= mask.converged_lines
+            progress.save()
+            show("designing masks", done, len(jobs))
+
+    def _mask_job(
+        self, progress: StudyProgress, name: str, group: int, draw: int, image: int, counts: Sequence[int]
+    ) -> MaskJob:
+        target = max(counts)
+        strategy, start = self._strategy(progress, name, target, image)
+        if not name.endswith(FIXED):
+            return MaskJob(strategy, target, start, draw, image)
+        shape = self.tests[image].slice_model.shape
+        training = tuple(i for i, t in enumerate(self.training) if t.slice_model.shape == shape)
+        if not training:
+            raise InputError(
+                field="training scans", got="none on the test scan's grid", wanted="at least one for a fixed mask"
+            )
+        return MaskJob(strategy, target, start, draw, image, training)
+
+    def _measure(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:
+        left = [cell for cell in self.cells() if _key(*cell) not in progress.rows]
+        jobs = [
+            (
+                image,
+                self._strategy(progress, name, count, image)[0],
+                self.mask_lines(progress, name, count, draw, image),
+            )
+            for name, count, draw, image in left
+        ]
+        show("reconstructing", 0, len(jobs))
+        try:
+            for done, (place, errors) in enumerate(workers.finished(cell_error, jobs), 1):
+                progress.rows[_key(*left[place])] = self._row(progress, left[place], errors)
+                if done % 20 == 0:
+                    progress.save()
+                show("reconstructing", done, len(left))
+        finally:  # where pieces failed, too
+            progress.save()
+
+    def _row(self, progress: StudyProgress, cell: Cell, errors: Mapping[str, object]) -> Row:
+        name, count, draw, image = cell
+        mask_converged = name in self.given or progress.masks_converged[self._mask_key(*cell)]
+        return {
+            "strategy": name,
+            "lines": count,
+            "acceleration": self._acceleration(name, count, self.tests[image]),
+            "draw": draw,
+            "image": self.tests[image].name,
+            **errors,
+            "mask_converged": mask_converged,
+            "converged": mask_converged and bool(errors["reconstruction_converged"]),
+        }
+
+    def _acceleration(self, name: str, count: int, test: ReferenceSlice) -> float:
+        """Candidates over those measured; of shots, pixels of the image over samples."""
+        if self.counted != "shots":
+            return _size(test) / count
+        shots = candidates_for(test, base_name(name), count, self.recipe)
+        assert isinstance(shots, ShotEncoding)
+        return test.reference.size / (count * shots.shots.shape[1])
+
+    def _tune(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:
+        """The power with the least mean error on the training images, for each family and count."""
+        tuned = tuned_families(self.recipe.design.encoding)
+        families = [name for name in self.strategies if name in tuned] if self.training else []
+        grid = _size(self.tests[0])
+        keys = {(family, count): f"{family}|{count}|{grid}" for family in families for count in self.lines}
+        progress.tuned |= {keys[known]: power for known, power in self.powers.items() if known in keys}
+        wanted = [known for known, key in keys.items() if key not in progress.tuned]
+        if wanted:
+            show("tuning densities", 0, len(wanted))
+        for done, (family, count) in enumerate(wanted, 1):
+            powers = tuned[family]
+            jobs = [
+                MaskJob(name, count, self._start(name, count, image), draw, i)
+                for name in (f"{family}:{power:g}" for power in powers)
+                for draw in range(min(self.seeds, TUNING_DRAWS))
+                for i, image in enumerate(self.training)
+            ]
+            errors = np.array(list(workers.map(tuning_error, jobs))).reshape(len(powers), -1)
+            progress.tuned[keys[family, count]] = powers[int(np.argmin(errors.mean(axis=1)))]
+            progress.save()
+            show("tuning densities", done, len(wanted))
+
+
+def _key(name: str, count: int, draw: int, image: int) -> str:
+    return f"{name}|{count}|{draw}|{image}"
+
+
+def _size(image: ReferenceSlice) -> int:
+    """Lines of the grid, or samples of the plane."""
+    return image.slice_model.candidates.size
+
+
+def _runs(rows: Sequence[Row], name: str, counts: Sequence[int]) -> NDArray[np.float64]:
+    tables = [errors_by_image(rows, name, count) for count in counts]
+    draws = len(tables[0]) > 1
+    return np.array([table.mean(axis=1 if draws else 0) for table in tables]).T

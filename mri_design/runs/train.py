@@ -1,0 +1,271 @@
+"""`train`: a line order is learnt from scans whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mri_design.design.other_scans.trained_design import TrainedDesign
+from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
+from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
+from mri_design.errors import InputError, UsageError, did_you_mean
+from mri_design.evaluation.folder_lock import LOCK_NAME, FolderLock
+from mri_design.evaluation.run_folder import require_same_run
+from mri_design.evaluation.run_status import PROGRESS_NAME, ProgressFile
+from mri_design.experiment.ending import require_lines_only
+from mri_design.experiment.trained_file import load_trained, save_trained
+from mri_design.runs.run import Ending, Work
+from mri_design.runs.scan_facts import doubts_of_all
+from mri_design.runs.scans import load_images
+from mri_design.runs.study import Material, StudyRequest, trial_outcome
+from mri_design.runs.workers import Workers
+from mri_design.status import Status
+
+RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
+START = 4
+"""Centre lines an order begins with by default; reconstructions take the image's scale from them."""
+STOCHASTIC_LINES, STOCHASTIC_SCANS = 16, 3
+"""Lines and scans that stochastic LBCS tries at each step by default."""
+UNFINISHED = ".unfinished"
+"""Added to the name of the file while the order is being learnt."""
+
+
+def training_rule(name: str, candidates: int | None = None, scans: int | None = None) -> TrainingRule:
+    """The rule called ``name``; ``candidates`` and ``scans`` are what stochastic LBCS tries at each step.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name, or subsets for a rule that takes none.
+    """
+    if name not in RULES:
+        near = did_you_mean(name, RULES)
+        raise UsageError(f"--rule: unknown rule {name!r}; known are: {', '.join(RULES)}{'. ' if near else ''}{near}")
+    if name == "stochastic-lbcs":
+        return LBCS(candidates or STOCHASTIC_LINES, scans or STOCHASTIC_SCANS, name=name)
+    if candidates is not None or scans is not None:
+        raise UsageError(f"rule {name!r} tries everything; --candidates and --scans belong to stochastic-lbcs")
+    return LBCS() if name == "lbcs" else ResidualGreedy()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRequest(StudyRequest):
+    """What a training is asked for.
+
+    Parameters
+    ----------
+    sources : sequence of ScanSource
+        Training inputs.
+    recipe : Recipe
+        Reconstruction, simulation, calibration, and what the sequence asks of the lines.
+    rule : TrainingRule
+        See `training_rule`.
+    lines : int
+        Lines in the end.
+    start : int, optional
+        Centre lines to begin with: four, and no fewer than coil calibration took.
+
+    Raises
+    ------
+    UsageError
+        For a recipe that chooses samples of a plane.
+    """
+
+    kind = "training"
+    rule: TrainingRule
+    lines: int
+    start: int | None = None
+
+    def __post_init__(self) -> None:
+        require_lines_only(self.recipe, "train")
+
+    def choices(self) -> dict[str, object]:
+        """See `StudyRequest`."""
+        return {
+            "rule": repr(self.rule),
+            "lines": self.lines,
+            "start": self.start,
+            "recipe": self.recipe.as_settings(),
+        }
+
+
+@dataclass(frozen=True)
+class OrderFile:
+    """Where an order goes.
+
+    Parameters
+    ----------
+    path : Path
+        The file; beside it stands NAME.unfinished until the order is complete.
+    overwrite : bool
+        Whether another file at ``path``, or the beginning of another training, may be replaced.
+    command : sequence of str
+        The arguments of the training, for those who look into the folder while it lasts.
+    """
+
+    path: Path
+    overwrite: bool = False
+    command: Sequence[str] = ()
+
+    @property
+    def beginning(self) -> Path:
+        """The file that an interrupted training leaves."""
+        return self.path.with_name(self.path.name + UNFINISHED)
+
+    def finished(self, identity: str) -> TrainedDesign | None:
+        """The order of this very training, where it is complete; None too where what is there may be overwritten.
+
+        Raises
+        ------
+        UsageError
+            For links, other people's files, and another training's order.
+        """
+        for file in (self.path, self.beginning):
+            if file.is_symlink():
+                raise UsageError(f"{file} is a symbolic link, and nothing is written through links; give another --out")
+            if file.exists() and not self.overwrite:
+                try:
+                    load_trained(file)
+                except InputError as error:
+                    raise UsageError(
+                        f"{file.name} is no trained design; give another --out, or add --overwrite"
+                    ) from error
+        if self.overwrite or not self.path.exists():
+            return None
+        design = load_trained(self.path)
+        if design.settings.get("identity") != identity:
+            raise UsageError(f"{self.path.name} holds another trained design; give another --out, or add --overwrite")
+        return design
+
+    @contextmanager
+    def begun(self, say: Callable[[str], None]) -> Iterator[ProgressFile]:
+        """Make the folder of the file, and begin anew where that was asked for; a finished order stays until the next.
+
+        Entered once everything that can be refused has been. Within it no other training makes the same file; whoever
+        held the file and fell silent is told to ``say``.
+
+        Raises
+        ------
+        InputError
+            Where another training is making the file.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FolderLock(self.path.parent, f".{self.path.name}{LOCK_NAME}")
+        try:
+            if lock.taken_over:
+                say(lock.taken_over)
+            if self.overwrite:
+                self.beginning.unlink(missing_ok=True)
+            progress = ProgressFile(self.path.with_name(f".{self.path.name}{PROGRESS_NAME}"), self.command)
+            try:
+                yield progress
+            except BaseException:
+                progress.write()
+                raise
+            progress.remove()
+        finally:
+            lock.release()
+
+    def unfinished(self, identity: str) -> TrainedDesign | None:
+        """The beginning of this very training; None where there is none.
+
+        Raises
+        ------
+        UsageError
+            Where it is the beginning of another one.
+        """
+        if not self.beginning.exists():
+            return None
+        design = load_trained(self.beginning)
+        stored = design.settings.get("identity")
+        require_same_run(self.beginning, stored, identity, "the beginning of another training")
+        return design
+
+    def save_unfinished(self, design: TrainedDesign) -> None:
+        """Keep the lines learnt so far."""
+        save_trained(self.beginning, design)
+
+
+def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> TrainedDesign | Ending:
+    """Learn an order on the scans; an interrupted training goes on where it stopped.
+
+    The beginning of the order is kept beside the file after every line. Where the file holds this very order, finished,
+    nothing is done.
+
+    Returns
+    -------
+    TrainedDesign or Ending
+        The order, with how many reconstructions did not converge; an `Ending` where it had been finished before.
+
+    Raises
+    ------
+    UsageError
+        Where the file is there already and holds something else, or the beginning of another training stands there.
+    InputError
+        Where an input cannot be used, or scans are on different grids.
+    """
+    record, recipe, lines = request.record(work), request.recipe, request.lines
+    finished = file.finished(record.identity)
+    if finished is not None:
+        work.progress.say("nothing to do")
+        return order_ending(finished)
+    scans, _ = load_images(request.sources, recipe, work)
+    rules = recipe.constraints.rules()
+    first = _start(scans, request.start, lines)
+    centre = rules.start(shared_lines(scans), first, max(scan.calibration_lines for scan in scans))
+
+    with (
+        file.begun(work.progress.say) as kept,
+        Workers(Material(training=scans, recipe=recipe, seed=work.seed), work.jobs, work.executor) as workers,
+    ):
+        show = work.progress.also(kept.show).show
+
+        def after_line(design: TrainedDesign) -> None:
+            file.save_unfinished(design)
+            show("training", len(design.lines) - len(centre), lines - len(centre))
+
+        def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
+            return workers.map(trial_outcome, trials)
+
+        training = OrderTraining(scans, request.rule, lines, evaluate, seed=work.seed, constraints=rules)
+        design = file.unfinished(record.identity)
+        if design is None:
+            show("training", 0, lines - len(centre))
+            begun = begin_training(training, centre)
+            doubts, _ = doubts_of_all(scans)
+            inputs = {file.name: file.sha256 for file in record.inputs}
+            settings = {**record.settings, "inputs": inputs, **doubts, "identity": record.identity}
+            design = replace(begun, settings=settings)
+        return train(training, design, after_line)
+
+
+def _start(images: Sequence[ReferenceSlice], start: int | None, lines: int) -> int:
+    calibration = max(image.calibration_lines for image in images)
+    first = max(start or min(START, lines), calibration)
+    if first > lines:
+        raise InputError(
+            field="start lines",
+            got=f"{first} (of which {calibration} for coil calibration)",
+            wanted=f"at most the number of lines, {lines}",
+            cure="Ask for more lines.",
+        )
+    return first
+
+
+def report_order(file: OrderFile, design: TrainedDesign | Ending) -> Ending:
+    """Write a finished order, and remove its beginning; one that was finished before stays as it is."""
+    if isinstance(design, Ending):
+        return design
+    save_trained(file.path, design)
+    file.beginning.unlink(missing_ok=True)
+    return order_ending(design)
+
+
+def order_ending(design: TrainedDesign) -> Ending:
+    """How the training of an order ended: converged, or how many of its reconstructions did not."""
+    if not design.unconverged:
+        return Ending(Status.CONVERGED.value, design.lines)
+    said = f"{design.unconverged} of {design.reconstructions} reconstructions not converged"
+    return Ending(said, design.lines)

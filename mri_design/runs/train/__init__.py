@@ -1,1 +1,0 @@
-"""`train`: a line order learnt from other scans."""

@@ -1,0 +1,255 @@
+"""The report: one file, no network, nothing from a scan obeyed as markup, readable on a phone and in the dark."""
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import pytest
+from matplotlib.figure import Figure
+
+from mri_design import InputError
+from mri_design.evaluation.page import (
+    Links,
+    Paragraph,
+    ReportFigure,
+    ReportTable,
+    Section,
+    SideBySide,
+    write_report,
+)
+from mri_design.evaluation.pictures import COLOURS
+
+HOSTILE = "<script>alert(1)</script>\"' onload=x {{ 7*7 }} {% raw %} &amp;"
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Page(HTMLParser):
+    """Every tag with its attributes and what it stands in, and the text."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.source = source
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.inside: list[list[tuple[str, str | None]]] = []
+        self.open: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append((tag, dict(attrs).get("class")))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.inside.append(list(self.open))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop()[0] == tag, f"{tag} ends what it did not begin"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    def around(self, tag: str) -> list[list[tuple[str, str | None]]]:
+        """What every such tag stands in, as (tag, class)."""
+        return [inside for (name, _), inside in zip(self.tags, self.inside, strict=True) if name == tag]
+
+
+@pytest.fixture
+def figure() -> Figure:
+    drawn = Figure(figsize=(1, 1))
+    drawn.subplots().plot([1, 2])
+    return drawn
+
+
+def write(path, title, figure, text):
+    write_report(
+        path,
+        title,
+        {"lines": 32, f"relative error (%) {text}": 5.25, "converged": True},
+        [
+            Section(
+                f"Masks {text}",
+                [
+                    Paragraph(text),
+                    ReportTable([{"scan": text, "psnr": 31.25}], caption=text, formats={"psnr": ".1f"}),
+                    ReportFigure(figure, text),
+                ],
+            )
+        ],
+        warnings=[text],
+        manifest={"name": text, "seed": 7},
+    )
+    return path.read_text("utf-8")
+
+
+def page_of(path, *blocks, titles=("One",)):
+    write_report(path / "r.html", "Brain", {}, [Section(title, blocks) for title in titles])
+    return Page((path / "r.html").read_text("utf-8"))
+
+
+def test_everything_is_shown(tmp_path, figure):
+    source = write(tmp_path / "report.html", "Brain", figure, "look here")
+    page = Page(source)
+    assert page.named("h1") and page.named("details") and len(page.named("table")) == 2
+    for shown in ("Brain", "look here", "32", "5.25", "yes", "31.2", '"seed": 7', "Attention:"):
+        assert shown in page.text
+    assert [column.get("class") for column in page.named("th") if column.get("scope") == "col"] == [
+        None,
+        "number",
+    ]
+
+
+def test_figures_are_embedded_and_nothing_is_fetched(tmp_path, figure):
+    source = write(tmp_path / "report.html", "Brain", figure, "look here")
+    page = Page(source)
+    assert len(page.named("svg")) == 1 and page.named("path")
+    for tag, attributes in page.tags:
+        assert tag not in {"link", "iframe", "object", "embed", "base", "a", "img", "text"}
+        for name in ("src", "href", "srcset", "action", "background"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:image/png;base64,"))
+    assert "http://" not in source and "https://" not in source
+    assert "url(" not in re.sub(r"url\(#\w", "", source) and "@import" not in source
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_only_script_that_may_run_is_the_pages_own(tmp_path, figure):
+    source = write(tmp_path / "report.html", HOSTILE, figure, HOSTILE)
+    scripts = re.findall(r"<script>(.*?)</script>", source, re.DOTALL)
+    assert len(scripts) == 1 and len(Page(source).named("script")) == 1
+    digest = b64encode(sha256(scripts[0].encode()).digest()).decode()
+    policy = Page(source).named("meta")[-1]["content"]
+    assert policy == f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    for far in ("fetch(", "XMLHttpRequest", "import(", "eval(", "innerHTML", "http"):
+        assert far not in scripts[0]
+
+
+def test_markup_in_a_name_is_shown_not_obeyed(tmp_path, figure):
+    source = write(tmp_path / "report.html", HOSTILE, figure, HOSTILE)
+    page = Page(source)
+    harmless = Page(write(tmp_path / "plain.html", "plain", figure, "plain text, as long as the other one is"))
+    assert [tag for tag, _ in page.tags] == [tag for tag, _ in harmless.tags]
+    assert [sorted(attributes) for _, attributes in page.tags] == [sorted(a) for _, a in harmless.tags]
+    assert page.named("svg")[0]["aria-label"] == HOSTILE
+    # title, heading, warning, label, section, paragraph, cell and two captions
+    assert page.text.count(HOSTILE) == 9
+    assert source.count("<script") == 1
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path, figure):
+    first = write(tmp_path / "a.html", "Brain", figure, "text")
+    assert write(tmp_path / "b.html", "Brain", figure, "text") == first
+
+
+def test_a_report_may_be_bare(tmp_path):
+    write_report(tmp_path / "r.html", "Nothing yet", {}, [])
+    page = Page((tmp_path / "r.html").read_text())
+    assert not page.named("table") and not page.named("details") and "Attention" not in page.text
+
+
+def test_a_failed_report_leaves_the_old_one(tmp_path):
+    write_report(tmp_path / "r.html", "old", {}, [])
+    before = (tmp_path / "r.html").read_bytes()
+    with pytest.raises(InputError, match="no rows"):
+        write_report(tmp_path / "r.html", "new", {}, [Section("empty", [ReportTable([])])])
+    assert (tmp_path / "r.html").read_bytes() == before
+
+
+class TestOnAPhone:
+    def test_tables_and_pictures_scroll_by_themselves_and_captions_do_not(self, tmp_path, figure):
+        table = ReportTable([{f"column {n}": 1.5 for n in range(30)}], "A long caption.")
+        page = page_of(tmp_path, table, ReportFigure(figure, "Another."), SideBySide([ReportFigure(figure, "Third.")]))
+        scrolling = {"wide", "plot"}
+        for tag in ("table", "svg"):
+            assert all(inside[-1][1] in scrolling for inside in page.around(tag)), tag
+        captions = page.around("figcaption")
+        assert len(captions) == 3 and not page.named("caption")
+        assert not any(kind in scrolling for inside in captions for _, kind in inside)
+        assert all(inside[-1][0] == "figure" for inside in captions)
+        assert re.search(r"\.wide, \.plot \{ overflow-x: auto; \}", page.source)
+
+    def test_the_page_is_as_wide_as_the_screen(self, tmp_path, figure):
+        page = page_of(tmp_path, ReportFigure(figure, "A caption."))
+        viewport = next(meta for meta in page.named("meta") if meta.get("name") == "viewport")
+        assert viewport["content"] == "width=device-width, initial-scale=1"
+        assert not re.findall(r"(?<![-\w])width: *\d+(?:px|rem|em)", page.source)
+        assert "width" not in page.named("svg")[0]  # a view box alone, so that it follows the page
+
+    def test_pictures_do_not_shrink_until_they_cannot_be_read(self, tmp_path):
+        page = page_of(tmp_path, ReportFigure(Figure(figsize=(5, 2)), "Five inches, 480 pixels."))
+        assert page.named("svg")[0]["style"] == "min-width: 346px; max-width: 672px"
+
+
+class TestInTheDark:
+    def test_pictures_take_the_colours_of_the_page(self, tmp_path):
+        drawn = Figure(figsize=(2, 2))
+        drawn.subplots().plot([1, 2], color="#0072B2")
+        source = page_of(tmp_path, ReportFigure(drawn, "A caption.")).source
+        body = source[source.index("<body") :]
+        assert "var(--ink)" in body and "var(--paper)" in body  # axes, and what lies behind them
+        assert "#000000" not in body and "#ffffff" not in body
+        assert "#0072b2" in body
+
+    def test_nothing_lies_behind_a_picture(self, tmp_path):
+        source = page_of(tmp_path, ReportFigure(Figure(figsize=(2, 2), facecolor="white"), "A caption.")).source
+        assert "var(--paper)" not in source[source.index("<body") :]
+
+    def test_every_colour_has_a_light_and_a_dark_form_and_paper_is_light(self, tmp_path):
+        light, dark = re.findall(r":root \{ (.*?)\}", page_of(tmp_path, Paragraph("x")).source)
+        for role, colour in COLOURS.items():
+            assert f"--{role}: {colour.light};" in light and f"--{role}: {colour.dark};" in dark
+        source = page_of(tmp_path, Paragraph("x")).source
+        assert "@media screen and (prefers-color-scheme: dark)" in source  # print is not screen
+
+
+class TestLinks:
+    def test_parts_are_linked_to_from_the_top(self, tmp_path):
+        page = page_of(tmp_path, Paragraph("x"), titles=("What was learned?", "Σ", "What was learned!", "Top"))
+        links = [link["href"] for link in page.named("a")]
+        there = {part["id"] for part in page.named("section")}
+        assert links[:4] == ["#what-was-learned", "#part", "#what-was-learned-3", "#top-4"]
+        assert {link[1:] for link in links[:4]} == there
+        assert set(links[4:]) == {"#top"} and page.named("body")[0]["id"] == "top"
+
+    def test_one_part_needs_none(self, tmp_path):
+        assert not page_of(tmp_path, Paragraph("x")).named("a")
+
+    def test_files_are_linked_by_relative_address(self, tmp_path):
+        page = page_of(tmp_path, Links({"lines.csv": "the <lines>", "a/report.html": ""}))
+        assert [link["href"] for link in page.named("a")] == ["lines.csv", "a/report.html"]
+        assert "lines.csv: the <lines>" in page.text
+
+    @pytest.mark.parametrize(
+        "address", ["https://x.org", "javascript:alert(1)", "//x", "/etc/passwd", "a b", "#x", "", "a//b"]
+    )
+    def test_other_addresses_are_refused(self, address):
+        with pytest.raises(InputError, match="link"):
+            Links({address: "x"})
+
+
+class TestTables:
+    def test_a_column_has_one_precision_and_numbers_lie_right(self, tmp_path):
+        rows = [{"name": "a", "ratio": 1.376, "n": 3}, {"name": "b", "ratio": 0.96512, "n": 12}]
+        page = page_of(tmp_path, ReportTable(rows))
+        assert [cell.get("class") for cell in page.named("td")] == [None, "number", "number"] * 2
+        assert ">1.376<" in page.source and ">0.965<" in page.source and ">3<" in page.source
+        assert "td.number { text-align: right; }" in page.source
+
+    def test_columns_without_a_value_are_left_out(self, tmp_path):
+        page = page_of(tmp_path, ReportTable([{"a": 1, "b": None}, {"a": 2, "b": None}]))
+        assert len(page.named("th")) == 1
+
+    def test_long_text_wraps_and_names_show_spaces(self, tmp_path):
+        page = page_of(tmp_path, ReportTable([{"median_line_ratio": 1.0, "why": "because " * 9}]))
+        assert [cell.get("class") for cell in page.named("td")] == ["number", "long"]
+        assert "median line ratio" in page.text
+
+    def test_key_numbers_have_three_digits(self, tmp_path):
+        numbers = {"a": 3.0625, "b": 0.0386832, "c": 12345.6, "d": 2363, "e": 0.007}
+        write_report(tmp_path / "r.html", "Brain", numbers, [])
+        cells = re.findall(r"<td>(.*?)</td>", (tmp_path / "r.html").read_text())
+        assert cells == ["3.06", "0.0387", "12346", "2363", "0.007"]

@@ -1,0 +1,157 @@
+"""The report in a browser: nothing is cut off on a phone, tables sort, steps are shown. Needs a Chromium."""
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from mri_design.evaluation import plots
+from mri_design.evaluation.page import (
+    ExploredImage,
+    ExploredStep,
+    Links,
+    Paragraph,
+    ReportFigure,
+    ReportTable,
+    Section,
+    SideBySide,
+    StepExplorer,
+    write_report,
+)
+from mri_design.evaluation.pictures import pointed_curves
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+FRAME = """<iframe src="report.html" style="width: WIDTHpx; height: 2000px; border: 0"></iframe><script>
+document.querySelector("iframe").onload = event => {
+  const page = event.target.contentDocument, root = page.documentElement, out = [];
+  const scrolls = e => e !== page.body && (/auto|scroll/.test(page.defaultView.getComputedStyle(e).overflowX) ||
+    (e.parentElement && scrolls(e.parentElement)));
+  for (const e of page.querySelectorAll("body *")) {
+    const box = e.getBoundingClientRect();
+    if (box.width && box.right > root.clientWidth + 1 && !scrolls(e)) out.push(e.tagName + " is cut off");
+    if (e.tagName === "FIGCAPTION" && scrolls(e)) out.push("a caption scrolls");
+  }
+  const wide = [...page.querySelectorAll(".wide")].filter(e => e.scrollWidth > e.clientWidth + 1).length;
+  const plots = [...page.querySelectorAll(".plot svg")];
+  const letters = plots.map(e => e.getBoundingClientRect().width / e.viewBox.baseVal.width);
+  document.title = JSON.stringify({out, wide, page: root.scrollWidth, smallest: Math.min(...letters)});
+};
+</script>"""
+
+
+USED = """<iframe src="report.html" style="width: WIDTHpx; height: 2000px; border: 0"></iframe><script>
+document.querySelector("iframe").onload = event => {
+  const page = event.target.contentDocument, find = all => page.querySelector(all), seen = {};
+  const column = () => [...page.querySelectorAll(".wide tbody tr")].map(row => row.cells[0].textContent);
+  const says = () => find(".says").textContent, reads = () => find(".explorer .reads").textContent;
+  seen.hidden = find("figure.explorer").hidden;
+  seen.table = [column()];
+  for (const _ of [1, 2]) { find(".wide th button").click(); seen.table.push(column()); }
+  seen.sort = find(".wide th").getAttribute("aria-sort");
+  seen.end = says();
+  const slider = find("input[type=range]");
+  slider.value = "1";
+  slider.dispatchEvent(new event.target.contentWindow.Event("input"));
+  seen.moved = says();
+  find("button[data-by='1']").click();
+  seen.next = says();
+  seen.spoken = slider.getAttribute("aria-valuetext");
+  seen.bars = ["measured", "newest", "open"].map(kind => page.querySelectorAll("rect." + kind).length);
+  const key = new event.target.contentWindow.KeyboardEvent("keydown", {key: "ArrowLeft", cancelable: true});
+  find(".explorer svg").dispatchEvent(key);
+  seen.key = reads();
+  const box = find(".explorer svg").getBoundingClientRect();
+  const at = {clientX: box.left + box.width * 5.5 / 8, clientY: box.top + 5};
+  find(".explorer svg").dispatchEvent(new event.target.contentWindow.PointerEvent("pointermove", at));
+  seen.pointed = reads();
+  const plot = find("figure.pointed svg"), curve = () => find("figure.pointed .reads").textContent;
+  seen.curves = [curve()];
+  const area = plot.getBoundingClientRect();
+  const over = {clientX: area.left + area.width * 0.52, clientY: area.top + area.height * 0.5};
+  plot.dispatchEvent(new event.target.contentWindow.PointerEvent("pointermove", over));
+  seen.curves.push(curve());
+  plot.dispatchEvent(new event.target.contentWindow.KeyboardEvent("keydown", {key: "ArrowRight", cancelable: true}));
+  seen.curves.push(curve());
+  plot.dispatchEvent(new event.target.contentWindow.PointerEvent("pointerleave", {}));
+  seen.curves.push(curve());
+  const boxes = [...page.querySelectorAll(".pictures div")];
+  seen.pictures = boxes.map(e => !e.hidden && e.querySelector("img").src.slice(0, 14));
+  seen.told = find(".pictures p").textContent;
+  document.title = JSON.stringify(seen);
+};
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("browser")
+    rows: list[dict[str, object]] = [
+        {f"a_rather_long_name_{n}": 1.5 * n + start for n in range(12)} | {"strategy": "vd-polynomial@tuned " * 4}
+        for start in (9, 100, -20)
+    ]
+    mask = ReportFigure(plots.mask_barcodes({"mask": np.arange(16) % 3 == 0}), "A caption. " * 20)
+    blocks = [Paragraph("word" * 60), ReportTable(rows, "A caption. " * 20), mask, SideBySide([mask, mask])]
+    sections = [Section("One " * 12, blocks), Section("Two", [Links({f"{'long' * 30}.csv": "what " * 30})])]
+    png = plots.pixels_png(np.eye(8), 1.0, "ky-rows")
+    scores = [np.where(np.arange(8) == 4, np.nan, np.arange(8.0)), None]
+    steps = [ExploredStep(6, scores[0], 0.5), ExploredStep(2, scores[1], None)]
+    explorer = StepExplorer(8, (4,), steps, "score", [ExploredImage(2, png, png, b"", 0.25)], "A caption. " * 20)
+    sections.append(Section("Three", [explorer]))
+    course = Figure(figsize=(4, 3))
+    axes = course.add_axes((0.1, 0.2, 0.8, 0.7), xlim=(1, 100), xscale="log", xlabel="lines")
+    axes.plot([1, 10, 100], [0.5, 0.25, -0.125], label="found")
+    axes.plot([1, 100], [0.4, 0.2], label="predicted")
+    sections.append(Section("Four", [ReportFigure(course, "A caption.", pointed_curves(course))]))
+    write_report(folder / "report.html", "A title " * 9, {"a label": "a value " * 12, "b": "x" * 90}, sections)
+    return folder
+
+
+def in_browser(report: Path, frame: str, width: int) -> tuple[dict[str, Any], str]:
+    """What the frame's script leaves as title, and what the console says."""
+    (report / "frame.html").write_text(frame.replace("WIDTH", str(width)), encoding="utf-8")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--window-size=1300,2000"]
+    flags += [f"--user-data-dir={report / 'profile'}", "--virtual-time-budget=5000", "--dump-dom"]
+    flags += ["--enable-logging=stderr"]
+    command = [str(BROWSER), *flags, (report / "frame.html").as_uri()]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    title = re.search(r"<title>(.*?)</title>", ended.stdout)
+    assert title, ended.stdout[-500:]
+    console = [line for line in ended.stderr.splitlines() if ":CONSOLE" in line]
+    return json.loads(unescape(title[1])), "\n".join(console)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine; the structure is tested without one")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_cut_off(report: Path, width: int) -> None:
+    seen, console = in_browser(report, FRAME, width)
+    assert seen["out"] == [] and seen["page"] <= width
+    assert seen["wide"] == 1  # the table is wider than either page, and scrolls by itself
+    assert seen["smallest"] * 8 >= 7.5  # CSS pixels of letters of 8 points
+    assert not console
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine; the structure is tested without one")
+def test_tables_sort_and_steps_are_shown(report: Path) -> None:
+    seen, console = in_browser(report, USED, 1280)
+    assert not console and not seen["hidden"]
+    assert seen["table"] == [["9", "100", "-20"], ["-20", "9", "100"], ["100", "9", "-20"]]
+    assert seen["sort"] == "descending"
+    assert seen["end"] == seen["next"] == seen["spoken"] == "3 of 8 lines; the last one is ky \u22122"
+    assert seen["moved"] == "2 of 8 lines; the last one is ky 2; predicted error before it 0.5"
+    assert seen["bars"] == [2, 1, 5]
+    assert seen["key"] == "ky \u22121 (line 3): not measured"
+    assert seen["pointed"] == "ky 1 (line 5): not measured"
+    rest = "Point at a curve, or use the arrow keys on the picture, to read its values."
+    assert seen["curves"] == [rest, "lines 10: found 0.25", "lines 100: found \u22120.125; predicted 0.2", rest]
+    assert seen["pictures"] == ["data:image/png", "data:image/png", False]
+    assert seen["told"] == "The posterior mean of 2 lines; relative error of its magnitude 0.25."

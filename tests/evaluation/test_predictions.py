@@ -1,0 +1,233 @@
+"""Predictions of the error beside the error itself: numbers by hand, and means that are the design's own."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+from mri_design import IRLS, ControlVariate, DesignEngine, DoubleLoop, InformationGain, InputError, MRSlice, Recipe
+from mri_design.design.strategies.baselines import RandomLines
+from mri_design.design.trace import DesignTrace
+from mri_design.design.trials import ReferenceSlice
+from mri_design.evaluation.predictions import (
+    PredictionCheck,
+    Replay,
+    _ranks,
+    actual_energies,
+    check_counts,
+    check_predictions,
+    truth_or_none,
+)
+from mri_design.model.mr_image import phase_variants
+from tests.design_steps import changed, design_step
+from tests.slow_cases import slow_case
+
+MakeImage = Callable[..., ReferenceSlice]
+
+
+def check(count: int = 3, predicted: float = 1.0, actual: float = 1.0) -> PredictionCheck:
+    """Equal energies on 12 lines of which ``count`` around the centre are measured; relative to 100."""
+    acquired = np.zeros(12, bool)
+    acquired[6 : 6 + count] = True
+    return PredictionCheck(
+        count, np.full(12, predicted), np.full(12, actual), acquired, predicted_level=100.0, actual_level=100.0
+    )
+
+
+def test_errors_are_relative_to_their_own_image() -> None:
+    one = replace(check(predicted=3.0, actual=1.0), predicted_level=144.0, actual_level=48.0)
+    assert one.predicted_error == pytest.approx(0.5)
+    assert one.actual_error == pytest.approx(0.5)
+    assert one.ratio == pytest.approx(1.0)
+
+
+def test_without_the_truth_the_unmeasured_lines_are_held_against_each_other() -> None:
+    one = check(predicted=4.0)
+    found = replace(one, actual=np.where(one.acquired, np.nan, 1.0))
+    assert found.predicted_error == one.predicted_error == pytest.approx(np.sqrt(4 * 12 / 100))
+    assert found.unmeasured_predicted_error == pytest.approx(np.sqrt(4 * 9 / 100))
+    assert np.isnan(found.actual_error)
+    assert found.unmeasured_actual_error == pytest.approx(np.sqrt(9 / 100))
+    assert found.compared == (found.unmeasured_predicted_error, found.unmeasured_actual_error)
+    assert found.ratio == pytest.approx(2.0)
+    assert one.compared == (one.predicted_error, one.actual_error)
+    row = found.as_row()
+    assert row["actual_error"] is None and row["unmeasured_actual_error"] == pytest.approx(0.3)
+
+
+def test_where_every_line_is_measured_and_the_truth_unknown_nothing_is_compared() -> None:
+    done = replace(check(), acquired=np.ones(12, bool), actual=np.full(12, np.nan))
+    assert np.isnan(done.ratio)
+    assert done.as_row()["ratio"] is None
+    assert done.as_row()["predicted_error"] == pytest.approx(np.sqrt(12 / 100))
+
+
+def test_an_error_below_the_noise_has_no_ratio() -> None:
+    assert check(actual=-1.0).actual_error == 0
+    assert check(actual=-1.0).ratio == np.inf
+
+
+def test_lines_are_judged_inside_a_third_of_k_space_where_they_were_not_measured() -> None:
+    assert np.flatnonzero(check(2).judged).tolist() == [3, 4, 5, 8, 9]  # |k| < 4 of 12, not 6 and 7
+
+
+def test_lines_by_hand() -> None:
+    actual = np.full(12, 7.0)
+    actual[[3, 4, 5, 8, 9]] = 1.0, 2.0, 4.0, -1.0, 5.0
+    predicted = np.full(12, 7.0)
+    predicted[[3, 4, 5, 8, 9]] = 0.5, 3.0, 4.0, 1.0, 2.5
+    one = replace(check(2), predicted=predicted, actual=actual)
+    assert one.line_ratio == pytest.approx(1.0)  # median of .5, 1.5, 1, infinite, .5
+    # ranks 1 4 5 2 3 against 2 3 4 1 5: 1 - 6 * sum d^2 / (5 * 24)
+    assert one.rank_correlation == pytest.approx(1 - 6 * (1 + 1 + 1 + 1 + 4) / 120)
+
+
+def test_equal_energies_share_a_rank() -> None:
+    values = np.array([2.0, 1.0, 2.0, 5.0, 2.0])
+    assert _ranks(values).tolist() == rankdata(values).tolist() == [3.0, 1.0, 3.0, 5.0, 3.0]
+
+
+def test_too_few_lines_say_nothing() -> None:
+    assert np.isnan(check(3).line_ratio)  # four lines left
+    assert np.isnan(check(3).rank_correlation)
+    assert np.isnan(check(2).rank_correlation)  # all equal
+    assert check(2).line_ratio == 1
+
+
+def test_shapes_that_disagree_are_refused() -> None:
+    with pytest.raises(InputError, match="prediction"):
+        PredictionCheck(1, np.ones(4), np.ones(5), np.ones(4, bool), predicted_level=1.0, actual_level=1.0)
+
+
+def test_counts_spread_over_the_run_and_skip_what_was_not_predicted() -> None:
+    known = design_step(0, expected=np.ones(64), image_energy=1.0)
+    steps = [changed(known, line=i) for i in range(4, 34)]
+    trace = DesignTrace("x", 64, (0, 1, 2, 3), tuple(steps))
+    counts = check_counts(trace)
+    assert len(counts) == 8
+    assert (counts[0], counts[-1]) == (4, 33)
+    assert set(np.diff(counts)) <= {4, 5}
+    blocks = replace(trace, steps=tuple(changed(s, pending=i % 3) for i, s in enumerate(steps)))
+    assert all((count - 4) % 3 == 0 for count in check_counts(blocks))
+    assert check_counts(replace(trace, steps=tuple(steps[:3]))) == [4, 5, 6]
+    assert check_counts(replace(trace, steps=(design_step(9),))) == []
+
+
+def test_the_truth_is_what_explains_the_data_within_their_noise(make_image: MakeImage) -> None:
+    found = make_image("t2w", n=24)
+    one, truth = found.slice_model, found.reference
+    assert truth_or_none(one, truth) is truth
+    own = one.encoding().adjoint(one.kspace)
+    for wrong in (None, np.abs(truth).astype(complex), 1.1 * truth, own):
+        assert truth_or_none(one, wrong) is None
+
+
+def test_energies_of_the_error_with_and_without_the_truth(make_image: MakeImage) -> None:
+    found = make_image("t2w", n=24)
+    one, truth = found.slice_model, found.reference
+    acquired = np.arange(24) < 6
+    wrong = truth + 0.2 * np.exp(1j * np.arange(16)) * np.hanning(24)[:, None]
+    energies, level = actual_energies(one, wrong, truth, acquired)
+    assert energies.sum() == pytest.approx(np.sum(np.abs(wrong - truth) ** 2), rel=1e-5)  # Parseval
+    assert level == pytest.approx(np.sum(np.abs(truth) ** 2), rel=1e-5)
+    replayed, own_level = actual_energies(one, wrong, None, acquired)
+    assert np.isnan(replayed).tolist() == acquired.tolist()
+    assert own_level == pytest.approx(level, rel=0.02)
+    # |n|^2 of 16 complex values scatters by 2 sigma^2 sqrt(16), and beside an error e by 2 sigma sqrt(e)
+    scatter = np.sqrt(16 * (2 * one.noise_variance) ** 2 + 4 * one.noise_variance * energies)
+    off = ((replayed - energies) / scatter)[~acquired]
+    assert np.abs(off).max() < 4
+    assert abs(off.mean()) < 4 / np.sqrt(len(off))
+
+
+def test_a_line_without_data_is_not_known(make_image: MakeImage) -> None:
+    one = make_image("t2w", n=24).slice_model
+    measured = one.measured.copy()
+    measured[3] = False
+    energies, _ = actual_energies(replace(one, measured=measured), np.zeros((24, 16)), None, np.arange(24) > 20)
+    assert np.flatnonzero(np.isnan(energies)).tolist() == [3, 21, 22, 23]
+
+
+@pytest.mark.parametrize("block", [slow_case(1), 3])
+def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, block: int) -> None:
+    """At every count: what the design found on its next lines is what the check finds there."""
+    slices = [make_image("t2w", n=24, seed=seed).slice_model for seed in (0, 1)]
+    engine = DesignEngine(InformationGain(draws=4), tiny.inference.engine(), seed=5, block=block)
+    state = engine.run(slices, engine.begin(slices, [12, 11, 13, 10]), 13)
+    trace = state.trace
+    counts = check_counts(trace, 99)
+    assert counts == list(range(4 + block, 13, block))  # of the start nothing is predicted
+    told: list[tuple[int, int]] = []
+    checks = check_predictions(
+        slices,
+        trace,
+        Replay(engine.inference, seed=5),
+        signals=state.signals,
+        counts=counts,
+        callback=lambda *n: told.append(n),
+    )
+    assert told[0] == (0, len(counts)) and told[-1] == (len(counts), len(counts))
+    noise = 2 * 2 * 16 * slices[0].noise_variance
+    for found in checks:
+        index = found.n_measured - 4
+        for step in trace.steps[index : index + block]:
+            assert found.actual[step.line] + noise == pytest.approx(step.outcome.actual_energy, rel=1e-4)
+        assert np.array_equal(found.predicted, trace.steps[index].forecast.believed)
+        assert found.predicted_level == trace.steps[index].forecast.predicted_level
+        assert np.array_equal(found.acquired, trace.mask(found.n_measured))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ratios", [(3.0,), ()], ids=["moduli or the phase", "the phase alone"])
+def test_the_means_are_those_of_the_models_the_design_went_by(phased_slice: MRSlice, ratios: tuple[float, ...]) -> None:
+    """At every count the very means of the design; at some of them means that tell the same."""
+    one = phased_slice
+
+    def models(one: MRSlice, image: np.ndarray) -> list[MRSlice]:
+        return phase_variants(one, image, imaginary_ratios=(3.0,))[0 if ratios else 1 :]
+
+    loop = DoubleLoop(ControlVariate(4, 0.01), IRLS(tolerance=1e-5))
+    engine = DesignEngine(InformationGain(draws=4), loop, seed=5, models=models, rivals_every=1)
+    state = engine.run([one], engine.begin([one], [12, 11, 13, 10, 14, 9, 15, 8]), 20)
+    used = [step.forecast.models[0] for step in state.trace.steps]
+    assert (0 in used and 1 in used) or not ratios
+    counts = check_counts(state.trace, 99)
+    replay = Replay(loop, seed=5, models=models)
+    noise = 2 * 16 * one.noise_variance
+    for chosen, tolerance in ((counts, 0.02), (counts[::4], 0.1)):
+        checks = check_predictions([one], state.trace, replay, signals=state.signals, counts=chosen)
+        for found in checks:
+            step = state.trace.steps[found.n_measured - 8]
+            assert found.actual[step.line] + noise == pytest.approx(step.outcome.actual_energy, rel=tolerance)
+
+
+def test_the_corrected_prediction_is_judged_where_there_is_one(make_image: MakeImage, tiny: Recipe) -> None:
+    image = make_image("t2w", n=24)
+    engine = DesignEngine(InformationGain(draws=4), tiny.inference.engine())
+    state = engine.run([image.slice_model], engine.begin([image.slice_model], [12, 11, 13, 10]), 6)
+    better = replace(state.trace, steps=tuple(changed(s, corrected=4 * s.forecast.expected) for s in state.trace.steps))
+    plain, corrected = (
+        check_predictions(
+            [image.slice_model], trace, Replay(engine.inference), signals=state.signals, truths=[image.reference]
+        )
+        for trace in (state.trace, better)
+    )
+    for ours, theirs in zip(corrected, plain, strict=True):
+        np.testing.assert_allclose(ours.predicted, 4 * theirs.predicted)
+        assert theirs.predicted_error < ours.predicted_error < 2 * theirs.predicted_error  # the image is louder too
+    assert all(c.known.all() for c in plain)
+
+
+def test_a_rule_without_predictions_has_no_checks(make_image: MakeImage, tiny: Recipe) -> None:
+    one = make_image("t2w", n=24).slice_model
+    engine = DesignEngine(RandomLines(centre_fraction=0.2), tiny.inference.engine())
+    state = engine.run([one], engine.begin([one], [12, 11]), 6)
+    told: list[tuple[int, int]] = []
+    settings = {"signals": state.signals, "callback": lambda *n: told.append(n)}
+    assert check_predictions([one], state.trace, Replay(engine.inference), **settings) == []
+    assert told == []
+    for count in (1, 3, 6):
+        with pytest.raises(InputError, match="counts"):
+            check_predictions([one], state.trace, Replay(engine.inference), signals=state.signals, counts=[count])

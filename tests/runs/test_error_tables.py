@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+
+from mri_design.runs.error_tables import (
+    errors_by_image,
+    paired_caption,
+    paired_table,
+    summary_table,
+    where_behind,
+    winners_table,
+)
+
+
+def rows_of(name: str, lines: int, errors: list[list[float]]) -> list[dict[str, object]]:
+    """Errors by (draw, image)."""
+    return [
+        {
+            "strategy": name,
+            "lines": lines,
+            "draw": draw,
+            "image": f"image {i}",
+            "relative_l2": e,
+            "psnr": 10 * e,
+            "ssim": 1 - e,
+        }
+        for draw, errors_of_draw in enumerate(errors)
+        for i, e in enumerate(errors_of_draw)
+    ]
+
+
+ROWS = [
+    *rows_of("gain", 8, [[0.1, 0.2, 0.3]]),
+    *rows_of("random", 8, [[0.2, 0.2, 0.4], [0.4, 0.2, 0.6]]),
+    *rows_of("low-pass", 8, [[0.3, 0.4, 0.5]]),
+    *rows_of("gain", 16, [[0.1, 0.1, 0.1]]),
+    *rows_of("random", 16, [[0.1, 0.1, 0.2], [0.1, 0.1, 0.2]]),
+    *rows_of("low-pass", 16, [[0.05, 0.1, 0.1]]),
+]
+
+
+def test_errors_are_a_table_of_draws_and_images() -> None:
+    np.testing.assert_array_equal(errors_by_image(ROWS, "random", 8), [[0.2, 0.2, 0.4], [0.4, 0.2, 0.6]])
+    np.testing.assert_allclose(errors_by_image(ROWS[::-1], "gain", 8, "psnr"), [[3.0, 2.0, 1.0]])
+
+
+def test_the_summary_by_hand() -> None:
+    table = summary_table(ROWS, ["gain", "random"], [8, 16])
+    assert [(row["lines"], row["strategy"]) for row in table] == [
+        (8, "gain"),
+        (8, "random"),
+        (16, "gain"),
+        (16, "random"),
+    ]
+    gain, random = table[:2]
+    assert gain["relative_l2"] == pytest.approx(0.2)
+    assert gain["sd_images"] == pytest.approx(0.1)
+    assert gain["sd_draws"] is None
+    assert gain["worst"] == pytest.approx(0.3)
+    assert random["relative_l2"] == pytest.approx(1 / 3)
+    assert random["sd_images"] == pytest.approx(np.std([0.3, 0.2, 0.5], ddof=1))
+    assert random["sd_draws"] == pytest.approx(np.std([0.8 / 3, 1.2 / 3], ddof=1))
+    assert random["worst"] == pytest.approx(0.5)
+    assert (gain["psnr"], gain["ssim"]) == (pytest.approx(2.0), pytest.approx(0.8))
+
+
+def test_one_image_has_no_spread() -> None:
+    (row,) = summary_table(rows_of("gain", 8, [[0.5]]), ["gain"], [8])
+    assert (row["sd_images"], row["sd_draws"], row["worst"]) == (None, None, 0.5)
+
+
+def test_pairs_are_with_the_best_of_the_others_at_each_count() -> None:
+    first, second = paired_table(ROWS, ["gain"], ["random", "low-pass"], [8, 16])
+    assert (first["lines"], first["against"]) == (8, "random")
+    assert first["change"] == pytest.approx(np.mean([0.1 / 0.3, 1.0, 0.3 / 0.5]) - 1)
+    assert first["worst_change"] == pytest.approx(0.0)
+    assert first["better_on"] == "2 of 3"
+    assert (second["lines"], second["against"]) == (16, "low-pass")
+    assert second["change"] == pytest.approx(1 / 3)  # the designed mask loses, and the table says so
+    assert second["better_on"] == "0 of 3"
+
+
+def test_the_winner_at_each_count_is_the_least_mean_error() -> None:
+    names = ["gain", "random", "low-pass"]
+    first, second = winners_table(ROWS, names, [8, 16])
+    assert (first["lines"], first["best"], first["second"]) == (8, "gain", "random")
+    assert first["relative_l2"] == pytest.approx(0.2)
+    assert first["lead"] == pytest.approx(0.2 / (2.0 / 6) - 1)
+    assert (second["best"], second["second"]) == ("low-pass", "gain")  # the designed one loses here, and that is said
+    (alone,) = winners_table(ROWS, ["gain"], [8])
+    assert (alone["best"], alone["second"], alone["lead"]) == ("gain", None, None)
+
+
+@pytest.mark.parametrize("images", [1, 5, 6])
+def test_there_is_a_test_only_where_it_could_show_something(images: int) -> None:
+    rows = [*rows_of("gain", 8, [[0.1] * images]), *rows_of("random", 8, [[0.2] * images])]
+    table = paired_table(rows, ["gain"], ["random"], [8])
+    assert ("p" in table[0]) == (images >= 6) == ("sign test" in paired_caption(table))
+    if images >= 6:
+        assert table[0]["p"] == pytest.approx(2 / 2**6) and table[0]["p"] < 0.05  # of five it would be 1/16
+
+
+def test_where_a_strategy_loses_is_said_metric_by_metric() -> None:
+    rows = [
+        *rows_of("gain", 8, [[0.1]]),
+        *rows_of("random", 8, [[0.2]]),
+        *rows_of("gain", 16, [[0.06]]),
+        *rows_of("random", 16, [[0.05]]),
+    ]
+    said = where_behind(summary_table(rows, ["gain", "random"], [8, 16]), "gain", ["random"])
+    # psnr rises with the error in these rows, and so is lost where the error is won
+    assert said == [
+        "8 lines, PSNR 1.0: random 2.0",
+        "16 lines, error 6.0 %: random 5.0 %",
+        "16 lines, SSIM 0.940: random 0.950",
+    ]
+    assert where_behind(summary_table(rows, ["gain"], [8]), "gain", []) == []

@@ -1,0 +1,379 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import InputError, Recipe, UsageError, make_strategy, measure, reconstruct, run_design
+from mri_design.design.trials import ReferenceSlice
+from mri_design.experiment import strategy_names
+from mri_design.runs import study as study_module
+from mri_design.runs.run import Progress, Work
+from mri_design.runs.scans import knowing_rule
+from mri_design.runs.study import Study, StudyProgress
+from tests.design_steps import changed
+
+ImageMaker = Callable[..., ReferenceSlice]
+STRATEGIES = ("information-gain", "vd-polynomial", "low-pass")
+
+
+def memory() -> StudyProgress:
+    return StudyProgress()
+
+
+@pytest.fixture
+def study(make_image: ImageMaker, tiny: Recipe) -> Study:
+    """Two test images, the second with its echo off centre, one training image, two counts, two draws."""
+    second = make_image("shepp-logan")
+    shifted = replace(
+        second, slice_model=replace(second.slice_model, kspace=np.roll(second.slice_model.kspace, 3, axis=1))
+    )
+    tests = [make_image("brain"), shifted]
+    return Study(tests=tests, strategies=STRATEGIES, lines=[6, 12], recipe=tiny, training=[make_image("t2w")], seeds=2)
+
+
+def test_names_with_training_scans_are_tuned_and_fixed(study: Study) -> None:
+    assert study.expanded() == ["information-gain", "information-gain@train", "vd-polynomial@tuned", "low-pass"]
+    assert replace(study, training=[]).expanded() == list(STRATEGIES)
+    assert replace(study, strategies=["vd-polynomial:3"]).expanded() == ["vd-polynomial:3"]
+    assert replace(study, strategies=["residual-greedy"]).expanded() == ["residual-greedy@train"]
+
+
+def test_random_masks_have_draws_and_others_one(study: Study) -> None:
+    wanted = study.cells()
+    assert len(wanted) == len(set(wanted)) == 2 * 2 * (1 + 1 + 2 + 1)
+    draws = {name: {d for n, _, d, _ in wanted if n == name} for name in study.expanded()}
+    assert draws["vd-polynomial@tuned"] == {0, 1}
+    assert draws["low-pass"] == draws["information-gain"] == draws["information-gain@train"] == {0}
+    equispaced = replace(study, strategies=["fastmri-equispaced", "golden-ratio", "random"])
+    assert {d for n, _, d, _ in equispaced.cells() if n != "golden-ratio"} == {0, 1}
+    assert {d for n, _, d, _ in equispaced.cells() if n == "golden-ratio"} == {0}
+
+
+def test_every_cell_is_measured_with_the_same_reconstruction(study: Study, tiny: Recipe) -> None:
+    progress = study.run(memory())
+    assert list(progress.rows) == ["|".join(map(str, cell)) for cell in study.cells()]
+    for cell in study.cells():
+        name, count, draw, image = cell
+        row = progress.rows["|".join(map(str, cell))]
+        lines = study.mask_lines(progress, *cell)
+        assert len(set(lines)) == len(lines) == count
+        test = study.tests[image]
+        shown = reconstruct(test.slice_model, lines, "zero-filled", tiny, np.random.default_rng(0)).image
+        expected = measure(shown, test.reference)
+        assert row["relative_l2"] == pytest.approx(expected.relative_l2, rel=1e-5)
+        assert row["ssim"] == pytest.approx(expected.ssim, rel=1e-5)
+        assert (row["strategy"], row["lines"], row["draw"], row["image"]) == (name, count, draw, test.name)
+        assert row["acceleration"] == 16 / count
+        assert row["converged"] is True
+
+
+def test_masks_are_shared_where_they_look_at_no_test_data(study: Study) -> None:
+    progress = study.run(memory())
+    for name in ("vd-polynomial@tuned", "low-pass", "information-gain@train"):
+        first, second = (study.mask_lines(progress, name, 12, 0, image) for image in (0, 1))
+        assert first == second
+    adaptive = [study.mask_lines(progress, "information-gain", 12, 0, image) for image in (0, 1)]
+    assert adaptive[0] != adaptive[1]
+    draws = [study.mask_lines(progress, "vd-polynomial@tuned", 12, draw, 0) for draw in (0, 1)]
+    assert draws[0] != draws[1]
+
+
+def test_adaptive_masks_are_designs_of_the_test_scan_and_fixed_ones_of_the_training_scans(
+    study: Study, tiny: Recipe
+) -> None:
+    progress = study.run(memory())
+    rule = make_strategy("information-gain")
+    for name, scan in (("information-gain", study.tests[1]), ("information-gain@train", study.training[0])):
+        for count in (6, 12):
+            start = rule.default_start(16, count)
+            alone = run_design([scan.slice_model], rule, count, tiny, seed=0, start=start).trace.lines
+            assert study.mask_lines(progress, name, count, 0, 1) == alone
+
+
+def test_a_rule_that_looks_at_the_truth_sees_that_of_the_training_scans_only(study: Study, tiny: Recipe) -> None:
+    ruled = replace(study, strategies=["residual-greedy"], lines=[10])
+    rule = knowing_rule("residual-greedy", study.training, tiny, 0)
+    alone = run_design([scan.slice_model for scan in study.training], rule, 10, tiny, seed=0, start=8).trace.lines
+    assert ruled.mask_lines(ruled.run(memory()), "residual-greedy@train", 10, 0, 1) == alone
+
+
+def test_one_design_serves_all_counts_that_start_alike(
+    study: Study, tiny: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny.replacing("design", start=4)
+    designs: list[tuple[str, int]] = []
+
+    def counting(slices: object, strategy: object, target: int, *rest: object, **options: object) -> object:
+        designs.append((strategy.name, target))  # type: ignore[attr-defined]
+        return run_design(slices, strategy, target, *rest, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(study_module, "run_design", counting)
+    one = replace(study, recipe=recipe, training=[], tests=study.tests[:1], seeds=1)
+    progress = one.run(memory())
+    assert sorted(designs) == [
+        ("information-gain", 12),
+        ("low-pass", 6),
+        ("low-pass", 12),
+        ("vd-polynomial", 6),
+        ("vd-polynomial", 12),
+    ]
+    short, long = (one.mask_lines(progress, "information-gain", count, 0, 0) for count in (6, 12))
+    assert long[:6] == short
+
+
+def test_a_density_is_tuned_on_the_training_images_alone(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    powers = (0.5, 3.0, 50.0)
+    monkeypatch.setitem(strategy_names.TUNED_FAMILIES, "vd-polynomial", powers)
+    test = study.tests[0]
+    shifted = replace(
+        test, name="shifted", slice_model=replace(test.slice_model, kspace=np.roll(test.slice_model.kspace, 7, axis=1))
+    )
+    only = replace(study, strategies=["vd-polynomial"], lines=[12], tests=[test], training=[shifted])
+    progress = only.run(memory())
+    errors = []
+    for power in powers:
+        fixed = replace(only, strategies=[f"vd-polynomial:{power:g}"], tests=only.training, training=[])
+        rows = fixed.run(memory()).rows.values()
+        errors.append(np.mean([float(str(row["relative_l2"])) for row in rows]))
+    best = powers[int(np.argmin(errors))]
+    assert progress.tuned == {"vd-polynomial|12|16": best}
+    assert best < powers[-1]  # its echo is off centre: the narrow density that is best for the test image misses it
+    plain = replace(only, strategies=[f"vd-polynomial:{best:g}"], training=[])
+    untrained = plain.run(memory())
+    for draw in (0, 1):
+        assert only.mask_lines(progress, "vd-polynomial@tuned", 12, draw, 0) == plain.mask_lines(
+            untrained, f"vd-polynomial:{best:g}", 12, draw, 0
+        )
+
+
+def test_powers_that_are_known_are_not_tuned(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(strategy_names.TUNED_FAMILIES, "vd-polynomial", (1.0, 3.0))
+    only = replace(study, strategies=["vd-polynomial"], tests=study.tests[:1])
+    known = {("vd-polynomial", 12): 50.0, ("vd-polynomial", 9): 7.0, ("vd-gaussian", 12): 7.0}
+    progress = replace(only, powers=known).run(memory())
+    assert progress.tuned["vd-polynomial|12|16"] == 50.0  # tuning cannot find it
+    assert progress.tuned["vd-polynomial|6|16"] == only.run(memory()).tuned["vd-polynomial|6|16"]
+    assert set(progress.tuned) == {"vd-polynomial|6|16", "vd-polynomial|12|16"}
+    plain = replace(only, strategies=["vd-polynomial:50"], training=[], lines=[12])
+    masks = plain.run(memory())
+    for draw in (0, 1):
+        name = "vd-polynomial@tuned"
+        assert only.mask_lines(progress, name, 12, draw, 0) == plain.mask_lines(masks, "vd-polynomial:50", 12, draw, 0)
+
+
+@pytest.mark.slow
+def test_processes_change_nothing(study: Study) -> None:
+    serial, parallel = study.run(memory()), study.run(memory(), Work(jobs=2))
+    assert parallel.masks == serial.masks
+    assert parallel.rows == serial.rows
+    assert parallel.tuned == serial.tuned
+
+
+def test_seeds_change_random_masks_only(study: Study) -> None:
+    one = replace(study, training=[], lines=[12])
+    first, other = one.run(memory()), replace(one, seed=1).run(memory())
+    assert one.mask_lines(first, "low-pass", 12, 0, 0) == one.mask_lines(other, "low-pass", 12, 0, 0)
+    assert one.mask_lines(first, "vd-polynomial", 12, 0, 0) != one.mask_lines(other, "vd-polynomial", 12, 0, 0)
+
+
+def fails_after(calls: int, function: Callable[..., object]) -> Callable[..., object]:
+    left = [calls]
+
+    def failing(*arguments: object, **options: object) -> object:
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return function(*arguments, **options)
+
+    return failing
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("work", ["run_design", "reconstruct_by_recipe"])
+@pytest.mark.parametrize("calls", [0, 3, 21])
+def test_an_interrupted_comparison_goes_on_where_it_stopped(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: str, calls: int
+) -> None:
+    study = replace(study, tests=[*study.tests, replace(study.tests[0], name="again")], seeds=3)
+    whole = study.run(memory())
+    path = tmp_path / "progress.json"
+    with monkeypatch.context() as patch:
+        patch.setattr(study_module, work, fails_after(calls, getattr(study_module, work)))
+        with pytest.raises(KeyboardInterrupt):
+            study.run(StudyProgress.open(path, "me"))
+    resumed = study.run(StudyProgress.open(path, "me"))
+    assert resumed.masks == whole.masks
+    assert resumed.rows == whole.rows
+
+
+def test_what_is_finished_is_not_done_again(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "progress.json"
+    first = study.run(StudyProgress.open(path, "me"))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("this was finished")
+
+    for work in ("run_design", "reconstruct_by_recipe"):
+        monkeypatch.setattr(study_module, work, refuse)
+    again = study.run(StudyProgress.open(path, "me"))
+    assert again.rows == first.rows
+
+
+def test_a_reconstruction_that_did_not_converge_is_marked(study: Study, tiny: Recipe) -> None:
+    hasty = tiny.replacing("reconstruction", method="mean").replacing("inference", loops=1, tolerance=1e-6)
+    one = replace(study, strategies=["low-pass"], training=[], lines=[6], recipe=hasty)
+    assert [row["converged"] for row in one.run(memory()).rows.values()] == [False, False]
+
+
+def test_fixed_masks_hold_only_lines_of_the_test_scan(study: Study) -> None:
+    """The training scan has all lines, the test scan lacks the outer ones."""
+    test = study.tests[0]
+    measured = np.ones(16, dtype=bool)
+    measured[[0, 1, 2, 14, 15]] = False
+    narrow = replace(test, slice_model=replace(test.slice_model, measured=measured))
+    one = replace(study, strategies=["information-gain"], tests=[narrow], lines=[11])
+    progress = one.run(memory())
+    for name in ("information-gain", "information-gain@train"):
+        assert sorted(one.mask_lines(progress, name, 11, 0, 0)) == list(range(3, 14))
+
+
+def test_scans_of_different_line_counts_are_refused_by_name(study: Study, make_image: ImageMaker) -> None:
+    with pytest.raises(InputError, match="brain0 with 16 and t2w0 with 20") as caught:
+        replace(study, tests=[make_image(), make_image("t2w", n=20)], training=[])
+    assert caught.value.cure == "Run one comparison per matrix size."
+
+
+def test_only_masks_whose_own_steps_converged_are_trusted(
+    study: Study, tiny: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The eighth line of a design comes from a step that did not converge: six lines of it are good, twelve are not."""
+
+    def missing_one(*arguments: object, **options: object) -> object:
+        state = run_design(*arguments, **options)  # type: ignore[arg-type]
+        steps = list(state.trace.steps)
+        if state.trace.strategy == "information-gain":
+            steps[7 - len(state.trace.start)] = changed(steps[7 - len(state.trace.start)], converged=False)
+        return replace(state, trace=replace(state.trace, steps=tuple(steps)))
+
+    monkeypatch.setattr(study_module, "run_design", missing_one)
+    one = replace(study, recipe=tiny.replacing("design", start=4), training=[], tests=study.tests[:1], seeds=1)
+    progress = one.run(memory())
+    found = {(row["strategy"], row["lines"]): row["converged"] for row in progress.rows.values()}
+    assert [key for key, converged in found.items() if not converged] == [("information-gain", 12)]
+    row = progress.rows["information-gain|12|0|0"]
+    assert (row["mask_converged"], row["reconstruction_converged"]) == (False, True)
+    assert progress.status == "1 of 6 masks not converged"
+
+
+def test_impossible_comparisons_are_refused(study: Study, make_image: ImageMaker) -> None:
+    with pytest.raises(InputError, match="no test image"):
+        replace(study, tests=[])
+    with pytest.raises(InputError, match=r"training scans: got \[20\] phase-encode lines"):
+        replace(study, training=[make_image(n=20)])
+    with pytest.raises(InputError, match="number of lines: got 17"):
+        replace(study, lines=[17]).run(memory())
+    with pytest.raises(UsageError, match="unknown strategy"):
+        replace(study, strategies=["magic"]).run(memory())
+
+
+def test_calibration_lines_are_in_every_mask(study: Study) -> None:
+    tests = [replace(t, calibration_lines=5) for t in study.tests]
+    one = replace(study, tests=tests, training=[], strategies=["random", "low-pass", "vd-polynomial"], seeds=4)
+    progress = one.run(memory())
+    for cell in one.cells():
+        assert {8, 7, 9, 6, 10} <= set(one.mask_lines(progress, *cell))
+
+
+def test_progress_is_told(study: Study) -> None:
+    told: list[tuple[str, int, int]] = []
+    study.run(memory(), Work(progress=Progress(lambda *what: told.append(what))))
+    assert {label for label, _, _ in told} == {"tuning densities", "designing masks", "reconstructing"}
+    assert [t for t in told if t[0] == "reconstructing"][-1] == ("reconstructing", 20, 20)
+
+
+def test_the_draw_that_is_shown_has_the_median_error(study: Study) -> None:
+    progress, name = memory(), "vd-polynomial@tuned"
+    many = replace(study, seeds=5)
+    for draw, error in enumerate((0.5, 0.1, 0.4, 0.2, 0.3)):
+        progress.rows[f"{name}|6|{draw}|1"] = {"relative_l2": error}
+        progress.rows[f"{name}|6|{draw}|0"] = {"relative_l2": 1 - error / 2}
+    assert many.typical_draw(progress, name, 6, 1) == 4
+    progress.rows["low-pass|6|0|1"] = {"relative_l2": 0.1}
+    assert many.typical_draw(progress, "low-pass", 6, 1) == 0
+
+
+def filled(path: Path | None) -> StudyProgress:
+    row = {"strategy": "random", "lines": 8, "relative_l2": 0.1 + 0.2, "reconstruction_converged": True}
+    masks = {"random|8": [3, 1, 2]}
+    return StudyProgress(path, "me", masks, {"random|8|0|0": row}, {"vd|8|16": 3.0}, {"random|8": False})
+
+
+def test_what_was_saved_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "progress.json"
+    filled(path).save()
+    assert StudyProgress.open(path, "me") == filled(path)
+
+
+def test_without_a_file_it_begins_empty(tmp_path: Path) -> None:
+    fresh = StudyProgress.open(tmp_path / "progress.json", "me")
+    assert (fresh.masks, fresh.rows, fresh.tuned) == ({}, {}, {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_in_memory_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    filled(None).save()
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_comparison_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "progress.json"
+    filled(path).save()
+    with pytest.raises(UsageError, match=r"progress\.json is the progress of another comparison"):
+        StudyProgress.open(path, "you")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"[]", b'{"identity": "me"}', b"\xff\xfe"],
+)
+def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "progress.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="an unreadable file") as caught:
+        StudyProgress.open(path, "me")
+    assert caught.value.cure == "Delete it."
+
+
+@pytest.mark.parametrize("field", ["masks", "rows", "tuned", "masks_converged"])
+def test_a_part_of_the_wrong_kind_is_refused(tmp_path: Path, field: str) -> None:
+    path = tmp_path / "progress.json"
+    parts = {"masks": "{}", "rows": "{}", "tuned": "{}", "masks_converged": "{}"} | {field: "[]"}
+    path.write_text('{"identity": "me", ' + ", ".join(f'"{k}": {v}' for k, v in parts.items()) + "}")
+    with pytest.raises(InputError, match="an unreadable file"):
+        StudyProgress.open(path, "me")
+
+
+def test_a_mask_without_how_its_design_ended_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "progress.json"
+    path.write_text('{"identity": "me", "masks": {"a": [1]}, "rows": {}, "tuned": {}, "masks_converged": {}}')
+    with pytest.raises(InputError, match="an unreadable file"):
+        StudyProgress.open(path, "me")
+
+
+@pytest.mark.parametrize(
+    ("images", "masks", "status"),
+    [
+        ([True], [True], "converged"),
+        ([True, False], [True], "1 of 2 reconstructions not converged"),
+        ([True], [False, True, False], "2 of 3 masks not converged"),
+        ([False], [False, True], "1 of 1 reconstructions and 1 of 2 masks not converged"),
+    ],
+)
+def test_the_status_counts_reconstructions_and_masks(images: list[bool], masks: list[bool], status: str) -> None:
+    progress = StudyProgress()
+    progress.rows = {str(i): {"reconstruction_converged": flag} for i, flag in enumerate(images)}
+    progress.masks_converged = {str(i): flag for i, flag in enumerate(masks)}
+    assert progress.status == status
