@@ -17,9 +17,10 @@ Module = Callable[[str], ModuleType]
 
 @pytest.mark.slow
 def test_the_study_goes_on_where_it_stopped(tables_of: Callable[..., Tables], tmp_path: Path) -> None:
-    words = ("--quick", "--jobs", "1", "--only", "centre-maps")
+    words = ("--quick", "--jobs", "1", "--only", "trained", "--only", "centre-maps")
     first = tables_of("design_study", *words)
     assert {row["section"] for row in first["cells"]} == {"centre-maps"}
+    assert [row["lines"] for row in first["training"]] == ["12", "12"]
     for row in first["masks"]:
         lines = row["mask"].split()
         assert len(set(lines)) == len(lines) == int(row["lines"])
