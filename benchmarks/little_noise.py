@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +88,7 @@ def recipe_of(name: str, method: str) -> Recipe:
     recipe = Recipe() if name == "default" else load_recipe(name)
     if method != "map":
         return recipe
-    return recipe.model_copy(update={"reconstruction": recipe.reconstruction.model_copy(update={"method": "map"})})
+    return recipe.replacing("reconstruction", method="map")
 
 
 def centre_and_random(n: int, count: int) -> list[int]:
@@ -101,7 +101,7 @@ def centre_and_random(n: int, count: int) -> list[int]:
 def outcome(job: Job) -> Outcome:
     recipe = recipe_of(job.recipe, job.method)
     simulation = SimulationRecipe(matrix=MATRIX, noise=1 / job.ratio, coils=job.coils)
-    recipe = recipe.model_copy(update={"simulation": simulation})
+    recipe = replace(recipe, simulation=simulation)
     scan = prepare(load_input(f"phantom:{job.scan}", recipe, job.seed), recipe, calibration_lines=16)
     try:
         error, status, products = result(scan, recipe, job)

@@ -126,7 +126,7 @@ class Setting:
 
     def recipe(self, encoding: EncodingName = "plane", name: str | None = "local") -> Recipe:
         """A shipped recipe for lines or for a plane."""
-        return load_recipe(name).replacing("design", encoding=encoding, plane_block=self.block)
+        return load_recipe(name).replacing("design", encoding=encoding, block=self.block)
 
     def table(self, name: str) -> Kept:
         """A table of the folder."""

@@ -36,7 +36,7 @@ from mri_design.runs.made_files import write_made_files
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.io.bart import read_pair
-from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.scan.simulation.phantoms import load_phantom
 
 OUT = Path(__file__).parents[1] / "results/interoperation"
 COILS, MATRIX, WEIGHT, ITERATIONS = (1, 8), 128, 0.05, 60

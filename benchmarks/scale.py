@@ -22,7 +22,7 @@ from parts.pages import put_conditions, put_table
 from parts.timed_design import timed_design
 
 from mri_design.evaluation.tables import Row, write_csv
-from mri_design.scan.simulation.scenes import load_phantom
+from mri_design.scan.simulation.phantoms import load_phantom
 
 HERE = Path(__file__).parents[1]
 CASES = ((128, 1), (256, 1), (512, 1), (1024, 1), (512, 8), (256, 32))

@@ -1,7 +1,8 @@
 """What `make docs` adds to the written pages: the reference, the table of settings, and the repository's own files.
 
 - ``api/*.md`` list every name of ``mri_design.__all__``, grouped by the room that defines it, for mkdocstrings to fill.
-- A line ``<!-- settings: NAME -->`` becomes the table of a recipe's settings, read from the recipe's schema.
+- A line ``<!-- settings: NAME -->`` becomes the table of a recipe's settings, read from the recipe itself, as
+  is the recipe `default` with its comments: ``python docs/build_pages.py`` writes it into the package.
 - ``notebooks/*.md`` are the notebooks with what they printed and drew when `make notebooks` ran them.
 - A link ``../PATH`` of a page leads to a file of the repository; the file is copied into the site (of ``results/``, all
   files are), so that the same link works in the repository and on the site.
@@ -9,9 +10,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import textwrap
 from pathlib import Path
-from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
@@ -19,7 +21,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 import mri_design
-from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.recipe import SHIPPED, BlockRecipe, Recipe
+from mri_design.experiment.settings import Kind, Settings
 
 ROOT = Path(__file__).parents[1]
 GROUPS = {
@@ -118,38 +121,86 @@ def notebook_page(name: str, folder: Path) -> tuple[str, dict[str, bytes]]:
 
 
 def settings_table(section: str) -> str:
-    """Settings of one section of a recipe: name, what it takes, default."""
-    schema = Recipe.model_json_schema()
-    field = schema["properties"][section]
-    found = field.get("items", field)
-    properties = schema["$defs"][found["$ref"].split("/")[-1]]["properties"]
-    rows = [f"| `{name}` | {_takes(entry)} | {_default(entry)} |" for name, entry in properties.items()]
-    return "\n".join(["| setting | takes | default |", "| :--- | :--- | :--- |", *rows])
+    """Settings of one section of a recipe, or those of all sections that are for experts: what each takes and is."""
+    rows = []
+    for name, kind in Recipe.kinds().items():
+        inner = kind.inner or kind
+        plain = not (isinstance(inner.base, type) and issubclass(inner.base, Settings))
+        for key, one in ({"": kind} if plain else inner.base.kinds()).items():
+            there = one.setting.expert if section == "experts" else name == section and not one.setting.expert
+            if there:
+                label = f"{name}.{key}".strip(".") if section == "experts" else key
+                rows.append(f"| `{label}` | {_takes(one)} | {_default(name, key, one)} | {one.setting.help} |")
+    return "\n".join(["| setting | takes | default | what it is |", "| :--- | :--- | :--- | :--- |", *rows])
 
 
-def _takes(entry: dict[str, Any]) -> str:
-    """What a setting takes, in words."""
-    if "anyOf" in entry:
-        return " or ".join(_takes(choice) for choice in entry["anyOf"] if choice.get("type") != "null")
-    if "enum" in entry:
-        return ", ".join(f'`"{choice}"`' for choice in entry["enum"])
-    if entry["type"] == "array":
-        return f"a list; each entry {_takes(entry['items'])}"
-    words = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "`true` or `false`"}
-    bounds = {
-        "exclusiveMinimum": "above {:g}",
-        "minimum": "at least {:g}",
-        "exclusiveMaximum": "below {:g}",
-        "maximum": "at most {:g}",
-    }
-    said = [words[entry["type"]], *(text.format(entry[key]) for key, text in bounds.items() if key in entry)]
-    return ", ".join(said)
+def _takes(kind: Kind) -> str:
+    return ", ".join(f'`"{choice}"`' for choice in kind.choices) or kind.wanted.replace(
+        "true or false", "`true` or `false`"
+    )
 
 
-def _default(entry: dict[str, Any]) -> str:
-    if "default" not in entry:
-        return "(must be given)"
-    value = entry["default"]
+def _default(section: str, key: str, kind: Kind) -> str:
+    if section == "prior":
+        value = (
+            BlockRecipe(kind="pixels", scale=1.0).plain()[key] if key not in ("kind", "scale") else "(must be given)"
+        )
+    else:
+        value = Recipe().as_settings()[section]
+        value = value[key] if key else value
+    return (
+        kind.setting.unset or "none" if value is None else value if value == "(must be given)" else f"`{_toml(value)}`"
+    )
+
+
+def _toml(value: object) -> str:
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else json.dumps(value)
+        if not isinstance(value, float)
+        else f"{value:g}"
+        if value % 1 or value > 1e6
+        else str(value)
+    )
+
+
+def recipe_text() -> str:
+    """The recipe in force without ``--recipe`` as TOML, with a comment on every setting."""
+    lines = [
+        "# The recipe in force without --recipe: every setting with its default, those without in comments.",
+        "# A recipe of your own names only what it changes.",
+    ]
+    recipe = Recipe()
+    for name, kind in Recipe.kinds().items():
+        value, inner = getattr(recipe, name), kind.inner or kind
+        if isinstance(value, Settings):
+            lines += ["", f"[{name}]", *_comment(type(value).__doc__ or "")]
+            for key, one in value.kinds().items():
+                lines += _setting_lines(key, one, value.plain()[key])
+        elif kind.inner is not None:
+            lines += ["", *_comment(inner.base.__doc__ or "")]
+            lines += _comment(f"A recipe that names any [[{name}]] replaces them all.")
+            for key, one in inner.base.kinds().items():
+                lines += _comment(f"{key}: {one.setting.help} Takes {one.wanted}.", "  ")
+            for block in value:
+                changed = {k: v for k, v in block.plain().items() if v != getattr(type(block), k, None)}
+                lines += ["", f"[[{name}]]", *(f"{k} = {_toml(v)}" for k, v in changed.items())]
+        else:
+            lines[2:2] = ["", *_setting_lines(name, kind, value)]
+    return "\n".join(lines) + "\n"
+
+
+def _setting_lines(key: str, kind: Kind, value: object) -> list[str]:
     if value is None:
-        return "none"
-    return f"`{value!r}`".replace("'", '"').replace("`True`", "`true`").replace("`False`", "`false`")
+        return _comment(f"{key}: {kind.setting.help} Takes {kind.wanted}; without it: {kind.setting.unset or 'none'}.")
+    choices = f" One of: {', '.join(kind.choices)}." if kind.choices else ""
+    return [*_comment(kind.setting.help + choices), f"{key} = {_toml(value)}"]
+
+
+def _comment(text: str, further: str = "") -> list[str]:
+    return textwrap.wrap(" ".join(text.split()), 118, initial_indent="# ", subsequent_indent=f"# {further}")
+
+
+if __name__ == "__main__":
+    SHIPPED.joinpath("default.toml").write_text(recipe_text(), encoding="utf-8")

@@ -27,7 +27,7 @@ import mri_design as md
 SMALL = os.environ.get("MRI_DESIGN_NOTEBOOK_SIZE") == "small"
 MATRIX, LINES = (48, 16) if SMALL else (128, 40)
 recipe = md.load_recipe(None)
-recipe = recipe.model_copy(update={"simulation": recipe.simulation.model_copy(update={"matrix": MATRIX})})
+recipe = recipe.replacing("simulation", matrix=MATRIX)
 
 # %% [markdown]
 # ## The scan

@@ -70,7 +70,7 @@ def test_the_other_estimators_give_image_variances_too(estimator: object) -> Non
 
 @pytest.mark.slow
 def test_the_fixed_names_on_a_scan() -> None:
-    recipe = md.Recipe.model_validate({"simulation": {"matrix": 16}})
+    recipe = md.Recipe.of({"simulation": {"matrix": 16}})
     scan = md.load_kspace("phantom:brain", recipe=recipe)
     mask = np.zeros(16, dtype=bool)
     mask[[1, 4, *range(5, 11), 13]] = True
@@ -96,7 +96,7 @@ def test_the_fixed_names_on_a_scan() -> None:
     "mask", [np.ones(31, dtype=bool), np.ones(32), np.zeros(32, dtype=bool)], ids=["length", "dtype", "empty"]
 )
 def test_masks_that_do_not_fit_are_refused(mask: np.ndarray) -> None:
-    scan = md.load_kspace("phantom:brain", recipe=md.Recipe.model_validate({"simulation": {"matrix": 32}}))
+    scan = md.load_kspace("phantom:brain", recipe=md.Recipe.of({"simulation": {"matrix": 32}}))
     with pytest.raises(md.InputError):
         md.mr_image_model(scan, mask)
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from mri_design.cli.main import app
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
+from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import load_scanner

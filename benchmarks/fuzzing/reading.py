@@ -28,12 +28,10 @@ from mri_design.experiment.trained_file import load_trained
 from mri_design.runs.info import describe_input
 from mri_design.runs.stored_run import read_plane, read_run, read_shots
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.companions import read_mask, with_maps
 from mri_design.scan.io.formats import outline, read
-from mri_design.scan.io.maps import with_maps
-from mri_design.scan.io.mask import read_mask
-from mri_design.scan.simulation.ellipse_table import read_ellipse_table
-from mri_design.scan.streaming.json_lines import JsonLines
-from mri_design.scan.streaming.messages import LeftOut, Message, StreamProtocol
+from mri_design.scan.simulation.phantoms import read_ellipse_table
+from mri_design.scan.streaming.messages import JsonLines, LeftOut, Message, StreamProtocol
 from mri_design.scan.streaming.mrd import MrdStream
 from mri_design.sequences.scanner import load_scanner
 

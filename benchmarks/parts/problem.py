@@ -25,8 +25,7 @@ RATE = 10.0  # of the penalty, per unit of the signal level: the shipped recipes
 def recipe_for(grid: int, coils: int, name: str | None = None) -> Recipe:
     """A shipped recipe, simulating on this grid with this many coils."""
     recipe = load_recipe(name)
-    simulation = recipe.simulation.model_copy(update={"matrix": grid, "coils": coils})
-    return recipe.model_copy(update={"simulation": simulation})
+    return recipe.replacing("simulation", matrix=grid, coils=coils)
 
 
 def scan_of(grid: int, coils: int, seed: int, recipe: Recipe | None = None) -> MRSlice:

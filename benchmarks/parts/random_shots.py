@@ -10,9 +10,8 @@ import numpy as np
 from parts.random_sequences import GENERAL, IMPOSSIBLE, Rng, Sequence, tampered, timed, with_settings
 
 from mri_design.errors import InputError
-from mri_design.scan.trajectories.angles import turned
-from mri_design.scan.trajectories.gradients import GradientLimits
-from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_readout
+from mri_design.scan.trajectories.radial import turned
+from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import Order, PlaneOrder, SpiralOrder, SpokeOrder
 from mri_design.sequences.scanner import GAMMA, Scanner, load_scanner, shipped_scanners

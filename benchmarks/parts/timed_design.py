@@ -56,8 +56,7 @@ def main(grid: int, coils: int, start: int, lines: int, seed: int) -> None:
 
     def design(grid: int, start: int, lines: int) -> tuple[object, float, float]:
         recipe = md.load_recipe(None)
-        simulation = recipe.simulation.model_copy(update={"matrix": grid, "coils": coils})
-        recipe = recipe.model_copy(update={"simulation": simulation})
+        recipe = recipe.replacing("simulation", matrix=grid, coils=coils)
         scan = md.prepare(md.load_input(PHANTOM, recipe, seed), recipe).slice_model(0, recipe)
         used, began = resource.getrusage(resource.RUSAGE_SELF), time.process_time()
         state = md.run_design([scan], md.make_strategy("calibrated"), lines, recipe, seed=own, start=start)

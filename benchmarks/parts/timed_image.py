@@ -50,8 +50,7 @@ def main(case: str, seed: int, data: Path) -> None:
     from mri_design.experiment.trajectories.shots import shot_slice
     from mri_design.model.mr_image import MRSlice
     from mri_design.operators.encodings import ShotEncoding
-    from mri_design.scan.trajectories.angles import equispaced_angles
-    from mri_design.scan.trajectories.radial import radial_spokes
+    from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes
 
     def scan_of(source: str, matrix: int, coils: int) -> Scan:
         name, _, image = source.rpartition(":")

@@ -7,9 +7,8 @@ from functools import cache
 import numpy as np
 
 from mri_design.operators.base import Array
-from mri_design.scan.simulation.scenes import load_phantom, load_phantom_shots
-from mri_design.scan.trajectories.angles import equispaced_angles, golden_angles
-from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design.scan.simulation.phantoms import load_phantom, load_phantom_shots
+from mri_design.scan.trajectories.radial import equispaced_angles, golden_angles, radial_spokes
 from mri_design.scan.trajectories.spiral import spiral_curve
 
 NY, NX, COILS = 24, 32, 3

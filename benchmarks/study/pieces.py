@@ -138,7 +138,7 @@ class Trial:
         """Mean relative error; the mask obeys the constraints of the recipe ``design``."""
         under = material.under(self.recipe)
         constraints = material.recipes[self.design].constraints
-        under = replace(under, recipe=under.recipe.model_copy(update={"constraints": constraints}))
+        under = replace(under, recipe=replace(under.recipe, constraints=constraints))
         errors = [
             tuning_error(under, MaskJob(self.strategy, self.lines, self.start, draw, image))
             for image in range(len(under.training))

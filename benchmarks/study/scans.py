@@ -13,7 +13,7 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.operators.base import Array
-from mri_design.scan.calibration.combine import coil_combined
+from mri_design.scan.calibration.coil_maps import coil_combined
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.io.formats import read
 from mri_design.scan.simulation.scanner import simulate_scan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from study.groups import BESIDE, FAMILIES, KEPT, PARTIAL, TUNED, Group
@@ -44,8 +44,8 @@ class Density:
 def map_recipe(weight: float) -> Recipe:
     """The recipe tv-wavelet with its rates times ``weight``."""
     recipe = load_recipe("tv-wavelet")
-    blocks = tuple(block.model_copy(update={"scale": block.scale * weight}) for block in recipe.prior)
-    return recipe.model_copy(update={"prior": blocks})
+    blocks = tuple(replace(block, scale=block.scale * weight) for block in recipe.prior)
+    return replace(recipe, prior=blocks)
 
 
 def partial_fourier(recipe: Recipe) -> dict[str, Recipe]:

@@ -22,8 +22,8 @@ from mri_design.experiment.trajectories.preparing import prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
 from mri_design.experiment.trajectories.shots import shot_candidates, shot_slice
 from mri_design.operators.base import Array
-from mri_design.scan.simulation.scenes import load_phantom_shots
-from mri_design.scan.trajectories.angles import interleaf_angles, turned
+from mri_design.scan.simulation.phantoms import load_phantom_shots
+from mri_design.scan.trajectories.radial import interleaf_angles, turned
 from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve
 from mri_design.scan.trajectory_data import TrajectoryData
 

@@ -15,7 +15,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.nonuniform.fourier import NonUniformFourier
 from mri_design.scan.simulation.coil_maps import simulate_coil_maps
-from mri_design.scan.simulation.scenes import load_phantom_shots
+from mri_design.scan.simulation.phantoms import load_phantom_shots
 
 RECIPE = load_recipe("local")
 

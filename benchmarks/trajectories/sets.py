@@ -13,11 +13,15 @@ from trajectories.scenes import Scene, engine
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
 from mri_design.operators.base import Array
-from mri_design.scan.trajectories.angles import equispaced_angles, golden_angles, interleaf_angles, turned
-from mri_design.scan.trajectories.conjugates import conjugate_coverage
-from mri_design.scan.trajectories.gradients import GradientLimits
-from mri_design.scan.trajectories.radial import radial_spokes
-from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_readout
+from mri_design.scan.trajectories.point_spread import conjugate_coverage
+from mri_design.scan.trajectories.radial import (
+    equispaced_angles,
+    golden_angles,
+    interleaf_angles,
+    radial_spokes,
+    turned,
+)
+from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
 
 ACCELERATION = 4
 """Of spirals at the rim: so many times the interleaves would leave no gap there, or half the matrix."""

@@ -26,9 +26,8 @@ from mri_design.operators.base import Array
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.nonuniform.fourier import NonUniformFourier
 from mri_design.potentials.laplace import Laplace
-from mri_design.scan.trajectories.angles import equispaced_angles
 from mri_design.scan.trajectories.exchange import maps_to_bart, samples_to_bart, to_bart
-from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes
 
 BART = "BART pics -R T"
 RIM = 1.5

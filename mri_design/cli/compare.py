@@ -126,7 +126,7 @@ def compare(
     settings = settings.replacing("constraints", shutter=shutter, calibration=calibration)
     encoded = settings.design.encoding
     settings = settings.replacing("shots", angles=angles)
-    settings = settings.replacing("design", **{"plane_block" if encoded == "plane" else "block": block})
+    settings = settings.replacing("design", block=block)
     usual = {"lines": LINE_STRATEGIES, "plane": PLANE_STRATEGIES}.get(encoded, SHOT_SETS)
     names = names_of(strategies or usual)
     check_angles(angles, encoded, names)

@@ -163,8 +163,7 @@ def design(
     if kind.shots and strategy is None and settings.design.strategy == "calibrated":
         settings = settings.replacing("design", strategy=SHOT_STRATEGIES[0])
     check_angles(angles, settings.design.encoding, [settings.design.strategy])
-    chosen_at_once = {"plane_block" if settings.design.encoding == "plane" else "block": block}
-    settings = settings.replacing("design", **chosen_at_once)
+    settings = settings.replacing("design", block=block)
     shared = str(index) if positions is None else positions if positions == "all" else f"{index},{positions}"
     earlier = None if seen is None else scan_sources([seen], shared, [] if maps is None else [str(maps)])[0]
     further = None if positions is None else SliceChoice(positions)

@@ -32,7 +32,6 @@ _PACKAGES = (
     "h5py",
     "ismrmrd",
     "sigpy",
-    "pydantic",
     "jinja2",
     "typer",
 )

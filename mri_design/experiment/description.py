@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.experiment.inputs import calibration_count, source_of_maps, with_known_noise
 from mri_design.experiment.recipe import Recipe
-from mri_design.scan.calibration.coil_correlation import largest_correlation
 from mri_design.scan.calibration.coil_maps import gapless_square
-from mri_design.scan.calibration.volume_noise import noise_is_beside
+from mri_design.scan.calibration.noise import largest_correlation, noise_is_beside
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.sampling import Sampling, index_runs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -298,12 +299,12 @@ def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:
     """
     inference, design = recipe.inference, recipe.design
     if isinstance(strategy, Corrects) and design.encoding == "lines":
-        rough = {
+        rough: dict[str, Any] = {
             "samples": min(design.samples, inference.samples),
             "solver_tolerance": max(design.solver_tolerance, inference.solver_tolerance),
             "inner_tolerance": max(design.inner_tolerance, inference.inner_tolerance),
         }
-        inference = inference.model_copy(update=rough)
+        inference = replace(inference, **rough)
     return inference.engine(extrapolated=False)
 
 
@@ -317,5 +318,4 @@ def _engine(strategy: Strategy, recipe: Recipe, seed: int, encoding: Encoding) -
         block=recipe.design.block_of(encoding),
         constraints=recipe.constraints.rules_of(encoding),
         models=candidate_models(recipe),
-        rivals_every=recipe.phase.rivals_every,
     )

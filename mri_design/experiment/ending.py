@@ -74,7 +74,7 @@ def check_other_than_lines(recipe: Recipe) -> None:
     shots = KINDS[design.encoding].shots
     if shots and (design.order != "as-chosen" or design.train is not None or design.effective_echo is not None):
         raise UsageError("orders and echo trains are of lines and samples: leave them out where shots are chosen")
-    if shots and design.block > 1:
+    if shots and (design.block or 1) > 1:
         raise UsageError("shots are chosen one by one: leave out --block")
     if shots and design.until_error is not None:
         raise UsageError("shots overlap, so that no error of the image is predicted: leave out --until-error")

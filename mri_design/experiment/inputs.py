@@ -12,20 +12,31 @@ import numpy as np
 
 from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.experiment.recipe import Recipe, require_recipe
-from mri_design.scan.calibration.centred_fft import to_image
-from mri_design.scan.calibration.coil_correlation import each_coil_alone
-from mri_design.scan.calibration.coil_maps import calibrates_itself, calibration_width, estimate_coil_maps
-from mri_design.scan.calibration.coil_mixing import image_units, inverse_root, maps_before_mixing, mix_coils
-from mri_design.scan.calibration.combine import coil_combined
-from mri_design.scan.calibration.least_noise import least_noise
-from mri_design.scan.calibration.noise import measure_coil_noise, measure_noise
-from mri_design.scan.calibration.volume_noise import NOISE_FROM, with_volume_noise
-from mri_design.scan.calibration.whitening import prewhiten
+from mri_design.scan.calibration.coil_maps import (
+    calibrates_itself,
+    calibration_width,
+    coil_combined,
+    estimate_coil_maps,
+)
+from mri_design.scan.calibration.noise import (
+    NOISE_FROM,
+    each_coil_alone,
+    image_units,
+    inverse_root,
+    least_noise,
+    maps_before_mixing,
+    measure_coil_noise,
+    measure_noise,
+    mix_coils,
+    prewhiten,
+    with_volume_noise,
+)
+from mri_design.scan.centred_fft import to_image
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.dynamic_range import require_dynamic_range
 from mri_design.scan.image_outline import ImageOutline
+from mri_design.scan.io.companions import with_maps
 from mri_design.scan.io.formats import outline, read
-from mri_design.scan.io.maps import with_maps
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectory_data import TrajectoryData
 
@@ -145,7 +156,7 @@ def with_given_maps(data: KSpaceData, maps: Path) -> KSpaceData:
     InputError
         Where they cannot be used, or explain too little of the centre of k-space.
     """
-    from mri_design.scan.calibration.given_maps import explained_by_maps
+    from mri_design.scan.calibration.coil_maps import explained_by_maps
 
     known = with_maps(data, maps)
     explained = explained_by_maps(known)
@@ -167,8 +178,7 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
     settings = recipe.simulation
     rng = np.random.default_rng([seed, 1])
     if source.startswith(PHANTOM_PREFIX):
-        from mri_design.scan.simulation.phantoms import phantom_kind, phantom_names, phantom_path
-        from mri_design.scan.simulation.scenes import load_phantom
+        from mri_design.scan.simulation.phantoms import load_phantom, phantom_kind, phantom_names, phantom_path
 
         name = source.removeprefix(PHANTOM_PREFIX)
         if name not in phantom_names():

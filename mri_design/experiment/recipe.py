@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
-from importlib import resources
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
-import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
-
-from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.errors import InputError, UsageError, described, require_instance
-from mri_design.experiment.line_lists import checked_line_list, line_numbers
-from mri_design.experiment.recipe_errors import recipe_error
+from mri_design.experiment.line_lists import line_numbers
+from mri_design.experiment.settings import RETIRED, Setting, Settings
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
+    from mri_design.design.constraints import Constraints, LineConstraints
     from mri_design.estimation.base import InnerSolver
     from mri_design.estimation.map_estimate import MapEstimate
     from mri_design.inference.double_loop.loop import DoubleLoop
@@ -25,117 +21,161 @@ if TYPE_CHECKING:  # what settings become is imported where it is made: to read 
     from mri_design.operators.encodings import Encoding
     from mri_design.variances.base import VarianceEstimator
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-Number = Annotated[int, Field(ge=0, le=65535)]
-
+S = TypeVar("S", bound=Settings)
 
 EncodingChoice = Literal["lines", "plane", "radial", "spiral"]
-ENCODINGS: tuple[EncodingChoice, ...] = get_args(EncodingChoice)
-_ORACLES_TOO = {"oracles": True}
+SHIPPED = Path(__file__).parents[1] / "recipes"
+MAX_RECIPE_BYTES = 1 << 20
+SAMPLE_BLOCKS = 200  # parts of a plane: one is chosen after each inference
+MAP_SMOOTHING = 1e-3  # rounding of the modulus in the last stage: sharper corners take many iterations
+COLUMN_LIMIT = 1 << 25  # several coils: exact by columns up to some 70 x 70, a fifth of a second each time
+
+_SERIES, _PLANE, _SHOTS = "Which series of raw data", "Samples of a plane (3-D scans)", "Spokes and spirals"
+_ENOUGH, _CONSTRAINTS, _ORDER = "When it is enough", "What the sequence asks", "Echo trains and order"
 
 
-def _strategy_name(name: str, info: ValidationInfo) -> str:
-    from mri_design.experiment.strategy_names import TRAINING_RULES, check_strategy_name, strategy_names
+def _check_strategy(name: str) -> None:
+    from mri_design.experiment.strategy_names import check_strategy_name, strategy_names
 
-    if name.startswith("oracle") and not (info.context or {}).get("oracles"):
-        raise InputError(
-            field="strategy",
-            got=repr(name),
-            wanted="a strategy that does without the truth; oracles are named with --strategy only",
-        )
-    if name in TRAINING_RULES and not (info.context or {}).get("oracles"):
-        raise InputError(
-            field="strategy",
-            got=repr(name),
-            wanted="a strategy for a scan that is measured now; mri-design protocol goes by this one anyway",
-        )
     try:
         family = name.partition(":")[0]
-        known = (encoding for encoding in ENCODINGS if family in strategy_names(encoding))
+        known = (encoding for encoding in get_args(EncodingChoice) if family in strategy_names(encoding))
         check_strategy_name(name, next(known, "lines"))
     except UsageError as error:
         raise InputError(field="strategy", got=f"{name!r}: {error}", wanted="the name of a strategy") from error
-    return name
 
 
-StrategyName = Annotated[str, AfterValidator(_strategy_name)]
-MAX_RECIPE_BYTES = 1 << 20
-SAMPLE_BLOCKS = 200  # parts of a plane: one is chosen after each inference
-COLUMN_LIMIT = 1 << 25  # several coils: exact by columns up to some 70 x 70, a fifth of a second each time
+def _require_no_truth(name: str, field: str) -> None:
+    """Refuse what a recipe file must not name: strategies that know the image, or learn from other scans."""
+    from mri_design.experiment.strategy_names import TRAINING_RULES
+
+    wanted = ""
+    if name.startswith("oracle"):
+        wanted = "a strategy that does without the truth; oracles are named with --strategy only"
+    if name in TRAINING_RULES:
+        wanted = "a strategy for a scan that is measured now; mri-design protocol goes by this one anyway"
+    if wanted:
+        raise InputError(field=field, got=repr(name), wanted=wanted)
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)  # "12" is no number and true is not 1
+def _counter(name: str) -> Setting:
+    return Setting(
+        f"Number of the {name} to read, by the file's own numbers.",
+        least=0,
+        most=65535,
+        unset="the first there is",
+        metavar="N",
+        panel=_SERIES,
+    )
 
 
-class BlockRecipe(_Settings):
-    """One sparsity block; rates are per unit of the image's 99.5th percentile."""
+@dataclass(frozen=True, kw_only=True)
+class BlockRecipe(Settings):
+    """One sparsity block; rates are per unit of the image's 99.5th percentile, so that one recipe fits all scans."""
 
-    kind: Literal["pixels", "differences", "wavelet", "non-local"]
-    scale: Positive
-    isotropic: bool = False
-    wavelet: str = "db4"
-    levels: Count = 3
-    coarse_scale: Positive = 0.1
-    tau_limit: Positive | None = None
-    tau_limit_with_non_local: Positive | None = None
-    neighbours: Annotated[int, Field(ge=1, le=32)] = 6
+    kind: Annotated[
+        Literal["pixels", "differences", "wavelet", "non-local"],
+        Setting(
+            "Coefficients that are sparse: pixels; differences of neighbouring pixels; orthonormal wavelets; or "
+            "differences to the pixels in the middle of the most similar patches (images only, not designs)."
+        ),
+    ]
+    scale: Annotated[
+        float,
+        Setting(
+            "Rate of the sites: larger is sparser. Of a non-local block per unit of the difference that the "
+            "similarity of the patches makes expect.",
+            above=0,
+        ),
+    ]
+    isotropic: Annotated[
+        bool, Setting("One site for all differences of a pixel together, in both directions or to its neighbours.")
+    ] = False
+    wavelet: Annotated[str, Setting("Wavelets: a name of PyWavelets.")] = "db4"
+    levels: Annotated[int, Setting("Wavelets: levels of the decomposition.", least=1)] = 3
+    tau_limit: Annotated[
+        float | None,
+        Setting("Largest rate, per standard deviation of the noise.", above=0, unset="no limit", expert=True),
+    ] = None
+    tau_limit_with_non_local: Annotated[
+        float | None,
+        Setting(
+            "The limit in models with a non-local block, which removes noise too.",
+            above=0,
+            unset="`tau_limit`",
+            expert=True,
+        ),
+    ] = None
+    neighbours: Annotated[int, Setting("Non-local: similar pixels of every pixel.", least=1, most=32, expert=True)] = 6
 
 
-class PhaseRecipe(_Settings):
-    """Whether sites know the image's phase.
+@dataclass(frozen=True, kw_only=True)
+class PhaseRecipe(Settings):
+    """Whether sites know the image's phase."""
 
-    ``held-back`` and ``automatic`` let the scan's own lines decide: of images by lines held back; with ``automatic``
-    of designs too, by each line before it is measured.
-    """
-
-    model: Literal["modulus", "aware", "held-back", "automatic"] = "held-back"
-    imaginary_ratios: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1, max_length=8)] = (1.5,)
-    sites: Literal["shared", "apart"] = "shared"
-    rivals_every: Count = 4
+    model: Annotated[
+        Literal["modulus", "aware", "held-back", "held-back-anywhere"],
+        Setting(
+            "modulus: sites on moduli. aware: sites on exp(-i phi) u, whose imaginary part is expected to be "
+            "smaller; phi is estimated from the image at low resolution, so this does harm where phi is not smooth or "
+            "coil maps are missing. held-back: lines are designed under moduli, and an image takes aware where that "
+            "predicts lines which are held back clearly better; held-back-anywhere: images of planes and along "
+            "trajectories do so, too."
+        ),
+    ] = "held-back"
+    imaginary_ratios: Annotated[
+        tuple[float, ...],
+        Setting(
+            "How much smaller the imaginary part is; each entry is a candidate of held-back, aware takes the first.",
+            above=0,
+            members=(1, 8),
+            expert=True,
+        ),
+    ] = (1.5,)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the models a design may use, in the order of `variants`."""
-        aware = tuple(f"phase-aware {ratio:g}" for ratio in self.imaginary_ratios)
-        if self.model == "aware":
-            return aware[:1]
-        return ("modulus", *aware) if self.model == "automatic" else ("modulus",)
+    def name(self) -> str:
+        """Of the model that designs use."""
+        return f"phase-aware {self.imaginary_ratios[0]:g}" if self.model == "aware" else "modulus"
 
     def chosen_by_what_is_held_back(self, encoding: str) -> bool:
-        """Whether the lines of a mask that is there already choose the model of its image.
-
-        Samples of a plane and readouts of other encodings do so where it is ``automatic`` only.
-        """
-        return self.model == "automatic" or (self.model == "held-back" and encoding == "lines")
+        """Whether the lines (samples, readouts) of a mask that is there already choose the model of its image."""
+        return self.model == "held-back-anywhere" or (self.model == "held-back" and encoding == "lines")
 
     def prior(self) -> PhasePrior | None:
         """What a slice starts with: a phase to be seen in the centre, or none (until one has been chosen)."""
         from mri_design.model.phase.prior import PhasePrior
 
-        return PhasePrior(None, self.imaginary_ratios[0], self.sites) if self.model == "aware" else None
+        return PhasePrior(None, self.imaginary_ratios[0]) if self.model == "aware" else None
 
     def variants(self, slice_model: MRSlice, image: Array) -> list[MRSlice]:
         """The candidate models of a slice whose image so far is ``image``, the modulus model first."""
         from mri_design.model.mr_image import phase_variants
 
-        return phase_variants(slice_model, image, imaginary_ratios=self.imaginary_ratios, sites=self.sites)
+        return phase_variants(slice_model, image, imaginary_ratios=self.imaginary_ratios)
 
 
-class InputRecipe(_Settings):
-    """Reading raw data: what becomes of a phase-encode line that comes twice, and which series is read.
+@dataclass(frozen=True, kw_only=True)
+class InputRecipe(Settings):
+    """Reading raw data."""
 
-    Numbers of contrast, phase, repetition and set are those of the file; None reads the first. The matrix, pixels
-    (ky, kx) of the image, is for samples along a trajectory whose file does not say it.
-    """
-
-    duplicates: Literal["error", "average", "last"] = "error"
-    contrast: Number | None = None
-    phase: Number | None = None
-    repetition: Number | None = None
-    set: Number | None = None
-    matrix: Annotated[list[Annotated[int, Field(ge=4)]], Field(min_length=2, max_length=2)] | None = None
+    duplicates: Annotated[
+        Literal["error", "average", "last"], Setting("What becomes of a line that raw data hold twice.")
+    ] = "error"
+    contrast: Annotated[int | None, _counter("contrast")] = None
+    phase: Annotated[int | None, _counter("phase")] = None
+    repetition: Annotated[int | None, _counter("repetition")] = None
+    set: Annotated[int | None, _counter("set")] = None
+    matrix: Annotated[
+        tuple[int, ...] | None,
+        Setting(
+            "Pixels (ky, kx) of the image of samples along a trajectory, in the place of what a NumPy or BART "
+            "file says.",
+            least=4,
+            members=(2, 2),
+            metavar="N[,N]",
+        ),
+    ] = None
 
     @property
     def pixels(self) -> tuple[int, int] | None:
@@ -149,33 +189,81 @@ class InputRecipe(_Settings):
         return {name: number for name, number in numbers.items() if number is not None}
 
 
-class NoiseRecipe(_Settings):
-    """Noise variance per real component; None estimates it from the data."""
+@dataclass(frozen=True, kw_only=True)
+class NoiseRecipe(Settings):
+    """Noise of k-space."""
 
-    variance: Positive | None = None
-
-
-class CoilRecipe(_Settings):
-    """ESPIRiT calibration: how many fully sampled centre lines it may use."""
-
-    calibration_lines: Annotated[int, Field(ge=8)] = 24
+    variance: Annotated[
+        float | None,
+        Setting("Variance per real component, in units of k-space squared.", above=0, unset="estimated from the data"),
+    ] = None
 
 
-class InferenceRecipe(_Settings):
+@dataclass(frozen=True, kw_only=True)
+class CoilRecipe(Settings):
+    """Coil maps that are estimated (ESPIRiT, from the autocalibration lines)."""
+
+    calibration_lines: Annotated[
+        int, Setting("Fully sampled lines at the centre (ACS) that the calibration may use.", least=8)
+    ] = 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferenceRecipe(Settings):
     """The double loop."""
 
-    variances: Literal["control-variate", "perturb-and-solve", "lanczos", "exact-columns", "exact"] = "control-variate"
-    samples: Annotated[int, Field(ge=2)] = 8
-    solver_tolerance: Positive = 0.03
-    lanczos_steps: Count = 100
-    loops: Count = 12
-    tolerance: Positive = 0.03
-    inner_tolerance: Positive = 1e-4
-    inner_iterations: Count = 1000
-    solver: Literal["automatic", "irls", "lbfgs", "admm"] = "automatic"
-    algorithm: Literal["second", "first", "hybrid"] = "second"
-    learn: Literal["nothing", "scales", "scales and noise"] = "nothing"
-    memory: Positive = 1024.0
+    variances: Annotated[
+        Literal["control-variate", "perturb-and-solve", "lanczos", "exact-columns", "exact"],
+        Setting(
+            "control-variate: posterior samples, most of whose scatter a circulant problem explains (with several "
+            "coils: exact up to some 70 x 70; designs plain beyond); perturb-and-solve: plain samples; lanczos: as in "
+            "TR-175; exact-columns: exact, for priors on pixels and differences, any coils; exact: for tiny grids."
+        ),
+    ] = "control-variate"
+    samples: Annotated[int, Setting("Posterior samples of control-variate and perturb-and-solve.", least=2)] = 8
+    solver_tolerance: Annotated[
+        float,
+        Setting(
+            "Of each sample's linear solve: residual relative to what the circulant problem leaves over (its "
+            "square without one); with perturb-and-solve relative to the whole.",
+            above=0,
+            expert=True,
+        ),
+    ] = 0.03
+    lanczos_steps: Annotated[
+        int, Setting("Of lanczos, which keeps as many images in memory.", least=1, expert=True)
+    ] = 100
+    loops: Annotated[int, Setting("Outer loops at most, for a reconstruction.", least=1, expert=True)] = 12
+    tolerance: Annotated[
+        float, Setting("Mean relative change of the variances in the last outer loop.", above=0, expert=True)
+    ] = 0.03
+    inner_tolerance: Annotated[
+        float,
+        Setting(
+            "Excess of the objective per real unknown at which the inner problem and MAP stop.",
+            above=0,
+            expert=True,
+        ),
+    ] = 1e-4
+    inner_iterations: Annotated[
+        int, Setting("Iterations at most, in each inner problem and stage of MAP.", least=1, expert=True)
+    ] = 1000
+    solver: Annotated[
+        Literal["automatic", "irls", "lbfgs", "admm"],
+        Setting("Of the inner problem and MAP; irls is the papers'.", expert=True),
+    ] = "automatic"
+    algorithm: Annotated[
+        Literal["second", "first", "hybrid"], Setting("Class of the double loop in TR-175.", expert=True)
+    ] = "second"
+    memory: Annotated[
+        float,
+        Setting(
+            "MiB of a process: posterior samples are made some at a time where all of them would take more; "
+            "results are the same to rounding, large images take longer.",
+            above=0,
+            expert=True,
+        ),
+    ] = 1024.0
 
     def estimator(self, *, extrapolated: bool = True) -> VarianceEstimator:
         """The chosen variance estimator; it leaves `Variances.bias` out, which costs products and is shown nowhere.
@@ -234,30 +322,87 @@ class InferenceRecipe(_Settings):
         return kinds[self.solver](tolerance=self.inner_tolerance, max_iterations=self.inner_iterations)
 
 
-class DesignRecipe(_Settings):
-    """The sequential design: who decides, lines per inference, acquisition order, and when it is enough."""
+@dataclass(frozen=True, kw_only=True)
+class DesignRecipe(Settings):
+    """The sequential design: who decides, lines per inference, order of measurement, and when it is enough."""
 
-    strategy: StrategyName = "calibrated"
-    start: Count | None = None
-    first_loops: Count = 3
-    step_loops: Count = 1
-    samples: Annotated[int, Field(ge=2)] = 4
-    solver_tolerance: Positive = 0.1
-    inner_tolerance: Positive = 3e-4
-    block: Count = 1
-    order: Literal["as-chosen", "ascending", "centre-out", "interleaved"] = "as-chosen"
-    train: Count | None = None
-    effective_echo: Count | None = None
-    until_error: Annotated[float, Field(gt=0, lt=1, description="Five per cent are 0.05.")] | None = None
-    until_gain: Positive | None = None
-    encoding: EncodingChoice = "lines"
-    plane_block: Count | None = None
+    strategy: Annotated[
+        str, Setting("What decides; `mri-design design --help` names them.", check=_check_strategy, metavar="NAME")
+    ] = "calibrated"
+    start: Annotated[int | None, Setting("Centre lines to begin with.", least=1, unset="the strategy's")] = None
+    first_loops: Annotated[int, Setting("Outer loops before the first decision.", least=1, expert=True)] = 3
+    step_loops: Annotated[int, Setting("Outer loops before each later decision.", least=1, expert=True)] = 1
+    samples: Annotated[
+        int,
+        Setting(
+            "Strategy calibrated of lines: posterior samples, or those of [inference] if fewer.",
+            least=2,
+            expert=True,
+        ),
+    ] = 4
+    solver_tolerance: Annotated[
+        float, Setting("... and their solver tolerance, or that of [inference] if larger.", above=0, expert=True)
+    ] = 0.1
+    inner_tolerance: Annotated[
+        float, Setting("... and the inner tolerance of the mean, likewise.", above=0, expert=True)
+    ] = 3e-4
+    block: Annotated[
+        int | None,
+        Setting(
+            "Choose K lines after each inference: echo trains of K; or K samples of a plane.",
+            least=1,
+            unset="1; of a plane a 200th of it",
+            metavar="K",
+            panel=_ORDER,
+        ),
+    ] = None
+    order: Annotated[
+        Literal["as-chosen", "ascending", "centre-out", "interleaved"],
+        Setting(
+            "In which the chosen lines are measured. Each train goes centre-out; or each covers k-space, and an "
+            "echo measures one band (interleaved).",
+            metavar="NAME",
+            panel=_ORDER,
+        ),
+    ] = "as-chosen"
+    train: Annotated[int | None, Setting("Echoes of a train.", least=1, unset="as many as `block`")] = None
+    effective_echo: Annotated[int | None, Setting("Order interleaved: the echo that measures DC.", least=1)] = None
+    until_error: Annotated[
+        float | None,
+        Setting(
+            "End as soon as the predicted relative L2 error is E (0.05 is 5 %) or less; --lines is the most. It "
+            "is the error, phase included, of the image that the design itself infers; the final image is usually "
+            "better. Strategies other than calibrated predict errors that are too small.",
+            above=0,
+            below=1,
+            metavar="E",
+            panel=_ENOUGH,
+            cure="Five per cent are 0.05.",
+        ),
+    ] = None
+    until_gain: Annotated[
+        float | None,
+        Setting(
+            "End as soon as no remaining line is expected to give G nats of information about the image (sum over "
+            "slices); --lines is the most.",
+            above=0,
+            metavar="G",
+            panel=_ENOUGH,
+        ),
+    ] = None
+    encoding: Annotated[
+        EncodingChoice,
+        Setting(
+            "What is chosen one by one: lines; plane, single samples (ky, kz), the image's rows and columns; "
+            "radial, spokes; or spiral, arms.",
+            metavar="NAME",
+            panel=_PLANE,
+        ),
+    ] = "lines"
 
     def block_of(self, encoding: Encoding) -> int:
         """Candidates that are chosen after each inference: lines, or samples of a plane; shots one by one."""
-        if encoding.name != "plane":
-            return self.block
-        return self.plane_block or max(1, encoding.size // SAMPLE_BLOCKS)
+        return self.block or (max(1, encoding.size // SAMPLE_BLOCKS) if encoding.name == "plane" else 1)
 
     @property
     def echoes(self) -> int:
@@ -265,40 +410,100 @@ class DesignRecipe(_Settings):
 
         In a plane, whose blocks are chosen for the cost of inference, and of shots it is one.
         """
-        return self.train or (self.block if self.encoding == "lines" else 1)
+        return self.train or (self.block if self.encoding == "lines" else None) or 1
 
 
-class ShotRecipe(_Settings):
-    """Spokes and arms of spirals to choose from: how many angles, their samples, and what gradients can do.
+@dataclass(frozen=True, kw_only=True)
+class ShotRecipe(Settings):
+    """Spokes and arms of spirals to choose from, and what gradients can do.
 
-    Spirals are played as fast as amplitude (T/m), slew rate (T/m/s) and raster (s) allow over a field of view in
-    metres; ``rim_acceleration`` times the shots, half the matrix at most, would leave no gap at the rim of k-space.
+    Spirals are played as fast as amplitude, slew rate and raster allow over the field of view.
     """
 
-    angles: Count | None = None
-    oversampling: Annotated[int, Field(ge=1, le=16)] = 1
-    density: Positive = 1.0
-    rim_acceleration: Annotated[float, Field(ge=1, le=1000)] = 4.0
-    field_of_view: Annotated[float, Field(gt=0, le=1)] = 0.24
-    amplitude: Positive = 0.04
-    slew: Positive = 150.0
-    raster: Positive = 10e-6
+    angles: Annotated[
+        int | None,
+        Setting(
+            "Equispaced angles to choose from, over half a turn (radial) or a full one (spiral). Chosen ones lose "
+            "to as many spread evenly over half a turn (--strategy half-turn): measured on heads, by 7 to 24 %.",
+            least=1,
+            unset="four per shot",
+            metavar="N",
+            panel=_SHOTS,
+        ),
+    ] = None
+    oversampling: Annotated[
+        int, Setting("Spokes: samples per cycle per field of view.", least=1, most=16, expert=True)
+    ] = 1
+    density: Annotated[
+        float,
+        Setting("Spirals: exponent of the radius; above 1 turns are closer at the centre.", above=0, expert=True),
+    ] = 1.0
+    field_of_view: Annotated[float, Setting("Spirals: metres.", above=0, most=1)] = 0.24
+    amplitude: Annotated[float, Setting("Spirals: largest gradient, T/m.", above=0)] = 0.04
+    slew: Annotated[float, Setting("Spirals: largest slew rate, T/m/s.", above=0)] = 150.0
+    raster: Annotated[float, Setting("Spirals: time between two values of a waveform, s.", above=0, expert=True)] = (
+        10e-6
+    )
 
 
-LineList = Annotated[str, AfterValidator(checked_line_list)]
+@dataclass(frozen=True, kw_only=True)
+class ConstraintRecipe(Settings):
+    """What a sequence asks of the lines, or of the samples of a plane."""
 
-
-class ConstraintRecipe(_Settings):
-    """What a sequence asks of the lines (numbers from 0, as ``0-9,250``), or of the samples of a plane."""
-
-    forbid: LineList | None = None
-    require: LineList | None = None
-    centre: Count | None = None
-    partial_fourier: Annotated[float, Field(ge=0.5, le=1)] | None = None
-    whole_half: Literal["positive", "negative"] = "positive"
-    max_jump: Count | None = None
-    shutter: bool = False
-    calibration: Count | None = None
+    forbid: Annotated[
+        str | None,
+        Setting(
+            "Lines that must not be measured, numbered from 0.",
+            check=line_numbers,
+            metavar="0-9,250",
+            panel=_CONSTRAINTS,
+        ),
+    ] = None
+    require: Annotated[
+        str | None,
+        Setting(
+            "Lines that must be; they are measured at the start.",
+            check=line_numbers,
+            metavar="16,48",
+            panel=_CONSTRAINTS,
+        ),
+    ] = None
+    centre: Annotated[int | None, Setting("So many lines nearest to DC must be measured, too.", least=1)] = None
+    partial_fourier: Annotated[
+        float | None,
+        Setting(
+            "Keep this share of the grid, 0.5 to 1, with all lines of positive ky.",
+            least=0.5,
+            most=1,
+            metavar="P",
+            panel=_CONSTRAINTS,
+        ),
+    ] = None
+    whole_half: Annotated[
+        Literal["positive", "negative"], Setting("Half that partial Fourier keeps whole, by the sign of ky.")
+    ] = "positive"
+    max_jump: Annotated[
+        int | None,
+        Setting(
+            "Largest distance between consecutive lines. The target always stays within reach.",
+            least=1,
+            metavar="J",
+            panel=_CONSTRAINTS,
+        ),
+    ] = None
+    shutter: Annotated[
+        bool,
+        Setting("Leave out the corners of the plane, outside of the ellipse that touches its edges.", panel=_PLANE),
+    ] = False
+    calibration: Annotated[
+        int | None,
+        Setting(
+            "Side of the square around the centre of the plane that is always measured.",
+            least=1,
+            metavar="N",
+            panel=_PLANE,
+        ),
+    ] = None
 
     def rules_of(self, encoding: Encoding) -> Constraints:
         """The constraints of a grid of lines, of a plane, or of shots, as the design takes them.
@@ -313,8 +518,8 @@ class ConstraintRecipe(_Settings):
         from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
 
         if isinstance(encoding, ShotEncoding):
-            usual = ConstraintRecipe().model_dump()
-            for name, value in self.model_dump().items():
+            usual = ConstraintRecipe().plain()
+            for name, value in self.plain().items():
                 if value != usual[name]:
                     raise InputError(
                         field=f"recipe: constraints.{name}",
@@ -353,6 +558,8 @@ class ConstraintRecipe(_Settings):
             For lists that are not understood, lines that are both forbidden and required, and what only a plane can be
             asked.
         """
+        from mri_design.design.constraints import LineConstraints
+
         for name, got in (("shutter", "a shutter"), ("calibration", "a calibration region")):
             if getattr(self, name):
                 raise InputError(
@@ -371,36 +578,64 @@ class ConstraintRecipe(_Settings):
         )
 
 
-class ReconstructionRecipe(_Settings):
+@dataclass(frozen=True, kw_only=True)
+class ReconstructionRecipe(Settings):
     """Point estimates and error bars."""
 
-    method: Literal["mean", "map", "least-squares", "zero-filled"] = "mean"
-    map_smoothing: Annotated[float, Field(ge=0)] = 1e-3
-    map_stages: Count = 2
-    damping: Annotated[float, Field(ge=0, lt=1)] = 1e-3
-    std_samples: Annotated[int, Field(ge=2)] = 48
-    band_factors: bool = True
+    method: Annotated[
+        Literal["mean", "map", "least-squares", "zero-filled"], Setting("Of the image.", metavar="NAME")
+    ] = "mean"
+    damping: Annotated[
+        float,
+        Setting("Least squares: keeps it stable where the coils determine little.", least=0, below=1, expert=True),
+    ] = 1e-3
+    std_samples: Annotated[
+        int,
+        Setting("Posterior samples for the error bars, where no control variate tells them.", least=2, expert=True),
+    ] = 48
+    band_factors: Annotated[
+        bool,
+        Setting(
+            "Mean of one coil: bands of k-space that are too small or too large are corrected by what random "
+            "heads taught, as far as lines held back agree.",
+            expert=True,
+        ),
+    ] = True
 
     def map_estimate(self, inference: InferenceRecipe) -> MapEstimate:
         """MAP with these settings."""
         from mri_design.estimation.map_estimate import MapEstimate
 
-        return MapEstimate(self.map_smoothing, self.map_stages, inference.inner_solver())
+        return MapEstimate(MAP_SMOOTHING, inner=inference.inner_solver())
 
 
-class SimulationRecipe(_Settings):
-    """How k-space is made from images: matrix size, noise sd relative to the 99.5th percentile, phase, coils."""
+@dataclass(frozen=True, kw_only=True)
+class SimulationRecipe(Settings):
+    """How k-space is made from images without k-space."""
 
-    matrix: Annotated[int, Field(ge=16, le=2048)] | None = 256
-    noise: Annotated[float, Field(gt=0, lt=1)] = 0.007
-    phase: Literal["own", "smooth", "rough", "none"] | None = None
-    coils: Annotated[int, Field(ge=1, le=64)] = 1
+    matrix: Annotated[int | None, Setting("Lines and readout samples.", least=16, most=2048, unset="the image's")] = 256
+    noise: Annotated[
+        float,
+        Setting(
+            "Standard deviation per real component, relative to the 99.5th percentile of the image.",
+            above=0,
+            below=1,
+        ),
+    ] = 0.007
+    phase: Annotated[
+        Literal["own", "smooth", "rough", "none"] | None, Setting("Phase.", unset="the image's own, else smooth")
+    ] = None
+    coils: Annotated[int, Setting("Simulated receive coils.", least=1, most=64)] = 1
 
 
-class Recipe(_Settings):
-    """All settings of an experiment; every field has a default."""
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Settings):
+    """All settings of an experiment; every field has a default.
 
-    prior: Annotated[tuple[BlockRecipe, ...], Field(strict=False)] = (  # TOML has lists, no tuples
+    `Recipe.of` makes one of plain values, as a TOML file has them; `replacing` changes settings of a section.
+    """
+
+    prior: tuple[BlockRecipe, ...] = (
         BlockRecipe(kind="pixels", scale=100.0, tau_limit=0.4),
         BlockRecipe(kind="differences", scale=10.0, tau_limit_with_non_local=0.1),
         BlockRecipe(kind="non-local", scale=0.8, isotropic=True, tau_limit=1.0),
@@ -415,7 +650,10 @@ class Recipe(_Settings):
     constraints: ConstraintRecipe = ConstraintRecipe()
     reconstruction: ReconstructionRecipe = ReconstructionRecipe()
     simulation: SimulationRecipe = SimulationRecipe()
-    fft: Literal["scipy", "pyfftw"] = "scipy"
+    fft: Annotated[
+        Literal["scipy", "pyfftw"],
+        Setting("pyfftw is faster for some sizes, but its last bits vary between processes.", expert=True),
+    ] = "scipy"
 
     def blocks(self) -> tuple[SparsityBlock, ...]:
         """The prior as the model takes it.
@@ -429,7 +667,7 @@ class Recipe(_Settings):
 
         if not self.prior:
             raise InputError(field="recipe: prior", got="no block", wanted="at least one [[prior]] table")
-        return tuple(SparsityBlock(**block.model_dump()) for block in self.prior)
+        return tuple(SparsityBlock(**block.plain()) for block in self.prior)
 
     @property
     def calibration_lines(self) -> int | None:
@@ -448,22 +686,39 @@ class Recipe(_Settings):
             For a section or setting that does not exist, and for values that a recipe file could not have either; an
             oracle may be named, as with ``--strategy``.
         """
-        plain = self.model_dump()
-        given = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
-        present = plain.get(section, {})
-        if not isinstance(present, dict):
+        sections = {name: value for name in self.kinds() if isinstance(value := getattr(self, name), Settings)}
+        if section not in self.kinds():
+            raise _of_recipe("recipe", self._unknown(section, {}, ""))
+        if section not in sections:
             raise InputError(
                 field=f"recipe: {section}",
                 got=f"{section!r}, which is no section",
-                wanted=f"one of: {', '.join(name for name, value in plain.items() if isinstance(value, dict))}",
-                cure=f"Recipe.model_validate takes a whole recipe, {section} included.",
+                wanted=f"one of: {', '.join(sections)}",
+                cure=f"Recipe.of takes a whole recipe, {section} included.",
             )
-        plain[section] = {**present, **{name: value for name, value in given.items() if value is not None}}
-        return _validated(plain, "recipe", oracles=True)
+        given = {name: value for name, value in settings.items() if value is not None}
+        present = sections[section].plain()
+        changed: dict[str, Any] = {section: _read(type(sections[section]), present | given, "recipe", section)}
+        return replace(self, **changed)
 
     def as_settings(self) -> dict[str, Any]:
         """Plain values for a manifest."""
-        return self.model_dump(mode="json")
+        return self.plain()
+
+
+Settings.sections = {name: type(value) for name, value in vars(Recipe()).items() if isinstance(value, Settings)}
+RETIRED |= {
+    "prior.coarse_scale": "In Python: SparsityBlock('wavelet', ..., coarse_scale=...).",
+    "phase.sites": "In Python: PhasePrior(..., sites=...) of a slice.",
+    "phase.rivals_every": "Leave it out: designs choose no model of the phase any more.",
+    'phase.model = "automatic"': "Designs choose no model of the phase any more; images do with held-back (lines) and "
+    "held-back-anywhere, and aware has both know the phase.",
+    "inference.learn": "Leave it out. In Python: learn_hyperparameters(model, engine, rng).",
+    "design.plane_block": "block counts samples of a plane, too.",
+    "shots.rim_acceleration": "Leave it out. In Python: spirals of mri_design.scan.trajectories.",
+    "reconstruction.map_smoothing": "In Python: MapEstimate(smoothing=...).",
+    "reconstruction.map_stages": "In Python: MapEstimate(stages=...).",
+}
 
 
 def load_recipe(source: str | Path | None) -> Recipe:
@@ -472,20 +727,24 @@ def load_recipe(source: str | Path | None) -> Recipe:
     Raises
     ------
     InputError
-        Where the file cannot be read or a setting is unknown or out of range; the message names the setting.
+        Where the file cannot be read or a setting is unknown, went, or is out of range; the message names the setting.
     """
     if source is None:
         return Recipe()
     if not isinstance(source, str | Path):
         raise InputError(field="recipe", got=described(source), wanted="a TOML file, or the name of a shipped recipe")
-    name = str(source)
-    text = _shipped(name) if name in shipped_recipes() else _read(Path(source))
-    named = f"recipe {Path(name).name}"
+    import tomllib
+
+    text = _text(SHIPPED / f"{source}.toml" if str(source) in shipped_recipes() else Path(source))
+    named = f"recipe {Path(source).name}"
     try:
         settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(field=named, got=str(error), wanted="valid TOML") from error
-    return _validated(settings, named)
+    recipe = _read(Recipe, settings, named)
+    if recipe.design.strategy != DesignRecipe.strategy:
+        _require_no_truth(recipe.design.strategy, f"{named}: design.strategy")
+    return recipe
 
 
 def require_recipe(recipe: object) -> None:
@@ -500,25 +759,24 @@ def require_recipe(recipe: object) -> None:
     require_instance(Recipe, wanted="a Recipe", cure=cure, recipe=recipe)
 
 
-def _validated(settings: object, recipe: str, *, oracles: bool = False) -> Recipe:
-    """A recipe from plain values, whoever they come from."""
+def _read(kind: type[S], settings: object, recipe: str, place: str = "") -> S:
+    """A section or a whole recipe from plain values; errors say which recipe it is."""
     try:
-        return Recipe.model_validate(settings, context=_ORACLES_TOO if oracles else None)
-    except ValidationError as error:
-        raise recipe_error(error, Recipe.model_json_schema(), recipe) from error
+        return kind.of(settings, place)
+    except InputError as error:
+        raise _of_recipe(recipe, error) from error
+
+
+def _of_recipe(recipe: str, error: InputError) -> InputError:
+    return InputError(field=f"{recipe}: {error.field}", got=error.got, wanted=error.wanted, cure=error.cure)
 
 
 def shipped_recipes() -> tuple[str, ...]:
     """Names of the recipes that come with the package."""
-    folder = resources.files("mri_design") / "recipes"
-    return tuple(sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml")))
+    return tuple(sorted(path.stem for path in SHIPPED.glob("*.toml")))
 
 
-def _shipped(name: str) -> str:
-    return (resources.files("mri_design") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
-
-
-def _read(path: Path) -> str:
+def _text(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_RECIPE_BYTES:
             raise InputError(field=str(path), got=f"{path.stat().st_size} bytes", wanted=f"at most {MAX_RECIPE_BYTES}")

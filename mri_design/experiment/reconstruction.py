@@ -17,7 +17,6 @@ from mri_design.experiment.held_back.prediction import HeldBack, hold_back
 from mri_design.experiment.non_local import (
     counting_on,
     is_non_local,
-    left_out_because,
     local_posterior,
     loops_of_stages,
     map_stages,
@@ -26,7 +25,6 @@ from mri_design.experiment.non_local import (
 )
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference.base import StepInfo, WarmStart
-from mri_design.inference.evidence.hyperparameters import Hyperparameters, learn_hyperparameters
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior, require_posterior
@@ -62,8 +60,6 @@ class Reconstruction:
         only the posterior mean has one.
     convergence : Convergence
         Of the method.
-    learnt : Hyperparameters, optional
-        What the recipe had learnt from the data.
     left_out : str
         Why a non-local block of the prior was left out, in a sentence; empty where none was.
     std_factor : StdFactor, optional
@@ -79,7 +75,6 @@ class Reconstruction:
     std: Array | None
     convergence: Convergence
     _: KW_ONLY
-    learnt: Hyperparameters | None = None
     left_out: str = ""
     std_factor: StdFactor | None = None
     phase_choice: PhaseChoice | None = None
@@ -201,8 +196,6 @@ def reconstruct(
         return result
     options.watch("error bars")
     std = pixel_std(mean.posterior, recipe.reconstruction.std_samples, rng)
-    if recipe.inference.learn != "nothing":
-        return replace(result, std=std)  # with learnt scales they are cautious, and stay as they are
     local = mean.posterior
     if mean.local is not None:
         local = local_posterior(slice_model, lines, engine, seed, mean.local, options.signal)
@@ -240,17 +233,8 @@ def posterior_mean(
     model: GeneralizedLinearModel, recipe: Recipe, rng: np.random.Generator, options: InferenceOptions
 ) -> tuple[GaussianPosterior, Reconstruction]:
     """The posterior, and its mean without error bars."""
-    if recipe.inference.learn != "nothing":
-        learning = learn_hyperparameters(
-            model, recipe.inference.engine(), rng, noise=recipe.inference.learn == "scales and noise"
-        )
-        posterior, convergence, learnt = learning.posterior, learning.convergence, learning.trace[-1]
-    else:
-        posterior = recipe.inference.engine().infer(
-            model, rng, warm_start=options.warm_start, callback=options.callback
-        )
-        convergence, learnt = posterior.convergence, None
-    return posterior, Reconstruction(posterior.mean, None, convergence, learnt=learnt)
+    posterior = recipe.inference.engine().infer(model, rng, warm_start=options.warm_start, callback=options.callback)
+    return posterior, Reconstruction(posterior.mean, None, posterior.convergence)
 
 
 def _map_image(slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, signal: float | None) -> Reconstruction:
@@ -279,11 +263,6 @@ def _mean(
     if not is_non_local(slice_model):
         posterior, result = posterior_mean(slice_model.model(lines, options.signal), recipe, rng, options)
         return _Mean(result, posterior)
-    if recipe.inference.learn != "nothing":
-        model = replace(slice_model, alike=None).model(lines, options.signal)
-        posterior, result = posterior_mean(model, recipe, rng, options)
-        refused = left_out_because("rates that differ from pixel to pixel are not learnt")
-        return _Mean(replace(result, left_out=refused), posterior)
     seed = int(rng.integers(2**63))
     options = replace(options, callback=counting_on(options.callback))
     last = mean_stages(

@@ -13,7 +13,7 @@ import numpy as np
 from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.errors import InputError
 from mri_design.scan.io.atomic import write_npz
-from mri_design.scan.io.numpy_files.npz_archive import read_npz_members
+from mri_design.scan.io.npy import read_npz_members
 from mri_design.scan.io.safe import ReadLimits, check_file
 
 FORMAT = "mri-design trained design 1"

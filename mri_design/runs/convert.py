@@ -37,7 +37,7 @@ from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart, 
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.scan.writing.cfl import pair_files, stacked_slices
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
-from mri_design.scan.writing.mrd_scan import mrd_scan_bytes
+from mri_design.scan.writing.mrd import mrd_scan_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
 
 _PARTS = {

@@ -37,7 +37,7 @@ from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart
 from mri_design.scan.writing.cfl import pair_files
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
-from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
+from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder

@@ -18,8 +18,8 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.runs.stored_run import SAMPLES, SHOTS, counted
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.io.image_files.nifti import WITHOUT_KSPACE
-from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
+from mri_design.scan.io.nifti import WITHOUT_KSPACE
+from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.outline import ScanOutline
 

@@ -16,7 +16,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.tables import read_csv
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import read
-from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
+from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.source_image import SourceImage
 from mri_design.scan.trajectory_data import TrajectoryData

@@ -181,22 +181,6 @@ def test_a_step_that_did_not_converge_says_so_where_the_image_did(run: Run, work
     )
 
 
-def test_a_design_that_chooses_its_model_says_which(run: Run, work: Path, tmp_path: Path) -> None:
-    recipe = tmp_path / "automatic.toml"
-    recipe.write_text((work / "quick.toml").read_text() + '\n[phase]\nmodel = "automatic"\n')
-    out = tmp_path / "x"
-    assert run("design", "scan.npz", "--lines", 12, "--start", 6, "--recipe", recipe, "--out", out).exit_code == 0
-    with (out / "models.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert [int(row["lines"]) for row in rows] == list(range(6, 12))
-    assert all(float(row["found, modulus"]) > 0 and float(row["found, phase-aware 1.5"]) > 0 for row in rows)
-    settings = json.loads((out / "manifest.json").read_text())["settings"]
-    under = settings["lines_chosen_under"]
-    assert under["modulus"] == sum(row["model"] == "modulus" for row in rows) and sum(under.values()) == 6
-    assert settings["reconstructed_under"] in under
-    assert "Which model predicted best?" in (out / "report.html").read_text(encoding="utf-8")
-
-
 def interrupted_at(lines: int) -> Callable[..., object]:
     from mri_design import DesignOptions, DesignState, run_design
 

@@ -13,7 +13,7 @@ from typer.testing import Result
 from mri_design.cli.export import _DEFAULTS
 from mri_design.evaluation.tables import read_csv
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
+from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import load_scanner

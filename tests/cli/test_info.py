@@ -10,8 +10,7 @@ from typer.testing import Result
 
 from mri_design import load_phantom
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.mrd_scan import mrd_scan_bytes
-from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
+from mri_design.scan.writing.mrd import mrd_scan_bytes, mrd_skeleton_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
 
 Run = Callable[..., Result]

@@ -19,7 +19,7 @@ from mri_design.runs.design import run as design_run
 
 REPOSITORY = Path(__file__).parents[2]
 Run = Callable[..., Result]
-QUICK = "[design]\nplane_block = 20\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
+QUICK = "[design]\nblock = 20\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
 PLANE = ("--encoding", "plane")
 
 

@@ -79,8 +79,22 @@ def test_every_public_name_is_used_where_users_read() -> None:
 
 def test_the_page_of_recipes_has_every_setting(build_pages: ModuleType) -> None:
     sections = set(re.findall(r"<!-- settings: (\w+) -->", _text("docs/recipes.md")))
-    assert sections == set(md.Recipe.model_fields) - {"fft"}  # which is in the default recipe below the tables
-    default = md.load_recipe(None)
-    for section in sections - {"prior"}:
-        table = build_pages.settings_table(section)
-        assert all(f"| `{name}` |" in table for name in getattr(default, section).model_dump())
+    settings = md.load_recipe(None).as_settings()
+    assert sections == {*settings, "experts"} - {"fft"}
+    named = {
+        f"{section}.{name}".removeprefix("experts.")
+        for section in sections
+        for name in re.findall(r"^\| `([\w.]+)` \|", build_pages.settings_table(section), re.M)
+    }
+    prior = settings.pop("prior")[0]
+    every = {
+        f"{section}.{key}" for section, values in {**settings, "prior": prior, "fft": {}}.items() for key in values
+    }
+    assert named == every | {"fft"}
+
+
+def test_the_shipped_default_is_written_from_the_settings(build_pages: ModuleType) -> None:
+    """``python docs/build_pages.py`` writes it anew."""
+    text = build_pages.recipe_text()
+    assert (PACKAGE / "recipes" / "default.toml").read_text(encoding="utf-8") == text
+    assert md.Recipe.of(tomllib.loads(text)) == md.Recipe()

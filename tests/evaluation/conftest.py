@@ -13,7 +13,7 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.operators.fourier import CentredFFT
 from tests.design_steps import design_step
 
-TINY = Recipe.model_validate(
+TINY = Recipe.of(
     {
         "inference": {"samples": 4, "loops": 4, "tolerance": 0.2},
         "reconstruction": {"method": "zero-filled", "std_samples": 4},

@@ -8,7 +8,7 @@ import pytest
 
 from mri_design import KSpaceData, MRSlice, Recipe, load_input, prepare
 
-RECIPE = Recipe.model_validate(
+RECIPE = Recipe.of(
     {
         "simulation": {"matrix": 16},
         "inference": {"samples": 6, "loops": 6, "tolerance": 0.1},
@@ -19,7 +19,7 @@ RECIPE = Recipe.model_validate(
 
 @cache
 def _scan(name: str, coils: int, seed: int) -> KSpaceData:
-    recipe = RECIPE.model_copy(update={"simulation": RECIPE.simulation.model_copy(update={"coils": coils})})
+    recipe = RECIPE.replacing("simulation", coils=coils)
     return load_input(f"phantom:{name}", recipe, seed)
 
 

@@ -51,7 +51,7 @@ def design(
 def test_a_resumed_design_is_the_uninterrupted_one(
     tmp_path: Path, one: MRSlice, small: Recipe, name: str, stops: list[int]
 ) -> None:
-    small = small.model_copy(update={"inference": small.inference.model_copy(update={"lanczos_steps": 20})})
+    small = replace(small, inference=replace(small.inference, lanczos_steps=20))
     whole = design(one, small, name)
     kept = Checkpoint(tmp_path / "c.npz", "me")
     for stop in stops:
@@ -185,7 +185,7 @@ def test_the_units_of_the_scan_do_not_matter(small: Recipe, factor: float, estim
 
 @pytest.mark.parametrize("library", ["scipy", "pyfftw"])
 def test_both_fft_libraries_design(make_scan: Callable[..., KSpaceData], small: Recipe, library: str) -> None:
-    recipe = small.model_copy(update={"fft": library})
+    recipe = replace(small, fft=library)
     one = prepare(make_scan(), recipe).slice_model(0, recipe)
     assert len(set(design(one, recipe).trace.lines)) == 10
 
@@ -193,7 +193,7 @@ def test_both_fft_libraries_design(make_scan: Callable[..., KSpaceData], small: 
 def test_start_lines_are_the_recipe_s_or_the_strategy_s_and_hold_the_calibration(small: Recipe) -> None:
     rule = make_strategy("information-gain")
     assert start_count(rule, 64, 24, small) == rule.default_start(64, 24)
-    asked = small.model_copy(update={"design": small.design.model_copy(update={"start": 3})})
+    asked = replace(small, design=replace(small.design, start=3))
     assert start_count(rule, 64, 24, asked) == 3
     assert start_count(rule, 64, 24, asked, calibration_lines=12) == 12
     learning = make_strategy("calibrated")

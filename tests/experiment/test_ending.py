@@ -89,7 +89,7 @@ def test_trains_are_as_long_as_blocks_unless_said() -> None:
 
 def test_samples_of_a_plane_have_orders_and_trains_whatever_their_blocks() -> None:
     plane = PlaneEncoding((8, 8))
-    recipe = Recipe().replacing("design", encoding="plane", block=5, plane_block=4)
+    recipe = Recipe().replacing("design", encoding="plane", block=4)
     assert in_acquisition_order(range(9), plane, recipe) is None
     trains = recipe.replacing("design", order="centre-out", train=3)
     made = in_acquisition_order(range(20, 32), plane, trains)

@@ -23,7 +23,7 @@ ScanMaker = Callable[..., KSpaceData]
 
 
 def simulating(recipe: Recipe, **settings: object) -> Recipe:
-    return recipe.model_copy(update={"simulation": recipe.simulation.model_copy(update=settings)})
+    return replace(recipe, simulation=replace(recipe.simulation, **settings))
 
 
 def unknown_noise(data: KSpaceData) -> KSpaceData:
@@ -90,7 +90,7 @@ def test_unknown_noise_of_one_coil_is_estimated(small: Recipe) -> None:
 
 
 def test_the_recipe_s_variance_wins_over_the_scan_s(small: Recipe, make_scan: ScanMaker) -> None:
-    given = Recipe.model_validate({"noise": {"variance": 0.25}})
+    given = Recipe.of({"noise": {"variance": 0.25}})
     assert prepare(make_scan(), given).data.noise_variance == 0.25
 
 
@@ -145,7 +145,7 @@ def test_a_scan_with_holes_has_no_reference(small: Recipe, make_scan: ScanMaker)
 
 
 def test_a_slice_model_follows_the_recipe_s_prior_and_library(make_scan: ScanMaker) -> None:
-    recipe = Recipe.model_validate({"prior": [{"kind": "differences", "scale": 7.0}], "fft": "pyfftw"})
+    recipe = Recipe.of({"prior": [{"kind": "differences", "scale": 7.0}], "fft": "pyfftw"})
     one = prepare(make_scan(), recipe).slice_model(0, recipe)
     assert [(b.kind, b.scale) for b in one.prior] == [("differences", 7.0)]
     assert one.library == "pyfftw"
@@ -157,7 +157,7 @@ def test_noise_readouts_come_before_an_estimate_and_a_card_and_after_the_recipe(
     known = prepare(replace(scanned, noise_variance=9.0), small)
     assert (known.data.noise_variance, known.noise_source) == (0.04, "from the noise readouts")
     np.testing.assert_array_equal(known.data.kspace, data.kspace)
-    given = prepare(scanned, Recipe.model_validate({"noise": {"variance": 0.25}}))
+    given = prepare(scanned, Recipe.of({"noise": {"variance": 0.25}}))
     assert (given.data.noise_variance, given.noise_source) == (0.25, "given in the recipe")
     assert prepare(data, small).noise_source.startswith("estimated from the data")
     assert prepare(replace(data, noise_variance=9.0), small).noise_source == "given with the data"
@@ -283,7 +283,7 @@ def test_a_plane_starts_with_the_calibration_square_that_was_measured(side: int,
     held[16 - side // 2 : 16 + side // 2, 16 - side // 2 : 16 + side // 2] = True
     kspace = data.kspace * held
     scan = KSpaceData(kspace, held.any(axis=1), noise_variance=data.noise_variance)
-    recipe = Recipe.model_validate({"design": {"encoding": "plane"}})
+    recipe = Recipe.of({"design": {"encoding": "plane"}})
     assert prepare(scan, recipe).calibration_lines == used
 
 
@@ -304,9 +304,9 @@ def test_less_noise_is_no_worse(small: Recipe, method: str, model: str, coils: i
     errors = []
     for noise in (1e-3, 1e-6):
         recipe = simulating(small, matrix=32, noise=noise, coils=coils)
-        settled = recipe.inference.model_copy(update={"inner_tolerance": 1e-6})
-        phase = recipe.phase.model_copy(update={"model": model})
-        recipe = recipe.model_copy(update={"phase": phase, "inference": settled})
+        settled = replace(recipe.inference, inner_tolerance=1e-6)
+        phase = replace(recipe.phase, model=model)
+        recipe = replace(recipe, phase=phase, inference=settled)
         scan = prepare(load_input("phantom:t2w", recipe), recipe)
         lines = [0, 4, 8, *range(11, 22), 24, 28]
         found = reconstruct(

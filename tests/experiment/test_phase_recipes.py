@@ -40,7 +40,7 @@ def smooth() -> np.ndarray:
 
 @pytest.mark.slow
 def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not():
-    settings = recipe(model="automatic", imaginary_ratios=(3.0,))
+    settings = recipe(model="held-back", imaginary_ratios=(3.0,))
     choice = chosen(textured(smooth()), LINES, settings)
     assert choice.phase is not None and choice.phase.imaginary_ratio == 3.0 and choice.gain > 0
     assert str(choice).startswith("phase-aware 3: ") and f"of {choice.held_back} lines" in str(choice)
@@ -51,14 +51,14 @@ def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not():
 
 def test_a_mask_that_is_its_own_mirror_image_shows_a_phase_too():
     mirrored = [*CENTRE, *(16 + side * k for k in (6, 8, 10, 12, 14, 15) for side in (1, -1))]
-    settings = recipe(model="automatic", imaginary_ratios=(3.0,))
+    settings = recipe(model="held-back", imaginary_ratios=(3.0,))
     assert chosen(textured(smooth()), mirrored, settings).phase is not None
     few = [*CENTRE, 22, 10, 24, 8, 26, 6, 28]  # three held back, from which nothing follows
     assert chosen(textured(smooth()), few, settings) == PhaseChoice()
 
 
 def test_too_few_lines_or_no_phase_keep_the_modulus():
-    settings = recipe(model="automatic")
+    settings = recipe(model="held-back")
     one = textured(smooth())
     assert chosen(one, CENTRE, settings) == PhaseChoice()
     noise = np.random.default_rng(1).standard_normal((2, 1, *N))
@@ -67,8 +67,7 @@ def test_too_few_lines_or_no_phase_keep_the_modulus():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["automatic", "held-back"])
-def test_reconstructions_are_those_of_the_chosen_model(model):
+def test_reconstructions_are_those_of_the_chosen_model(model="held-back"):
     one = textured(smooth())
     rng = np.random.default_rng
     chosen = reconstruct(one, LINES, "mean", recipe(model=model, imaginary_ratios=(2.0,)), rng(0), with_std=False).image
@@ -79,9 +78,9 @@ def test_reconstructions_are_those_of_the_chosen_model(model):
 
 def test_slices_are_given_what_the_recipe_names(tmp_path):
     one = textured(smooth())
-    for model, aware in (("modulus", False), ("aware", True), ("automatic", False), ("held-back", False)):
+    for model, aware in (("modulus", False), ("aware", True), ("held-back", False)):
         path = tmp_path / f"{model}.toml"
-        path.write_text(f'[phase]\nmodel = "{model}"\nimaginary_ratios = [4, 2]\nsites = "apart"\n')
+        path.write_text(f'[phase]\nmodel = "{model}"\nimaginary_ratios = [4, 2]\n')
         settings = load_recipe(path)
         made = mr_image_model(one.kspace, noise_variance=one.noise_variance, recipe=settings)
         assert isinstance(made.blocks[0].analysis, PhasedParts) == aware
@@ -93,9 +92,7 @@ def test_slices_are_given_what_the_recipe_names(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "text", ['model = "real"', "imaginary_ratios = []", "imaginary_ratios = [0]", 'sites = "both"', "width = 5"]
-)
+@pytest.mark.parametrize("text", ['model = "real"', "imaginary_ratios = []", "imaginary_ratios = [0]", "width = 5"])
 def test_senseless_settings_are_refused(text, tmp_path):
     path = tmp_path / "r.toml"
     path.write_text(f"[phase]\n{text}\n")

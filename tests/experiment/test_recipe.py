@@ -1,6 +1,5 @@
 import re
-import tomllib
-from importlib import resources
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import get_args
 
@@ -22,8 +21,7 @@ from mri_design import (
     load_recipe,
     make_strategy,
 )
-from mri_design.experiment.recipe import DesignRecipe, PhaseRecipe, shipped_recipes
-from mri_design.model.phase.prior import PhaseSites
+from mri_design.experiment.recipe import DesignRecipe, shipped_recipes
 from mri_design.operators.encodings import EncodingName
 
 
@@ -31,28 +29,9 @@ def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
     assert load_recipe("default") == Recipe() == load_recipe(None)
 
 
-def test_the_choices_that_are_written_out_are_the_real_ones() -> None:
+def test_the_encodings_that_are_written_out_are_the_real_ones() -> None:
     """A recipe names them itself, because what they choose takes long to import."""
-    assert get_args(PhaseRecipe.model_fields["sites"].annotation) == get_args(PhaseSites)
-    assert get_args(DesignRecipe.model_fields["encoding"].annotation) == get_args(EncodingName)
-
-
-def test_the_shipped_default_lists_every_setting_with_a_comment() -> None:
-    """Settings without a default, and those of other kinds of blocks, are there as commented-out lines."""
-    text = (resources.files("mri_design") / "recipes" / "default.toml").read_text(encoding="utf-8")
-    every = re.sub(r"^# (?=\[|\w+ = )", "", text, flags=re.MULTILINE)
-    listed = tomllib.loads(every)
-    assert Recipe.model_validate(listed)
-    settings = Recipe().as_settings()
-    assert {block["kind"] for block in listed["prior"]} == {"pixels", "differences", "wavelet", "non-local"}
-    assert {key for block in listed.pop("prior") for key in block} == set(settings.pop("prior")[0])
-    assert set(listed) == set(settings)
-    for section, values in settings.items():
-        if isinstance(values, dict):
-            assert set(listed[section]) == set(values), section
-            in_force = tomllib.loads(text)[section]
-            assert in_force == {key: value for key, value in values.items() if value is not None}
-    assert not re.findall(r"^\w+ = [^#]*$", every, flags=re.MULTILINE)  # none without its comment
+    assert DesignRecipe.kinds()["encoding"].choices == get_args(EncodingName)
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -63,20 +42,12 @@ def test_every_shipped_recipe_makes_its_parts(name: str) -> None:
     assert make_strategy(recipe.design.strategy).name == recipe.design.strategy
 
 
-def test_the_recipes_of_the_help_are_there() -> None:
-    assert set(shipped_recipes()) == {"default", "fast", "lanczos", "local", "tv-wavelet"}
-
-
 @pytest.mark.parametrize(
     ("text", "place", "wanted"),
     [
         ("colour = 1", "colour", "one of: prior, phase, input"),
-        ("[inference]\nsample = 3", "inference.sample", "a setting of [inference]: variances, samples"),
         ("[inference]\nsamples = 1", "inference.samples", "a whole number, 2 or more"),
-        ("[inference]\nsamples = '12'", "inference.samples", "a whole number, 2 or more"),
         ("[inference]\nsamples = 12.5", "inference.samples", "a whole number, 2 or more"),
-        ("[inference]\nloops = true", "inference.loops", "a whole number, 1 or more"),
-        ("[inference]\nloops = 0", "inference.loops", "a whole number, 1 or more"),
         ("[inference]\ntolerance = -0.1", "inference.tolerance", "a finite number, above 0"),
         ("[inference]\ntolerance = nan", "inference.tolerance", "finite"),
         (
@@ -84,26 +55,16 @@ def test_the_recipes_of_the_help_are_there() -> None:
             "inference.variances",
             "'control-variate', 'perturb-and-solve', 'lanczos', 'exact-columns' or 'exact'",
         ),
-        ("[input]\nduplicates = 'first'", "input.duplicates", "'error', 'average' or 'last'"),
-        ("[noise]\nvariance = inf", "noise.variance", "finite"),
-        ("[noise]\nvariance = 0.0", "noise.variance", "a finite number, above 0"),
-        ("[coils]\ncalibration_lines = 4", "coils.calibration_lines", "a whole number, 8 or more"),
-        ("[simulation]\nnoise = -0.01", "simulation.noise", "a finite number, above 0 and below 1"),
         ("[simulation]\nmatrix = 8", "simulation.matrix", "a whole number, 16 to 2048"),
-        ("[simulation]\nmatrix = 1000000", "simulation.matrix", "a whole number, 16 to 2048"),
         ("[[prior]]\nkind = 'pixels'", "prior.0.scale", "a finite number, above 0"),
-        ("[[prior]]\nkind = 'pixels'\nscale = '1'", "prior.0.scale", "a finite number, above 0"),
         ("[[prior]]\nkind = 'curvelets'\nscale = 1", "prior.0.kind", "'differences', 'wavelet' or 'non-local'"),
         ("prior = 3", "prior", "one [[prior]] table or several"),
         ("inference = 3", "inference", "a table [inference]"),
-        ("[reconstruction]\nmethod = 'magic'", "reconstruction.method", "'mean', 'map'"),
-        ("fft = 'mkl'", "fft", "'scipy' or 'pyfftw'"),
         ("fft = 3", "fft", "'scipy' or 'pyfftw'"),
         ("[phase]\nimaginary_ratios = []", "phase.imaginary_ratios", "a list of 1 to 8, each a finite number, above 0"),
         ("[phase]\nimaginary_ratios = [0]", "phase.imaginary_ratios.0", "a finite number, above 0"),
         ("[[prior]]\nkind = 'pixels'\nscale = 1\nisotropic = 1", "prior.0.isotropic", "true or false"),
         ("[constraints]\nforbid = 'a'", "constraints.forbid", "numbers and ranges from 0, as 0-9,250-255"),
-        ("[constraints]\nforbid = 3", "constraints.forbid", "text in quotes"),
         ("[constraints]\npartial_fourier = 0.3", "constraints.partial_fourier", "a finite number, 0.5 to 1"),
         ("[design]\nstrategy = 'oracle-greedy'", "design.strategy", "does without the truth"),
     ],
@@ -146,6 +107,25 @@ def test_errors_name_the_nearest_key_or_choice(tmp_path: Path, text: str, messag
     pattern = re.escape(f"recipe mine.toml: {message}").replace(r"\.\*", ".*")
     with pytest.raises(InputError, match=pattern):
         load_recipe(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "instead"),
+    [
+        ("[inference]\nlearn = 'scales'", "inference.learn", "learn_hyperparameters"),
+        ("[design]\nplane_block = 64", "design.plane_block", "block counts samples of a plane, too"),
+        ("[[prior]]\nkind = 'wavelet'\nscale = 1\ncoarse_scale = 0.1", "prior.0.coarse_scale", "SparsityBlock("),
+        ("[phase]\nmodel = 'automatic'", "phase.model", "held-back-anywhere"),
+    ],
+)
+def test_what_older_recipes_have_is_refused_with_what_to_do_instead(
+    tmp_path: Path, text: str, place: str, instead: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_recipe(path)
+    assert caught.value.field == f"recipe mine.toml: {place}" and instead in caught.value.cure
 
 
 def test_a_recipe_without_any_block_is_refused_where_the_prior_is_made(tmp_path: Path) -> None:
@@ -206,7 +186,7 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     ],
 )
 def test_variances_by_name(name: str, kind: type) -> None:
-    recipe = Recipe.model_validate({"inference": {"variances": name, "samples": 7, "lanczos_steps": 31}})
+    recipe = Recipe.of({"inference": {"variances": name, "samples": 7, "lanczos_steps": 31}})
     estimator = recipe.inference.estimator()
     assert isinstance(estimator, kind)
     assert getattr(estimator, "samples", 7) == 7
@@ -215,8 +195,8 @@ def test_variances_by_name(name: str, kind: type) -> None:
 
 def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
     recipe = Recipe()
-    with pytest.raises(ValueError, match="frozen"):
-        recipe.fft = "pyfftw"
+    with pytest.raises(FrozenInstanceError):
+        recipe.fft = "pyfftw"  # type: ignore[misc]
     settings = recipe.as_settings()
     assert settings["inference"]["samples"] == 8
     assert settings["prior"][0] == {
@@ -225,18 +205,17 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
         "isotropic": False,
         "wavelet": "db4",
         "levels": 3,
-        "coarse_scale": 0.1,
         "tau_limit": 0.4,
         "tau_limit_with_non_local": None,
         "neighbours": 6,
     }
-    assert Recipe.model_validate(settings) == recipe
+    assert Recipe.of(settings) == recipe
 
 
 @pytest.mark.parametrize(("name", "kind"), [("automatic", Automatic), ("irls", IRLS), ("lbfgs", LBFGS), ("admm", ADMM)])
 def test_solvers_and_classes_by_name(name: str, kind: type) -> None:
     chosen = {"solver": name, "algorithm": "hybrid", "inner_tolerance": 0.5, "inner_iterations": 7}
-    recipe = Recipe.model_validate({"inference": chosen})
+    recipe = Recipe.of({"inference": chosen})
     engine = recipe.inference.engine()
     assert engine.algorithm == "hybrid"
     for solver in (engine.inner, recipe.reconstruction.map_estimate(recipe.inference).inner):

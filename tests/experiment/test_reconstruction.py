@@ -33,7 +33,7 @@ def test_every_method_gives_an_image_and_only_the_mean_error_bars(
 
 
 def test_models_beat_zero_filling(small: Recipe, rng: np.random.Generator) -> None:
-    recipe = small.model_copy(update={"simulation": small.simulation.model_copy(update={"matrix": 48})})
+    recipe = replace(small, simulation=replace(small.simulation, matrix=48))
     data = load_input("phantom:brain", recipe)
     assert data.reference is not None
     one = prepare(data, recipe).slice_model(0, recipe)
@@ -90,7 +90,7 @@ def test_progress_is_told(one: MRSlice, small: Recipe, rng: np.random.Generator)
 
 
 def test_one_loop_from_cold_is_reported_as_not_converged(one: MRSlice, small: Recipe, rng: np.random.Generator) -> None:
-    hasty = small.model_copy(update={"inference": small.inference.model_copy(update={"loops": 1})})
+    hasty = replace(small, inference=replace(small.inference, loops=1))
     assert not reconstruct(one, LINES, "mean", hasty, rng).convergence.converged
 
 

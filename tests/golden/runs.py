@@ -40,7 +40,7 @@ LANCZOS = _recipe(
     more='[inference]\nvariances = "lanczos"\nlanczos_steps = 20\ntolerance = 0.5\nsolver = "irls"\n'
     '[design]\nstrategy = "information-gain-lanczos"'
 )
-PHASE = _recipe(more='[phase]\nmodel = "automatic"\nimaginary_ratios = [2.0, 8.0]\nrivals_every = 2')
+PHASE = _recipe(more='[phase]\nmodel = "aware"\nimaginary_ratios = [2.0]')
 LOCAL = _recipe(
     reconstruction="band_factors = false",
     more='[phase]\nmodel = "modulus"\n'
@@ -71,7 +71,7 @@ RUNS = {
     ),
     "design-expected-error-coils": GoldenRun("design phantom:brain --lines 15 --strategy expected-error", COILS),
     "design-calibrated-coils": GoldenRun("design phantom:t2w --lines 14 --seed 1", COILS),
-    "design-automatic-phase": GoldenRun("design phantom:brain --lines 13", PHASE),
+    "design-aware-phase": GoldenRun("design phantom:brain --lines 13", PHASE),
     "design-echo-trains": GoldenRun("design phantom:t2w --lines 16 --block 4 --order interleaved", SMALL),
     "design-constrained": GoldenRun(
         "design phantom:shepp-logan --lines 14 --forbid 29-31,20 --require 9,26 --partial-fourier 0.8 --max-jump 7",

@@ -46,8 +46,8 @@ def slices(phased_slice: MRSlice) -> list[MRSlice]:
 
 @pytest.fixture
 def recipe(tiny: Recipe) -> Recipe:
-    """One that chooses between models of a slice while it designs."""
-    return tiny.replacing("phase", model="automatic")
+    """One whose model of a slice follows its image while it designs."""
+    return tiny.replacing("phase", model="aware")
 
 
 def design(

@@ -100,10 +100,10 @@ def test_a_limit_that_one_draw_breaks_is_told_of_once_with_what_it_takes(capsys:
 
 def test_the_recipe_sets_it() -> None:
     assert Recipe().inference.memory == 1024
-    recipe = Recipe.model_validate({"inference": {"memory": 300.0}})
+    recipe = Recipe.of({"inference": {"memory": 300.0}})
     estimator = recipe.inference.estimator()
     assert isinstance(estimator, ControlVariate) and estimator.memory == 300
-    plain = Recipe.model_validate({"inference": {"memory": 300.0, "variances": "perturb-and-solve"}})
+    plain = Recipe.of({"inference": {"memory": 300.0, "variances": "perturb-and-solve"}})
     made = plain.inference.estimator()
     assert isinstance(made, MonteCarlo) and made.memory == 300
 

@@ -27,7 +27,7 @@ from mri_design.evaluation.plots.style import (
 )
 from mri_design.operators.encodings import count_text
 from mri_design.operators.nonuniform.convention import checked_trajectory
-from mri_design.scan.trajectories.conjugates import conjugate_coverage
+from mri_design.scan.trajectories.point_spread import conjugate_coverage
 
 _FLOOR = -60.0  # decibels
 _MAIN_LOBE = 2  # pixels around the middle that are no side lobe

@@ -19,7 +19,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
 from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
-from mri_design.scan.calibration.coil_mixing import inverse_root
+from mri_design.scan.calibration.noise import inverse_root
 from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_holds_signal, rim_noise_variance
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.dynamic_range import require_dynamic_range

@@ -18,16 +18,15 @@ from mri_design.operators.base import Array
 from mri_design.operators.encodings import ShotEncoding
 from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.scan.simulation.ellipse_object import EllipsePhase
-from mri_design.scan.simulation.phantoms import phantom_kind, phantom_names
-from mri_design.scan.simulation.scenes import load_phantom_shots
-from mri_design.scan.trajectories.angles import equispaced_angles, turned
-from mri_design.scan.trajectories.gradients import GradientLimits
-from mri_design.scan.trajectories.radial import radial_spokes
-from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_readout
+from mri_design.scan.simulation.phantoms import load_phantom_shots, phantom_kind, phantom_names
+from mri_design.scan.simulation.scanner import EllipsePhase
+from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes, turned
+from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
 
 MOST_VALUES = 1 << 24
 """Samples of all candidates and coils together; a dozen posterior draws of them take 1.6 GB."""
+RIM_ACCELERATION = 4.0
+"""Spirals: so many times the shots (half the matrix at most) would leave no gap at the rim of k-space."""
 _SAMPLES_AT_ONCE = 4
 """Receivers of some scanners count samples by fours."""
 
@@ -87,7 +86,7 @@ def _arm(recipe: Recipe, matrix: int, count: int) -> NDArray[np.float64]:
     """One arm of a spiral as a gradient system plays it, (sample, 2)."""
     settings = recipe.shots
     limits = GradientLimits(amplitude=settings.amplitude, slew=settings.slew, raster=settings.raster)
-    full = max(1, min(round(settings.rim_acceleration * count), matrix // 2))
+    full = max(1, min(round(RIM_ACCELERATION * count), matrix // 2))
     turns = nyquist_turns(matrix, full, density=settings.density)
     made = spiral_readout(matrix, turns, limits, field_of_view=settings.field_of_view, density=settings.density)
     return made.samples[: len(made.samples) // _SAMPLES_AT_ONCE * _SAMPLES_AT_ONCE]

@@ -30,13 +30,10 @@ from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import tell_part
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
-from mri_design.scan.streaming.arrivals import Arrivals, RepeatPolicy
 from mri_design.scan.streaming.channel import Channel, Connection
-from mri_design.scan.streaming.journal import Journal, recorded
-from mri_design.scan.streaming.json_lines import JsonLines
-from mri_design.scan.streaming.messages import StreamProtocol
+from mri_design.scan.streaming.messages import Journal, JsonLines, StreamProtocol, recorded
 from mri_design.scan.streaming.mrd import MrdFile, MrdStream
-from mri_design.scan.streaming.scanner import Exchange, Patience, Scanner
+from mri_design.scan.streaming.scanner import Arrivals, Exchange, Patience, RepeatPolicy, Scanner
 
 StreamForm = Literal["mrd", "mrd file", "json lines"]
 CONVERSATION = "messages.jsonl"

@@ -37,7 +37,7 @@ from mri_design.experiment.ending import (
     what_was_missed,
 )
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
-from mri_design.experiment.phase_choice import candidate_models, final_models
+from mri_design.experiment.phase_choice import candidate_models, final_model
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
@@ -432,17 +432,17 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     overruled = contradicted(trace, unit)
     if overruled:
         run.progress.say(overruled)
-    final = final_models(designed.slices, state, recipe)[0]
+    slice_model, warm = final_model(designed.slices[0], state, recipe)
     # The level of lines is that of their common centre; the few shots of a start show less of it than all do.
     signal = designed.slices[0].signal_level(trace.lines) if request.of_shots else state.signals[0]
-    most = loops_at_most(final.slice_model, final.recipe)
+    most = loops_at_most(slice_model, recipe)
     options = InferenceOptions(
-        warm_start=final.warm,
+        warm_start=warm,
         signal=signal,
         callback=lambda s: run.progress.show("reconstructing", s.loop, most),
     )
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
-    result = reconstruct(final.slice_model, trace.lines, method, final.recipe, rng, options=options)
+    result = reconstruct(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
         run.progress.say(result.left_out)
     known = KnownScan.of(designed.data, designed.scan, designed.slices[0], signal)
@@ -453,9 +453,9 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
         known=known,
         trace=trace,
         ended=ended,
-        model="" if final.number is None else recipe.phase.names[final.number],
+        model=recipe.phase.name if recipe.phase.model == "aware" and warm is not None else "",
         images=known.judged(method, result, trace.lines),
-        account=account_of(trace, designed.checks, recipe.phase.names),
+        account=account_of(trace, designed.checks),
         acquisition=designed.acquisition,
     )
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import Section, saved_figure
-from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.runs.image_sections import (
     account_settings,
     curves_figure,
@@ -134,18 +133,9 @@ def _report_on_grid(run: Run, result: ReconResult) -> Ending:
         f"{unit}s": f"{len(lines)} of {mask.size}",
         **simulation_summary([simulated_from(known.data)]),
         **known.summary(),
-        **_learnt_summary(image.reconstruction),
         **account,
         "multiplications with A": image.reconstruction.convergence.matvecs,
     }
     facts = {**account_settings(account), **known.settings()}
     record = replace(result.record, settings={**result.record.settings, **facts})
     return run.finish(result.ending, record, f"Reconstruction: {known.data.name}", summary, sections)
-
-
-def _learnt_summary(result: Reconstruction) -> dict[str, object]:
-    """What was learnt, as factors on the recipe's rates."""
-    if result.learnt is None:
-        return {}
-    rates = ", ".join(f"{name} x {rate:.2g}" for name, rate in result.learnt.rates.items())
-    return {"learnt rates": rates, "learnt noise variance": f"{result.learnt.noise_variance:.3g}"}

@@ -18,7 +18,7 @@ from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.recon.trajectory import TrajectoryResult, reconstruct_trajectory
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownScan, NamedImage, simulated_from, tell_part, warn_of_noise
-from mri_design.scan.io.mask import read_mask
+from mri_design.scan.io.companions import read_mask
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
 

@@ -17,7 +17,7 @@ from mri_design.experiment.trajectories.reconstructing import reconstruct_sample
 from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import GRIDDED, ZERO_FILLED, NamedImage, warn_of_noise, with_zero_filled
-from mri_design.scan.io.mask import read_mask
+from mri_design.scan.io.companions import read_mask
 from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
 

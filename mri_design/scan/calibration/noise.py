@@ -1,18 +1,392 @@
-"""Receiver noise, measured from the scan's own k-space: its variance, and its covariance over coils."""
+"""Noise of the coils: estimated from the data where nobody measured it, and made independent (whitening)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_instance
-from mri_design.scan.calibration.coil_correlation import correlated_by_signal
-from mri_design.scan.calibration.coil_mixing import inverse_root, mix_coils
-from mri_design.scan.calibration.noise_regions import NoiseRegions
+from mri_design.errors import InputError, covariance_matrix, require_instance
+from mri_design.scan.centred_fft import to_image, to_readout_profiles
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.trajectory_data import TrajectoryData
+
+_AT_ONCE = 1 << 14
+
+
+def mix_coils(matrix: NDArray[np.complex128], coils: NDArray[np.complex64]) -> NDArray[np.complex64]:
+    """``matrix`` applied over the coil axis of (slice, coil, ...), some samples at a time to bound the memory."""
+    mixed = np.empty(coils.shape, coils.dtype)
+    flat = mixed.reshape(*coils.shape[:2], -1)
+    for index, stack in enumerate(coils.reshape(flat.shape)):
+        for start in range(0, flat.shape[-1], _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            flat[index, :, some] = matrix @ stack[:, some]
+    return mixed
+
+
+def inverse_root(covariance: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Hermitian inverse square root of a positive definite matrix."""
+    power, directions = np.linalg.eigh(covariance)
+    return np.asarray((directions / np.sqrt(power)) @ directions.conj().T)
+
+
+def image_units(mixing: NDArray[np.complex128], maps: NDArray[np.complex64] | None) -> float | NDArray[np.float32]:
+    r"""What images of mixed coils are multiplied by to be in the units of the coils as they were read.
+
+    Unit maps S of mixed coils leave out how strongly the mixture weighs a pixel: whitened images are as bright as a
+    pixel is far above the noise. Coils as read see an image u as :math:`M^{-1} S u`, whose root-sum-of-squares is
+    :math:`|M^{-1} S| |u|`. Times that factor, an image is as bright as the root-sum-of-squares of the coil images: no
+    covariance shades it.
+
+    Parameters
+    ----------
+    mixing : complex array, shape (coil, coil)
+        M, by which samples as read were multiplied; invertible.
+    maps : complex64 array, shape (coil, ky, kx), or None
+        S, of unit root-sum-of-squares or zero; None for one coil.
+
+    Returns
+    -------
+    float or float32 array, shape (ky, kx)
+        A number where M is a multiple of the identity. Pixels that no map sees have the mean of the others.
+    """
+    gain = mixing[0, 0]
+    if maps is None or np.array_equal(mixing, gain * np.eye(len(mixing))):
+        return float(1 / abs(gain))
+    seen = np.linalg.norm(_before_mixing(mixing, maps[np.newaxis])[0], axis=0)
+    dark = seen == 0
+    return np.asarray(np.where(dark, seen.mean(where=~dark) if not dark.all() else 1.0, seen), dtype=np.float32)
+
+
+def maps_before_mixing(
+    mixing: NDArray[np.complex128] | None, maps: NDArray[np.complex64] | None
+) -> NDArray[np.complex64] | None:
+    """Coil maps (slice, coil, ...) of the coils from which ``mixing`` (None is the identity) made those of ``maps``.
+
+    Their root-sum-of-squares is 1 at every pixel, and 0 where that of ``maps`` is. None where there are no maps, or
+    those of one coil.
+    """
+    if maps is None or maps.shape[1] == 1:
+        return None
+    if mixing is None:
+        return maps
+    seen = _before_mixing(mixing, maps)
+    strength = np.linalg.norm(seen.astype(np.complex128), axis=1, keepdims=True)
+    return (seen / np.where(strength > 0, strength, 1)).astype(np.complex64)
+
+
+def _before_mixing(mixing: NDArray[np.complex128], maps: NDArray[np.complex64]) -> NDArray[np.complex64]:
+    return mix_coils(np.asarray(np.linalg.inv(mixing), dtype=np.complex128), maps)
+
+
+Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
+
+
+def prewhiten(data: Scan, covariance: NDArray[np.complex128] | None = None) -> Scan:
+    r"""The same scan with noise that is independent between coils, of variance 1 per real component.
+
+    Every sample is multiplied by :math:`\Psi^{-1/2}`, the Hermitian inverse root of the noise covariance: of
+    all whitening matrices the one that changes the coils least, so maps stay as smooth as they were.
+
+    Parameters
+    ----------
+    data : KSpaceData or TrajectoryData
+        Scan with any number of coils.
+    covariance : complex array, shape (coil, coil), optional
+        :math:`\Psi = E[n n^H] / 2`, Hermitian and positive definite; by default that of the data's noise readouts,
+        or `estimate_noise_covariance` of the data where there are none. Samples along a trajectory need one of the two.
+
+    Returns
+    -------
+    KSpaceData or TrajectoryData
+        ``kspace`` in units of the noise's standard deviation, and ``noise_variance`` 1. Coil maps, where
+        given, are whitened too and divided by their new root-sum-of-squares :math:`r(x)`; a reference image is
+        multiplied by :math:`r(x)`, so that maps times image is still what the coils see. Maps that are zero
+        at a pixel stay zero there, and so does the reference. With several coils and no maps the reference
+        cannot follow, and is dropped.
+
+    Raises
+    ------
+    InputError
+        On a covariance of another size, that is not Hermitian or not positive definite; and as
+        `estimate_noise_covariance`.
+    """
+    wanted = "a KSpaceData, as load_kspace reads it, or a TrajectoryData"
+    require_instance((KSpaceData, TrajectoryData), wanted=wanted, data=data)
+    known = data.noise_covariance if covariance is None else covariance
+    if known is None and isinstance(data, KSpaceData):
+        root = inverse_root(estimate_noise_covariance(data))
+    else:
+        root = inverse_root(covariance_matrix("covariance", known, data.n_coils).astype(np.complex128))
+    maps, reference = data.coil_maps, data.reference
+    if maps is not None:
+        seen = mix_coils(root, maps)
+        strength = np.linalg.norm(seen, axis=1)
+        maps = (seen / np.where(strength > 0, strength, 1)[:, np.newaxis]).astype(np.complex64)
+        if reference is not None:
+            reference = (reference * strength).astype(np.complex64)
+    elif reference is not None:
+        single = data.n_coils == 1
+        reference = (reference * root[0, 0].real).astype(np.complex64) if single else None
+    mixed: dict[str, Any] = {"kspace": mix_coils(root, data.kspace), "coil_maps": maps, "reference": reference}
+    if isinstance(data, KSpaceData) and data.calibration is not None:
+        mixed["calibration"] = mix_coils(root, data.calibration)
+    return replace(data, noise_variance=1.0, noise_covariance=None, **mixed)
+
+
+_BY_SIGNAL = 0.5
+"""Correlation beyond which samples hold signal: which scans had which is in results/reliability/noise-shading.md."""
+
+
+def largest_correlation(covariance: NDArray[np.complex128]) -> float:
+    """Largest modulus of the correlation of two coils, 0 to 1, by their covariance; 0 for one coil."""
+    deviations = np.sqrt(np.diag(covariance).real)
+    correlations = np.abs(covariance / np.outer(deviations, deviations))
+    return float(correlations[~np.eye(len(deviations), dtype=bool)].max(initial=0.0))
+
+
+def correlated_by_signal(covariance: NDArray[np.complex128]) -> str:
+    """Why a covariance that was estimated from a scan is not that of noise alone, in words; empty where it may be.
+
+    Receivers correlate the noise of two coils by less than a half, as a rule; two coils that see the same object
+    correlate up to one.
+
+    Parameters
+    ----------
+    covariance : complex array, shape (coil, coil)
+        Hermitian, with a positive diagonal.
+    """
+    largest = largest_correlation(covariance)
+    if largest <= _BY_SIGNAL:
+        return ""
+    return f"two coils correlate by {largest:.3f}, which is more than {_BY_SIGNAL:g}, as signal does"
+
+
+def each_coil_alone(doubt: str) -> str:
+    """The end of a sentence on where noise is from: that correlations do not count, and why."""
+    return f"each coil's variance alone because {doubt}"
+
+
+ROUNDING = 2.0**-24
+"""Relative rounding of a number in single precision."""
+MOST_SIGNAL_TO_NOISE = 1000.0
+"""Of scans that are solved by iterations alone; see results/reliability/little-noise.md."""
+
+
+def least_noise(kspace: NDArray[Any], pixels: int, *, direct: bool) -> tuple[float, str]:
+    """Least variance per real component, and why it cannot be less, in words.
+
+    Samples in single precision are known no better than the rounding of the largest one. Lines of one coil are solved
+    nearly directly, whatever the noise. The iterations for several coils or a trajectory grow with the ratio of signal
+    to noise, and so does what an error of the coil maps does to the image: there the ratio, |y| / sigma per root of the
+    number of pixels, is limited.
+
+    Parameters
+    ----------
+    kspace : complex array, shape (slice, ...)
+        All samples of a scan.
+    pixels : int
+        Of one image.
+    direct : bool
+        Whether one coil was measured on a grid.
+    """
+    rounding = (ROUNDING * float(np.abs(kspace).max())) ** 2
+    if direct:
+        return rounding, "samples in single precision carry no less beside the largest of them"
+    energies = [float(np.sum(np.abs(one) ** 2, dtype=np.float64)) for one in kspace]
+    limited = max(energies) / pixels / MOST_SIGNAL_TO_NOISE**2
+    why = "several coils, or samples along a trajectory, are not solved to less, nor coil maps known well enough"
+    return max(rounding, limited), why
+
+
+# The median of |n|^2 over circular complex Gaussians of variance v per real component is 2 v log 2.
+_MEDIAN_OF_POWER = 2 * math.log(2)
+_ERROR_OF_MEDIAN = 1 / math.log(2)  # relative standard error of that median, times the root of the number of samples
+_BANDS = 8
+# Limits on ratios of variances, above those of noise and below those of signal; which ratios scans had is in
+# results/benchmarks/measured-once.md.
+ONE_SIDED = 3.0
+"""Ratio of both ends of the readout, from which on the object is at one of them."""
+OVER_MOST, OVER_OUTERMOST, OVER_CORNERS = 8.0, 60.0, 20.0
+"""Ratios of air beside the object on the central lines to that on most and on the outermost ones, and of that on most
+to the corners: more than filters along the phase encode make of noise."""
+OVER_FALLING = 4.0
+"""The same ratio of air beside the object to the corners, where k-space falls outwards, too."""
+FALLING = 1.35
+"""Ratio from which on k-space falls outwards: more than receivers' filters make of noise."""
+
+
+@dataclass(frozen=True)
+class NoiseRegions:
+    """Robust noise variances (median of squared modulus) by region, per coil and per measured sample.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (slice, coil, ky, kx)
+        Scaled to a largest modulus of 1, so that squares of very small or large data stay finite.
+    bands : list of int arrays
+        Measured lines in groups of equal size, from the centre of k-space outwards.
+    columns : int array
+        Readout samples that are not zero-filled.
+    samples : bool array, shape (slice, ky, kx)
+        Samples that hold data.
+    """
+
+    kspace: NDArray[np.complex64]
+    bands: list[NDArray[np.intp]]
+    columns: NDArray[np.intp]
+    samples: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, data: KSpaceData) -> NoiseRegions:
+        """The regions of ``data``."""
+        lines = np.flatnonzero(data.measured)
+        outwards = lines[np.argsort(np.abs(lines - data.grid_shape[0] // 2), kind="stable")]
+        samples = np.stack([sampling.samples for sampling in data.samplings])
+        return cls(
+            kspace=data.kspace / np.abs(data.kspace).max(),
+            bands=np.array_split(outwards, max(1, min(_BANDS, len(lines) // 2))),
+            columns=np.flatnonzero(samples.any(axis=(0, 1))),
+            samples=samples,
+        )
+
+    @property
+    def has_profiles(self) -> bool:
+        """Whether lines can be transformed along the readout: they hold the same samples, one gapless run of them."""
+        gapless = len(self.columns) == self.columns[-1] - self.columns[0] + 1
+        lines = self.samples.any(axis=2, keepdims=True)
+        return gapless and bool((self.samples[..., self.columns] == lines).all())
+
+    def rim(self) -> NDArray[np.float64]:
+        """Variance in the outermost eighth of the measured samples, by distance from the centre of k-space.
+
+        For masks over both directions.
+        """
+        rows, columns = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in self.samples.shape[1:])
+        distance = np.hypot(rows[:, np.newaxis], columns)
+        outermost = []
+        for stack, samples in zip(self.kspace, self.samples, strict=True):
+            if samples.any():
+                outer = np.asarray(samples & (distance >= np.quantile(distance[samples], 1 - 1 / 8)))
+                outermost.append(stack[:, outer])
+        return median_variance(np.concatenate(outermost, axis=1)[np.newaxis])
+
+    def corners(self) -> NDArray[np.float64]:
+        """Variance in the outer quarter of the lines and the outer eighths of the readout."""
+        return median_variance(self.kspace[:, :, self.outer_lines][..., _ends(self.columns, 8)])
+
+    def falls_outwards(self) -> bool:
+        """Whether k-space gets quieter towards both ends of the readout, as signal does and white noise does not.
+
+        On the outer half of the measured lines, the outermost eighths of the readout are compared with the eighths
+        beside them, which have to be louder by more than a third and by three standard errors of two medians.
+        """
+        lines = np.concatenate(self.bands[-_BANDS // 2 :])
+        outermost = _ends(self.columns, 8)
+        beside = np.setdiff1d(_ends(self.columns, 4), outermost)
+        quiet, loud = (float(median_variance(self.kspace[:, :, lines][..., c]).mean()) for c in (outermost, beside))
+        samples = self.kspace.shape[0] * self.kspace.shape[1] * len(lines) * len(outermost)
+        return loud > max(FALLING, 1 + 3 * _ERROR_OF_MEDIAN * math.sqrt(2 / samples)) * quiet > 0
+
+    @property
+    def outer_lines(self) -> NDArray[np.intp]:
+        """The outer quarter of the measured lines."""
+        return np.concatenate(self.bands[-2:])
+
+    def air_beside(self) -> NDArray[np.float64]:
+        """Variance in the outer sixteenths of the profiles along the readout, median over the bands.
+
+        Where the object reaches one of the two ends, which is then more than three times louder, the other one counts.
+        """
+        return np.asarray(np.median(self._beside, axis=0))
+
+    def object_beside(self) -> bool:
+        """Whether the object reaches both ends of the readout.
+
+        Air beside it is then far louder on the central lines than on most, or than on the outermost; or most of it is
+        far louder than the corners, or louder where k-space falls outwards.
+        """
+        central, most, outermost, corners = (
+            float(part.mean()) for part in (self._beside[0], self.air_beside(), self.outer_air_beside(), self.corners())
+        )
+        if central > OVER_MOST * most or central > OVER_OUTERMOST * outermost:
+            return True
+        return most > (OVER_FALLING if self.falls_outwards() else OVER_CORNERS) * corners
+
+    def outer_air_beside(self) -> NDArray[np.float64]:
+        """The same in the outer quarter of the lines alone, where the object shows least."""
+        return self._air_of(self.outer_lines, self._ends_that_count)
+
+    @cached_property
+    def _beside(self) -> NDArray[np.float64]:
+        """Variance beside the object, (band, coil)."""
+        return np.array([self._air_of(band, self._ends_that_count) for band in self.bands])
+
+    @cached_property
+    def _ends_that_count(self) -> NDArray[np.intp]:
+        """Readout positions beside the object: at both ends, or at the quieter one."""
+        both = _ends(np.arange(self.kspace.shape[-1]), 16)
+        left, right = np.array_split(both, 2)
+        loudness = [np.median([self._air_of(band, end).mean() for band in self.bands]) for end in (left, right)]
+        if max(loudness) > ONE_SIDED * min(loudness):
+            return np.asarray(left if loudness[0] < loudness[1] else right)
+        return both
+
+    def _air_of(self, lines: NDArray[np.intp], positions: NDArray[np.intp]) -> NDArray[np.float64]:
+        profiles = to_readout_profiles(self.kspace[:, :, lines])[..., positions]
+        return np.asarray(median_variance(profiles) / self._readout_share)
+
+    def air_above(self) -> NDArray[np.float64]:
+        """Variance in the image's outer sixteenth of rows, on the quieter side; needs full sampling.
+
+        Column blocks are averaged, because the receiver's filter colours the noise along the readout.
+        """
+        rows, columns = self.kspace.shape[-2:]
+        height = max(1, rows // 16)
+        blocks = np.array_split(np.arange(columns), 16)
+        edges = np.empty((2, *self.kspace.shape[:2], height, columns), self.kspace.dtype)
+        for place in np.ndindex(self.kspace.shape[:2]):  # one image at a time, to bound the memory
+            image = to_image(self.kspace[place])
+            edges[0][place], edges[1][place] = image[:height], image[-height:]
+        sides = [
+            np.mean([median_variance(side[..., block]) for block in blocks if block.size], axis=0) for side in edges
+        ]
+        line_share = sum(len(band) for band in self.bands) / rows
+        quieter = min(sides, key=lambda side: float(side.sum()))
+        return np.asarray(quieter) / (line_share * self._readout_share)
+
+    def air_samples(self) -> NDArray[np.complex128]:
+        """Samples (coil, n) of the air beside the object, outer eighths, without the innermost lines."""
+        outer = np.concatenate(self.bands[len(self.bands) // 4 :])
+        samples = self._profiles(outer, 8) / math.sqrt(self._readout_share)
+        return np.moveaxis(samples, 1, 0).reshape(samples.shape[1], -1).astype(np.complex128)
+
+    @property
+    def _readout_share(self) -> float:
+        return len(self.columns) / self.kspace.shape[-1]
+
+    def _profiles(self, lines: NDArray[np.intp], part: int) -> NDArray[Any]:
+        every = np.arange(self.kspace.shape[-1])
+        profiles: NDArray[Any] = to_readout_profiles(self.kspace[:, :, lines])[..., _ends(every, part)]
+        return profiles
+
+
+def _ends(columns: NDArray[np.intp], part: int) -> NDArray[np.intp]:
+    width = max(1, len(columns) // part)
+    return np.concatenate([columns[:width], columns[-width:]])
+
+
+def median_variance(samples: NDArray[Any]) -> NDArray[np.float64]:
+    """Variance per real component, shape (coil,), of samples (slice, coil, ...); exact zeros are none."""
+    power = np.abs(np.moveaxis(samples, 1, 0).reshape(samples.shape[1], -1)).astype(np.float64) ** 2
+    medians = [float(np.median(coil[coil > 0])) if (coil > 0).any() else 0.0 for coil in power]
+    return np.array(medians) / _MEDIAN_OF_POWER
+
 
 # Limits on ratios of variances; which ratios scans had is in results/benchmarks/measured-once.md. Above the first, the
 # receiver's filter makes corners of k-space louder than the air beside the object; above the last, signal does.
@@ -222,3 +596,75 @@ def _disagreement(means: NDArray[np.float64], medians: NDArray[np.float64]) -> s
     ratios = means / medians
     spread = float(ratios.max() / ratios.min())
     return f"mean and median disagree {spread:.1f}-fold on the coils' noise" if spread > _WITNESSES_AGREE else ""
+
+
+NOISE_FROM = "noise estimated from"
+"""Entry of a card: the positions that a covariance of noise was estimated from."""
+_ENDS = 16
+_INNER = 0.25
+
+
+def noise_is_beside(data: KSpaceData, positions: int) -> bool:
+    """Whether noise is to be looked for at the ends of a readout.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        A volume ("volume" stands in its card), or planes of it. They have holes, and their noise is not known.
+    positions : int
+        Of the whole volume: 32 or more.
+    """
+    known = data.noise_variance is not None or data.noise_covariance is not None
+    holes = not all(sampling.whole_lines for sampling in data.samplings)
+    return not known and holes and "volume" in data.card and positions >= 2 * _ENDS
+
+
+def with_volume_noise(data: KSpaceData) -> KSpaceData:
+    """A volume whose planes have holes, with the noise covariance of the positions at the quieter end of the readout.
+
+    Of one plane with holes there are only its outermost samples to measure noise in, and they hold signal, the more
+    the fewer were measured. The positions beside the object, a sixteenth of all of them at either end, hold none.
+    Where the object fills the readout at both ends the noise is overestimated, as it would be from one plane; where the
+    receiver's filter damps the ends it is underestimated.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        Any scan. It is returned as it is unless `noise_is_beside` the object.
+
+    Returns
+    -------
+    KSpaceData
+        With ``noise_covariance``, E[n n^H] / 2, in units of ``kspace`` squared, and `NOISE_FROM` in its card; of each
+        coil alone where the correlations are those of signal. Without it where the samples there hold no noise, as in
+        data that were masked.
+    """
+    if not noise_is_beside(data, data.n_slices):
+        return data
+    width = data.n_slices // _ENDS
+    ends = {f"0-{width - 1}": slice(0, width), f"{data.n_slices - width}-{data.n_slices - 1}": slice(-width, None)}
+    found = {name: _covariance(data, part) for name, part in ends.items()}
+    quieter = min(found, key=lambda name: float(np.trace(found[name]).real))
+    covariance = found[quieter]
+    power = np.linalg.eigvalsh(covariance)
+    if not power[0] > 1e-12 * power[-1]:  # zeros, or a coil that repeats another one
+        return data
+    said = f"positions {quieter} of the readout, the quieter end of {data.n_slices}"
+    doubt = correlated_by_signal(covariance)
+    if doubt:
+        covariance, said = np.diag(np.diag(covariance)), f"{said}, {each_coil_alone(doubt)}"
+    return replace(data, noise_covariance=covariance, card={**data.card, NOISE_FROM: said})
+
+
+def _covariance(data: KSpaceData, positions: slice) -> NDArray[np.complex128]:
+    """E[n n^H] / 2 of the measured samples away from the centre of k-space, scaled to their medians."""
+    rows, columns = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in data.grid_shape)
+    outer = np.hypot(rows[:, None], columns) > _INNER
+    stacks = zip(data.kspace[positions], data.samplings[positions], strict=True)
+    samples = np.concatenate([stack[:, sampling.samples & outer] for stack, sampling in stacks], axis=1)
+    wide = samples.astype(np.complex128)
+    covariance = wide @ wide.conj().T / (2 * max(1, samples.shape[1]))
+    mean = np.diag(covariance).real
+    ratio = np.divide(median_variance(samples[None]), mean, out=np.zeros_like(mean), where=mean > 0)
+    scale = np.sqrt(ratio)  # of a few strong samples, from a rest of the object, the median takes no notice
+    return np.asarray(covariance * scale[:, None] * scale)

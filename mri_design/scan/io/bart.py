@@ -15,10 +15,16 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.io.axes import kspace_axes
-from mri_design.scan.io.card import ArrayCard, read_card
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
-from mri_design.scan.io.stored_arrays import outline_of_images, outline_of_slices, outline_of_whole, scan_of_arrays
+from mri_design.scan.io.stored_arrays import (
+    ArrayCard,
+    kspace_axes,
+    outline_of_images,
+    outline_of_slices,
+    outline_of_whole,
+    read_card,
+    scan_of_arrays,
+)
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectories.exchange import from_bart
 from mri_design.scan.trajectory_data import TrajectoryData

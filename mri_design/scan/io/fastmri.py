@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.coils import only_coils, working_coils
 from mri_design.scan.io.hdf5 import (
     has_object,
     open_read_only,
@@ -26,9 +25,9 @@ from mri_design.scan.io.hdf5 import (
     require_dataset,
     require_numbers_of,
 )
-from mri_design.scan.io.mrd.header import EncodedSpace, parse_mrd_header
+from mri_design.scan.io.mrd_header import EncodedSpace, parse_mrd_header
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
-from mri_design.scan.io.samples import measured_lines, to_complex64
+from mri_design.scan.io.samples import measured_lines, only_coils, to_complex64, working_coils
 from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.sampling import Sampling, measured_samples
 from mri_design.scan.source_image import SourceImage
@@ -144,9 +143,7 @@ def _opened(path: Path, limits: ReadLimits) -> Iterator[_Volume]:
         stored = require_dataset(file, "kspace", limits)
         if stored.ndim not in (3, 4):
             raise InputError(
-                field="kspace",
-                got=f"shape {stored.shape}",
-                wanted="(slice, coil, row, column) or (slice, row, column)",
+                field="kspace", got=f"shape {stored.shape}", wanted="(slice, coil, row, column) or (slice, row, column)"
             )
         require_numbers_of(file, stored)
         slices, coils, rows, columns = stored.shape if stored.ndim == 4 else (stored.shape[0], 1, *stored.shape[1:])

@@ -9,16 +9,15 @@ from pathlib import Path
 from mri_design.errors import InputError, require_instance
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.io import bart, fastmri, pfile
+from mri_design.scan.io import bart, dicom, fastmri, ismrmrd, nifti, pfile
+from mri_design.scan.io import numpy_files as npy
+from mri_design.scan.io import twix as measurements
+from mri_design.scan.io import twix as siemens
 from mri_design.scan.io.hdf5 import has_object, is_hdf5, open_read_only
-from mri_design.scan.io.image_files import dicom, nifti
 from mri_design.scan.io.isolated import read_isolated
-from mri_design.scan.io.mrd import ismrmrd
-from mri_design.scan.io.mrd.purposes import checked_counters
-from mri_design.scan.io.numpy_files import npy
-from mri_design.scan.io.numpy_files.npy_stream import MAGIC
+from mri_design.scan.io.mrd_acquisitions import checked_counters
+from mri_design.scan.io.npy import MAGIC
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
-from mri_design.scan.io.twix import measurements, siemens
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.trajectory_data import TrajectoryData
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.numpy_files.npy_stream import read_npy_stream
+from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.sampling import Sampling

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.coils import only_coils, working_coils
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
-from mri_design.scan.io.samples import measured_lines
+from mri_design.scan.io.samples import measured_lines, only_coils, working_coils
 from mri_design.scan.outline import ScanOutline
 from mri_design.scan.sampling import Sampling
 

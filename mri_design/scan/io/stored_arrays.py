@@ -1,9 +1,11 @@
-"""Arrays by name, with the card that says what their axes mean, become a scan or a stack of images."""
+"""Arrays by name, with the header file that says what their axes mean, become a scan or a stack of images."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +13,286 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.data import ImageStack, KSpaceData, Orientation
 from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.along_trajectory import along_trajectory
-from mri_design.scan.io.axes import KSpaceAxes, kspace_axes
-from mri_design.scan.io.card import ArrayCard
-from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.io.safe import ReadLimits, check_file
 from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32, volume_note
 from mri_design.scan.left_out import OTHERS_UNREAD
 from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.sampling import Sampling, measured_samples
 from mri_design.scan.trajectory_data import TrajectoryData
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrayCard:
+    """The fields of a side card that change how an array is read, and all of it as text.
+
+    Parameters
+    ----------
+    dims : tuple of str, optional
+        Name of every stored axis.
+    zero_filled : tuple of int
+        Phase-encode lines that were filled with zeros instead of being measured.
+    image_domain : bool
+        True where the array holds images, not k-space.
+    float_pairs : bool
+        True where the last axis holds real and imaginary parts.
+    phase_encode_axis : int or str, optional
+        Stored axis of the phase encode, by position or by its name in ``dims``.
+    noise_variance : float, optional
+        Noise variance per real component.
+    shape : tuple of int, optional
+        Stored shape, to be compared with the array's.
+    member_shapes : mapping of str to tuple of int
+        The same of the members of an archive, by name.
+    key : str, optional
+        Member of an npz archive that holds the array.
+    matrix : tuple of int, optional
+        Pixels (ky, kx) of the image along a trajectory, where somebody asked for them; those of the card are in
+        ``text``.
+    text : mapping of str to str
+        Every field, for people.
+    """
+
+    dims: tuple[str, ...] | None = None
+    zero_filled: tuple[int, ...] = ()
+    image_domain: bool = False
+    float_pairs: bool = False
+    phase_encode_axis: int | str | None = None
+    noise_variance: float | None = None
+    shape: tuple[int, ...] | None = None
+    member_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    key: str | None = None
+    matrix: tuple[int, int] | None = None
+    text: Mapping[str, str] | None = None
+
+
+def read_card(path: Path, limits: ReadLimits, matrix: tuple[int, int] | None = None) -> ArrayCard:
+    """The card beside the array at ``path`` (same stem, ``.json``), or one without fields where there is none.
+
+    Parameters
+    ----------
+    path : Path
+        The array.
+    limits : ReadLimits
+        Bound on the card's length.
+    matrix : tuple of int, optional
+        That of the result.
+
+    Raises
+    ------
+    InputError
+        Where the card is not a JSON table within bounds, or a field that changes the reading has a
+        wrong type.
+    """
+    card_path = path.with_suffix(".json")
+    if not card_path.exists() or card_path == path:
+        return ArrayCard(text={}, matrix=matrix)
+    if check_file(card_path) > limits.max_text_bytes:
+        raise InputError(field=str(card_path), got="an over-long card", wanted=f"at most {limits.max_text_bytes} bytes")
+    try:
+        content = json.loads(card_path.read_bytes())
+        text = as_text(content) if isinstance(content, dict) else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(field=str(card_path), got=f"unreadable JSON ({error})", wanted="a JSON table") from error
+    if not isinstance(content, dict):
+        raise InputError(field=str(card_path), got=type(content).__name__, wanted="a JSON table")
+    kind = _text(card_path, content, "kind") or ""
+    dtype = _text(card_path, content, "dtype") or ""
+    dims = _list(card_path, content, "dims", str)
+    shape, member_shapes = _shapes(card_path, content)
+    zero_filled = _list(card_path, content, "zero_filled_k1_columns", int)
+    return ArrayCard(
+        dims=None if dims is None else tuple(dims),
+        zero_filled=tuple(zero_filled or ()),
+        image_domain=kind.startswith("image domain"),
+        float_pairs="pairs (real, imag)" in dtype,
+        phase_encode_axis=_axis(card_path, content),
+        noise_variance=_variance(card_path, content),
+        shape=shape,
+        member_shapes=member_shapes,
+        key=_text(card_path, content, "key"),
+        matrix=matrix,
+        text=text,
+    )
+
+
+def as_text(content: Mapping[str, Any]) -> dict[str, str]:
+    """A table with text values only; tables inside become dotted names, lists their JSON form."""
+    flat: dict[str, str] = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            flat.update({f"{name}.{inner}": text for inner, text in as_text(value).items()})
+        else:
+            text = value if isinstance(value, str) else json.dumps(value)
+            # JSON may hold lone surrogates, which no file written later could encode.
+            flat[name] = text.encode("utf-8", "replace").decode("utf-8")
+    return flat
+
+
+def _text(card: Path, content: Mapping[str, Any], name: str) -> str | None:
+    value = content.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InputError(field=f"{card}: {name}", got=repr(value)[:60], wanted="text")
+    return value
+
+
+def _list(card: Path, content: Mapping[str, Any], name: str, kind: type) -> list[Any] | None:
+    value = content.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(type(item) is kind for item in value):
+        wanted = "a list of whole numbers" if kind is int else "a list of axis names"
+        raise InputError(field=f"{card}: {name}", got=repr(value)[:60], wanted=wanted)
+    return value
+
+
+def _shapes(card: Path, content: Mapping[str, Any]) -> tuple[tuple[int, ...] | None, dict[str, tuple[int, ...]]]:
+    """The shape of the array, or a table with those of an archive's members."""
+    stored = content.get("shape")
+    if not isinstance(stored, dict):
+        shape = _list(card, content, "shape", int)
+        return None if shape is None else tuple(shape), {}
+    return None, {name: tuple(_list(card, stored, name, int) or ()) for name in stored}
+
+
+def _axis(card: Path, content: Mapping[str, Any]) -> int | str | None:
+    value = content.get("phase_encode_axis")
+    if value is not None and type(value) not in (int, str):
+        raise InputError(
+            field=f"{card}: phase_encode_axis", got=repr(value)[:60], wanted="an axis number or a name in dims"
+        )
+    return value
+
+
+def _variance(card: Path, content: Mapping[str, Any]) -> float | None:
+    value = content.get("noise_variance")
+    if value is None:
+        return None
+    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    if not number or not (math.isfinite(value) and value > 0):
+        raise InputError(field=f"{card}: noise_variance", got=repr(value)[:60], wanted="a positive finite number")
+    return float(value)
+
+
+# In the k0/k1/k2 naming k0 is the readout, k1 the phase encode and k2 the second one, of a volume.
+_ROLES = {"rep": "rep", "slice": "slice", "coil": "coil", "k0": "kx", "k1": "ky", "kx": "kx", "ky": "ky"}
+_ROLES |= {"k2": "kz", "kz": "kz"}
+_BARE = {2: ("ky", "kx"), 3: ("coil", "ky", "kx"), 4: ("slice", "coil", "ky", "kx")}
+_ORDER = ("slice", "coil", "ky", "kx")
+_VOLUME_ORDER = ("kx", "coil", "ky", "kz")
+
+
+@dataclass(frozen=True)
+class KSpaceAxes:
+    """The role of every stored axis: "rep", "slice", "coil", "ky", "kx" or, in volumes, "kz".
+
+    Parameters
+    ----------
+    roles : tuple of str
+        One role per stored axis; "ky" and "kx" are always among them.
+    """
+
+    roles: tuple[str, ...]
+
+    @property
+    def volume(self) -> bool:
+        """Whether there are two phase encodes."""
+        return "kz" in self.roles
+
+    @property
+    def orientation(self) -> Orientation:
+        """Whether the phase encode runs along the stored image's rows' index or columns' index."""
+        across = "kz" if self.volume else "kx"
+        return "ky-rows" if self.roles.index("ky") < self.roles.index(across) else "ky-columns"
+
+    def arrange(self, field: str, array: NDArray[Any], *, without: str = "") -> NDArray[Any]:
+        """View of a stored array as (slice, coil, ky, kx), first repetition only; volumes as (kx, coil, ky, kz).
+
+        Parameters
+        ----------
+        field : str
+            Name of the array, for the message.
+        array : stored array
+            Its axes are ``roles``, minus ``without``.
+        without : str
+            A role that this array lacks ("coil" for a coil-combined image); it is left out of the result.
+
+        Raises
+        ------
+        InputError
+            On a number of axes other than that of the roles.
+        """
+        roles = [role for role in self.roles if role != without]
+        if array.ndim != len(roles):
+            raise InputError(field=field, got=f"shape {array.shape}", wanted=f"axes ({', '.join(roles)})")
+        if "rep" in roles:
+            array = array.take(0, axis=roles.index("rep"))
+            roles.remove("rep")
+        order = _VOLUME_ORDER if self.volume else _ORDER
+        for missing in [role for role in ("coil", "slice") if role in order and role not in roles and role != without]:
+            array = array[np.newaxis]
+            roles.insert(0, missing)
+        return array.transpose([roles.index(role) for role in order if role != without])
+
+
+def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: int | str | None = None) -> KSpaceAxes:
+    """The role of each axis of a stored k-space array.
+
+    Parameters
+    ----------
+    n_axes : int
+        Number of stored axes.
+    dims : tuple of str, optional
+        Their names. Without names two to four axes are (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx).
+    phase_encode_axis : int or str, optional
+        Position (negative from the end) or name of the phase-encode axis, where it is not the usual one.
+
+    Raises
+    ------
+    InputError
+        On names that are unknown, repeated or too few, and on a phase encode that is not a k-space axis.
+    """
+    if dims is None and n_axes not in _BARE:
+        raise InputError(
+            field="dims", got=f"{n_axes} unnamed axes", wanted="2 to 4", cure="Name the axes in a card: dims."
+        )
+    names = _BARE[n_axes] if dims is None else dims
+    roles = [_ROLES.get(name, "") for name in names]
+    if len(names) != n_axes or len(set(roles)) != n_axes or not {"ky", "kx"} <= set(roles) or "" in roles:
+        raise InputError(
+            field="dims",
+            got=f"{list(names)} for {n_axes} axes",
+            wanted="one name per axis out of rep, slice, coil, k0 (readout), k1 (phase encode), kx, ky; of a volume "
+            "also k2 or kz",
+        )
+    if "kz" in roles and ({"rep", "slice"} & set(roles) or phase_encode_axis is not None):
+        raise InputError(
+            field="dims",
+            got=f"{list(names)}" if phase_encode_axis is None else f"{list(names)} and a phase_encode_axis",
+            wanted="a volume's axes alone: coil, ky, kz and kx in any order",
+            cure="Give one repetition of one volume, and name its readout k0 or kx.",
+        )
+    if phase_encode_axis is not None:
+        _swap_phase_encode(roles, names, phase_encode_axis, named=dims is not None)
+    return KSpaceAxes(tuple(roles))
+
+
+def _swap_phase_encode(roles: list[str], names: tuple[str, ...], axis: int | str, *, named: bool) -> None:
+    position = axis if isinstance(axis, int) else (names.index(axis) if axis in names else len(names))
+    if not -len(roles) <= position < len(roles) or roles[position] not in ("ky", "kx"):
+        raise InputError(
+            field="phase_encode_axis", got=repr(axis)[:40], wanted=f"one of the two k-space axes of {list(names)}"
+        )
+    if roles[position] == "kx":
+        if named and names[position] == "kx":
+            raise InputError(
+                field="phase_encode_axis", got="kx, by its name the readout", wanted="ky, or k0 and k1 in dims"
+            )
+        roles[roles.index("ky")] = "kx"
+        roles[position] = "ky"
+
 
 COMPANIONS = ("measured", "coil_maps", "noise_variance", "noise_covariance", "reference")
 """Arrays that may stand beside k-space."""
@@ -145,12 +416,7 @@ def axes_of_slices(n_axes: int, dtype: np.dtype[Any], card: ArrayCard) -> KSpace
 
 
 def outline_of_slices(
-    path: Path,
-    parts: Iterable[Arrays],
-    count: int,
-    axes: KSpaceAxes,
-    card: ArrayCard,
-    limits: ReadLimits,
+    path: Path, parts: Iterable[Arrays], count: int, axes: KSpaceAxes, card: ArrayCard, limits: ReadLimits
 ) -> ScanOutline:
     """What a stack of slices of k-space holds, of which two are in memory at most.
 
@@ -288,9 +554,7 @@ def _declared_lines(path: Path, card: ArrayCard, measured: NDArray[Any] | None, 
         flags = measured.shape == (n_lines,) and measured.dtype.kind in "biu"
         if not flags or not np.isin(measured, (0, 1)).all():
             raise InputError(
-                field="measured",
-                got=f"{measured.dtype} {measured.shape}",
-                wanted=f"{n_lines} flags, one per line",
+                field="measured", got=f"{measured.dtype} {measured.shape}", wanted=f"{n_lines} flags, one per line"
             )
         declared &= measured.astype(bool)
     for line in card.zero_filled:

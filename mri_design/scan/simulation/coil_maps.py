@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import require_random
-from mri_design.scan.simulation.series import TrigonometricSeries
+from mri_design.scan.simulation.ellipses import TrigonometricSeries
 from mri_design.scan.simulation.settings import checked_coil_count, checked_shape, pixel_positions
 
 _HALF_WIDTH = 4  # waves up to two cycles per field of view

@@ -1,26 +1,187 @@
-"""A simulated scanner: from images, or from ellipses in closed form, to noisy multi-coil k-space."""
+"""A simulated scanner: images and ellipses become k-space with phase, coils and noise, on a grid or along shots."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from skimage.transform import resize
 
 from mri_design.errors import InputError, require_instance, require_random
 from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.nonuniform.convention import checked_trajectory
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.simulation.brightness import bright_level
-from mri_design.scan.simulation.coil_maps import simulate_coil_maps
-from mri_design.scan.simulation.ellipse_object import EllipsePhase, drawn_object
-from mri_design.scan.simulation.ellipses import EllipsePhantom
-from mri_design.scan.simulation.ellipsoids import EllipsoidPhantom
+from mri_design.scan.simulation.coil_maps import coil_series, normalised_maps, root_sum_of_squares, simulate_coil_maps
+from mri_design.scan.simulation.ellipses import EllipsePhantom, EllipsoidPhantom, TrigonometricSeries, phase_series
 from mri_design.scan.simulation.phase import no_phase, rough_phase, smooth_phase
-from mri_design.scan.simulation.resize import fit_to_matrix, fitted_geometry
 from mri_design.scan.simulation.settings import checked_coil_count, checked_noise, checked_shape
+
+_BRIGHT = 99.5  # percentile of the magnitude that is scaled to one
+
+
+def bright_level(images: NDArray[Any], name: str) -> float:
+    """99.5th percentile of the magnitude.
+
+    Parameters
+    ----------
+    images : array
+        Any shape.
+    name : str
+        Whose images, for the message.
+
+    Raises
+    ------
+    InputError
+        Where it is zero.
+    """
+    level = float(np.percentile(np.abs(images), _BRIGHT))
+    if not level > 0:
+        raise InputError(
+            field=name,
+            got=f"a {_BRIGHT}th percentile of the magnitude of {level}",
+            wanted="signal in more than 0.5 % of the pixels",
+        )
+    return level
+
+
+def fit_to_matrix(images: NDArray[Any], matrix: int | tuple[int, int] | None) -> NDArray[Any]:
+    """Pad a stack with zeros to the aspect of the matrix (centred), then resize to it.
+
+    Parameters
+    ----------
+    images : real or complex array, shape (slice, row, column)
+        Square pixels are assumed. Nothing is cropped: the shorter side is padded.
+    matrix : int, (int, int) or None
+        Target grid (ky, kx); one number for a square, None to leave the images as they are.
+
+    Returns
+    -------
+    float64 or complex128 array, shape (slice, ky, kx)
+        Where the matrix is smaller, a Gaussian low-pass (skimage's anti-aliasing) precedes linear
+        interpolation; where it is larger, the interpolation adds no detail.
+
+    Raises
+    ------
+    InputError
+        On a wrong matrix.
+    """
+    kind = np.complex128 if np.iscomplexobj(images) else np.float64
+    stack = images.astype(kind)
+    if matrix is None:
+        checked_shape(stack.shape[1:], field="images")
+        return stack
+    target = checked_shape(matrix, field="matrix")
+    stack = _padded(stack, _shape_with_aspect(stack.shape[1:], target))
+    if stack.shape[1:] == target:
+        return stack
+    return np.stack([_resized(image, target) for image in stack])
+
+
+def fitted_geometry(
+    geometry: SliceGeometry, shape: tuple[int, int], matrix: int | tuple[int, int] | None
+) -> SliceGeometry:
+    """Size and place of an image of a shape (row, column) after `fit_to_matrix`."""
+    if matrix is None:
+        return geometry
+    target = checked_shape(matrix, field="matrix")
+    return geometry.resampled(_shape_with_aspect(shape, target), target)
+
+
+def _shape_with_aspect(shape: tuple[int, ...], target: tuple[int, int]) -> tuple[int, int]:
+    rows, columns = shape
+    if rows * target[1] < columns * target[0]:
+        return max(rows, round(columns * target[0] / target[1])), columns
+    return rows, max(columns, round(rows * target[1] / target[0]))
+
+
+def _padded(stack: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
+    """Zeros around the images, such that pixel ``n // 2`` stays the centre."""
+    before = [new // 2 - old // 2 for new, old in zip(shape, stack.shape[1:], strict=True)]
+    after = [new - old - b for new, old, b in zip(shape, stack.shape[1:], before, strict=True)]
+    return np.pad(stack, ((0, 0), *zip(before, after, strict=True)))
+
+
+def _resized(image: NDArray[Any], target: tuple[int, int]) -> NDArray[Any]:
+    if np.iscomplexobj(image):
+        return _resized(image.real, target) + 1j * _resized(image.imag, target)
+    resized: NDArray[Any] = resize(image, target, order=1, anti_aliasing=True, mode="edge")
+    return resized
+
+
+EllipsePhase = Literal["smooth", "none"]
+
+
+@dataclass(frozen=True)
+class EllipseObject:
+    """What every simulated scan of one scene shares, however it samples k-space.
+
+    Parameters
+    ----------
+    modulations : tuple of TrigonometricSeries
+        Phase times sensitivity of each coil; k-space of the scene times these, divided by ``level``, is the scan's.
+    level : float
+        99.5th percentile of the magnitude of the scene's pixel averages.
+    reference : float64 or complex128 array, shape (ky, kx)
+        Pixel averages of scene x phase x rho, divided by ``level``, with rho the root-sum-of-squares of the coils.
+    maps : complex64 array, shape (coil, ky, kx), or None
+        Sensitivities divided by rho at the pixels' centres; None for one coil, which has the sensitivity 1.
+    """
+
+    modulations: tuple[TrigonometricSeries, ...]
+    level: float
+    reference: NDArray[Any]
+    maps: NDArray[np.complex64] | None
+
+
+def drawn_object(
+    phantom: EllipsePhantom,
+    shape: int | tuple[int, int],
+    *,
+    phase: EllipsePhase,
+    n_coils: int,
+    rng: np.random.Generator,
+) -> EllipseObject:
+    """Draw phase and coils, in this order.
+
+    Parameters
+    ----------
+    phantom : EllipsePhantom
+        The scene.
+    shape : int or (int, int)
+        Grid (ky, kx) of reference and maps. The same generator state gives the same object on every grid.
+    phase : {"smooth", "none"}
+        Smooth phase as a trigonometric series (`series.phase_series`), or none.
+    n_coils : int
+        Receive coils, 1 to 128; their sensitivities are trigonometric series (`coil_maps.coil_series`).
+    rng : numpy Generator
+        Source of both.
+
+    Raises
+    ------
+    InputError
+        On a wrong setting, or a scene too dark to scale.
+    """
+    require_instance(EllipsePhantom, wanted="an EllipsePhantom", phantom=phantom)
+    require_random(rng)
+    grid, n_coils = checked_shape(shape), checked_coil_count(n_coils)
+    if phase not in ("smooth", "none"):
+        raise InputError(field="phase", got=repr(phase), wanted="smooth or none for ellipses")
+    wave = phase_series(rng) if phase == "smooth" else None
+    coils = coil_series(n_coils, rng)
+
+    def weight(y: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.complex128]:
+        rho = root_sum_of_squares(coils, y, x)
+        return rho.astype(np.complex128) if wave is None else rho * wave.values(y, x)
+
+    truth = phantom.image(grid, weight=weight)
+    level = bright_level(truth, phantom.name)
+    modulations = tuple(s if wave is None else s * wave for s in coils)
+    return EllipseObject(modulations, level, truth / level, None if n_coils == 1 else normalised_maps(coils, grid))
+
 
 ImagePhase = Literal["own", "smooth", "rough", "none"]
 
@@ -250,4 +411,96 @@ def _scan(
         coil_maps=None if maps is None else np.repeat(maps, kspace.shape[0], axis=0),
         reference=truth.astype(np.complex64),
         card=card,
+    )
+
+
+@dataclass(frozen=True)
+class SimulatedShots:
+    """Samples along a trajectory, and everything that is known about them.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (coil, sample)
+        Scaled as the orthonormal FFT of the grid: sum_r u(r) exp(-2 pi i k.r) / sqrt(N_y N_x) of each coil image u.
+    trajectory : float64 array, shape (sample, 2)
+        Columns (ky, kx) in cycles per field of view.
+    reference : complex64 array, shape (ky, kx)
+        True image on the grid.
+    coil_maps : complex64 array, shape (coil, ky, kx), optional
+        Unit root-sum-of-squares; None for one coil, which sees the image itself.
+    noise_variance : float, optional
+        Per real component of a sample; None for noise-free data.
+    name : str
+        Short name for tables and figures.
+    card : mapping of str to str
+        Provenance and settings.
+    """
+
+    kspace: NDArray[np.complex64]
+    trajectory: NDArray[np.float64]
+    reference: NDArray[np.complex64]
+    coil_maps: NDArray[np.complex64] | None = None
+    noise_variance: float | None = None
+    name: str = "shots"
+    card: Mapping[str, str] = field(default_factory=dict)
+
+
+def simulate_ellipse_shots(
+    phantom: EllipsePhantom,
+    trajectory: ArrayLike,
+    shape: int | tuple[int, int],
+    *,
+    noise: float = 0.007,
+    phase: EllipsePhase = "smooth",
+    n_coils: int = 1,
+    rng: np.random.Generator,
+) -> SimulatedShots:
+    """Sample ellipses along any trajectory, phase and coils included, in closed form: no image is ever transformed.
+
+    Parameters
+    ----------
+    phantom : EllipsePhantom
+        The scene; its field of view is the scan's.
+    trajectory : float array, shape (..., 2)
+        Columns (ky, kx) in cycles per field of view, on the grid of ``shape``; shots follow one another.
+    shape : int or (int, int)
+        Grid (ky, kx) of reference and maps; it sets the scale of the samples.
+    noise : float
+        Standard deviation of the white noise per real component of a sample, where the reference's magnitude has a
+        99.5th percentile of 1. Zero makes noise-free data with ``noise_variance=None``.
+    phase, n_coils
+        As for `scanner.simulate_ellipse_scan`.
+    rng : numpy Generator
+        Drawn from in the order phase, coils, noise: a Cartesian scan of the same state is of the same object.
+
+    Raises
+    ------
+    InputError
+        On a wrong setting, a trajectory that leaves the grid or is in other units, or a scene too dark to scale.
+
+    Notes
+    -----
+    Reference and maps mean what they mean in `scanner.simulate_ellipse_scan`. No image on the grid explains noise-free
+    samples exactly: see `EllipsePhantom.samples`.
+    """
+    grid, noise = checked_shape(shape), checked_noise(noise)
+    k = checked_trajectory(trajectory, grid).reshape(-1, 2)
+    drawn = drawn_object(phantom, grid, phase=phase, n_coils=n_coils, rng=rng)
+    kspace = phantom.samples(k, grid, drawn.modulations) / drawn.level
+    kspace = kspace + noise * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
+    return SimulatedShots(
+        kspace=kspace.astype(np.complex64),
+        trajectory=k,
+        reference=drawn.reference.astype(np.complex64),
+        coil_maps=drawn.maps,
+        noise_variance=noise * noise if noise > 0 else None,
+        name=phantom.name,
+        card={
+            "simulated": "from ellipses, samples in closed form",
+            "phase": phase,
+            "noise": f"white, standard deviation {noise:g} per real component",
+            "coils": str(n_coils),
+            "matrix": f"{grid[0]} x {grid[1]}",
+            "samples": str(len(k)),
+        },
     )

@@ -18,7 +18,7 @@ from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding
 
 N, SD = 24, 0.005
 PLANE = PlaneEncoding((N, N))
-AUTOMATIC = Recipe().replacing("phase", model="automatic", imaginary_ratios=(3.0,))
+ANYWHERE = Recipe().replacing("phase", model="held-back-anywhere", imaginary_ratios=(3.0,))
 needs_finufft = pytest.mark.skipif(find_spec("finufft") is None, reason="needs FINUFFT")
 
 
@@ -47,8 +47,8 @@ def textured(encoding: Encoding, angle: Array) -> MRSlice:
 
 
 def chosen(one: MRSlice, ids: Sequence[int]) -> PhaseChoice:
-    engine = AUTOMATIC.inference.engine()
-    return choose_phase(hold_back(one, ids, engine, 0), AUTOMATIC.phase, engine.cut_short(1))
+    engine = ANYWHERE.inference.engine()
+    return choose_phase(hold_back(one, ids, engine, 0), ANYWHERE.phase, engine.cut_short(1))
 
 
 def smooth() -> Array:
@@ -147,10 +147,10 @@ def test_too_few_readouts_leave_no_choice() -> None:
 @pytest.mark.slow
 def test_an_automatic_reconstruction_of_a_plane_is_that_of_the_chosen_model() -> None:
     one, ids, rng = textured(PLANE, smooth()), samples(), np.random.default_rng
-    result = reconstruct(one, ids, "map", AUTOMATIC, rng(0))
+    result = reconstruct(one, ids, "map", ANYWHERE, rng(0))
     assert result.phase_choice is not None and result.phase_choice.phase is not None
     aware = replace(one, phase=result.phase_choice.phase)
-    np.testing.assert_array_equal(result.image, reconstruct(aware, ids, "map", AUTOMATIC, rng(0)).image)
+    np.testing.assert_array_equal(result.image, reconstruct(aware, ids, "map", ANYWHERE, rng(0)).image)
     plain = reconstruct(one, ids, "map", Recipe(), rng(0))
     assert plain.phase_choice is None  # by default only lines choose
     assert np.linalg.norm(result.image - plain.image) > 1e-3 * np.linalg.norm(plain.image)

@@ -25,7 +25,7 @@ from mri_design.scan.calibration.trajectory_centre import rim_noise_variance
 
 pytest.importorskip("finufft")
 N, SPOKES, NOISE_SD = 32, 24, 0.007
-RECIPE = Recipe.model_validate({"inference": {"loops": 4, "samples": 8, "tolerance": 0.1}})
+RECIPE = Recipe.of({"inference": {"loops": 4, "samples": 8, "tolerance": 0.1}})
 
 
 def spokes(count: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from mri_design import KSpaceData, Recipe, UsageError, load_phantom, read
 from mri_design.runs.convert import convert_file
 from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.made_files import write_made_files
-from mri_design.scan.calibration.centred_fft import to_kspace
+from mri_design.scan.centred_fft import to_kspace
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.io.bart import read_pair
 

@@ -12,7 +12,7 @@ from mri_design.runs.convert import convert_file
 from mri_design.runs.made_files import MadeFiles, write_made_files
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import write_json, write_npy, write_npz
-from mri_design.scan.io.maps import with_maps
+from mri_design.scan.io.companions import with_maps
 from mri_design.scan.writing.nifti import nifti_bytes
 
 SHAPE = (12, 10)

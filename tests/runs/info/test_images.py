@@ -27,7 +27,7 @@ def test_size_voxels_orientation_and_use_are_told() -> None:
 
 
 def test_what_the_file_does_not_say_is_said_to_be_missing() -> None:
-    rows = describe_images(replace(HELD, geometry=None), Recipe().model_copy())
+    rows = describe_images(replace(HELD, geometry=None), Recipe())
     assert rows["field of view"].startswith("not in the file") and "orientation" not in rows
     rows = describe_images(replace(HELD, geometry=SliceGeometry((2.0, 1.5), None)), Recipe())
     assert rows["field of view"] == "16 x 15 mm, pixels of 2 x 1.5 mm" and rows["orientation"] == "not in the file"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.scan.calibration.coil_correlation import correlated_by_signal
+from mri_design.scan.calibration.noise import correlated_by_signal
 
 
 @pytest.mark.parametrize(

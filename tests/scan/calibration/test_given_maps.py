@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, load_phantom
-from mri_design.scan.calibration.given_maps import explained_by_maps
+from mri_design.scan.calibration.coil_maps import explained_by_maps
 from tests.slow_cases import slow_case
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from mri_design import KSpaceData, Recipe, estimate_noise_variance, load_scan, prepare
 from mri_design.experiment.description import describe_scan
-from mri_design.scan.calibration.volume_noise import NOISE_FROM, with_volume_noise
+from mri_design.scan.calibration.noise import NOISE_FROM, with_volume_noise
 from mri_design.scan.io.samples import readout_positions
 from mri_design.scan.outline import ScanOutline
 
@@ -82,7 +82,7 @@ def test_a_file_is_read_with_it_and_info_says_so(tmp_path: Path) -> None:
     path.with_suffix(".json").write_text('{"dims": ["coil", "kx", "ky", "kz"]}')
     data = load_scan(path, Recipe())
     assert isinstance(data, KSpaceData)
-    prepared = prepare(data.select_slice(READOUT // 2), Recipe.model_validate({"coils": {"calibration_lines": 8}}))
+    prepared = prepare(data.select_slice(READOUT // 2), Recipe.of({"coils": {"calibration_lines": 8}}))
     assert prepared.noise_source.startswith("estimated from the data, positions ")
     told = describe_scan(ScanOutline.of(planes(volume())), Recipe())["noise"]
     assert "recon measures the noise at the ends of the readout" in told

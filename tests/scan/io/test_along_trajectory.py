@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, TrajectoryData, read
-from mri_design.scan.io.maps import with_maps
+from mri_design.scan.io.companions import with_maps
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.uniform(-0.5, 0.5, (3, 5, 2)) * (16, 12)

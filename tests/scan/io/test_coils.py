@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData
-from mri_design.scan.io import fastmri
-from mri_design.scan.io.coils import only_coils, working_coils
-from mri_design.scan.io.mrd import ismrmrd
+from mri_design.scan.io import fastmri, ismrmrd
+from mri_design.scan.io.samples import only_coils, working_coils
 
 
 def test_zeros_and_copies_are_found(scan: np.ndarray) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData
-from mri_design.scan.io.maps import with_maps
+from mri_design.scan.io.companions import with_maps
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.scan.io.mask import read_mask
+from mri_design.scan.io.companions import read_mask
 from tests.scan.io.test_bart import complex_numbers, write_pair
 
 LINES = np.array([False, True, True, False, True, True, False, True])

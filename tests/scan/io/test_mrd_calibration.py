@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, read
-from mri_design.scan.io.mrd import ismrmrd
-from mri_design.scan.io.mrd.noise import noise_covariance, noise_scale
+from mri_design.scan.io import ismrmrd
+from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale
 from tests.slow_cases import slow_case
 
 CALIBRATION, BOTH = library.ACQ_IS_PARALLEL_CALIBRATION, library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING

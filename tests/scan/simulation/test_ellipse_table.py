@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.scan.simulation.ellipse_table import read_ellipse_table
+from mri_design.scan.simulation.phantoms import read_ellipse_table
 
 ROW = {"centre": [0.1, -0.2], "semi_axes": [0.1, 0.2], "angle_degrees": 90, "intensity": 0.5}
 

@@ -8,8 +8,7 @@ from scipy import fft
 
 from mri_design import InputError
 from mri_design.scan.simulation.coil_maps import coil_series
-from mri_design.scan.simulation.ellipses import EllipsePhantom
-from mri_design.scan.simulation.series import phase_series
+from mri_design.scan.simulation.ellipses import EllipsePhantom, phase_series
 from mri_design.scan.simulation.settings import pixel_positions
 
 

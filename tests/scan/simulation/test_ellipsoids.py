@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, load_phantom
-from mri_design.scan.calibration.volume_noise import with_volume_noise
-from mri_design.scan.simulation.ellipse_table import read_ellipsoid_table
-from mri_design.scan.simulation.ellipsoids import EllipsoidPhantom
+from mri_design.scan.calibration.noise import with_volume_noise
+from mri_design.scan.simulation.ellipses import EllipsoidPhantom
+from mri_design.scan.simulation.phantoms import read_ellipsoid_table
 
 ONE = EllipsoidPhantom(np.array([[0.05, -0.1, 0.08]]), np.array([[0.3, 0.2, 0.25]]), np.array([2.0]))
 TWO = EllipsoidPhantom(

@@ -41,14 +41,7 @@ def test_no_phase_and_seeds():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"amplitude": -1.0},
-        {"amplitude": np.nan},
-        {"n_bumps": -1},
-        {"n_bumps": 2.5},
-        {"bump_amplitude": np.inf},
-    ],
+    "wrong", [{"amplitude": -1.0}, {"amplitude": np.nan}, {"n_bumps": -1}, {"n_bumps": 2.5}, {"bump_amplitude": np.inf}]
 )
 def test_wrong_settings_are_refused_by_name(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):

@@ -5,7 +5,7 @@ import pytest
 
 from mri_design import InputError
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.simulation.resize import fit_to_matrix, fitted_geometry
+from mri_design.scan.simulation.scanner import fit_to_matrix, fitted_geometry
 
 
 def test_no_matrix_leaves_the_images_alone():

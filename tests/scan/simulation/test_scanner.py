@@ -5,9 +5,8 @@ import pytest
 from scipy import fft
 
 from mri_design import ImageStack, InputError, simulate_scan
-from mri_design.scan.simulation.ellipses import EllipsePhantom
+from mri_design.scan.simulation.ellipses import EllipsePhantom, TrigonometricSeries
 from mri_design.scan.simulation.scanner import simulate_ellipse_scan
-from mri_design.scan.simulation.series import TrigonometricSeries
 
 
 def magnitude_stack(shape=(2, 48, 40)):
@@ -135,11 +134,8 @@ def test_ellipse_reference_is_what_a_full_scan_shows_up_to_ringing(shape, n_coil
 
 @pytest.mark.parametrize("phase", ["none", "smooth"])
 def test_ellipse_reference_includes_the_coils_root_sum_of_squares(phase, monkeypatch):
-    uneven = (
-        TrigonometricSeries(np.array([[1.0 + 0j]])),
-        TrigonometricSeries(np.array([[0.4, 0.5j, -0.3 + 0.2j]])),
-    )
-    monkeypatch.setattr("mri_design.scan.simulation.ellipse_object.coil_series", lambda n, rng: uneven)
+    uneven = (TrigonometricSeries(np.array([[1.0 + 0j]])), TrigonometricSeries(np.array([[0.4, 0.5j, -0.3 + 0.2j]])))
+    monkeypatch.setattr("mri_design.scan.simulation.scanner.coil_series", lambda n, rng: uneven)
     phantom, shape = ellipse_scene(), 96
     scan = simulate_ellipse_scan(phantom, shape, noise=0, phase=phase, n_coils=2, rng=rng())
     np.testing.assert_allclose((np.abs(scan.coil_maps) ** 2).sum(axis=1), 1, atol=1e-5)

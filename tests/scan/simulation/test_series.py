@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.scan.simulation.series import TrigonometricSeries, phase_series
+from mri_design.scan.simulation.ellipses import TrigonometricSeries, phase_series
 
 Y, X = np.linspace(-0.5, 0.5, 31), np.linspace(-0.5, 0.5, 23)
 
@@ -50,7 +50,7 @@ def test_phase_series_has_unit_modulus_and_keeps_its_range(amplitude):
     ("direction", "still"), [((1, 0), (0, 1)), ((0, 1), (1, 0)), ((1, 1), (1, -1)), ((1, -1), (1, 1))]
 )
 def test_each_wave_of_the_phase_varies_along_its_own_direction_only(direction, still, monkeypatch):
-    monkeypatch.setattr("mri_design.scan.simulation.series._DIRECTIONS", (direction,))
+    monkeypatch.setattr("mri_design.scan.simulation.ellipses._DIRECTIONS", (direction,))
     series = phase_series(np.random.default_rng(0))
 
     def along(step):

@@ -12,7 +12,7 @@ from ismrmrd.serialization import ConfigText, ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
 from mri_design.scan.streaming.channel import Connected, Event
-from mri_design.scan.streaming.json_lines import JsonLines
+from mri_design.scan.streaming.messages import JsonLines
 from tests.simulated_scanner import header_text, readout
 
 
@@ -30,11 +30,7 @@ def said(kspace: np.ndarray) -> Callable[..., bytes]:
     def written(*messages: object) -> bytes:
         stream = io.BytesIO()
         out = ProtocolSerializer(stream)
-        known = {
-            "header": CreateFromDocument(header_text(kspace)),
-            "config": ConfigText("<c/>"),
-            "text": "hello",
-        }
+        known = {"header": CreateFromDocument(header_text(kspace)), "config": ConfigText("<c/>"), "text": "hello"}
         for message in messages:
             if isinstance(message, ismrmrd.Waveform | ismrmrd.Acquisition):
                 out.serialize(message)

@@ -3,8 +3,8 @@ import pytest
 
 from mri_design import InputError, ReadLimits
 from mri_design.scan.source_image import SourceImage
-from mri_design.scan.streaming.arrivals import Arrivals
 from mri_design.scan.streaming.messages import LineReadout, NoiseReadout, ScanHeader
+from mri_design.scan.streaming.scanner import Arrivals
 
 
 def begun(kspace: np.ndarray, **settings: object) -> Arrivals:

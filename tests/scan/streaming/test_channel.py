@@ -19,8 +19,7 @@ from mri_design.scan.streaming.channel import (
     listening,
     one_stream,
 )
-from mri_design.scan.streaming.json_lines import JsonLines
-from mri_design.scan.streaming.messages import Closed, CutShort, LeftOut, ScanHeader
+from mri_design.scan.streaming.messages import Closed, CutShort, JsonLines, LeftOut, ScanHeader
 
 HEADER = b'{"lines": 8, "samples": 4}\n'
 

@@ -11,9 +11,9 @@ import pytest
 from ismrmrd.serialization import ProtocolDeserializer
 
 from mri_design import read as read_file
-from mri_design.scan.streaming.arrivals import Arrivals
 from mri_design.scan.streaming.messages import Closed, LeftOut, LineReadout, Message, ScanHeader
 from mri_design.scan.streaming.mrd import MrdStream
+from mri_design.scan.streaming.scanner import Arrivals
 from tests.mrd_clients import CLIENTS, bytes_of
 from tests.simulated_scanner import counter_of, header_text, readout
 
@@ -133,8 +133,7 @@ def test_calibration_of_another_contrast_is_no_data(kspace: np.ndarray) -> None:
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded streams are not here")
 @pytest.mark.parametrize(
-    ("stream", "file"),
-    [("sl", "generated_64"), ("config", "generated_64"), ("acs", "generated_64_acs")],
+    ("stream", "file"), [("sl", "generated_64"), ("config", "generated_64"), ("acs", "generated_64_acs")]
 )
 def test_the_recorded_client_brings_what_its_file_holds(stream: str, file: str) -> None:
     expected = read_file(RECORDED / f"{file}.h5")

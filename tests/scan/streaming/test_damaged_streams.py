@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.scan.streaming.arrivals import Arrivals
-from mri_design.scan.streaming.json_lines import JsonLines
-from mri_design.scan.streaming.messages import StreamProtocol
+from mri_design.scan.streaming.messages import JsonLines, StreamProtocol
 from mri_design.scan.streaming.mrd import MrdStream
+from mri_design.scan.streaming.scanner import Arrivals
 from tests.simulated_scanner import readout
 from tests.slow_cases import slow_cases
 

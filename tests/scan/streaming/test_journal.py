@@ -5,10 +5,8 @@ import ismrmrd
 import pytest
 
 from mri_design import InputError
-from mri_design.scan.streaming import journal as module
-from mri_design.scan.streaming.journal import Journal, recorded
-from mri_design.scan.streaming.json_lines import JsonLines
-from mri_design.scan.streaming.messages import LineReadout, ScanHeader
+from mri_design.scan.streaming import messages as module
+from mri_design.scan.streaming.messages import Journal, JsonLines, LineReadout, ScanHeader, recorded
 from mri_design.scan.streaming.mrd import MrdStream
 
 

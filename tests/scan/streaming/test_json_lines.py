@@ -5,8 +5,16 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.scan.streaming.json_lines import JsonLines
-from mri_design.scan.streaming.messages import Closed, CutShort, LeftOut, LineReadout, Message, NoiseReadout, ScanHeader
+from mri_design.scan.streaming.messages import (
+    Closed,
+    CutShort,
+    JsonLines,
+    LeftOut,
+    LineReadout,
+    Message,
+    NoiseReadout,
+    ScanHeader,
+)
 
 HEADER = {"lines": 8, "samples": 4}
 

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.scan.streaming.arrivals import Arrivals
 from mri_design.scan.streaming.channel import Channel, Connected, Connection, Event, Gone
-from mri_design.scan.streaming.json_lines import JsonLines
-from mri_design.scan.streaming.messages import Closed, LeftOut, LineReadout, ScanHeader
-from mri_design.scan.streaming.scanner import Exchange, Patience, Scanner
+from mri_design.scan.streaming.messages import Closed, JsonLines, LeftOut, LineReadout, ScanHeader
+from mri_design.scan.streaming.scanner import Arrivals, Exchange, Patience, Scanner
 
 ONE = np.ones((1, 16), np.complex64)
 Answer = Callable[[Mapping[str, Any]], Iterator[Event]]

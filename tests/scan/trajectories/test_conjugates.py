@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import equispaced_angles, interleaf_angles, nyquist_turns, radial_spokes, turned
-from mri_design.scan.trajectories.conjugates import conjugate_coverage
+from mri_design.scan.trajectories.point_spread import conjugate_coverage
 from mri_design.scan.trajectories.spiral import spiral_curve
 
 ARM = spiral_curve(64, nyquist_turns(64, 24), points=400)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import GradientLimits, InputError
-from mri_design.scan.trajectories.gradients import PROTON, fastest_readout, gradients_of, require_playable
+from mri_design.scan.trajectories.spiral import PROTON, fastest_readout, gradients_of, require_playable
 
 LIMITS = GradientLimits(amplitude=0.04, slew=150.0)
 

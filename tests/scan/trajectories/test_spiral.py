@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import GradientLimits, InputError, nyquist_turns, spiral_readout
-from mri_design.scan.trajectories.gradients import PROTON, fastest_readout
-from mri_design.scan.trajectories.spiral import spiral_curve
+from mri_design.scan.trajectories.spiral import PROTON, fastest_readout, spiral_curve
 
 LIMITS = GradientLimits(amplitude=0.03, slew=120.0)
 FIELD = 0.24

@@ -8,7 +8,7 @@ import pytest
 
 from mri_design import InputError, KSpaceData, read
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.mrd_scan import mrd_scan_bytes
+from mri_design.scan.writing.mrd import mrd_scan_bytes
 
 AXES = ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 PLACES = tuple(SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 6.0 * number), *AXES) for number in range(2))

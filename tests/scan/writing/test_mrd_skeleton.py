@@ -8,7 +8,7 @@ import pytest
 
 from mri_design import InputError, read
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
+from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 
 TRAINS = ((6, 3), (1, 11), (0,))
 PLACED = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))

@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
-from mri_design.scan.io.image_files.inflating import InflatedStream
+from mri_design.scan.io.nifti import InflatedStream
 
 PLAIN = np.random.default_rng(0).integers(0, 40, 700_000, dtype=np.uint8).tobytes()
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from mri_design.scan.io.mrd.header import MrdHeader, parse_mrd_header
+from mri_design.scan.io.mrd_header import MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 
 _SPACE = (

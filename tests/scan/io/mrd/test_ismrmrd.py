@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, ReadLimits, read
-from mri_design.scan.io.mrd import ismrmrd
+from mri_design.scan.io import ismrmrd
 from mri_design.scan.left_out import left_out_text
 
 
@@ -367,8 +367,8 @@ def test_missing_and_foreign_parts(tmp_path: Path, scan: np.ndarray, mrd: type, 
 
 
 def test_flag_numbers_are_those_of_the_library() -> None:
-    from mri_design.scan.io.mrd import purposes as plan
-    from mri_design.scan.io.mrd import readouts
+    from mri_design.scan.io import mrd_acquisitions as plan
+    from mri_design.scan.io import mrd_cartesian as readouts
 
     assert readouts._REVERSED == library.ACQ_IS_REVERSE
     assert plan._CALIBRATION == library.ACQ_IS_PARALLEL_CALIBRATION

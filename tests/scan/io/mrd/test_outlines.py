@@ -10,11 +10,12 @@ import pytest
 
 from mri_design import InputError, KSpaceData, read
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io import ismrmrd
+from mri_design.scan.io import mrd_acquisitions as acquisitions
 from mri_design.scan.io.formats import outline
-from mri_design.scan.io.mrd import acquisitions, ismrmrd
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.outline import ScanOutline
-from mri_design.scan.writing.mrd_skeleton import mrd_skeleton_bytes
+from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 
 NOISE, CALIBRATION = 19, 20
 
@@ -150,12 +151,7 @@ def test_headers_are_loaded_a_few_at_a_time(
     ids=["one by one", "by sevens", "filtered", "contiguous"],
 )
 def test_headers_are_those_of_the_library_whatever_the_layout(
-    tmp_path: Path,
-    scan: np.ndarray,
-    mrd: type,
-    monkeypatch: pytest.MonkeyPatch,
-    layout: dict[str, object],
-    loads: int,
+    tmp_path: Path, scan: np.ndarray, mrd: type, monkeypatch: pytest.MonkeyPatch, layout: dict[str, object], loads: int
 ) -> None:
     raw = mrd()
     raw.add_scan(scan)

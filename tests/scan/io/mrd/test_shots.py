@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, TrajectoryData, read
-from mri_design.scan.io.mrd import ismrmrd
+from mri_design.scan.io import ismrmrd
 
 N, SPOKES, LENGTH, COILS = 16, 5, 12, 3
 

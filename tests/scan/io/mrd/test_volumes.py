@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, read
-from mri_design.scan.io.mrd import ismrmrd
+from mri_design.scan.io import ismrmrd
 from mri_design.scan.io.samples import readout_positions
 
 NY, NZ, NX, COILS = 8, 6, 12, 2

@@ -165,12 +165,7 @@ def test_an_archive_with_everything(tmp_path: Path, scan: np.ndarray) -> None:
     measured[4] = False
     maps, reference = scan * 2, scan[:, 0] + 1
     np.savez(
-        tmp_path / "all.npz",
-        kspace=scan,
-        measured=measured,
-        coil_maps=maps,
-        reference=reference,
-        noise_variance=0.5,
+        tmp_path / "all.npz", kspace=scan, measured=measured, coil_maps=maps, reference=reference, noise_variance=0.5
     )
     got = read_scan(tmp_path / "all.npz")
     np.testing.assert_array_equal(got.kspace, scan)

@@ -14,7 +14,8 @@ import pytest
 from mri_design import InputError, ReadLimits
 from mri_design.errors import MissingPackageError
 from mri_design.scan.io import formats
-from mri_design.scan.io.twix import measurements, siemens
+from mri_design.scan.io import twix as measurements
+from mri_design.scan.io import twix as siemens
 from tests.scan.io.twix_file import Measurement, write_twix
 
 pytest.importorskip("twixtools")
@@ -303,7 +304,8 @@ import numpy as np
 from pathlib import Path
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import DEFAULT_LIMITS
-from mri_design.scan.io.twix import measurements, siemens
+from mri_design.scan.io import twix as measurements
+from mri_design.scan.io import twix as siemens
 
 whole, path, rng = Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), np.random.default_rng(0)
 with Path(sys.argv[1]).open("rb") as stream:

@@ -1,7 +1,8 @@
-"""NIfTI images: magnitudes to simulate scans from."""
+"""NIfTI images, compressed or not: magnitudes to simulate scans from."""
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 import os
@@ -19,7 +20,6 @@ from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
 from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.image_sequence import ImageSequence
-from mri_design.scan.io.image_files.inflating import InflatedStream
 from mri_design.scan.io.safe import (
     DEFAULT_LIMITS,
     ReadLimits,
@@ -30,6 +30,71 @@ from mri_design.scan.io.safe import (
 )
 from mri_design.scan.io.samples import to_complex64, to_float32
 from mri_design.scan.left_out import OTHERS_UNREAD
+
+_PIECE = 2**18
+_ZLIB_GZIP = 31
+"""For zlib: with the header and the checksum of gzip."""
+
+
+class InflatedStream(io.RawIOBase):
+    """What a compressed file holds, read once from its beginning to its end.
+
+    Parameters
+    ----------
+    stream : binary stream
+        The compressed bytes: members of gzip one after the other, perhaps with zeros behind them. It is closed with
+        this one.
+
+    Notes
+    -----
+    Reading raises zlib.error where bytes or a checksum are wrong, and EOFError where the file ends too early.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._inflating = zlib.decompressobj(_ZLIB_GZIP)
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """So many bytes, or fewer where the file ends; all by default."""
+        pieces, missing = [], size
+        while missing and (piece := self._piece(missing if size >= 0 else _PIECE)):
+            pieces.append(piece)
+            missing -= len(piece) if size >= 0 else 0
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        """Close the compressed file, too."""
+        self._stream.close()
+        super().close()
+
+    def _piece(self, most: int) -> bytes:
+        """Some bytes, at most so many; none at the end."""
+        while True:
+            if self._inflating.eof and not self._next_member():
+                return b""
+            if not self._waiting:
+                self._waiting = self._stream.read(_PIECE)
+                if not self._waiting:
+                    raise EOFError("the compressed file ends before the end of what it holds")
+            piece = self._inflating.decompress(self._waiting, most)
+            self._waiting = self._inflating.unused_data if self._inflating.eof else self._inflating.unconsumed_tail
+            if piece:
+                return piece
+
+    def _next_member(self) -> bool:
+        """Whether there is another one, behind zeros that some programs add."""
+        self._waiting = self._waiting.lstrip(b"\0")
+        while not self._waiting and (more := self._stream.read(_PIECE)):
+            self._waiting = more.lstrip(b"\0")
+        if self._waiting:
+            self._inflating = zlib.decompressobj(_ZLIB_GZIP)
+        return bool(self._waiting)
+
 
 _GZIP = b"\x1f\x8b"
 _MAGIC = (b"n+1\x00", b"n+2\x00")

@@ -15,17 +15,17 @@ from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.along_trajectory import TRAJECTORY_MEMBERS
-from mri_design.scan.io.card import ArrayCard, read_card
-from mri_design.scan.io.numpy_files.npy_stream import MAGIC, NpySlices, read_npy_stream
-from mri_design.scan.io.numpy_files.npz_archive import opened_npz, read_npz_members
+from mri_design.scan.io.npy import MAGIC, NpySlices, opened_npz, read_npy_stream, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
 from mri_design.scan.io.stored_arrays import (
     COMPANIONS,
+    ArrayCard,
     axes_of_slices,
     holds_images,
     outline_of_images,
     outline_of_slices,
     outline_of_whole,
+    read_card,
     scan_of_arrays,
 )
 from mri_design.scan.outline import ScanOutline
@@ -168,9 +168,7 @@ def _load(path: Path, size: int, card: ArrayCard, limits: ReadLimits) -> tuple[s
     key = next((key for key in keys if key in arrays), None)
     if key is None:
         raise InputError(
-            field="members",
-            got=", ".join(present[:8]) or "no arrays",
-            wanted=f"an array named {' or '.join(keys)}",
+            field="members", got=", ".join(present[:8]) or "no arrays", wanted=f"an array named {' or '.join(keys)}"
         )
     unread = set() if "trajectory" in arrays else set(TRAJECTORY_MEMBERS)
     return key, arrays, [name for name in present if name not in arrays or name in unread]

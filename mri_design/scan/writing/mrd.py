@@ -1,4 +1,4 @@
-"""ISMRMRD (MRD) files of Cartesian slices: header, readouts with their labels, and what both have in common."""
+"""ISMRMRD files, written byte by byte: scans, and the headers and empty readouts of a design."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ismrmrd.hdf5 import acquisition_dtype, acquisition_header_dtype
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.mrd.header import FOURIER_SIGN, UNKNOWN_PLACE, UNKNOWN_SIZES, parse_mrd_header
-from mri_design.scan.io.mrd.purposes import sort_by_purpose
-from mri_design.scan.io.mrd.readouts import plan_readouts
+from mri_design.scan.io.mrd_acquisitions import sort_by_purpose
+from mri_design.scan.io.mrd_cartesian import plan_readouts
+from mri_design.scan.io.mrd_header import FOURIER_SIGN, UNKNOWN_PLACE, UNKNOWN_SIZES, parse_mrd_header
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 
 _FIRST_IN_SLICE, _LAST_IN_SLICE, _LAST_IN_MEASUREMENT = 7, 8, 25
@@ -203,3 +204,70 @@ def _check(header: str, heads: NDArray[Any]) -> None:
         if (readout.slice, readout.line) != wanted:
             got = f"line {readout.line} of slice {readout.slice}"
             raise InputError(field=f"MRD readouts[{at}]", got=got, wanted=f"line {wanted[1]} of slice {wanted[0]}")
+
+
+def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> bytes:
+    """An MRD file with one readout for every measured line, slice by slice and line by line.
+
+    Columns that are empty at one end of all readouts are left out, as a scanner leaves them out of a partial echo:
+    ``center_sample`` says where DC lies. The order in which lines were measured is not known, nor are the resonance
+    frequency and the dwell time, which are zero. Without a place, directions are the identity, marked as unknown.
+
+    Parameters
+    ----------
+    scan : KSpaceData
+        Slices may hold lines of their own. Its coil maps, noise, calibration scan and reference have no place in such a
+        file.
+    places : sequence of SliceGeometry, optional
+        Of every slice. None where nobody says how large pixels are: the file then has 1 mm, marked as not known.
+
+    Raises
+    ------
+    InputError
+        For pixels of different sizes, and what the labels cannot hold.
+    """
+    held = np.stack([sampling.samples for sampling in scan.samplings])
+    lines = [(int(number), int(line)) for number, line in np.argwhere(held.any(axis=2))]
+    layout = MrdLayout(scan.grid_shape, (None,) * scan.n_slices if places is None else places)
+    heads = readout_heads(layout, lines, scan.n_coils)
+    window = _window(np.asarray(held.any(axis=(0, 1))))
+    heads["number_of_samples"] = window.stop - window.start
+    heads["center_sample"] = scan.grid_shape[1] // 2 - window.start
+    return mrd_file_bytes(layout, heads, [scan.kspace[number, :, line, window] for number, line in lines])
+
+
+def _window(columns: NDArray[np.bool_]) -> slice:
+    """From the first to the last column that holds a sample, DC included."""
+    at = np.flatnonzero(columns)
+    centre = len(columns) // 2
+    return slice(min(int(at[0]), centre), max(int(at[-1]), centre) + 1)
+
+
+def mrd_skeleton_bytes(
+    trains: Sequence[Sequence[int]], shape: tuple[int, int], geometry: SliceGeometry | None
+) -> bytes:
+    """An MRD file with one readout of zeros for every line, in the order of measurement.
+
+    ``kspace_encode_step_1`` is the line, ``segment`` the echo train, and the header has the matrix, the field of view
+    and the centre of k-space. What a design does not know is zero: the resonance frequency and the dwell time. Without
+    a place, directions are the identity, marked as unknown. The labels are read back by the reader of this package
+    before the file is given.
+
+    Parameters
+    ----------
+    trains : sequence of sequences of int
+        Lines of every echo train, numbered from 0.
+    shape : tuple of int
+        Grid (ky, kx).
+    geometry : SliceGeometry or None
+        Pixel size, and place where it is known. None writes 1 mm, marked as not known.
+
+    Raises
+    ------
+    InputError
+        For a grid or a number of trains that the labels cannot hold, and where the labels are not those of the design.
+    """
+    layout = MrdLayout(shape, (geometry,), shots=len(trains), echoes=max(map(len, trains)))
+    heads = readout_heads(layout, [(0, line) for train in trains for line in train])
+    heads["idx"]["segment"] = [shot for shot, train in enumerate(trains) for _ in train]
+    return mrd_file_bytes(layout, heads, [np.zeros((1, shape[1]), np.complex64)] * len(heads))

@@ -2,8 +2,7 @@
 
 A measurement's header holds the protocol twice: as assignments (``sKSpace.lBaseResolution = 160``) and as nested
 parameters (``<ParamLong."iNoOfFourierLines"> { 160 }``). Only the numbers that are asked for are looked up, because
-arrays in it may declare any length.
-"""
+arrays in it may declare any length."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from mri_design.errors import InputError
-from mri_design.scan.io.mrd.header import EncodedSpace, MrdEncoding, MrdHeader, as_number, sole_value
+from mri_design.scan.io.mrd_header import EncodedSpace, MrdEncoding, MrdHeader, as_number, sole_value
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.source_image import SourceImage
 

@@ -1,7 +1,6 @@
 """The package's centred orthonormal Fourier transform, for whole stacks at once.
 
-NumPy's transforms: to import SciPy's takes longer than to describe a scan.
-"""
+NumPy's transforms: to import SciPy's takes longer than to describe a scan."""
 
 from __future__ import annotations
 

@@ -1,0 +1,275 @@
+"""Settings that are written down once: what a recipe takes, what a flag says, and what the pages list.
+
+A section of a recipe is a frozen dataclass whose fields say in their annotations what they are (`Setting`). Recipes are
+checked against that, flags are made from it (`mri_design.cli.flags`), and the tables of the pages as well. Reading it
+imports nothing that takes time, because ``--help`` waits for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, MISSING, dataclass, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+from mri_design.errors import InputError, described, did_you_mean
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What one setting is.
+
+    Parameters
+    ----------
+    help : str
+        In a sentence or two, for recipe, pages and command line.
+    least, above, most, below : float, optional
+        Limits of a number: included, excluded.
+    members : (int, int), optional
+        How many numbers a list may have.
+    unset : str
+        What is in force where the setting has no value and the recipe names none.
+    check : callable, optional
+        Raises `InputError` for a value that is none; the field of the error does not matter.
+    expert : bool
+        Whether it changes how something is computed, not what is asked for.
+    metavar, panel : str, optional
+        Of the flag: what stands for the value, and the part of ``--help``.
+    cure : str
+        End of the message where the value is refused.
+    """
+
+    help: str
+    _: KW_ONLY
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+    members: tuple[int, int] | None = None
+    unset: str = ""
+    check: Callable[[Any], object] | None = None
+    expert: bool = False
+    metavar: str | None = None
+    panel: str | None = None
+    cure: str = ""
+
+    @property
+    def limits(self) -> str:
+        """Limits in words, behind a comma; empty without any."""
+        if self.least is not None and self.most is not None:
+            return f", {self.least:g} to {self.most:g}"
+        limits = {
+            "{:g} or more": self.least,
+            "above {:g}": self.above,
+            "{:g} or less": self.most,
+            "below {:g}": self.below,
+        }
+        text = " and ".join(words.format(limit) for words, limit in limits.items() if limit is not None)
+        return f", {text}" if text else ""
+
+    def allows(self, number: float) -> bool:
+        """Whether a number is finite and within the limits."""
+        return (
+            math.isfinite(number)
+            and (self.least is None or number >= self.least)
+            and (self.above is None or number > self.above)
+            and (self.most is None or number <= self.most)
+            and (self.below is None or number < self.below)
+        )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type as it is annotated, and the setting beside it.
+
+    Parameters
+    ----------
+    base : type
+        ``bool``, ``int``, ``float``, ``str``, ``tuple`` or a class of `Settings`.
+    setting : Setting
+        Help and limits.
+    choices : tuple of str
+        Every value of a text that has only some.
+    optional : bool
+        Whether None stands for no value.
+    inner : Kind, optional
+        Of the members of a tuple.
+    """
+
+    base: Any
+    setting: Setting
+    choices: tuple[str, ...] = ()
+    optional: bool = False
+    inner: Kind | None = None
+
+    @classmethod
+    def of(cls, hint: Any, setting: Setting | None = None) -> Kind:
+        """The kind that an annotation means."""
+        optional = False
+        if get_origin(hint) is Annotated:
+            hint, *described_by = get_args(hint)
+            setting = next((one for one in described_by if isinstance(one, Setting)), setting)
+        if get_origin(hint) in (Union, UnionType):
+            optional = NoneType in get_args(hint)
+            (hint,) = (one for one in get_args(hint) if one is not NoneType)
+        setting = setting or Setting("")
+        if get_origin(hint) is Literal:
+            return cls(str, setting, get_args(hint), optional)
+        if get_origin(hint) is tuple:
+            return cls(tuple, setting, (), optional, cls.of(get_args(hint)[0], setting))
+        return cls(hint, setting, (), optional)
+
+    @property
+    def wanted(self) -> str:
+        """What is taken, as a noun phrase."""
+        if self.choices:
+            *others, last = map(repr, self.choices)
+            return f"{', '.join(others)} or {last}"
+        if self.base in (int, float):
+            return ("a whole number" if self.base is int else "a finite number") + self.setting.limits
+        if self.inner is not None:
+            many = "" if self.setting.members is None else " of {} to {}".format(*self.setting.members)
+            return f"a list{many}, each {self.inner.wanted}"
+        return {bool: "true or false", str: "text in quotes"}[self.base]
+
+    def checked(self, value: Any, place: str) -> Any:
+        """The value as it is kept: numbers as numbers, lists as tuples, tables as sections.
+
+        Raises
+        ------
+        InputError
+            About ``place``.
+        """
+        if value is None and self.optional:
+            return None
+        if issubclass(self.base, Settings):
+            return value if isinstance(value, self.base) else self.base.of(value, place)
+        if self.inner is not None:
+            return self._members(value, place, self.inner)
+        value = value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
+        if (retired := RETIRED.get(f'{_section(place)} = "{value}"')) is not None:
+            raise InputError(field=place, got=f"{value!r}, which went", wanted=self.wanted, cure=retired)
+        if self.choices:
+            if isinstance(value, str):
+                if value in self.choices:
+                    return value
+                name, near = place.rpartition(".")[2], did_you_mean(value, self.choices)
+                raise InputError(field=place, got=f"unknown {name} {value!r}", wanted=self.wanted, cure=near)
+            raise self._refused(value, place)
+        if type(value) is not self.base and not (self.base is float and type(value) is int):
+            raise self._refused(value, place)
+        if self.base in (int, float) and not self.setting.allows(value):
+            raise self._refused(value, place)
+        if self.setting.check is not None:
+            try:
+                self.setting.check(value)
+            except InputError as error:
+                raise InputError(field=place, got=error.got, wanted=error.wanted, cure=error.cure) from error
+        return float(value) if self.base is float else value
+
+    def _members(self, value: Any, place: str, inner: Kind) -> tuple[Any, ...]:
+        tables = issubclass(inner.base, Settings)
+        least, most = self.setting.members or (0, math.inf)
+        if not isinstance(value, list | tuple) or not least <= len(value) <= most:
+            wanted = f"one [[{place}]] table or several" if tables else self.wanted
+            raise InputError(field=place, got=described(value), wanted=wanted, cure=self.setting.cure)
+        return tuple(inner.checked(one, f"{place}.{i}") for i, one in enumerate(value))
+
+    def _refused(self, value: object, place: str) -> InputError:
+        return InputError(field=place, got=described(value), wanted=self.wanted, cure=self.setting.cure)
+
+
+class Settings:
+    """A section of a recipe: a frozen dataclass that refuses values which its fields do not allow."""
+
+    sections: ClassVar[Mapping[str, type[Settings]]] = {}
+
+    def __post_init__(self) -> None:
+        for name, kind in _differing(self):
+            object.__setattr__(self, name, kind.checked(getattr(self, name), name))
+
+    @classmethod
+    def of(cls, values: object, place: str = "") -> Self:
+        """A section from plain values, as a TOML file has them.
+
+        Parameters
+        ----------
+        values : mapping of str to object
+            What differs from the defaults; a section where it contains others.
+        place : str
+            Where it stands, for errors.
+
+        Raises
+        ------
+        InputError
+            For a setting that does not exist or went, a missing one, and a value that is none.
+        """
+        if not isinstance(values, Mapping):
+            wanted = f"a table [{place}]" if place else "a table of settings"
+            raise InputError(field=place or "recipe", got=described(values), wanted=wanted)
+        known = cls.kinds()
+        prefix = f"{place}." if place else ""
+        for name, value in values.items():
+            if name not in known:
+                raise cls._unknown(str(name), value, prefix)
+        checked = {name: known[name].checked(value, f"{prefix}{name}") for name, value in values.items()}
+        for field in fields(cls):  # type: ignore[arg-type]
+            if field.name not in values and field.default is MISSING:
+                cure = f"Give {prefix}{field.name} a value."
+                raise InputError(
+                    field=f"{prefix}{field.name}", got="nothing", wanted=known[field.name].wanted, cure=cure
+                )
+        return cls(**checked)
+
+    @classmethod
+    def kinds(cls) -> dict[str, Kind]:
+        """What every setting takes, by name."""
+        return _kinds(cls)  # type: ignore[arg-type]
+
+    def plain(self) -> dict[str, Any]:
+        """Values as a manifest has them: tables as dictionaries, tuples as lists."""
+        return {name: _plain(getattr(self, name)) for name in self.kinds()}
+
+    @classmethod
+    def _unknown(cls, name: str, value: object, prefix: str) -> InputError:
+        known, place = cls.kinds(), f"{prefix}{name}"
+        section = prefix.partition(".")[0]
+        if (retired := RETIRED.get(_section(place))) is not None:
+            return InputError(field=place, got="a setting that went", wanted="a recipe without it", cure=retired)
+        near = did_you_mean(name, list(known)).replace("mean ", f"mean {prefix}")
+        elsewhere = [f"{other}.{name}" for other, kind in cls.sections.items() if name in kind.kinds()]
+        if not near and elsewhere:
+            near = f"Did you mean {elsewhere[-1]}?"
+        what = "section" if not prefix and isinstance(value, Mapping) else "setting"
+        wanted = f"a setting of [{section}]: {', '.join(known)}" if prefix else f"one of: {', '.join(known)}"
+        return InputError(field=place, got=f"an unknown {what}", wanted=wanted, cure=near)
+
+
+RETIRED: dict[str, str] = {}
+"""Settings, and values of settings (``section.name = "value"``), that older recipes have: what to do instead."""
+
+
+def _section(place: str) -> str:
+    """``prior.0.kind`` -> ``prior.kind``."""
+    return ".".join(part for part in place.split(".") if not part.isdigit())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Settings):
+        return value.plain()
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+@cache
+def _kinds(cls: type[Settings]) -> dict[str, Kind]:
+    hints = get_type_hints(cls, include_extras=True)
+    return {field.name: Kind.of(hints[field.name]) for field in fields(cls)}  # type: ignore[arg-type]
+
+
+def _differing(section: Settings) -> Iterator[tuple[str, Kind]]:
+    """Settings that are not the default itself: those alone are looked at, so that defaults cost no time."""
+    for field in fields(section):  # type: ignore[arg-type]
+        if getattr(section, field.name) is not field.default:
+            yield field.name, section.kinds()[field.name]

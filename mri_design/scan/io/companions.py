@@ -1,0 +1,177 @@
+"""Files beside a scan: coil maps (.npy, .npz, BART's .cfl), and masks of the lines or samples to take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.bart import AXES, is_bart, read_pair
+from mri_design.scan.io.npy import MAGIC, read_npy_stream, read_npz_members
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
+from mri_design.scan.io.samples import to_complex64
+from mri_design.scan.trajectories.exchange import maps_from_bart, planes_from_bart
+from mri_design.scan.trajectory_data import TrajectoryData
+
+_MEMBERS = ("coil_maps", "maps", "sensitivities")
+_UNIT = 1e-3
+Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
+
+
+def with_maps(data: Scan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> Scan:
+    """The same scan with the coil maps of a file.
+
+    Parameters
+    ----------
+    data : KSpaceData or TrajectoryData
+        Several coils; maps that it brings along are replaced.
+    path : Path
+        A ``.npy`` array, or a ``.npz`` archive with a member ``coil_maps``, ``maps`` or ``sensitivities``: (coil, row,
+        column), the same for all slices, or (slice, coil, row, column). Rows and columns lie as in the scan's own
+        file. Or BART's pair of files: (x, y, 1, coil), with the phase encode along y and slices along the 14th axis, or
+        of planes (x, ky, kz, coil). They are scaled to a root-sum-of-squares of 1 at every pixel; pixels without any
+        stay 0.
+    limits : ReadLimits
+        Bounds of untrusted files.
+
+    Raises
+    ------
+    InputError
+        For a damaged file, other sizes than the scan's, values that are not finite, or maps without a signal.
+    """
+    from_bart = is_bart(path)
+    stored = _maps_of_bart(read_pair(path, limits)) if from_bart else _stored_maps(path, limits)
+    turned = isinstance(data, KSpaceData) and data.orientation == "ky-columns" and not from_bart
+    if turned and stored.ndim >= 2:
+        stored = stored.swapaxes(-1, -2)
+    maps = to_complex64(path.name, stored.astype(np.complex128) if stored.dtype.kind == "f" else stored)
+    wanted = (data.n_slices, data.n_coils, *data.grid_shape)
+    if maps.shape == wanted[1:]:
+        maps = np.broadcast_to(maps, wanted)
+    if maps.shape != wanted:
+        raise InputError(
+            field=path.name,
+            got=f"coil maps of shape {maps.shape}",
+            wanted=f"{wanted[1:]} or {wanted}: (slice,) coil, ky, kx, the "
+            f"{'columns and rows' if turned else 'rows and columns'} of the scan's file",
+            cure="Compute the maps on the scan's own matrix.",
+        )
+    strength = np.linalg.norm(maps.astype(np.complex128), axis=1, keepdims=True)
+    if not strength.any():
+        raise InputError(field=path.name, got="zeros only", wanted="coil maps")
+    held = strength[strength > 0]
+    spread = f"{held.min():.3g} to {held.max():.3g}"
+    note = (
+        path.name if np.allclose(held, 1, atol=_UNIT) else f"{path.name}, scaled from a root-sum-of-squares of {spread}"
+    )
+    unit = (maps / np.where(strength > 0, strength, 1)).astype(np.complex64)
+    return replace(data, coil_maps=unit, card={**data.card, "coil_maps_file": note})
+
+
+def _maps_of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:
+    """Maps (coil, ky, kx) or (slice, coil, ky, kx); of planes (x, coil, ky, kz)."""
+    if pair.shape[AXES.index("phs2")] > 1:
+        return planes_from_bart(pair)
+    slices = np.moveaxis(pair, AXES.index("slice"), 0)
+    return np.stack([maps_from_bart(one) for one in slices]) if len(slices) > 1 else maps_from_bart(pair)
+
+
+def _stored_maps(path: Path, limits: ReadLimits) -> NDArray[Any]:
+    size = check_file(path)
+    with path.open("rb") as stream:
+        if stream.read(len(MAGIC)) == MAGIC:
+            stream.seek(0)
+            return read_npy_stream(stream, size, path.name, limits)
+    arrays, present = read_npz_members(path, _MEMBERS, limits)
+    for name in _MEMBERS:
+        if name in arrays:
+            return arrays[name]
+    raise InputError(
+        field=path.name, got=", ".join(present[:8]) or "no arrays", wanted=f"an array named {', '.join(_MEMBERS)}"
+    )
+
+
+def read_mask(
+    path: Path,
+    measured: NDArray[np.bool_],
+    samples: NDArray[np.bool_] | None = None,
+    *,
+    limits: ReadLimits = DEFAULT_LIMITS,
+) -> NDArray[np.bool_]:
+    """A mask of lines, bool (ky,), or of samples, bool (ky, kx): true where measured.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.npy`` file, or BART's pair of files of zeros and ones, as ``bart pattern`` and ``mri-design export --to
+        cfl`` write it: (kx, ky), or of a plane (1, ky, kz).
+    measured : bool array, shape (ky,)
+        Lines (or readouts of a trajectory) that hold data; the mask may not ask for others.
+    samples : bool array, shape (ky, kx), optional
+        Samples that do. Without them masks of samples are refused.
+    limits : ReadLimits
+        Bounds of untrusted files.
+
+    Raises
+    ------
+    InputError
+        For a damaged file, another dtype or shape, no line or sample, or one without data.
+    """
+    flags = _mask_of_bart(path, limits) if is_bart(path) else _mask_of_npy(path, limits)
+    in_plane = samples is not None and flags.ndim == 2
+    there = samples if samples is not None and in_plane else measured
+    if flags.dtype != np.bool_ or flags.shape != there.shape:
+        plane = "" if samples is None else f", or bool {samples.shape}"
+        raise InputError(
+            field=path.name,
+            got=f"{flags.dtype} {flags.shape}",
+            wanted=f"bool ({len(measured)},){plane}",
+            cure="Give one flag per phase-encode line, as mask.npy of a design of the same matrix size, or one per "
+            "readout of a trajectory.",
+        )
+    missing = np.flatnonzero(flags & ~there)
+    if missing.size and in_plane:
+        raise InputError(
+            field=path.name, got=f"{missing.size} samples that hold no data", wanted="samples that were measured"
+        )
+    if missing.size:
+        raise InputError(
+            field=path.name, got=f"lines {missing.tolist()}, which hold no data", wanted="lines that were measured"
+        )
+    if not flags.any():
+        raise InputError(field=path.name, got="no sample" if in_plane else "no line", wanted="at least one")
+    return flags
+
+
+def _mask_of_npy(path: Path, limits: ReadLimits) -> NDArray[Any]:
+    size = check_file(path)
+    with path.open("rb") as stream:
+        return read_npy_stream(stream, size, path.name, limits)
+
+
+def _mask_of_bart(path: Path, limits: ReadLimits) -> NDArray[np.bool_]:
+    """A pattern as flags: (ky,) where all samples of a line share one, else (ky, kx), or (ky, kz) of a plane."""
+    pair = read_pair(path, limits)
+    read, rows, partitions = pair.shape[:3]
+    if pair.size != read * rows * partitions:
+        others = ", ".join(f"{n} along {name}" for name, n in zip(AXES[3:], pair.shape[3:], strict=True) if n > 1)
+        raise InputError(field=path.name, got=others, wanted="one mask for all coils and slices: (kx, ky, kz)")
+    if not np.isin(pair, (0, 1)).all():
+        raise InputError(
+            field=path.name,
+            got="other samples than zeros and ones",
+            wanted="a mask",
+            cure="`bart pattern` makes one of k-space.",
+        )
+    flags = pair.reshape(read, rows, partitions) != 0
+    whole_readouts = bool((flags == flags[:1]).all())
+    if partitions > 1 and not whole_readouts:
+        raise InputError(field=path.name, got="readouts that are measured in part", wanted="a mask of whole readouts")
+    if partitions > 1:
+        return flags[0]
+    return flags[0, :, 0] if whole_readouts else flags[:, :, 0].T

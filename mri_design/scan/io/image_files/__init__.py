@@ -1,1 +1,0 @@
-"""Files of images without k-space, as radiology keeps them."""

@@ -1,1 +1,0 @@
-"""ISMRMRD files: header, readouts, calibration lines and noise."""

@@ -1,0 +1,520 @@
+"""The acquisitions of a raw-data file: headers and samples as stored, what each is for, and the noise among them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, described
+from mri_design.scan.io.hdf5 import require_dataset
+from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
+from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.left_out import OTHERS_UNREAD
+
+_COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", "contrast", "phase", "repetition", "set")
+_NUMBERS = (
+    *("flags", "number_of_samples", "active_channels", "encoding_space_ref"),
+    *("discard_pre", "discard_post", "center_sample"),
+)
+_REALS = ("sample_time_us",)
+_AT_ONCE = 64
+
+
+def kept_samples(head: NDArray[Any] | np.void, samples: NDArray[Any]) -> NDArray[Any]:
+    """Of the samples (..., sample) of an acquisition those between the ones that its header says to discard."""
+    before, after = int(head["discard_pre"]), int(head["discard_post"])
+    return samples[..., before : max(samples.shape[-1] - after, 0)]
+
+
+@dataclass(frozen=True)
+class Acquisitions(ABC):
+    """The acquisitions of a file, whatever its format: headers with the names of ISMRMRD, and samples when asked for.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file.
+    field : str
+        File and list, for messages.
+    heads : structured array, shape (acquisition,)
+        Their headers.
+    """
+
+    path: Path
+    field: str
+    heads: NDArray[Any]
+    format: ClassVar[str]
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """File and format, for the card."""
+        return {"file": self.path.name, "format": self.format}
+
+    @property
+    def dimensions(self) -> NDArray[np.intp]:
+        """Coordinates of a sample in each acquisition; 0 where there are none."""
+        return np.zeros(len(self.heads), dtype=np.intp)
+
+    @abstractmethod
+    def numbers(self, name: str, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
+        """(position, real numbers) as stored, of the acquisitions at some positions, in the file's order.
+
+        Parameters
+        ----------
+        name : {"data", "traj"}
+            Samples, by channel, or coordinates, by sample.
+        wanted : sequence of int
+            Positions.
+        """
+
+    def samples(self, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[np.complex64]]]:
+        """(position, samples (channel, sample)) of the acquisitions at some positions, in the file's order.
+
+        Raises
+        ------
+        InputError
+            For one with more or fewer samples than its header says, or samples that are not finite.
+        """
+        for at, floats in self.numbers("data", wanted):
+            channels, length = int(self.heads["active_channels"][at]), int(self.heads["number_of_samples"][at])
+            self._check(at, "data", floats, 2 * channels * length, f"2 x {channels} channels x {length} samples")
+            joined = np.ascontiguousarray(floats, np.float32).view(np.complex64)
+            yield at, joined.reshape(channels, length)
+
+    def coordinates(self, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """(position, coordinates (sample, dimension)) in the same way.
+
+        Raises
+        ------
+        InputError
+            For one with more or fewer coordinates than its header says, or coordinates that are not finite.
+        """
+        for at, floats in self.numbers("traj", wanted):
+            length, axes = (int(self.heads[name][at]) for name in ("number_of_samples", "trajectory_dimensions"))
+            self._check(at, "traj", floats, length * axes, f"{length} samples x {axes} dimensions")
+            yield at, np.ascontiguousarray(floats, np.float32).reshape(length, axes)
+
+    def _check(self, at: int, name: str, floats: NDArray[Any], count: int, product: str) -> None:
+        field = f"{self.field}[{at}]: {name}"
+        if floats.size != count:
+            raise InputError(field=field, got=f"{floats.size} numbers", wanted=f"{count}: {product}")
+        bad = ~np.isfinite(floats)
+        if bad.any():
+            raise InputError(
+                field=field,
+                got=f"{int(bad.sum())} NaN or infinite values, the first at index {int(np.argmax(bad))}",
+                wanted="finite samples",
+                cure="Repair or remove the samples before loading.",
+            )
+
+
+@dataclass(frozen=True)
+class StoredAcquisitions(Acquisitions):
+    """The acquisitions of an ISMRMRD file.
+
+    Parameters
+    ----------
+    path, field, heads
+        As `Acquisitions` has them.
+    dataset : h5py Dataset
+        Of the open file.
+    batch : int
+        How many to load at once: each may be as long as the file, whatever its header says.
+    """
+
+    dataset: h5py.Dataset
+    batch: int
+    format: ClassVar[str] = "ISMRMRD"
+
+    @property
+    def dimensions(self) -> NDArray[np.intp]:
+        """Coordinates of a sample in each acquisition; 0 where there are none."""
+        known = "trajectory_dimensions" in (self.heads.dtype.names or ()) and "traj" in (self.dataset.dtype.names or ())
+        axes = self.heads["trajectory_dimensions"] if known else np.zeros(len(self.heads))
+        return np.asarray(axes, dtype=np.intp)
+
+    def numbers(self, name: str, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
+        """(position, real numbers) as stored, see `Acquisitions.numbers`."""
+        positions = sorted(wanted)
+        while positions:
+            count = bisect_left(positions, positions[0] + self.batch)
+            part, positions = positions[:count], positions[count:]
+            loaded = _rows(self.dataset, part[0], part[-1] + 1)[name]
+            for at in part:
+                yield at, loaded[at - part[0]]
+
+
+def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> StoredAcquisitions:
+    """The acquisitions of an open file; only their headers are loaded.
+
+    Parameters
+    ----------
+    file : h5py File
+        Open for reading.
+    name : str
+        Of the dataset.
+    limits : ReadLimits
+        Bounds on the number of acquisitions and on memory.
+
+    Raises
+    ------
+    InputError
+        For anything but a list of ISMRMRD acquisitions.
+    """
+    field = f"{file.filename}: {name}"
+    dataset = require_dataset(file, name, limits)
+    if len(dataset.shape) != 1 or not 1 <= dataset.shape[0] <= limits.max_readouts:
+        raise InputError(field=field, got=f"shape {dataset.shape}", wanted=f"1 to {limits.max_readouts} acquisitions")
+    dtype = dataset.dtype
+    head = dtype["head"] if dtype.names and {"head", "data"} <= set(dtype.names) else None
+    if head is None or not (_has(head, _NUMBERS, "iu") and _has(head, _REALS, "f")) or "idx" not in (head.names or ()):
+        raise InputError(field=field, got="elements of another type", wanted="ISMRMRD acquisitions")
+    if not _has(head["idx"], _COUNTERS, "iu"):
+        raise InputError(field=f"{field}: head.idx", got="counters of another type", wanted="ISMRMRD counters")
+    for part in {"data", "traj"} & set(dtype.names):
+        if h5py.check_vlen_dtype(dtype[part]) != np.dtype("float32"):
+            raise InputError(field=f"{field}: {part}", got=f"{dtype[part]}", wanted="variable-length float32")
+    size = max(file.id.get_filesize(), 1)
+    batch = max(1, min(_AT_ONCE, limits.max_bytes // size))
+    heads = np.empty(dataset.shape, head)
+    if not _heads_alone(dataset, heads, Path(file.filename), size):
+        for start in range(0, len(heads), batch):
+            heads[start : start + batch] = _rows(dataset, start, start + batch)["head"]
+    return StoredAcquisitions(Path(file.filename), field, heads, dataset, batch)
+
+
+def _heads_alone(dataset: h5py.Dataset, heads: NDArray[Any], path: Path, size: int) -> bool:
+    """Fill in the headers from where the file has them; False where they do not lie there as they are.
+
+    HDF5 tells where each chunk of acquisitions lies. A chunk that no filter has changed holds the headers themselves,
+    and of the samples only where in the file these are: h5py would load them beside the headers.
+    """
+    element = dataset.id.get_type()
+    member = element.get_member_index(b"head")
+    kind, count = element.get_member_type(member).dtype, (dataset.chunks or (0,))[0]
+    whole = element.get_size() * count
+    chunks: list[Any] = []
+    if not count or dataset.id.get_create_plist().get_nfilters() or kind != heads.dtype:
+        return False
+    dataset.id.chunk_iter(chunks.append)
+    starts = [chunk.chunk_offset[0] for chunk in chunks]
+    inside = all(chunk.size == whole and 0 <= chunk.byte_offset <= size - whole for chunk in chunks)
+    if not inside or starts != list(range(0, len(heads), count)):
+        return False
+    offset = element.get_member_offset(member)
+    stored = np.dtype({"names": ["head"], "formats": [kind], "offsets": [offset], "itemsize": element.get_size()})
+    with path.open("rb", buffering=0) as stream:
+        for start, chunk in zip(starts, chunks, strict=True):
+            stream.seek(chunk.byte_offset)
+            raw = stream.read(whole)
+            if len(raw) != whole:
+                return False
+            heads[start : start + count] = np.frombuffer(raw, stored)["head"][: len(heads) - start]
+    return True
+
+
+def _rows(dataset: h5py.Dataset, start: int, stop: int) -> NDArray[Any]:
+    """Some acquisitions, with all their fields.
+
+    Asked for one field alone, h5py 3.16 loads those of varying length beside it all the same, and never frees them.
+    """
+    return np.asarray(dataset[start:stop])
+
+
+def _has(dtype: np.dtype[Any], names: tuple[str, ...], kinds: str) -> bool:
+    return set(names) <= set(dtype.names or ()) and all(dtype[name].kind in kinds for name in names)
+
+
+COUNTERS = ("contrast", "phase", "repetition", "set")
+"""Counters of which one value is read. Averages are repeats of one line, so they are duplicates."""
+
+# Numbers of the MRD acquisition flags; flag n is bit n - 1.
+_NOISE, _CALIBRATION, _CALIBRATION_AND_IMAGING = 19, 20, 21
+# Navigation, phase correction, feedback, dummy, surface-coil correction, phase stabilisation.
+_NEITHER = (23, 24, 26, 27, 28, 29, 30, 31)
+_MOST_NAMED = 12
+
+Places = NDArray[np.intp]
+"""Positions in the file's list of acquisitions."""
+
+
+@dataclass(frozen=True)
+class Purposes:
+    """The acquisitions of one series, by purpose; navigation, phase correction and the like are in none.
+
+    Parameters
+    ----------
+    imaging, calibration, noise : int array, shape (acquisition,)
+        Positions in the file's list. Calibration is that which does not serve the image as well.
+    encoding : MrdEncoding
+        Of the image.
+    notes : mapping of str to str
+        What was left out, for the card.
+    """
+
+    imaging: Places
+    calibration: Places
+    noise: Places
+    encoding: MrdEncoding
+    notes: Mapping[str, str]
+
+
+def checked_counters(counters: Mapping[str, int]) -> dict[str, int]:
+    """Which contrast, phase, repetition and set to read, by name.
+
+    Raises
+    ------
+    InputError
+        For other names, and anything but whole numbers from 0.
+    """
+    for name, number in counters.items():
+        if name not in COUNTERS:
+            raise InputError(field="counters", got=described(name), wanted=f"one of {', '.join(COUNTERS)}")
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 65535:
+            raise InputError(field=name, got=described(number), wanted="a whole number from 0 to 65535")
+    return dict(counters)
+
+
+def sort_by_purpose(
+    field: str, heads: NDArray[Any], header: MrdHeader, counters: Mapping[str, int] | None = None
+) -> Purposes:
+    """The acquisitions of one series of images, and the noise and calibration that the file holds beside it.
+
+    Parameters
+    ----------
+    field : str
+        File and dataset, for messages.
+    heads : structured array, shape (acquisition,)
+        Acquisition headers.
+    header : MrdHeader
+        The file's header.
+    counters : mapping of str to int, optional
+        Which contrast, phase, repetition and set to read; the first of those that are not named.
+
+    Raises
+    ------
+    InputError
+        Where there is no imaging readout, none with a number that was asked for, or no such encoding.
+    """
+    chosen, notes = checked_counters(counters or {}), dict[str, str]()
+    noise, calibration, imaging = by_flags(heads)
+    skipped = int((~(noise | calibration | imaging)).sum())
+    if skipped:
+        notes["readouts_skipped"] = f"{skipped} of {len(heads)}: navigation, correction or dummies"
+    if not imaging.any():
+        raise InputError(field=field, got=f"no imaging readout among {len(heads)}", wanted="at least one")
+    # Calibration was perhaps scanned on its own, with counters of its own: what is missing there is no error.
+    there = {name: number for name, number in chosen.items() if (heads["idx"][name][calibration] == number).any()}
+    calibration = _of_one_series(field, heads, calibration, there, COUNTERS, {})
+    imaging = _of_one_series(field, heads, imaging, chosen, ("encoding_space_ref", *COUNTERS), notes)
+    imaging = _of_most_channels(heads, imaging, notes)
+    first = int(np.argmax(imaging))
+    encoding = header.encoding(f"{field}[{first}]", int(heads["encoding_space_ref"][first]))
+    return Purposes(np.flatnonzero(imaging), np.flatnonzero(calibration), np.flatnonzero(noise), encoding, notes)
+
+
+def _of_one_series(
+    field: str,
+    heads: NDArray[Any],
+    keep: NDArray[np.bool_],
+    chosen: Mapping[str, int],
+    names: Sequence[str],
+    notes: dict[str, str],
+) -> NDArray[np.bool_]:
+    """Those of ``keep`` with the chosen numbers, and of the other counters with the first number that is left."""
+    for name in (*chosen, *(name for name in names if name not in chosen)):
+        counter = heads[name] if name == "encoding_space_ref" else heads["idx"][name]
+        present = np.unique(counter[keep])
+        if not present.size:
+            return keep
+        number = chosen.get(name, int(present[0]))
+        if number not in present:
+            raise InputError(
+                field=f"{field}: {name}",
+                got=f"no image with number {number}",
+                wanted=f"a number that the file holds: {_listed(present)}",
+                cure=f"Change --{name}, or {name} under [input] in the recipe; without it the first is read.",
+            )
+        if present.size > 1:
+            which = "the first" if number == present[0] else "one"
+            notes[name] = f"{number}, {which} of {present.size} ({_listed(present)}); {OTHERS_UNREAD}"
+        keep = keep & (counter == number)
+    return keep
+
+
+def _of_most_channels(heads: NDArray[Any], imaging: NDArray[np.bool_], notes: dict[str, str]) -> NDArray[np.bool_]:
+    """Those of ``imaging`` without readouts of fewer channels than most have, as of a body coil.
+
+    Readouts of more channels stay, and are refused by number.
+    """
+    there, counts = np.unique(heads["active_channels"][imaging], return_counts=True)
+    wanted = int(there[counts == counts.max()].max())
+    fewer = imaging & (heads["active_channels"] < wanted)
+    if not fewer.any():
+        return imaging
+    listed = _listed(there[there < wanted])
+    notes["readouts_of_fewer_channels"] = (
+        f"{int(fewer.sum())} of {int(imaging.sum())} dropped: they have {listed} where the others have {wanted}"
+    )
+    return imaging & ~fewer
+
+
+def _listed(numbers: NDArray[Any]) -> str:
+    return ", ".join(map(str, numbers[:_MOST_NAMED].tolist())) + (", ..." if numbers.size > _MOST_NAMED else "")
+
+
+def has_flag(flags: NDArray[np.uint64], number: int) -> NDArray[np.bool_]:
+    """Which acquisition flags, as integers, have flag ``number`` (from 1) set."""
+    has: NDArray[np.bool_] = (flags >> np.uint64(number - 1)) & np.uint64(1) != 0
+    return has
+
+
+def by_flags(heads: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which readouts are noise, calibration alone, and the image's; navigation, correction and dummies are none."""
+    flags = heads["flags"].astype(np.uint64)
+    noise = has_flag(flags, _NOISE)
+    left = ~noise & ~np.logical_or.reduce([has_flag(flags, flag) for flag in _NEITHER])
+    calibration = left & has_flag(flags, _CALIBRATION) & ~has_flag(flags, _CALIBRATION_AND_IMAGING)
+    return noise, calibration, left & ~calibration
+
+
+def common_channels(field: str, heads: NDArray[Any], chosen: Places, limits: ReadLimits) -> int:
+    """Channels of the readouts at some places, which must agree in channels and in samples, stored or kept.
+
+    Raises
+    ------
+    InputError
+        Naming the first acquisition that has other numbers than the first, none, or too many channels.
+    """
+    first = int(chosen[0])
+    stored, before, after = (
+        heads[name][chosen].astype(np.int64) for name in ("number_of_samples", "discard_pre", "discard_post")
+    )
+    kept = stored - before - after
+    for name in ("number_of_samples", "active_channels"):
+        got = int(heads[name][first])
+        if got < 1:
+            raise InputError(field=f"{field}[{first}]: {name}", got=str(got), wanted="at least 1")
+        unlike = heads[name][chosen] != got
+        different = np.flatnonzero(unlike & (kept != kept[0]) if name == "number_of_samples" else unlike)
+        if different.size:
+            at = int(chosen[different[0]])
+            raise InputError(
+                field=f"{field}[{at}]: {name}", got=str(int(heads[name][at])), wanted=f"{got}, as acquisition {first}"
+            )
+    channels = int(heads["active_channels"][first])
+    if channels > limits.max_coils:
+        raise InputError(
+            field=f"{field}[{first}]: active_channels", got=str(channels), wanted=f"at most {limits.max_coils}"
+        )
+    return channels
+
+
+_SAMPLES_PER_COIL = 4
+"""Fewer noise samples than this many times the channels leave a covariance that nothing should be whitened with."""
+
+
+def noise_covariance(readouts: Iterable[NDArray[np.complex64]]) -> tuple[NDArray[np.complex128] | None, int]:
+    """Covariance E[n n^H] / 2 over channels, and how many samples of each channel it is from.
+
+    Parameters
+    ----------
+    readouts : iterable of complex arrays, shape (channel, sample)
+        Noise; they may differ in length.
+
+    Returns
+    -------
+    complex128 array, shape (channel, channel), or None
+        Per real component, in the units of the samples squared; None where the samples are too few, or some
+        combination of channels holds no noise.
+    """
+    total, samples = None, 0
+    for readout in readouts:
+        noise = readout.astype(np.complex128)
+        total = noise @ noise.conj().T if total is None else total + noise @ noise.conj().T
+        samples += noise.shape[1]
+    if total is None or samples < _SAMPLES_PER_COIL * len(total):
+        return None, samples
+    covariance = total / (2 * samples)
+    power = np.linalg.eigvalsh(covariance)
+    return (covariance if power[0] > 1e-12 * power[-1] else None), samples
+
+
+def noise_scale(noise: NDArray[Any], data: NDArray[Any], bandwidth: float | None) -> tuple[float, str]:
+    """Noise variance of the data over that of the noise readouts, and why, in words.
+
+    White noise has a variance in proportion to the bandwidth, the inverse of the dwell time. The receiver's filter
+    takes away some of it where the noise readouts were sampled; ``bandwidth`` is the share that it leaves.
+
+    Parameters
+    ----------
+    noise, data : float arrays
+        Dwell times of the noise readouts and of the data, in any one unit; 0 where the file does not say.
+    bandwidth : float, optional
+        Relative noise bandwidth of the receiver, 0 to 1.
+
+    Notes
+    -----
+    Kellman and McVeigh, Magn. Reson. Med. 54 (2005) 1439-1447.
+    """
+    scale, reasons = 1.0, []
+    dwell_noise, dwell_data = float(np.median(noise)), float(np.median(data))
+    if dwell_noise > 0 and dwell_data > 0:
+        scale *= dwell_noise / dwell_data
+        reasons.append(f"dwell time {dwell_noise:g} against {dwell_data:g} us")
+    else:
+        reasons.append("dwell times not in the file and taken as equal")
+    if bandwidth is not None:
+        scale /= bandwidth
+        reasons.append(f"relative receiver noise bandwidth {bandwidth:g}")
+    return scale, ", ".join(reasons)
+
+
+def noise_of_data(
+    acquisitions: Acquisitions,
+    noise: NDArray[np.intp],
+    data: Sequence[int],
+    coils: NDArray[np.intp],
+    *,
+    bandwidth: float | None,
+    repeats: int,
+) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:
+    """Noise covariance of the data from the noise readouts, where there are any, and notes for the card.
+
+    Parameters
+    ----------
+    acquisitions : Acquisitions
+        Of the open file.
+    noise : int array, shape (acquisition,)
+        Positions of the noise readouts.
+    data : sequence of int
+        Positions of the readouts of the image.
+    coils : int array, shape (coil,)
+        Channels that are read.
+    bandwidth : float, optional
+        Relative noise bandwidth of the receiver, see `noise_scale`.
+    repeats : int
+        How many readouts the data are an average of, at least.
+    """
+    if not len(noise):
+        return None, {}
+    heads = acquisitions.heads
+    alike = noise[heads["active_channels"][noise] == heads["active_channels"][data[0]]]
+    kept = (kept_samples(heads[at], samples)[coils] for at, samples in acquisitions.samples(alike.tolist()))
+    covariance, samples = noise_covariance(kept)
+    if covariance is None:
+        why = "too few samples" if len(alike) else "other channels than the data"
+        return None, {"noise_readouts": f"{len(noise)}, not used: {why}"}
+    dwell = heads["sample_time_us"]
+    scale, reason = noise_scale(dwell[alike], dwell[data], bandwidth)
+    if repeats > 1:
+        reason += f", {repeats} averages"
+    return covariance * scale / repeats, {"noise_readouts": f"{len(alike)}, {samples} samples a channel; {reason}"}

@@ -1,1 +1,0 @@
-"""NumPy arrays and archives, read as streams within bounds."""

@@ -1,0 +1,466 @@
+"""Siemens raw data (twix, .dat) of the software lines VB, VD and VE: Cartesian slices and volumes."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, optional_package
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.ismrmrd import DuplicatePolicy, checked_policy
+from mri_design.scan.io.mrd_acquisitions import Acquisitions, Purposes, checked_counters, has_flag, sort_by_purpose
+from mri_design.scan.io.mrd_cartesian import outline_cartesian, read_cartesian
+from mri_design.scan.io.mrd_header import MrdHeader
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
+from mri_design.scan.io.twix_protocol import Protocol, read_protocol
+from mri_design.scan.outline import ScanOutline
+
+_MOST_MEASUREMENTS, _ENTRY = 64, struct.Struct("<IIQQ64s64s")
+"""Entries of the list of measurements at the start of a VD or VE file: number, file, place, length and two names."""
+_SMALLEST_VB_HEADER = 10_000
+_FIRST_TEXT = re.compile(rb"\w{4,40}\x00")
+_LENGTH_BITS = 2**25 - 1
+_COPY_AGAIN = "The file is cut short: copy or download it again."
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One measurement of a file.
+
+    Parameters
+    ----------
+    field : str
+        File and measurement, for messages.
+    start, end : int
+        Its bytes in the file.
+    text : str
+        Its header: the protocol as the scanner wrote it.
+    data : int
+        Where its first readout begins.
+    several_headers : bool
+        Whether every channel of a readout has the whole header before it (VB), or a short one of its own (VD, VE).
+    """
+
+    field: str
+    start: int
+    end: int
+    text: str
+    data: int
+    several_headers: bool
+
+
+@dataclass(frozen=True)
+class Readouts:
+    """The readouts of a measurement.
+
+    Parameters
+    ----------
+    places : int array, shape (readout,)
+        Where each begins in the file, its header included.
+    heads : structured array, shape (readout,)
+        Their headers, with the names that twixtools gives.
+    first, between : int
+        Bytes before the header of the first channel, and of the header of each channel.
+    """
+
+    places: NDArray[np.int64]
+    heads: NDArray[Any]
+    first: int
+    between: int
+
+
+def is_twix(path: Path) -> bool:
+    """Whether a file begins as Siemens raw data of the software lines VB, VD and VE do."""
+    with path.open("rb") as stream:
+        start = _first_header(stream.read(8 + _ENTRY.size))
+        if start is None:
+            return False
+        try:
+            stream.seek(start)
+        except (OSError, OverflowError):
+            return False
+        head = stream.read(64)
+    return _FIRST_TEXT.match(head[8:]) is not None
+
+
+def _first_header(head: bytes) -> int | None:
+    """Where the header of the first measurement should be; None where this is no such file."""
+    if len(head) < 8 + _ENTRY.size:
+        return None
+    first, count = struct.unpack_from("<II", head)
+    if first >= _SMALLEST_VB_HEADER:
+        return 0
+    place = int(_ENTRY.unpack_from(head, 8)[2])
+    return place if 1 <= count <= _MOST_MEASUREMENTS and place < 2**62 else None
+
+
+def find_measurements(path: Path, stream: IO[bytes], limits: ReadLimits) -> list[Measurement]:
+    """The measurements of a file, in its order; the last one is that which was asked for at the scanner.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file, for messages.
+    stream : binary stream
+        The file, which `is_twix` recognised.
+    limits : ReadLimits
+        Bound on the length of a header.
+
+    Raises
+    ------
+    InputError
+        Where a measurement or its header leads out of the file, or a header is too long.
+    """
+    size = stream.seek(0, 2)
+    stream.seek(0)
+    head = stream.read(8 + _MOST_MEASUREMENTS * _ENTRY.size)
+    first, count = struct.unpack_from("<II", head)
+    if first >= _SMALLEST_VB_HEADER:
+        return [_measurement(f"{path}: measurement 1", stream, (0, size), limits, several_headers=True)]
+    found = []
+    for number in range(count):
+        field = f"{path}: measurement {number + 1}"
+        if 8 + (number + 1) * _ENTRY.size > len(head):
+            raise InputError(field=field, got=f"{size} bytes", wanted="its place in the file", cure=_COPY_AGAIN)
+        start, length = _ENTRY.unpack_from(head, 8 + number * _ENTRY.size)[2:4]
+        end = start + length if length or count > 1 else size
+        if end > size:
+            raise InputError(field=field, got=f"{size} bytes of file", wanted=f"{end}, as declared", cure=_COPY_AGAIN)
+        found.append(_measurement(field, stream, (start, end), limits, several_headers=False))
+    return found
+
+
+def _measurement(
+    field: str, stream: IO[bytes], span: tuple[int, int], limits: ReadLimits, *, several_headers: bool
+) -> Measurement:
+    start, end = span
+    if end - start < 8:
+        raise InputError(field=field, got=f"{end - start} bytes", wanted="a header and readouts", cure=_COPY_AGAIN)
+    stream.seek(start)
+    length, _ = struct.unpack("<II", stream.read(8))
+    if not 8 < length <= limits.max_text_bytes:
+        wanted = f"9 to {limits.max_text_bytes} bytes"
+        raise InputError(field=f"{field}: header", got=f"{length} bytes declared", wanted=wanted)
+    if start + length > end:
+        got = f"{length} bytes declared, {end - start} there"
+        raise InputError(field=f"{field}: header", got=got, wanted="a whole header", cure=_COPY_AGAIN)
+    text = stream.read(length - 8).decode("latin-1")
+    return Measurement(field, start, end, text, start + length, several_headers)
+
+
+def flag_of(name: str) -> int:
+    """The number of a readout's flag (from 0) by the name that twixtools gives."""
+    return int(optional_package("twixtools.mdh_def", "twix").mask_dict[name])
+
+
+def find_readouts(stream: IO[bytes], measurement: Measurement, limits: ReadLimits) -> Readouts:
+    """The readouts of a measurement, up to its end mark; records that hold no samples are passed over.
+
+    Parameters
+    ----------
+    stream : binary stream
+        The file.
+    measurement : Measurement
+        One of `find_measurements`.
+    limits : ReadLimits
+        Bound on the number of readouts.
+
+    Raises
+    ------
+    InputError
+        Naming the readout where the file ends before the end mark, one holds nothing, or there are too many.
+    """
+    layouts = optional_package("twixtools.mdh_def", "twix")
+    whole, short = np.dtype(layouts.VB17_header), np.dtype(layouts.Channel_header)
+    if not measurement.several_headers:
+        whole = np.dtype(layouts.Scan_header)
+    first, between = (0, whole.itemsize) if measurement.several_headers else (whole.itemsize, short.itemsize)
+    at_flags, at_samples = int(whole.fields["EvalInfoMask"][1]), int(whole.fields["SamplesInScan"][1])
+    end_mark, no_samples = flag_of("ACQEND"), flag_of("SYNCDATA")
+    places, heads, place = list[int](), list[bytes](), measurement.data
+    while True:
+        field = f"{measurement.field}: readouts[{len(heads)}]"
+        stream.seek(place)
+        head = stream.read(whole.itemsize) if place + whole.itemsize <= measurement.end else b""
+        if len(head) < whole.itemsize:
+            raise InputError(field=field, got="no end mark", wanted="a measurement with its end", cure=_COPY_AGAIN)
+        flags = struct.unpack_from("<Q", head, at_flags)[0]
+        if flags >> end_mark & 1:
+            break
+        samples, channels = struct.unpack_from("<HH", head, at_samples)
+        if flags >> no_samples & 1:
+            length = struct.unpack_from("<I", head)[0] & _LENGTH_BITS
+        else:
+            length = first + channels * (between + 8 * samples) if samples and channels else 0
+            places.append(place)
+            heads.append(head)
+        if length < whole.itemsize:
+            got = f"{channels} channels of {samples} samples, {length} bytes"
+            raise InputError(field=field, got=got, wanted="a readout", cure="Copy or download the file again.")
+        if place + length > measurement.end:
+            got = f"{measurement.end - place} of its {length} bytes"
+            raise InputError(field=field, got=got, wanted="a whole readout", cure=_COPY_AGAIN)
+        if len(heads) > limits.max_readouts:
+            raise InputError(field=field, got="more readouts", wanted=f"at most {limits.max_readouts}")
+        place += length
+    return Readouts(np.array(places, np.int64), np.frombuffer(b"".join(heads), whole), first, between)
+
+
+_FLAGS = (
+    *(("NOISEADJSCAN", 19), ("PATREFSCAN", 20), ("PATREFANDIMASCAN", 21), ("REFLECT", 22), ("PACE", 23)),
+    *(("PHASCOR", 24), ("SLICE_ACCEL_PHASCOR", 24), ("HPFEEDBACK", 26), ("RETRO_DUMMYSCAN", 27), ("noname60", 27)),
+    *(("RTFEEDBACK", 28), ("REFPHASESTABSCAN", 30), ("PHASESTABSCAN", 31)),
+)
+"""Names of Siemens flags and the numbers of ISMRMRD flags that mean the same; flag n of ISMRMRD is bit n - 1."""
+_COUNTERS = {
+    "kspace_encode_step_1": "Lin",
+    "kspace_encode_step_2": "Par",
+    "slice": "Sli",
+    "contrast": "Eco",
+    "phase": "Phs",
+    "repetition": "Rep",
+    "set": "Set",
+}
+_VECTOR = ("<f8", (3,))
+_HEAD = np.dtype(
+    [
+        *((name, "<u8") for name in ("flags", "encoding_space_ref")),
+        *((name, "<i8") for name in ("number_of_samples", "active_channels", "center_sample")),
+        *((name, "<i8") for name in ("discard_pre", "discard_post")),
+        ("sample_time_us", "<f8"),
+        ("idx", [(name, "<i8") for name in _COUNTERS]),
+        *((name, *_VECTOR) for name in ("position", "phase_dir", "read_dir", "slice_dir")),
+    ]
+)
+_NOISE = 19
+_NOISE_BANDWIDTH, _ADJUSTMENT_DWELL = 130.0, 5.0
+"""Hertz over a whole noise readout, and microseconds from sample to sample where coil sensitivities are adjusted."""
+
+
+@dataclass(frozen=True)
+class TwixAcquisitions(Acquisitions):
+    """The readouts of a file.
+
+    Parameters
+    ----------
+    path, field, heads
+        As `Acquisitions` has them.
+    stream : binary stream
+        The file.
+    places : int array, shape (acquisition,)
+        Where each readout begins.
+    first, between : int
+        As `Readouts` has them.
+    """
+
+    stream: IO[bytes]
+    places: NDArray[np.int64]
+    first: int
+    between: int
+    format: ClassVar[str] = "Siemens raw data (twix)"
+
+    def numbers(self, name: str, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
+        """(position, samples as real numbers), see `Acquisitions.numbers`; there are no coordinates."""
+        for at in sorted(wanted):
+            channels, samples = (int(self.heads[key][at]) for key in ("active_channels", "number_of_samples"))
+            self.stream.seek(int(self.places[at]) + self.first)
+            stored = self.stream.read(channels * (self.between + 8 * samples))
+            words = np.frombuffer(stored, "<f4").reshape(channels, -1)
+            yield at, words[:, self.between // 4 :].reshape(-1)
+
+
+def heads_of(readouts: Readouts, protocol: Protocol) -> NDArray[Any]:
+    """The headers of readouts as those of acquisitions.
+
+    Lines and partitions are counted so that the centre of k-space is where ``protocol.header`` says: a readout says
+    itself which of its counters is at the centre. Noise readouts, whose bandwidth no protocol tells, are taken to last
+    1/130 s, which is how scanners of this maker measure noise.
+
+    Parameters
+    ----------
+    readouts : Readouts
+        Of a measurement.
+    protocol : Protocol
+        Of the same.
+    """
+    stored, encoding = readouts.heads, protocol.header.encodings[0]
+    heads = np.zeros(len(stored), _HEAD)
+    for name, number in _FLAGS:
+        bits = (stored["EvalInfoMask"] >> np.uint64(flag_of(name))) & np.uint64(1)
+        heads["flags"] |= bits << np.uint64(number - 1)
+    for name, own in (("number_of_samples", "SamplesInScan"), ("active_channels", "UsedChannels")):
+        heads[name] = stored[own]
+    heads["center_sample"] = stored["CenterCol"]
+    heads["discard_pre"], heads["discard_post"] = stored["CutOff"]["Pre"], stored["CutOff"]["Post"]
+    for name, own in _COUNTERS.items():
+        heads["idx"][name] = stored["Counter"][own]
+    noise = has_flag(heads["flags"], _NOISE)
+    steps = (("kspace_encode_step_1", "CenterLin", 1), ("kspace_encode_step_2", "CenterPar", 2))
+    for (name, own, axis), unsaid in zip(steps, protocol.centre, strict=True):
+        centre = stored[own].astype(np.int64)
+        heads["idx"][name] += encoding.encoded.matrix[axis] // 2 - (centre if centre[~noise].any() else unsaid)
+    samples = np.maximum(heads["number_of_samples"], 1)
+    of_noise = _ADJUSTMENT_DWELL if protocol.adjustment else 1e6 / (_NOISE_BANDWIDTH * samples)
+    heads["sample_time_us"] = np.where(noise, of_noise, protocol.dwell)
+    place = stored["SliceData"]["SlicePos"]
+    heads["position"] = np.stack([place["Sag"], place["Cor"], place["Tra"]], axis=-1)
+    directions = _directions(stored["SliceData"]["Quaternion"].astype(np.float64))
+    for name, vectors in zip(("phase_dir", "read_dir", "slice_dir"), directions, strict=True):
+        heads[name] = vectors
+    return heads
+
+
+def noise_of(heads: NDArray[Any]) -> NDArray[np.intp]:
+    """Positions of the readouts that hold noise alone."""
+    return np.flatnonzero(has_flag(heads["flags"], _NOISE))
+
+
+def _directions(quaternions: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Directions of phase encoding, readout and slice of unit quaternions (readout, 4) whose real part comes first."""
+    w, x, y, z = quaternions.T
+    with np.errstate(over="ignore", invalid="ignore"):  # a place that makes no sense is left out later
+        phase = [1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w)]
+        read = [2 * (x * y - z * w), 1 - 2 * (x * x + z * z), 2 * (y * z + x * w)]
+        across = [2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)]
+    return tuple(np.stack(columns, axis=-1) for columns in (phase, read, across))
+
+
+_FIRST: Mapping[str, int] = MappingProxyType({})
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    duplicates: DuplicatePolicy = "error",
+    counters: Mapping[str, int] = _FIRST,
+) -> KSpaceData:
+    """Read one image series of the last measurement in a file.
+
+    Earlier measurements of the file are the scanner's adjustments; their noise readouts are taken where the last one
+    has none and they have the same number of channels. Everything else is as for ISMRMRD files (`ismrmrd.read`): lines
+    are placed by their counter relative to the centre of k-space, reversed readouts are turned, what a partial echo
+    leaves out stays empty, the oversampling of readouts is removed, noise readouts give the noise covariance, and a
+    volume becomes one plane (ky, kz) for every readout position.
+
+    Parameters
+    ----------
+    path : path
+        The file. It is opened read-only.
+    limits : ReadLimits
+        Bounds that the file is held to before anything is allocated.
+    duplicates : {"error", "average", "last"}
+        What to do with a line that comes twice: an average, for example.
+    counters : mapping of str to int
+        Which "contrast" (echo), "phase", "repetition" and "set" to read, by the file's own numbers; the first of those
+        that are not named.
+
+    Raises
+    ------
+    MissingPackageError
+        Without the package twixtools, from which the layouts of the headers are.
+    InputError
+        On anything that does not fit, with the index of the readout, and where the file is cut short.
+
+    Notes
+    -----
+    NOT done: EPI, other trajectories than lines, several slices measured at once, and the scanner's own corrections of
+    single channels. The relative noise bandwidth of the receiver and the dwell time of noise readouts are not in such
+    files; they are those that the ISMRMRD converter takes (github.com/ismrmrd/siemens_to_ismrmrd).
+    """
+    policy = checked_policy(duplicates)
+    with _opened(Path(path), limits, counters) as (acquisitions, header, purposes):
+        return read_cartesian(acquisitions, header, purposes, limits, policy)
+
+
+def outline(
+    path: str | os.PathLike[str],
+    *,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    duplicates: DuplicatePolicy = "error",
+    counters: Mapping[str, int] = _FIRST,
+) -> ScanOutline:
+    """What `read` would read, told by the headers of all readouts and the samples of one slice.
+
+    Parameters
+    ----------
+    path, limits, duplicates, counters
+        As for `read`.
+
+    Raises
+    ------
+    MissingPackageError
+        As `read`.
+    InputError
+        As `read`, but for samples that were not looked at.
+    """
+    policy = checked_policy(duplicates)
+    with _opened(Path(path), limits, counters) as (acquisitions, header, purposes):
+        return outline_cartesian(acquisitions, header, purposes, limits, policy)
+
+
+@contextmanager
+def _opened(
+    path: Path, limits: ReadLimits, counters: Mapping[str, int]
+) -> Iterator[tuple[TwixAcquisitions, MrdHeader, Purposes]]:
+    """An open file: the readouts of its last measurement, their header, and which readouts are read as what."""
+    check_file(path)
+    counters = checked_counters(counters)
+    with errors_named(path), path.open("rb") as stream:
+        *earlier, last = find_measurements(path, stream, limits)
+        protocol = read_protocol(last.field, last.text, limits)
+        acquisitions = _acquisitions(path, stream, (earlier, last), protocol, limits)
+        purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, protocol.header, counters)
+        _require_echoes(acquisitions, purposes.imaging, protocol)
+        yield acquisitions, protocol.header, purposes
+
+
+def _acquisitions(
+    path: Path,
+    stream: IO[bytes],
+    measurements: tuple[list[Measurement], Measurement],
+    protocol: Protocol,
+    limits: ReadLimits,
+) -> TwixAcquisitions:
+    """The readouts of the last measurement, and where it has no noise readouts, those of the nearest earlier one."""
+    earlier, last = measurements
+    readouts = find_readouts(stream, last, limits)
+    heads, places = heads_of(readouts, protocol), readouts.places
+    channels = np.unique(heads["active_channels"])
+    for adjustment in reversed(earlier):
+        if noise_of(heads).size:
+            break
+        others = find_readouts(stream, adjustment, limits)
+        their_protocol = read_protocol(adjustment.field, adjustment.text, limits)
+        their_heads = heads_of(others, their_protocol)
+        noise = noise_of(their_heads)
+        noise = noise[np.isin(their_heads["active_channels"][noise], channels)]
+        heads = np.concatenate([heads, their_heads[noise]])
+        places = np.concatenate([places, others.places[noise]])
+    return TwixAcquisitions(
+        path, f"{path}: readouts", heads, stream, places, first=readouts.first, between=readouts.between
+    )
+
+
+def _require_echoes(acquisitions: TwixAcquisitions, imaging: NDArray[np.intp], protocol: Protocol) -> None:
+    """Refuse readouts that are shorter than the grid and do not say where their echo is."""
+    heads, columns = acquisitions.heads[imaging], protocol.header.encodings[0].encoded.matrix[0]
+    kept = heads["number_of_samples"] - heads["discard_pre"] - heads["discard_post"]
+    unsaid: NDArray[Any] = (heads["center_sample"] == 0) & (kept < columns)
+    if unsaid.any():
+        raise InputError(
+            field=f"{acquisitions.field}[{int(imaging[int(np.argmax(unsaid))])}]: CenterCol",
+            got=f"0 for {int(kept[int(np.argmax(unsaid))])} of {columns} samples",
+            wanted="the sample at the centre of k-space",
+            cure="Convert the file to ISMRMRD, with the centre of every readout (center_sample).",
+        )
