@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from mri_design.design.strategies.baselines import VariableDensity
+from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.designing import run_design, start_lines

@@ -27,15 +27,15 @@ from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
 from mri_design.design.constraints import centre_lines
-from mri_design.design.line_variances import line_energies
-from mri_design.design.strategies.error_model import ErrorModel
-from mri_design.design.strategies.line_features import FEATURES, LineKnowledge, line_features
+from mri_design.design.energies import energies
+from mri_design.design.strategies.error_model import FEATURES, ErrorModel, LineKnowledge, line_features
 from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.checkpoint import fingerprint
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.mr_image import DEFAULT_PRIOR, MRSlice, phase_refined
+from mri_design.model.mr_image import MRSlice, phase_refined
 from mri_design.model.phase.prior import PhasePrior
+from mri_design.model.sparsity import DEFAULT_PRIOR
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text
 from mri_design.scan.simulation.random_head import random_head
@@ -98,7 +98,7 @@ def measured(seed: int, kind: Kind) -> list[State]:
         warm, one = WarmStart.from_posterior(posterior), phase_refined(one, posterior.mean)
         error = np.sum(np.abs(every(posterior.mean) - aim) ** 2, axis=(0, 2), dtype=np.float64)
         if len(lines) % 2 == seed % 2:
-            expected = line_energies(posterior, np.random.default_rng(1), 12)
+            expected = energies(posterior, one.candidates, np.random.default_rng(1), 12)
             states.append(vars(knowledge(one, lines, expected)) | {"error": error})
         left = np.ones(side, dtype=bool)
         left[lines] = False

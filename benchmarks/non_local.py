@@ -22,7 +22,7 @@ from parts.pages import put_table
 from study.scans import NOISE, Scan, combined, denoised, echo, raw, repeated, simulated, simulating
 from study.split import COIL_TEST_HEADS, MIDDLE, TEST_HEADS, TEST_SUBJECTS, TRAINING_SUBJECT
 
-from mri_design.design.strategies.baselines import VariableDensity
+from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.evaluation.metrics import relative_l2, relative_l2_complex
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import run_design, start_lines

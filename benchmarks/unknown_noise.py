@@ -23,7 +23,7 @@ from parts.pages import put_table
 from study.scans import NOISE, Scan, denoised, simulated, simulating
 from study.split import TRAINING_SUBJECT
 
-from mri_design.design.strategies.baselines import VariableDensity
+from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import run_design, start_lines

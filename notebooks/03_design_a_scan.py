@@ -49,7 +49,7 @@ print(f"grid {one.shape}, noise sd {np.sqrt(one.noise_variance):.4f}, signal {np
 
 # %%
 strategy = md.make_strategy("information-gain")
-start = strategy.default_start(MATRIX, LINES)
+start = strategy.default_start(one.candidates, LINES)
 state = md.run_design([one], strategy, LINES, recipe, seed=0, start=start)
 trace = state.trace
 print("start lines", trace.start)
@@ -92,7 +92,9 @@ for name in ("vd-polynomial:4", "random", "low-pass"):
     rule = md.make_strategy(name)
     errors = []
     for seed in range(2 if SMALL else 5):
-        drawn = md.run_design([one], rule, LINES, recipe, seed=seed, start=rule.default_start(MATRIX, LINES)).trace
+        drawn = md.run_design(
+            [one], rule, LINES, recipe, seed=seed, start=rule.default_start(one.candidates, LINES)
+        ).trace
         image = md.reconstruct(one, drawn.lines, "mean", recipe, np.random.default_rng(0), with_std=False).image
         errors.append(md.measure(image, truth).relative_l2)
     print(f"{name:18s} {np.mean(errors):.4f} +- {np.std(errors):.4f}")

@@ -43,7 +43,7 @@ recipe = md.load_recipe(None).replacing("simulation", matrix=N)
 scan = md.prepare(md.load_input("phantom:t2w", recipe), recipe)
 truth, one = scan.reference(0), scan.slice_model(0, recipe)
 rule = md.make_strategy("vd-polynomial:4")
-lines = md.run_design([one], rule, N // 4, recipe, seed=0, start=rule.default_start(N, N // 4)).trace.lines
+lines = md.run_design([one], rule, N // 4, recipe, seed=0, start=rule.default_start(one.candidates, N // 4)).trace.lines
 model, inner, rng = one.model(lines), md.Automatic(1e-6), np.random.default_rng(0)
 posteriors = {
     name: md.DoubleLoop(md.ExactByColumns(), inner, 20, tolerance=1e-3, algorithm=name).infer(model, rng)

@@ -58,7 +58,7 @@ figure
 
 # %%
 def design(strategy, slices=(one,), stop=None, lines=LINES):
-    start = strategy.default_start(MATRIX, lines)
+    start = strategy.default_start(one.candidates, lines)
     options = md.DesignOptions(stop=stop)
     return md.run_design(slices, strategy, lines, recipe, seed=0, start=start, options=options).trace
 

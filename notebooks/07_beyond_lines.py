@@ -56,7 +56,7 @@ samples = MATRIX**2 // 6
 def designed(name, seed):
     """Samples in the order of choice."""
     strategy = md.make_strategy(name, "plane")
-    start = strategy.default_start(MATRIX**2, samples)
+    start = strategy.default_start(one.candidates, samples)
     return md.run_design([one], strategy, samples, plane, seed=seed, start=start).trace.lines
 
 

@@ -22,8 +22,8 @@ from fuzzing.others import (
 )
 from fuzzing.siemens import siemens_bytes
 
-from mri_design.design.other_scans.trained_design import TrainedDesign
-from mri_design.design.strategies.baselines import LowPass
+from mri_design.design.strategies.line_masks import LowPass
+from mri_design.design.trained_design import TrainedDesign
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.inputs import prepare

@@ -9,7 +9,7 @@ import numpy as np
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import centre_lines
-from mri_design.design.strategies.baselines import VariableDensity
+from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.design.strategy import DesignView
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe

@@ -10,7 +10,7 @@ from study.scans import Scan
 
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategy_names import TUNED_FAMILIES, make_strategy
+from mri_design.experiment.strategy_names import make_strategy, tuned_families
 
 TUNED = "vd-tuned"
 """The competitor: of all families, powers and centres the best on the training images, per number of lines."""
@@ -18,7 +18,7 @@ PARTIAL = "vd-partial-fourier"
 """Polynomial density on a part of k-space: printed beside the competitor, and no part of it."""
 KEPT = (0.5625, 0.625, 0.75)
 """Of the grid: shares that `PARTIAL` tries."""
-BESIDE = (PARTIAL, *(name for name in ("vd-half",) if name in TUNED_FAMILIES))
+BESIDE = (PARTIAL, *(name for name in ("vd-half",) if name in tuned_families()))
 """Tuned families that use the symmetry of k-space: in the tables, not in the competitor."""
 INFORMED = "calibrated, trained"
 """`calibrated` with the training's scans as a second opinion."""

@@ -21,6 +21,7 @@ from mri_design.experiment.designing import run_design
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
+from mri_design.operators.encodings import Encoding
 from mri_design.runs.study import (
     DesignedMask,
     Lines,
@@ -160,9 +161,9 @@ class Follow:
         """Whose expectations these are."""
         return self.inner.name
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
         """The other strategy's."""
-        return self.inner.default_start(n_lines, target, n_coils)
+        return self.inner.default_start(readouts, target, n_coils)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The next line of the order, with the other strategy's expectations."""

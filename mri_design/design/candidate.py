@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.constraints import Constraints, LineConstraints, open_moves
 from mri_design.errors import InputError
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.encodings import Encoding, LineEncoding
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,11 @@ class LineCandidates:
                 wanted=f"at most {jump} between consecutive lines",
                 cure="Begin with the lines of `LineConstraints.start`.",
             )
+
+    @property
+    def readouts(self) -> Encoding:
+        """What the candidates are: ``encoding``, or the lines of a grid."""
+        return LineEncoding((self.n_lines, self.n_lines)) if self.encoding is None else self.encoding
 
     @property
     def n_lines(self) -> int:

@@ -1,9 +1,13 @@
-"""What a pulse sequence asks of the lines: some forbidden, some forced, one side left out, jumps that stay short."""
+"""What a pulse sequence asks of the candidates: some forbidden, some forced, one side left out, jumps that stay short.
+
+Lines, the samples of a plane and shots at equispaced angles each have their own; partial Fourier stands once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
 from typing import Literal, Protocol
@@ -11,7 +15,10 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, described, require_counts, require_numbers
+from mri_design.errors import InputError, described, require_counts, require_instance, require_numbers
+from mri_design.operators.encodings import PlaneEncoding
+
+Half = Literal["positive", "negative"]
 
 
 class Constraints(Protocol):
@@ -129,7 +136,7 @@ class LineConstraints:
     required: tuple[int, ...] = ()
     centre: int = 0
     partial_fourier: float | None = None
-    whole_half: Literal["positive", "negative"] = "positive"
+    whole_half: Half = "positive"
     max_jump: int | None = None
 
     def __post_init__(self) -> None:
@@ -141,10 +148,7 @@ class LineConstraints:
                 if isinstance(line, bool) or not isinstance(line, Integral):
                     raise InputError(field=name, got=described(line), wanted=wanted)
         require_counts(least=0, **{"forced centre": self.centre})
-        if self.partial_fourier is not None:
-            require_numbers(least=0.5, most=1.0, **{"partial Fourier": self.partial_fourier})
-        if self.whole_half not in ("positive", "negative"):
-            raise InputError(field="whole half", got=repr(self.whole_half), wanted="positive or negative")
+        _require_partial_fourier(self.partial_fourier, self.whole_half)
         if self.max_jump is not None:
             require_counts(least=1, **{"maximum jump": self.max_jump})
         both = sorted(set(self.forbidden) & set(self.required))
@@ -169,7 +173,7 @@ class LineConstraints:
             outside = [line for line in lines if not 0 <= line < n_lines]
             if outside:
                 raise InputError(field=name, got=_listed(outside), wanted=f"lines from 0 to {n_lines - 1}")
-        flags = self._kept(n_lines)
+        flags = _kept(np.arange(n_lines) - n_lines // 2, n_lines, self.partial_fourier, self.whole_half)
         lost = [line for line in self.required if not flags[line]]
         if lost:
             raise InputError(
@@ -261,13 +265,6 @@ class LineConstraints:
             return max(1 + longest_walk(line, [o for o in left if o != line], self.max_jump) for line in left)
         return len(start) + longest_walk(start[-1], left, self.max_jump)
 
-    def _kept(self, n_lines: int) -> NDArray[np.bool_]:
-        k = np.arange(n_lines) - n_lines // 2
-        if self.partial_fourier is None:
-            return np.ones(n_lines, dtype=bool)
-        beyond = int(np.ceil(self.partial_fourier * n_lines - 1e-9)) - (n_lines + 1) // 2
-        return k >= -beyond if self.whole_half == "positive" else k <= beyond
-
     def _walked(self, lines: tuple[int, ...], allowed: NDArray[np.bool_]) -> tuple[int, ...]:
         if self.max_jump is None:
             return lines
@@ -309,3 +306,198 @@ def centre_lines(measurable: NDArray[np.bool_], count: int) -> tuple[int, ...]:
 def _listed(lines: Sequence[int]) -> str:
     shown = ", ".join(str(line) for line in lines[:8])
     return f"line{'s' if len(lines) > 1 else ''} {shown}{', ...' if len(lines) > 8 else ''}"
+
+
+def _require_partial_fourier(share: float | None, half: str) -> None:
+    if share is not None:
+        require_numbers(least=0.5, most=1.0, **{"partial Fourier": share})
+    if half not in ("positive", "negative"):
+        raise InputError(field="whole half", got=repr(half), wanted="positive or negative")
+
+
+def _kept(k: NDArray[np.int_], n: int, share: float | None, half: Half) -> NDArray[np.bool_]:
+    """Where partial Fourier leaves rows ``k`` of a grid of ``n``: at k >= -m, m = ceil(share n) - ceil(n / 2)."""
+    if share is None:
+        return np.ones(len(k), dtype=bool)
+    beyond = int(np.ceil(share * n - 1e-9)) - (n + 1) // 2
+    return k >= -beyond if half == "positive" else k <= beyond
+
+
+@dataclass(frozen=True)
+class PlaneConstraints:
+    """Which samples of a plane a sequence can and must measure. Nothing is asked by default.
+
+    Parameters
+    ----------
+    plane : PlaneEncoding
+        The samples.
+    shutter : bool
+        Whether samples outside of the ellipse that touches the plane's edges are left out (elliptical scanning).
+    partial_fourier : float, optional
+        Share p of the plane that is kept along ky, 0.5 to 1: rows with ky >= -m, m = ceil(p n) - ceil(n / 2).
+    whole_half : {"positive", "negative"}
+        Half of ky that partial Fourier keeps whole.
+    calibration : int
+        Side of the square around DC that every design measures at the start; 0 is none.
+    centre : int
+        That many samples nearest to DC are required too.
+
+    Raises
+    ------
+    InputError
+        For values out of range. What contradicts a scan is refused where its samples are known (`needed`).
+    """
+
+    plane: PlaneEncoding
+    _: KW_ONLY
+    shutter: bool = False
+    partial_fourier: float | None = None
+    whole_half: Half = "positive"
+    calibration: int = 0
+    centre: int = 0
+    max_jump: None = None
+
+    def __post_init__(self) -> None:
+        require_instance(bool, wanted="true or false", shutter=self.shutter)
+        require_counts(least=0, **{"calibration region": self.calibration, "forced centre": self.centre})
+        _require_partial_fourier(self.partial_fourier, self.whole_half)
+
+    @cached_property
+    def kept(self) -> NDArray[np.bool_]:
+        """Samples that shutter and partial Fourier leave, (size,)."""
+        plane = self.plane
+        kept = _kept(plane.frequencies[:, 0], plane.grid[0], self.partial_fourier, self.whole_half)
+        return kept & (plane.radius <= 1) if self.shutter else kept
+
+    @cached_property
+    def calibration_region(self) -> NDArray[np.bool_]:
+        """The square around DC, (size,); on a smaller plane all of its side."""
+        inside = np.ones(self.plane.size, dtype=bool)
+        for axis, n in enumerate(self.plane.grid):
+            side = min(self.calibration, n)
+            k = self.plane.frequencies[:, axis]
+            inside &= (k >= -(side // 2)) & (k < side - side // 2)
+        return inside
+
+    def allowed(self, n_lines: int) -> NDArray[np.bool_]:
+        """Samples that may be measured at all, (size,).
+
+        Raises
+        ------
+        InputError
+            Where the plane is another one.
+        """
+        if n_lines != self.plane.size:
+            raise InputError(field="constraints", got=f"a plane of {self.plane.size} samples", wanted=f"{n_lines}")
+        return self.kept.copy()
+
+    def needed(self, measurable: NDArray[np.bool_], forced: int = 0) -> tuple[int, ...]:
+        """Samples that no design may lack, from DC outwards.
+
+        Raises
+        ------
+        InputError
+            Where one of them may not be measured, or holds no data.
+        """
+        free = measurable & self.kept
+        flags = self.calibration_region.copy()
+        flags[self.plane.outwards[: max(self.centre, forced)]] = True
+        lost = int((flags & ~free).sum())
+        if lost:
+            raise InputError(
+                field="calibration region",
+                got=f"{int(flags.sum())} samples, of which {lost} hold no data or may not be measured",
+                wanted="samples inside the shutter and the kept part of k-space",
+                cure="Take a smaller region, or keep more of k-space.",
+            )
+        outwards = self.plane.outwards
+        return tuple(outwards[flags[outwards]].tolist())
+
+    def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
+        """Samples to measure before the first decision: those required, and the nearest to DC up to ``count`` in all.
+
+        Raises
+        ------
+        InputError
+            Where a required sample cannot be measured, or there are not that many.
+        """
+        needed = self.needed(measurable, forced)
+        free = measurable & self.kept
+        if not 1 <= count <= int(free.sum()):
+            raise InputError(field="start samples", got=str(count), wanted=f"1 to {int(free.sum())}")
+        flags = np.zeros(self.plane.size, dtype=bool)
+        flags[list(needed)] = True
+        outwards = self.plane.outwards
+        others = outwards[free[outwards] & ~flags[outwards]]
+        flags[others[: max(count - len(needed), 0)]] = True
+        return tuple(outwards[flags[outwards]].tolist())
+
+    def most_lines(self, measurable: NDArray[np.bool_], start: Sequence[int]) -> int:
+        """Samples that a design can have which begins with ``start``, those included."""
+        free = measurable & self.kept
+        free[list(start)] = False
+        return len(start) + int(free.sum())
+
+
+@dataclass(frozen=True)
+class AngleConstraints:
+    """Candidates at equispaced angles, in their order.
+
+    Parameters
+    ----------
+    size : int
+        Candidates.
+    half_turn : int
+        How many of them fill half a turn: all spokes, every second arm. A start is spread over these.
+
+    Raises
+    ------
+    InputError
+        For numbers below 1, or a half turn of more than all.
+    """
+
+    size: int
+    half_turn: int
+    max_jump: None = None
+    centre: int = 0
+
+    def __post_init__(self) -> None:
+        require_counts(least=1, size=self.size, **{"half turn": self.half_turn})
+        if self.half_turn > self.size:
+            raise InputError(field="half turn", got=str(self.half_turn), wanted=f"at most {self.size}")
+
+    def allowed(self, n_lines: int) -> NDArray[np.bool_]:
+        """All of them, (size,).
+
+        Raises
+        ------
+        InputError
+            Where there are others.
+        """
+        if n_lines != self.size:
+            raise InputError(field="constraints", got=f"{self.size} angles", wanted=f"{n_lines}")
+        return np.ones(self.size, dtype=bool)
+
+    def needed(self, measurable: NDArray[np.bool_], forced: int = 0) -> tuple[int, ...]:
+        """None."""
+        return ()
+
+    def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
+        """The candidates nearest to ``count`` equispaced angles over half a turn; beyond its candidates, over them all.
+
+        Raises
+        ------
+        InputError
+            Where there are not that many, or one holds no data.
+        """
+        if not 1 <= count <= self.size:
+            raise InputError(field="start lines", got=str(count), wanted=f"1 to {self.size}")
+        over = self.half_turn if count <= self.half_turn else self.size
+        first = tuple(place * over // count for place in range(count))
+        if not all(measurable[place] for place in first):
+            raise InputError(field="start lines", got=f"{first}, some without data", wanted="shots with data")
+        return first
+
+    def most_lines(self, measurable: NDArray[np.bool_], start: Sequence[int]) -> int:
+        """All that hold data."""
+        return int(measurable.sum())

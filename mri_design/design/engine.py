@@ -5,19 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.decision import Choice, DesignStep, Forecast, StepCost
+from mri_design.design.energies import least_energies
 from mri_design.design.keeping import Found, InferenceRequest, Keeper, KeptSlice, LocalKeeper, Standing
-from mri_design.design.line_variances import least_energies
 from mri_design.design.model_choice import CandidateModels, plan_models
 from mri_design.design.posteriors import PerSlice, image_energy, of_each
 from mri_design.design.recording import Inferred, decided, measured
-from mri_design.design.sample_variances import least_sample_energies
 from mri_design.design.strategy import ChoosesBlocks, DesignView, Predicts, Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, require_counts, require_working
@@ -25,7 +24,6 @@ from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.encodings import PlaneEncoding
 from mri_design.scan.sampling import require_whole_lines
 
 StopRule = Callable[[DesignStep], bool]
@@ -224,7 +222,7 @@ class DesignEngine:
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
             if self.measure is not None:
                 self.measure(steps)
-            steps = measured(slices, inferred, steps, isinstance(self.strategy, ChoosesBlocks))
+            steps = measured(slices, inferred, steps, self._in_blocks(candidates))
             candidates = candidates.after(*(step.line for step in steps))
             keeper.measured()
             trace = replace(state.trace, steps=(*state.trace.steps, *steps))
@@ -268,7 +266,7 @@ class DesignEngine:
     ) -> Forecast:
         """The forecast with `least_error` and `recent_fall` filled in."""
         steps = trace.steps
-        if isinstance(self.strategy, ChoosesBlocks):  # the first of a block speaks for all
+        if self._in_blocks(candidates):  # the first of a block speaks for all
             steps = tuple(trace.block_start(i) for i in range(len(steps)))
         errors = np.array([*(step.predicted_error for step in steps), forecast.predicted_error])
         errors = errors[np.isfinite(errors)]
@@ -290,10 +288,8 @@ class DesignEngine:
         reachable = candidates.allowed | candidates.mask
         lines = [*candidates.acquired, *np.flatnonzero(reachable & ~candidates.mask).tolist()]
         estimator = self.inference.variances
-        in_plane = isinstance(candidates.encoding, PlaneEncoding)
-        least = least_sample_energies if in_plane else least_energies
         noise = PerSlice([np.random.default_rng(self._seed(i)) for i in range(len(posteriors))])
-        left = np.sum(of_each(posteriors, least, lines, estimator, noise), axis=0)
+        left = np.sum(of_each(posteriors, least_energies, candidates.readouts, lines, estimator, noise), axis=0)
         never = ~reachable & (forecast.expected > 0)
         left[never] *= forecast.believed[never] / forecast.expected[never]
         total = float(np.sum(left))
@@ -307,9 +303,9 @@ class DesignEngine:
         inferred = self._infer(slices, state, candidates.acquired, keeper)
         matvecs, converged = inferred.matvecs, inferred.converged
         known, steps = inferred.posteriors, list[DesignStep]()
-        if isinstance(self.strategy, ChoosesBlocks):
+        if self._in_blocks(candidates):
             view = DesignView(candidates, known, state.trace.steps, 0, inferred.models)
-            return self._block(self.strategy, slices, view, state.trace, inferred, began), inferred
+            return self._block(cast(ChoosesBlocks, self.strategy), slices, view, state.trace, inferred, began), inferred
         for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
             if pending:
                 seeds = [self._seed(i) for i in range(len(known))]
@@ -354,6 +350,10 @@ class DesignEngine:
         found = keeper.infer([InferenceRequest(lines, *loops, self._seed(i), plan) for i, plan in enumerate(plans)])
         models = () if self.models is None else tuple(each.used for each in found)
         return Inferred(keeper.posteriors, found, models)
+
+    def _in_blocks(self, candidates: LineCandidates) -> bool:
+        """Whether blocks are chosen from one look."""
+        return candidates.readouts.thinned and isinstance(self.strategy, ChoosesBlocks)
 
     def _seed(self, index: int) -> tuple[int, int]:
         # The same noise in every step: draws change little, and the last step's are where the next ones start.

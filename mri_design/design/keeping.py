@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mri_design.design.line_variances import with_unseen_lines
+from mri_design.design.energies import with_unseen_candidates
 from mri_design.design.model_choice import CandidateModels, ModelPlan
 from mri_design.inference.base import StepInfo, WarmStart, cold_start
 from mri_design.inference.double_loop.loop import DoubleLoop
@@ -204,7 +204,7 @@ class KeptSlice:
     def expect(self, lines: tuple[int, ...], estimator: VarianceEstimator, noise: tuple[int, ...]) -> tuple[int, bool]:
         """Let the posterior know that ``lines`` will have been measured; the products it took, and convergence."""
         rng = np.random.default_rng(noise)
-        self._expecting = with_unseen_lines(self.expecting, lines, estimator, rng)
+        self._expecting = with_unseen_candidates(self.expecting, self._slice.candidates, lines, estimator, rng)
         convergence = self._expecting.marginals.convergence
         return convergence.matvecs, convergence.converged
 

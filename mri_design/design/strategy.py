@@ -13,6 +13,7 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice, DesignStep, Forecast
 from mri_design.errors import MriDesignError
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.encodings import Encoding
 
 
 class NoUsableScoreError(MriDesignError):
@@ -44,6 +45,11 @@ class DesignView:
     pending: int = 0
     models: tuple[int, ...] = ()
 
+    @property
+    def readouts(self) -> Encoding:
+        """What the candidates are."""
+        return self.candidates.readouts
+
 
 class Strategy(Protocol):
     """Which line next.
@@ -58,8 +64,8 @@ class Strategy(Protocol):
     @property
     def needs_posterior(self) -> bool: ...
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
-        """Centre lines to begin with, for a grid of ``n_lines``, a design of ``target`` lines and ``n_coils`` coils."""
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+        """How many of the ``readouts`` around DC a design of ``target`` begins with, for ``n_coils`` coils."""
         ...
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
@@ -95,14 +101,6 @@ class Corrects(Protocol):
     def corrected(self, view: DesignView, expected: NDArray[np.float64]) -> NDArray[np.float64]:
         """Energy of the error on every line, (ky,), from what the posteriors expect."""
         ...
-
-
-def start_for_posterior(n_lines: int, target: int) -> int:
-    """Centre lines for scores from a plain posterior: half of the target, between 8 lines and an eighth of the grid.
-
-    From fewer the scores favour combs (phase and support are not known yet); more centre than that is wasted.
-    """
-    return min(target, max(8, min(target // 2, n_lines // 8)))
 
 
 def best_line(scores: NDArray[np.float64], candidates: LineCandidates) -> Choice:

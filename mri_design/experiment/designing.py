@@ -14,7 +14,7 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints
 from mri_design.design.engine import DesignEngine, DesignState, Measuring, StopRule
 from mri_design.design.keeping import Keeper
-from mri_design.design.plane.memory import require_memory
+from mri_design.design.memory import require_memory
 from mri_design.design.strategy import Corrects, Strategy
 from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
 from mri_design.experiment.checkpoint import Checkpoint, kept_in, load_state
@@ -22,7 +22,7 @@ from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import Encoding, PlaneEncoding, ShotEncoding
+from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
 
 
 def start_count(
@@ -47,7 +47,8 @@ def start_count(
         Where the target is below that.
     """
     rules = _rules(recipe, encoding)
-    count = recipe.design.start or strategy.default_start(n_lines, target, n_coils)
+    readouts = LineEncoding((n_lines, n_lines)) if encoding is None else encoding
+    count = recipe.design.start or strategy.default_start(readouts, target, n_coils)
     if recipe.design.start is None and rules.max_jump is not None:
         count = min(count, max(1, rules.max_jump - 1))  # a wider block closes the way to its other side
     required = len(rules.needed(np.ones(n_lines, dtype=bool))) if isinstance(encoding, PlaneEncoding) else 0

@@ -1,156 +1,241 @@
-"""Strategies by name: those that choose phase-encode lines, samples of a plane, or shots."""
+"""Strategies by name: those that choose phase-encode lines, samples of a plane, or shots.
+
+A strategy is a file in `design/strategies` and one line of registration here; from then on recipes, the command line
+and comparisons know it. A user's own script registers one by `register_strategy`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PureWindowsPath
-from typing import Any
+from typing import Any, get_args
 
-from mri_design.design.plane.blind import CaipiSamples, LowPassSamples, RandomSamples
-from mri_design.design.plane.by_posterior import ExpectedErrorSamples, InformationGainSamples
-from mri_design.design.plane.calibrated import CalibratedSamples
-from mri_design.design.plane.densities import SampleDensity
-from mri_design.design.plane.oracles import OracleHoleSamples, OracleResidualSamples
-from mri_design.design.plane.poisson_disc import PoissonDisc
-from mri_design.design.plane.training_residual import TrainingResidualSamples
-from mri_design.design.shots.by_posterior import InformationGainShots
-from mri_design.design.shots.fixed import FixedAngles
-from mri_design.design.strategies.baselines import (
+from mri_design.design.strategies.calibrated import Calibrated
+from mri_design.design.strategies.calibrated_plane import CalibratedSamples
+from mri_design.design.strategies.expected_error import ExpectedError
+from mri_design.design.strategies.information_gain import InformationGain, LanczosInformationGain
+from mri_design.design.strategies.line_masks import (
     Equispaced,
+    GoldenDensity,
     GoldenRatio,
     HalfDensity,
+    JitteredDensity,
     LowPass,
     RandomLines,
     RegularLines,
+    SystematicDensity,
     VariableDensity,
 )
-from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategies.densities import DensitySettings
-from mri_design.design.strategies.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
-from mri_design.design.strategies.expected_error import AOptimal
-from mri_design.design.strategies.information_gain import InformationGain, LanczosInformationGain
-from mri_design.design.strategies.oracles import Oracle, OracleGreedy, OracleHole, OracleResidual
-from mri_design.design.strategies.trained import Hybrid, TrainedOrder
-from mri_design.design.strategies.training_residual import TrainingResidual
-from mri_design.design.strategies.training_scans import TrainingScans
+from mri_design.design.strategies.oracles import OracleGreedy, OracleHole, OracleResidual
+from mri_design.design.strategies.plane_masks import CaipiSamples, PoissonDisc, RandomSamples
+from mri_design.design.strategies.shot_sets import FixedAngles
+from mri_design.design.strategies.trained import TrainedOrder, TrainingResidual, TrainingScans
 from mri_design.design.strategy import Strategy
-from mri_design.errors import UsageError, did_you_mean
+from mri_design.errors import InputError, UsageError, did_you_mean
 from mri_design.experiment.trained_file import load_trained
 from mri_design.operators.encodings import KINDS, EncodingName
 from mri_design.whole_numbers import whole_number
 
-_MAKERS: dict[str, Callable[[], Strategy]] = {
-    "calibrated": Calibrated,
-    "information-gain": InformationGain,
-    "information-gain-lanczos": LanczosInformationGain,
-    "expected-error": AOptimal,
-    "random": RandomLines,
-    "fastmri-random": lambda: RandomLines(centre_fraction=0.08, name="fastmri-random"),
-    "fastmri-equispaced": Equispaced,
-    "vd-polynomial": lambda: VariableDensity(family="polynomial", power=4.0),
-    "vd-gaussian": lambda: VariableDensity(family="gaussian", power=20.0, name="vd-gaussian"),
-    "vd-jittered": JitteredDensity,
-    "vd-systematic": SystematicDensity,
-    "vd-golden": GoldenDensity,
-    "vd-half": HalfDensity,
-    "regular": RegularLines,
-    "low-pass": LowPass,
-    "golden-ratio": GoldenRatio,
-    "oracle-residual": OracleResidual,
-    "oracle-hole": OracleHole,
-    "oracle-greedy": OracleGreedy,
-    "residual-greedy": TrainingResidual,
-}
+GRIDS: tuple[EncodingName, ...] = ("lines", "plane")
+SHOTS: tuple[EncodingName, ...] = ("radial", "spiral")
 
-_PLANE_MAKERS: dict[str, Callable[[], Strategy]] = {
-    "calibrated": CalibratedSamples,
-    "information-gain": InformationGainSamples,
-    "expected-error": ExpectedErrorSamples,
-    "random": lambda: RandomSamples(power=0.0, name="random"),
-    "vd-polynomial": RandomSamples,
-    "poisson-disc": PoissonDisc,
-    "caipi": CaipiSamples,
-    "low-pass": LowPassSamples,
-    "oracle-residual": OracleResidualSamples,
-    "oracle-hole": OracleHoleSamples,
-    "residual-greedy": TrainingResidualSamples,
-}
+ORACLES: dict[str, Callable[[], Strategy]] = {}
+"""Strategies that look at the true image; they cannot choose before `Oracle.knowing` has given it to them."""
 
-_SHOT_MAKERS: dict[str, Callable[[], Strategy]] = {
-    "information-gain": InformationGainShots,
-    "half-turn": FixedAngles,
-    "full-turn": lambda: FixedAngles(kind="full-turn", name="full-turn"),
-    "one-missing": lambda: FixedAngles(kind="one-missing", name="one-missing"),
-    "golden": lambda: FixedAngles(kind="golden", name="golden"),
-    "tiny-golden": lambda: FixedAngles(kind="golden", tiny=7, name="tiny-golden"),
-}
+TRAINING_RULES: dict[str, Callable[[], Strategy]] = {}
+"""Strategies that look at the truth of training scans: they make one mask for scans that were not looked at."""
 
-FROM_FILES = ("trained", "hybrid")
+FROM_FILES = ("trained",)
 """Families that come as FAMILY:FILE, from what training wrote."""
+
+GONE = {"hybrid": "calibrated:FILE"}
+"""Names of earlier versions, and what to use in their place."""
 
 INFORMED = ("calibrated",)
 """Families that may come as FAMILY:FILE: training scans then have a say."""
 
-ORACLES: dict[str, Oracle] = {
-    "oracle-residual": OracleResidual(),
-    "oracle-hole": OracleHole(),
-    "oracle-greedy": OracleGreedy(),
-}
-"""Strategies that look at the true image; they cannot choose before `Oracle.knowing` has given it to them."""
-
-TRAINING_RULES = ("residual-greedy",)
-"""Strategies that look at the truth of training scans: they make one mask for scans that were not looked at."""
-
-_DETERMINISTIC = ("low-pass", "golden-ratio", "trained", "caipi", *_SHOT_MAKERS)
-
-_POLYNOMIAL_POWERS = (1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
-
-TUNED_FAMILIES: dict[str, tuple[float, ...]] = {
-    "vd-polynomial": _POLYNOMIAL_POWERS,
-    "vd-gaussian": (4.0, 8.0, 15.0, 30.0, 60.0, 120.0),
-    "vd-jittered": _POLYNOMIAL_POWERS,
-    "vd-systematic": _POLYNOMIAL_POWERS,
-    "vd-golden": _POLYNOMIAL_POWERS,
-    "vd-half": _POLYNOMIAL_POWERS,
-    "regular": (2.0, 3.0, 4.0, 5.0, 6.0, 8.0),
-}
-"""Families with a power (regular: the distance of the lines), and the powers that tuning on training scans tries."""
-
-PLANE_TUNED_FAMILIES: dict[str, tuple[float, ...]] = {
-    "vd-polynomial": (2.0, 4.0, 6.0, 8.0, 12.0, 16.0),
-    "poisson-disc": (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0),
-}
-"""The same for samples of a plane."""
+Settings = Callable[[str, str], Mapping[str, Any]]
+"""(whole name, text behind the colon) -> fields of the strategy that it sets; refuses by `UsageError`."""
 
 
-def _makers(encoding: EncodingName) -> Mapping[str, Callable[[], Strategy]]:
-    return {"lines": _MAKERS, "plane": _PLANE_MAKERS}.get(encoding, _SHOT_MAKERS)
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a strategy by its name.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the strategy.
+    random : bool
+        Whether another seed gives another mask, with no look at the data.
+    tuned : tuple of float
+        What tuning on training scans tries behind the colon; empty where nothing is tuned.
+    settings : callable, optional
+        Reads what stands behind the colon of a name.
+    """
+
+    make: Callable[[], Strategy]
+    random: bool = False
+    tuned: tuple[float, ...] = ()
+    settings: Settings | None = None
+
+
+STRATEGIES: dict[str, dict[str, _Known]] = {name: {} for name in get_args(EncodingName)}
+"""By encoding and name, in the order in which help lists them."""
+
+
+def register_strategy(
+    name: str,
+    make: Callable[[], Strategy],
+    encodings: Sequence[EncodingName] = ("lines",),
+    *,
+    random: bool | None = None,
+    tuned: Sequence[float] = (),
+    settings: Settings | None = None,
+    looks_at: str = "",
+) -> None:
+    """Make a strategy known by a name, for recipes, `make_strategy` and the runs.
+
+    Parameters
+    ----------
+    name : str
+        In lower case, words joined by hyphens.
+    make : callable
+        Makes the strategy: its class, for example.
+    encodings : sequence of str
+        What it chooses: "lines", "plane", "radial", "spiral".
+    random : bool, optional
+        Whether another seed gives another mask with no look at the data; by default strategies without a posterior do.
+    tuned : sequence of float
+        Powers that tuning on training scans tries, as ``NAME:POWER``.
+    settings : callable, optional
+        (whole name, text behind the colon) -> fields of the strategy's dataclass that the text sets. By default a power
+        where one is tuned, and nothing may stand behind a colon elsewhere.
+    looks_at : {"", "truth", "training"}
+        Whether it needs the true image, as oracles do, or that of training scans, before it can choose.
+
+    Raises
+    ------
+    InputError
+        For a name with a colon or another character that lists and shells take for their own, an unknown encoding, and
+        something that makes no strategy.
+    """
+    if not name or not all(part.isalnum() for part in name.split("-")):
+        raise InputError(field="strategy name", got=repr(name), wanted="letters, digits and hyphens")
+    unknown = sorted(set(encodings) - set(STRATEGIES))
+    if unknown or not encodings:
+        raise InputError(field="encodings", got=", ".join(unknown) or "none", wanted=", ".join(STRATEGIES))
+    if not callable(make):
+        raise InputError(field=f"strategy {name}", got=repr(make), wanted="its class, or a function that makes it")
+    read = settings or (partial(_powered, make=make) if tuned else None)
+    for encoding in encodings:
+        drawn = random if random is not None else not (looks_at or getattr(make(), "needs_posterior", True))
+        STRATEGIES[encoding][name] = _Known(make, drawn, tuple(tuned), read)
+    marked: dict[str, dict[str, Callable[[], Strategy]]] = {"truth": ORACLES, "training": TRAINING_RULES}
+    if looks_at:
+        marked[looks_at][name] = make
+
+
+def _powered(name: str, text: str, make: Callable[[], Strategy]) -> dict[str, Any]:
+    return {"power": _power(name, text)}
+
+
+def _power(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e6:
+        raise UsageError(f"strategy {name!r}: the power must be a number of zero or more")
+    return value
+
+
+def _spacing(name: str, text: str) -> dict[str, Any]:
+    distance = whole_number(text)
+    if distance is None or not 1 <= distance < 10**6:
+        raise UsageError(f"strategy {name!r}: the distance of the lines must be a whole number of one or more")
+    return {"spacing": distance}
+
+
+def _caipi(name: str, text: str) -> dict[str, Any]:
+    numbers = [whole_number(part) for part in text.split("x")]
+    parts = [number for number in numbers if number is not None and 0 <= number < 10**4]
+    if len(numbers) not in (2, 3) or len(parts) < len(numbers) or min(parts[:2]) < 1:
+        raise UsageError(f"strategy {name!r}: give the distances along ky and kz as 2x3, or with a shift as 2x3x1")
+    rows, columns, *shift = parts
+    if shift and shift[0] >= columns:
+        raise UsageError(
+            f"strategy {name!r}: a shift of {shift[0]} is the same as one of {shift[0] % columns}, as samples lie "
+            f"{columns} apart along kz; give one from 0 to {columns - 1}"
+        )
+    return {"spacing": (rows, columns), "shift": shift[0] if shift else None}
+
+
+POWERS = (1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
+PLANE_POWERS = (2.0, 4.0, 6.0, 8.0, 12.0, 16.0)
+DISC_POWERS = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
+WIDTHS = (4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
+SPACINGS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+
+register_strategy("calibrated", Calibrated)
+register_strategy("calibrated", CalibratedSamples, ["plane"])
+register_strategy("information-gain", InformationGain, [*GRIDS, *SHOTS])
+register_strategy("information-gain-lanczos", LanczosInformationGain)
+register_strategy("expected-error", ExpectedError, [*GRIDS, *SHOTS])
+register_strategy("random", RandomLines)
+register_strategy("random", partial(RandomSamples, power=0.0, name="random"), ["plane"])
+register_strategy("fastmri-random", partial(RandomLines, centre_fraction=0.08, name="fastmri-random"))
+register_strategy("fastmri-equispaced", Equispaced)
+register_strategy("vd-polynomial", partial(VariableDensity, power=4.0), tuned=POWERS)
+register_strategy("vd-polynomial", RandomSamples, ["plane"], tuned=PLANE_POWERS)
+register_strategy(
+    "vd-gaussian", partial(VariableDensity, family="gaussian", power=20.0, name="vd-gaussian"), tuned=WIDTHS
+)
+register_strategy("vd-jittered", JitteredDensity, tuned=POWERS)
+register_strategy("vd-systematic", SystematicDensity, tuned=POWERS)
+register_strategy("vd-golden", GoldenDensity, tuned=POWERS)
+register_strategy("vd-half", HalfDensity, tuned=POWERS)
+register_strategy("poisson-disc", PoissonDisc, ["plane"], tuned=DISC_POWERS)
+register_strategy("caipi", CaipiSamples, ["plane"], random=False, settings=_caipi)
+register_strategy("regular", RegularLines, tuned=SPACINGS, settings=_spacing)
+register_strategy("low-pass", LowPass, GRIDS, random=False)
+register_strategy("golden-ratio", GoldenRatio, random=False)
+register_strategy("half-turn", FixedAngles, SHOTS, random=False)
+register_strategy("full-turn", partial(FixedAngles, kind="full-turn", name="full-turn"), SHOTS, random=False)
+register_strategy("one-missing", partial(FixedAngles, kind="one-missing", name="one-missing"), SHOTS, random=False)
+register_strategy("golden", partial(FixedAngles, kind="golden", name="golden"), SHOTS, random=False)
+register_strategy("tiny-golden", partial(FixedAngles, kind="golden", tiny=7, name="tiny-golden"), SHOTS, random=False)
+register_strategy("oracle-residual", OracleResidual, GRIDS, looks_at="truth")
+register_strategy("oracle-hole", OracleHole, GRIDS, looks_at="truth")
+register_strategy("oracle-greedy", OracleGreedy, looks_at="truth")
+register_strategy("residual-greedy", TrainingResidual, GRIDS, looks_at="training")
 
 
 def _families(encoding: EncodingName) -> tuple[str, ...]:
-    return (*_makers(encoding), *(FROM_FILES if encoding == "lines" else ()))
+    return (*STRATEGIES[encoding], *(FROM_FILES if encoding == "lines" else ()))
 
 
 def _chosen(encoding: EncodingName) -> str:
     return {"lines": "lines", "plane": "samples of a plane"}.get(encoding, "spokes and arms of spirals")
 
 
-def tuned_families(encoding: EncodingName) -> Mapping[str, tuple[float, ...]]:
-    """`TUNED_FAMILIES`, or `PLANE_TUNED_FAMILIES`; none of shots."""
-    return {"lines": TUNED_FAMILIES, "plane": PLANE_TUNED_FAMILIES}.get(encoding, {})
+def tuned_families(encoding: EncodingName = "lines") -> Mapping[str, tuple[float, ...]]:
+    """Families with a power (regular: the distance of the lines), and the powers that tuning tries; none of shots."""
+    return {name: known.tuned for name, known in STRATEGIES[encoding].items() if known.tuned}
 
 
 def strategy_names(encoding: EncodingName = "lines") -> tuple[str, ...]:
     """Every name `make_strategy` knows."""
-    return tuple(_makers(encoding))
+    return tuple(STRATEGIES[encoding])
 
 
 def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
     """The strategy called ``name`` that chooses lines or, for the encoding "plane", samples, for others shots.
 
     ``vd-polynomial:3`` and its like set the density's power, ``regular:4`` the distance of the lines,
-    ``trained:FILE``, ``hybrid:FILE`` and ``calibrated:FILE`` read what training wrote; in a plane,
+    ``trained:FILE`` and ``calibrated:FILE`` read what training wrote; in a plane,
     ``vd-polynomial:8`` and ``poisson-disc:3`` set the density's power, ``caipi:2x3`` and ``caipi:2x3x1`` the distances
     and the shift.
     `ORACLES` and `TRAINING_RULES` cannot choose before they were given truths.
@@ -165,22 +250,16 @@ def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
     check_strategy_name(name, encoding)
     family, colon, setting = name.partition(":")
     if family in FROM_FILES:
-        rule = TrainedOrder if family == "trained" else Hybrid
-        return rule(design=load_trained(Path(setting)), name=strategy_label(name))
+        return TrainedOrder(design=load_trained(Path(setting)), name=strategy_label(name))
     if reads_file(name):
         scans = TrainingScans(design=load_trained(Path(setting)))
         return Calibrated(opinion=scans, name=strategy_label(name))
-    made = _makers(encoding)[family]()
-    if not colon:
+    known = STRATEGIES[encoding][family]
+    made = known.make()
+    if not colon or known.settings is None:
         return made
-    if isinstance(made, CaipiSamples):
-        rows, columns, *shift = _caipi(name, setting)
-        return replace(made, spacing=(rows, columns), shift=shift[0] if shift else None, name=name)
-    if isinstance(made, RegularLines):
-        return replace(made, spacing=_spacing(name, setting), name=name)
-    assert isinstance(made, DensitySettings | SampleDensity)
-    settings: dict[str, Any] = {"power": _power(name, setting), "name": name}
-    return replace(made, **settings)
+    fields: dict[str, Any] = {**known.settings(name, setting), "name": name}
+    return replace(made, **fields)  # type: ignore[type-var]
 
 
 def chooses_angles(name: str, encoding: EncodingName) -> bool:
@@ -216,7 +295,7 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
         For an unknown name, a power that is not a number of zero or more, or a file that is not named.
     """
     family, colon, setting = str(name).partition(":")
-    makers, tuned = _makers(encoding), tuned_families(encoding)
+    makers = STRATEGIES[encoding]
     kinds: tuple[EncodingName, ...] = ("lines", "plane", "radial")
     others = [_chosen(kind) for kind in kinds if family in _families(kind)]
     if others and family not in _families(encoding):
@@ -228,6 +307,8 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
         if not setting:
             raise UsageError(f"strategy {family!r} needs a file from mri-design train: {family}:FILE")
         return
+    if family in GONE:
+        raise UsageError(f"strategy {family!r} has gone; use {GONE[family]} in its place")
     if family not in makers:
         near = did_you_mean(family, _families(encoding))
         meant = f" ({near[:1].lower()}{near[1:]})" if near else ""
@@ -235,50 +316,16 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
         raise UsageError(f"unknown strategy {family!r}{meant}; known are: {known}")
     if not colon:
         return
-    if family == "caipi":
-        _caipi(name, setting)
-        return
-    if family not in tuned:
+    settings = makers[family].settings
+    if settings is None:
         raise UsageError(f"strategy {family!r} takes no power (got {name!r})")
-    (_spacing if family == "regular" else _power)(name, setting)
-
-
-def _power(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1e6:
-        raise UsageError(f"strategy {name!r}: the power must be a number of zero or more")
-    return value
-
-
-def _spacing(name: str, text: str) -> int:
-    distance = whole_number(text)
-    if distance is None or not 1 <= distance < 10**6:
-        raise UsageError(f"strategy {name!r}: the distance of the lines must be a whole number of one or more")
-    return distance
-
-
-def _caipi(name: str, text: str) -> list[int]:
-    numbers = [whole_number(part) for part in text.split("x")]
-    parts = [number for number in numbers if number is not None and 0 <= number < 10**4]
-    if len(numbers) not in (2, 3) or len(parts) < len(numbers) or min(parts[:2]) < 1:
-        raise UsageError(f"strategy {name!r}: give the distances along ky and kz as 2x3, or with a shift as 2x3x1")
-    rows, columns, *shift = parts
-    if shift and shift[0] >= columns:
-        raise UsageError(
-            f"strategy {name!r}: a shift of {shift[0]} is the same as one of {shift[0] % columns}, as samples lie "
-            f"{columns} apart along kz; give one from 0 to {columns - 1}"
-        )
-    return [rows, columns, *shift]
+    settings(name, setting)
 
 
 def is_random(name: str, encoding: EncodingName = "lines") -> bool:
     """Whether another seed gives another mask, with no look at the data."""
-    family = name.partition(":")[0]
-    known = (*_DETERMINISTIC, *FROM_FILES, *INFORMED, *ORACLES)
-    return family not in known and not make_strategy(name, encoding).needs_posterior
+    known = STRATEGIES[encoding].get(name.partition(":")[0])
+    return known is not None and known.random and not reads_file(name)
 
 
 def reads_file(name: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.design.other_scans.trained_design import TrainedDesign
+from mri_design.design.trained_design import TrainedDesign
 from mri_design.errors import InputError
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.io.npy import read_npz_members

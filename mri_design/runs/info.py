@@ -1,9 +1,8 @@
-"""What an input is: a scan, images, a sequence or the folder of a run, each told in words."""
+"""Description in words of an input: a scan, images, a sequence or the folder of a run."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.experiment.description import describe_scan
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_outline
 from mri_design.experiment.recipe import Recipe
-from mri_design.runs.stored_run import SAMPLES, SHOTS, counted
+from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
@@ -118,8 +117,8 @@ def describe_folder(folder: Path) -> dict[str, str]:
     InputError
         Where it is no folder of a run of this program, and holds none.
     """
-    if (folder / _MANIFEST).is_file():
-        return _finished(folder, _manifest(folder / _MANIFEST))
+    if (folder / "manifest.json").is_file():
+        return _finished(folder, read_manifest(folder, {"command": list, "status": str, "inputs": list, "lines": list}))
     if (folder / "checkpoint.npz").is_file():
         return {
             "name": folder.resolve().name,
@@ -214,21 +213,6 @@ def _files(folder: Path) -> str:
     return ", ".join(names)
 
 
-def _manifest(path: Path) -> dict[str, Any]:
-    field = f"{path.parent.name}/{path.name}"
-    try:
-        if check_file(path) > DEFAULT_LIMITS.max_text_bytes:
-            raise ValueError(f"more than {DEFAULT_LIMITS.max_text_bytes} bytes")
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        kinds = {"command": list, "status": str, "inputs": list, "lines": list}
-        wrong = [name for name, kind in kinds.items() if not isinstance(manifest[name], kind)]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(field=field, got=f"{error}"[:120], wanted="the manifest of a run") from error
-    if wrong:
-        raise InputError(field=f"{field}: {wrong[0]}", got="another type", wanted="the manifest of a run")
-    return dict(manifest)
-
-
 _START = b"# Pulseq sequence file"
 _SIGNATURE = re.compile(rb"^\[SIGNATURE\][ \r]*$", re.MULTILINE)
 _MOST = 64 * 2**20
@@ -321,7 +305,7 @@ def _sections(text: str) -> dict[str, list[str]]:
 
 
 def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dict[str, str]:
-    """What an input holds; nothing is simulated, but for phantoms that are simulations.
+    """Describe an input; nothing is simulated, but for phantoms that are simulations.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ from mri_design.experiment.ending import in_acquisition_order, require_lines_onl
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label
-from mri_design.runs.design_sections import model_sections, model_settings, save_acquisition, save_design
+from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
 from mri_design.runs.error_tables import paired_caption
 from mri_design.runs.resident import keeper_of
@@ -147,10 +147,8 @@ class ProtocolResult:
         Status and lines.
     training, tests : sequence of ReferenceSlice
         What the mask was designed on, and what it was tried on.
-    designed : DesignAccount
-        The mask before exchanges, and what was expected of its lines.
     account : DesignAccount
-        The same of the final mask.
+        The final mask, and what was expected of its lines.
     acquisition : Acquisition or None
         Its lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
     refined : Refinement or None
@@ -164,7 +162,6 @@ class ProtocolResult:
     ending: Ending
     training: Sequence[ReferenceSlice]
     tests: Sequence[ReferenceSlice]
-    designed: DesignAccount
     account: DesignAccount
     acquisition: Acquisition | None
     refined: Refinement | None
@@ -249,7 +246,6 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         ending=Ending(_status(designed, refined, tested), trace.lines),
         training=training,
         tests=tests,
-        designed=account_of(designed),
         account=account_of(trace),
         acquisition=in_acquisition_order(trace.lines, training[0].slice_model.candidates, recipe),
         refined=refined,
@@ -334,8 +330,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     folder, trace, training, recipe = run.folder, result.account.trace, result.training, result.request.recipe
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
     sections = [
-        *save_design(folder, result.account, noise),
-        *model_sections(folder, result.account),
+        *save_design(folder, result.account, training[0].slice_model.candidates, noise),
         *save_acquisition(folder, result.acquisition, recipe),
     ]
     if result.refined is not None:
@@ -354,7 +349,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
         **simulation_summary([image.simulated for image in training]),
         **told,
     }
-    facts = {"start": len(trace.start), **model_settings(result.designed.models), **doubts}
+    facts = {"start": len(trace.start), **doubts}
     record = replace(result.record, settings={**result.record.settings, **facts})
     return run.finish(result.ending, record, "One mask for many scans", summary, sections, CHECKPOINTS)
 

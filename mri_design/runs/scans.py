@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from mri_design.design.plane.training_residual import TrainingResidualSamples
 from mri_design.design.strategies.oracles import Oracle
-from mri_design.design.strategies.training_residual import TrainingResidual
+from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError, UsageError
@@ -116,8 +115,8 @@ def knowing_rule(name: str, scans: Sequence[ReferenceSlice], recipe: Recipe, see
     Those of the posterior mean are the design's own: it infers after every line anyway. In a plane the rule goes by
     them whatever the recipe reconstructs.
     """
-    rule = cast("TrainingResidual | TrainingResidualSamples", make_strategy(name, recipe.design.encoding))
-    if recipe.reconstruction.method == "mean":
+    rule = cast(TrainingResidual, make_strategy(name, recipe.design.encoding))
+    if recipe.reconstruction.method == "mean" or recipe.design.encoding == "plane":
         return rule.knowing(scans)
 
     def image(index: int, lines: Sequence[int]) -> Array:

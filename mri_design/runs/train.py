@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mri_design.design.other_scans.trained_design import TrainedDesign
+from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, UsageError, did_you_mean

@@ -46,22 +46,9 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning": {"labels": 1, "queries": 1},
     "active_learning/labels": {"label_pool": 1, "scores": 1, "marginals": 2, "pool_design": 3},
     "active_learning/queries": {"feasible": 1, "*": 2},
-    "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "looking": 3, "main": 4, "start": 5},
-    "cli/looking": {"*": 1},
-    "design": {"": 1, "other_scans": 2, "plane": 3, "shots": 3, "strategies": 3, "training": 3},
-    "design/plane": dict.fromkeys(
-        ("constraints", "gamma_regression", "memory", "sample_features", "start", "thinning"), 1
-    )
-    | {"densities": 2, "*": 3},
-    "design/other_scans": {"*": 1},
-    "design/shots": {"*": 1},
-    "design/strategies": {
-        "densities": 1,
-        "line_features": 1,
-        "second_opinion": 1,
-        "error_model": 2,
-        "*": 3,
-    },
+    "cli": {"flags": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
+    "design": {"": 1, "strategies": 3, "training": 3},
+    "design/strategies": {"error_model": 1, "*": 3},
     "design/training": {"*": 1},
     "estimation": {"penalised": 1, "*": 2, "duality": 3, "irls": 3, "lbfgs": 3}
     | {"admm": 4, "automatic": 5, "map_estimate": 6},
@@ -79,7 +66,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "inference/variational": {"conjugates": 1, "site_gaussians": 1, "prior_and_sites": 2}
     | {"decoupled": 3, "natural_gradient": 3},
     "krylov": {"chunks": 1, "orthogonal": 1, "*": 2},
-    "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "mr_image": 3},
+    "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "sparsity": 3, "mr_image": 4},
     "model/phase": {"filter": 1, "map": 1, "prior": 2},
     "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3, "nonuniform": 3, "encodings": 4},
     "operators/encodings": {"base": 1, "*": 2},
@@ -445,7 +432,7 @@ def test_a_planted_breach_is_caught(tmp_path: Path, path: str, code: str, compla
         ("model/precision.py", "from mri_design.model.phase.filter import PhaseFilter"),
         ("evaluation/metrics.py", "from mri_design.evaluation.pictures import COLOURS"),
         ("runs/design/run.py", "from mri_design.runs.image_sections import save_images"),
-        ("design/strategies/a.py", "from mri_design.design.strategies.line_features import FEATURES"),
+        ("design/strategies/a.py", "from mri_design.design.strategies.error_model import FEATURES"),
         ("inference/references/a.py", "from mri_design.inference.variational.decoupled import DecoupledGaussian"),
     ],
 )

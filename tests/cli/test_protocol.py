@@ -9,7 +9,7 @@ from typer.testing import Result
 
 from mri_design import load_input, load_recipe, make_strategy, prepare, run_design, zero_filled
 from mri_design.design import keeping
-from mri_design.design.strategies.training_residual import TrainingResidual
+from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.run_folder import OUTPUTS
 from mri_design.runs import protocol as protocol_run
@@ -55,7 +55,7 @@ def test_the_folder_is_complete(done: tuple[Path, Result]) -> None:
     names = {path.name for path in out.iterdir()}
     assert {"mask.npy", "lines.csv", "exchanges.csv", "metrics.csv", "summary.csv", "paired.md"} <= names
     assert {"manifest.json", "report.html"} <= names
-    assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS | {".mri-design.json"}
+    assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS.keys() | {".mri-design.json"}
     assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & names
     assert np.flatnonzero(np.load(out / "mask.npy")).tolist() == sorted(order(out))
     assert json.loads((out / "manifest.json").read_text())["lines"] == order(out)

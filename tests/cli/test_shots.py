@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from typer.testing import Result
 
 from mri_design import load_phantom, make_strategy, strategy_names
-from mri_design.cli import options
 from mri_design.evaluation import plots
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment import checkpoint
 from mri_design.experiment.strategy_names import is_random
+from mri_design.operators.encodings import LineEncoding
 from mri_design.runs.design import run as design_run
 
 pytest.importorskip("finufft")
@@ -184,10 +184,13 @@ def test_a_gain_that_is_too_small_ends_a_design(run: Run, quick: Path, tmp_path:
 
 def test_names_of_strategies_of_shots() -> None:
     for encoding in ("radial", "spiral"):
-        assert strategy_names(encoding) == options.SHOT_STRATEGIES
-        for name in options.SHOT_STRATEGIES:
+        for name in strategy_names(encoding):
             rule = make_strategy(name, encoding)
-            assert rule.name == name and 1 <= rule.default_start(64, 16) <= 16 and not is_random(name, encoding)
+            assert (
+                rule.name == name
+                and 1 <= rule.default_start(LineEncoding((64, 64)), 16) <= 16
+                and not is_random(name, encoding)
+            )
 
 
 def test_a_comparison_of_shots_begins_with_the_design(

@@ -15,8 +15,16 @@ from mri_design import (
     VariableDensity,
 )
 from mri_design.design.constraints import LineConstraints, longest_walk, open_moves
-from mri_design.design.strategies.baselines import Equispaced, GoldenRatio, LowPass, RandomLines, RegularLines
-from mri_design.design.strategies.even_draws import GoldenDensity, JitteredDensity, SystematicDensity
+from mri_design.design.strategies.line_masks import (
+    Equispaced,
+    GoldenDensity,
+    GoldenRatio,
+    JitteredDensity,
+    LowPass,
+    RandomLines,
+    RegularLines,
+    SystematicDensity,
+)
 from mri_design.design.strategy import Strategy
 from tests.design.conftest import SliceMaker
 

@@ -27,8 +27,9 @@ from mri_design import (
 )
 from mri_design.design.keeping import Found, InferenceRequest, KeptSlice, LocalKeeper
 from mri_design.design.posteriors import KeptPosteriors, generators, of_each
-from mri_design.design.strategies.baselines import RandomLines
-from mri_design.design.strategies.expected_error import AOptimal
+from mri_design.design.strategies.expected_error import ExpectedError
+from mri_design.design.strategies.line_masks import RandomLines
+from mri_design.operators.encodings import Encoding
 from tests.slow_cases import slow_case
 
 SliceMaker = Callable[..., MRSlice]
@@ -53,12 +54,12 @@ class Recorder:
     name: str = "recorder"
     needs_posterior: bool = True
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
         return 1
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         self.seen.append((list(view.posteriors), view.candidates, float(rng.uniform())))
-        expected = np.sum([InformationGain().scores(p, rng)[1] for p in view.posteriors], axis=0)
+        expected = InformationGain().predicted(view, rng).expected
         return Choice(int(np.flatnonzero(view.candidates.remaining)[0]), forecast=Forecast(expected))
 
 
@@ -277,7 +278,7 @@ class FarPosteriors(KeptPosteriors):
         return found[::-1]
 
 
-STRATEGIES = [InformationGain(draws=8), InformationGain(draws=12), Calibrated(draws=12), AOptimal(draws=12)]
+STRATEGIES = [InformationGain(draws=8), InformationGain(draws=12), Calibrated(draws=12), ExpectedError(draws=12)]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: f"{s.name} {s.draws}")

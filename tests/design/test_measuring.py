@@ -8,7 +8,7 @@ import pytest
 
 from mri_design import Calibrated, DesignEngine, DesignState, DoubleLoop, MonteCarlo, MRSlice
 from mri_design.design.decision import DesignStep
-from mri_design.design.strategies.baselines import RandomLines
+from mri_design.design.strategies.line_masks import RandomLines
 from mri_design.design.strategy import Strategy
 
 SliceMaker = Callable[..., MRSlice]

@@ -18,7 +18,7 @@ from mri_design import (
 )
 from mri_design.design.decision import DesignStep
 from mri_design.design.model_choice import best_model, model_in_use, paired_energies, plan_models, rivals_due
-from mri_design.design.strategies.baselines import RandomLines
+from mri_design.design.strategies.line_masks import RandomLines
 from mri_design.design.trace import DesignTrace
 from mri_design.model.mr_image import phase_variants
 from mri_design.model.phase.map import PhaseMap

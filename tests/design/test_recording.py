@@ -7,7 +7,7 @@ import pytest
 
 from mri_design import Calibrated, DesignEngine, DoubleLoop, Exact, InformationGain, MRSlice, information_gain
 from mri_design.design.recording import most_information
-from mri_design.design.strategies.expected_error import AOptimal
+from mri_design.design.strategies.expected_error import ExpectedError
 from mri_design.design.strategy import Strategy
 from tests.slow_cases import slow_case
 
@@ -23,7 +23,7 @@ def test_a_line_tells_at_most_what_equal_independent_values_would() -> None:
 
 
 @pytest.mark.parametrize("coils", [1, slow_case(2)])
-@pytest.mark.parametrize("rule", [InformationGain(draws=200), AOptimal(draws=200)])
+@pytest.mark.parametrize("rule", [InformationGain(draws=200), ExpectedError(draws=200)])
 def test_information_of_a_decision_against_the_dense_determinant(
     make_slice: SliceMaker, coils: int, rule: Strategy
 ) -> None:

@@ -21,8 +21,8 @@ from mri_design.design.constraints import LineConstraints
 from mri_design.design.decision import DesignStep
 from mri_design.design.keeping import SliceInference, infer_slice
 from mri_design.design.stopping import AnyOf
-from mri_design.design.strategies.baselines import LowPass
-from mri_design.design.strategies.expected_error import AOptimal
+from mri_design.design.strategies.expected_error import ExpectedError
+from mri_design.design.strategies.line_masks import LowPass
 from mri_design.model.precision import PosteriorPrecision
 from tests.design.conftest import SliceMaker
 from tests.design_steps import changed, design_step
@@ -89,7 +89,7 @@ def _dense_error(one: MRSlice, step: DesignStep, posterior: GaussianPosterior, l
 @pytest.mark.parametrize("coils", [1, slow_case(2)])
 def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_slice: SliceMaker, coils: int) -> None:
     one = make_slice(n_coils=coils, shape=(12, 10), name="shepp-logan")
-    engine = DesignEngine(AOptimal(draws=4000), DoubleLoop(Exact()), first_loops=2)
+    engine = DesignEngine(ExpectedError(draws=4000), DoubleLoop(Exact()), first_loops=2)
     seen: list[DesignStep] = []
 
     def look(step: DesignStep) -> bool:

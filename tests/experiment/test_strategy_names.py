@@ -1,14 +1,16 @@
 import pytest
 
-from mri_design import UsageError, VariableDensity, make_strategy, strategy_names
-from mri_design.experiment.strategy_names import TUNED_FAMILIES, is_random
+from mri_design import InputError, UsageError, VariableDensity, make_strategy, register_strategy, strategy_names
+from mri_design.experiment import strategy_names as registry
+from mri_design.experiment.strategy_names import is_random, tuned_families
+from mri_design.operators.encodings import LineEncoding
 
 
 @pytest.mark.parametrize("name", strategy_names())
 def test_every_name_makes_the_strategy_that_carries_it(name: str) -> None:
     strategy = make_strategy(name)
     assert strategy.name == name
-    assert 1 <= strategy.default_start(64, 16) <= 16
+    assert 1 <= strategy.default_start(LineEncoding((64, 64)), 16) <= 16
 
 
 def test_posterior_strategies_and_an_oracle_look_at_data() -> None:
@@ -57,9 +59,9 @@ def test_an_unknown_name_is_refused_with_all_known_ones(name: str) -> None:
     assert all(known in str(caught.value) for known in strategy_names())
 
 
-@pytest.mark.parametrize("family", TUNED_FAMILIES)
+@pytest.mark.parametrize("family", tuned_families())
 def test_every_power_that_tuning_tries_is_one(family: str) -> None:
-    powers = TUNED_FAMILIES[family]
+    powers = tuned_families()[family]
     assert len(set(powers)) == len(powers) > 3
     for power in powers:
         rule = make_strategy(f"{family}:{power:g}")
@@ -87,3 +89,17 @@ def test_random_rules_are_those_that_follow_their_seed_alone() -> None:
         "oracle-greedy",
         "residual-greedy",
     ]
+
+
+def test_a_strategy_that_is_registered_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "STRATEGIES", {name: dict(of) for name, of in registry.STRATEGIES.items()})
+    register_strategy("mine", VariableDensity, ["lines", "radial"], tuned=(1.0, 2.0))
+    assert "mine" in strategy_names() and "mine" in strategy_names("radial") and "mine" not in strategy_names("plane")
+    made = make_strategy("mine:2")
+    assert isinstance(made, VariableDensity) and (made.power, made.name) == (2.0, "mine:2")
+    assert tuned_families()["mine"] == (1.0, 2.0) and is_random("mine")
+    for name, encodings in (("a:b", ["lines"]), ("", ["lines"]), ("mine", ["planes"]), ("mine", [])):
+        with pytest.raises(InputError):
+            register_strategy(name, VariableDensity, encodings)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="its class"):
+        register_strategy("mine", 3)  # type: ignore[arg-type]

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design import Calibrated, InputError, UsageError, make_strategy
-from mri_design.design.other_scans.trained_design import TrainedDesign
-from mri_design.design.strategies.trained import Hybrid, TrainedOrder
-from mri_design.design.strategies.training_scans import TrainingScans
+from mri_design.design.strategies.trained import TrainedOrder, TrainingScans
+from mri_design.design.trained_design import TrainedDesign
 from mri_design.experiment.strategy_names import is_random, strategy_files, strategy_label
 from mri_design.experiment.trained_file import load_trained, save_trained
 
@@ -112,12 +111,12 @@ def test_a_consistent_file_that_makes_no_sense_is_refused(tmp_path: Path, learnt
 
 
 def test_it_is_a_strategy_by_name(file: Path) -> None:
-    trained, hybrid = make_strategy(f"trained:{file}"), make_strategy(f"hybrid:{file}")
-    assert isinstance(trained, TrainedOrder) and isinstance(hybrid, Hybrid)
-    assert (trained.name, hybrid.name) == ("trained:order.npz", "hybrid:order.npz")
-    assert (trained.needs_posterior, hybrid.needs_posterior) == (False, True)
-    assert not is_random(f"trained:{file}") and not is_random(f"hybrid:{file}")
-    assert strategy_files([f"trained:{file}", "random", f"hybrid:{file}"]) == [str(file)]
+    trained = make_strategy(f"trained:{file}")
+    assert isinstance(trained, TrainedOrder) and trained.name == "trained:order.npz" and not trained.needs_posterior
+    assert not is_random(f"trained:{file}")
+    assert strategy_files([f"trained:{file}", "random", f"calibrated:{file}"]) == [str(file)]
+    with pytest.raises(UsageError, match=r"'hybrid' has gone.*calibrated:FILE"):
+        make_strategy(f"hybrid:{file}")
     informed = make_strategy(f"calibrated:{file}")
     assert isinstance(informed, Calibrated) and isinstance(informed.opinion, TrainingScans)
     assert informed.name == "calibrated:order.npz" and informed.opinion.design.lines == trained.design.lines
@@ -128,7 +127,7 @@ def test_it_is_a_strategy_by_name(file: Path) -> None:
 
 
 def test_a_strategy_without_its_file_is_refused(tmp_path: Path) -> None:
-    for name in ("trained", "hybrid", "trained:", "calibrated:"):
+    for name in ("trained", "trained:", "calibrated:"):
         with pytest.raises(UsageError, match="needs a file"):
             make_strategy(name)
     with pytest.raises(UsageError, match="none here"):

@@ -103,7 +103,6 @@ RUNS = {
         SMALL,
     ),
     "design-trained": GoldenRun("design phantom:t1w --lines 11 --strategy trained:train/order.npz", SMALL, "train"),
-    "design-hybrid": GoldenRun("design phantom:t1w --lines 12 --strategy hybrid:train/order.npz", SMALL, "train"),
     "design-seen": GoldenRun("design phantom:brain --lines 12 --seen phantom:brain", SMALL),
     "design-plane": GoldenRun("design phantom:t2w --encoding plane --acceleration 8", SMALL),
     "design-plane-coils": GoldenRun("design phantom:t2w --encoding plane --acceleration 6 --calibration 10", COILS),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, Recipe, load_recipe, reconstruct, run_design
-from mri_design.design.other_scans.trained_design import TrainedDesign
+from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.trained_file import save_trained

@@ -23,9 +23,10 @@ from mri_design import (
     make_strategy,
     run_design,
 )
+from mri_design.design.energies import expected_energies
 from mri_design.design.keeping import InferenceRequest, KeptSlice
-from mri_design.design.line_variances import expected_energies
 from mri_design.experiment.checkpoint import load_state
+from mri_design.operators.encodings import Encoding
 from mri_design.runs import resident
 from mri_design.runs.resident import ResidentSlices, keeper_of
 from mri_design.runs.workers import Workers
@@ -104,11 +105,11 @@ class DrawsAgain:
     name: str = "draws again"
     needs_posterior: bool = True
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
         return 1
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        energies = [expected_energies(view.posteriors, rng, self.draws) for _ in range(2)]
+        energies = [expected_energies(view.posteriors, view.readouts, rng, self.draws) for _ in range(2)]
         left = np.flatnonzero(view.candidates.remaining)
         return Choice(int(left[int(1e6 * (energies[1].sum() + rng.uniform())) % len(left)]), forecast=Forecast())
 
@@ -228,7 +229,7 @@ class ByHand:
     name: str = "by hand"
     needs_posterior: bool = True
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
         return 1
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:

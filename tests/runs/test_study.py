@@ -8,6 +8,7 @@ import pytest
 from mri_design import InputError, Recipe, UsageError, make_strategy, measure, reconstruct, run_design
 from mri_design.design.trials import ReferenceSlice
 from mri_design.experiment import strategy_names
+from mri_design.operators.encodings import LineEncoding
 from mri_design.runs import study as study_module
 from mri_design.runs.run import Progress, Work
 from mri_design.runs.scans import knowing_rule
@@ -87,7 +88,7 @@ def test_adaptive_masks_are_designs_of_the_test_scan_and_fixed_ones_of_the_train
     rule = make_strategy("information-gain")
     for name, scan in (("information-gain", study.tests[1]), ("information-gain@train", study.training[0])):
         for count in (6, 12):
-            start = rule.default_start(16, count)
+            start = rule.default_start(LineEncoding((16, 16)), count)
             alone = run_design([scan.slice_model], rule, count, tiny, seed=0, start=start).trace.lines
             assert study.mask_lines(progress, name, count, 0, 1) == alone
 
@@ -125,7 +126,8 @@ def test_one_design_serves_all_counts_that_start_alike(
 
 def test_a_density_is_tuned_on_the_training_images_alone(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     powers = (0.5, 3.0, 50.0)
-    monkeypatch.setitem(strategy_names.TUNED_FAMILIES, "vd-polynomial", powers)
+    known = replace(strategy_names.STRATEGIES["lines"]["vd-polynomial"], tuned=powers)
+    monkeypatch.setitem(strategy_names.STRATEGIES["lines"], "vd-polynomial", known)
     test = study.tests[0]
     shifted = replace(
         test, name="shifted", slice_model=replace(test.slice_model, kspace=np.roll(test.slice_model.kspace, 7, axis=1))
@@ -149,7 +151,8 @@ def test_a_density_is_tuned_on_the_training_images_alone(study: Study, monkeypat
 
 
 def test_powers_that_are_known_are_not_tuned(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(strategy_names.TUNED_FAMILIES, "vd-polynomial", (1.0, 3.0))
+    tried = replace(strategy_names.STRATEGIES["lines"]["vd-polynomial"], tuned=(1.0, 3.0))
+    monkeypatch.setitem(strategy_names.STRATEGIES["lines"], "vd-polynomial", tried)
     only = replace(study, strategies=["vd-polynomial"], tests=study.tests[:1])
     known = {("vd-polynomial", 12): 50.0, ("vd-polynomial", 9): 7.0, ("vd-gaussian", 12): 7.0}
     progress = replace(only, powers=known).run(memory())

@@ -8,21 +8,29 @@ error really is. Every measured line corrects it, since its innovation is a samp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.decision import Choice, Forecast
-from mri_design.design.line_variances import expected_energies
+from mri_design.design.blocks import ChoosesByScore, Scores
+from mri_design.design.decision import Forecast
+from mri_design.design.energies import expected_energies
 from mri_design.design.neighbourhood import neighbourhood, require_weights
 from mri_design.design.posteriors import image_energy, of_each
-from mri_design.design.strategies.error_model import ErrorModel, ErrorModelName, shipped_error_model
-from mri_design.design.strategies.line_features import LineKnowledge, features_of_line, line_features
-from mri_design.design.strategies.second_opinion import SecondOpinion, weight_of_opinion
-from mri_design.design.strategy import DesignView, best_line
+from mri_design.design.strategies.error_model import (
+    ErrorModel,
+    ErrorModelName,
+    LineKnowledge,
+    features_of_line,
+    line_features,
+    shipped_error_model,
+)
+from mri_design.design.strategy import DesignView
 from mri_design.errors import require_counts, require_instance
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.encodings import Encoding
 
 Numbers = NDArray[np.float64]
 
@@ -30,10 +38,64 @@ LEAST_ENERGY = 0.5
 """An innovation's energy, its noise subtracted, counts as at least this many standard deviations of that noise."""
 
 TINY = float(np.finfo(float).tiny)
+SPREAD = 0.2
+"""Nats: how wrong the second opinion is taken to be about the energy of a line, before any line has shown it."""
+OWN_SPREAD = 0.4
+"""The same of the error model."""
+PRIOR_COUNT = 3
+"""How many lines these count as."""
+DECISIVENESS = 4.0
+"""Power of the ratio of variances: 1 is the best weighted mean of two independent opinions, more trusts the better."""
+
+
+@runtime_checkable
+class SecondOpinion(Protocol):
+    """Says which error is left on every line, from something else than the scan that is being measured."""
+
+    def require_grid(self, n_lines: int) -> None:
+        """Refuse a scan with another number of lines.
+
+        Raises
+        ------
+        InputError
+            Naming both.
+        """
+
+    def residuals(self, moments: Sequence[tuple[int, ...]]) -> list[Numbers]:
+        """Energy of the error on every line over the image's energy, (ky,), at some moments of a design.
+
+        Parameters
+        ----------
+        moments : sequence of tuples of int
+            The lines that were measured at each moment, each with those of the moment before.
+        """
+
+
+def weight_of_opinion(errors: Numbers, own: Numbers, noise: Numbers) -> float:
+    """Weight of a second opinion against the error model, 0 to 1.
+
+    Both are taken to be wrong by independent normal errors in the logarithm. Their variances are estimated from the
+    lines measured so far, with an inverse-gamma prior that counts as a few lines. A line that holds little more than
+    noise says little about either, and counts as less than one.
+
+    Parameters
+    ----------
+    errors, own : float array, shape (lines,)
+        log(measured / predicted energy) of the lines so far, as predicted by the second opinion and by the error model.
+    noise : float array, shape (lines,)
+        Variance of the logarithms that is due to noise.
+    """
+    counts = OWN_SPREAD**2 / (OWN_SPREAD**2 + noise)
+    ratio = _variance(errors, counts, SPREAD) / _variance(own, counts, OWN_SPREAD)
+    return 1 / (1 + ratio**DECISIVENESS)
+
+
+def _variance(errors: Numbers, counts: Numbers, spread: float) -> float:
+    return float((PRIOR_COUNT * spread**2 + counts @ errors**2) / (PRIOR_COUNT + counts.sum()))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibrated:
+class Calibrated(ChoosesByScore):
     """Choose the line on and around which the error is expected to be largest, after a correction that learns.
 
     The regression that corrects the posterior's expectation (`ErrorModel`) has learnt on synthetic heads how wrong such
@@ -75,7 +137,6 @@ class Calibrated:
     neighbours: tuple[float, ...] = (0.5, 0.25)
     opinion: SecondOpinion | None = None
     name: str = "calibrated"
-    needs_posterior: bool = True
 
     def __post_init__(self) -> None:
         require_counts(draws=self.draws, least=1)
@@ -88,17 +149,17 @@ class Calibrated:
             require_instance(SecondOpinion, wanted=wanted, opinion=self.opinion)
         require_weights(self.neighbours)
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
         """Eight lines with one coil: the error model knows how much energy the centre of an image holds.
 
         Four with several, which see the image's support and its low resolution without them.
         """
         if self.opinion is not None:
-            self.opinion.require_grid(n_lines)
-        return min(target, 8 if n_coils == 1 else 4)
+            self.opinion.require_grid(readouts.size)
+        return readouts.start(target, 8 if n_coils == 1 else 4)
 
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line whose neighbourhood has the largest corrected energy.
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Corrected energies of every line's neighbourhood.
 
         Energies are averaged over what the weights of the error model may still be. The forecast goes by the mean
         weights: the average would predict too much of lines that are little known.
@@ -112,12 +173,11 @@ class Calibrated:
         if self.opinion is not None:
             seen = np.maximum(self.opinion.residuals(_moments(view))[-1], TINY) * image_energy(view.posteriors)
             scores = seen**weight * scores ** (1 - weight)
-        forecast = Forecast(expected, _believed(now, model, features), opinion_weight=weight)
-        return replace(best_line(scores, view.candidates), forecast=forecast)
+        return Scores(scores, Forecast(expected, _corrected(now, model, features), opinion_weight=weight))
 
     def expected(self, view: DesignView, rng: np.random.Generator) -> Numbers:
         """Energy of the error on every line as the posteriors expect it, (ky,), summed over them."""
-        return expected_energies(view.posteriors, rng, self.draws)
+        return expected_energies(view.posteriors, view.readouts, rng, self.draws)
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies, and what the error model makes of them."""
@@ -127,7 +187,7 @@ class Calibrated:
     def corrected(self, view: DesignView, expected: Numbers) -> Numbers:
         """Energy of the error on every line, (ky,); on measured lines it is what the posterior expects."""
         now, model = self._informed(view, expected)
-        return _believed(now, model, line_features(now))
+        return _corrected(now, model, line_features(now))
 
     def _informed(self, view: DesignView, expected: Numbers) -> tuple[LineKnowledge, ErrorModel]:
         scan = _Scan.of(view)
@@ -184,7 +244,7 @@ class _Scan:
         return LineKnowledge(measured, self.energies, self.noise, expected)
 
 
-def _believed(now: LineKnowledge, model: ErrorModel, features: Numbers) -> Numbers:
+def _corrected(now: LineKnowledge, model: ErrorModel, features: Numbers) -> Numbers:
     return np.where(now.measured, now.expected, now.unit * model.energies(features))
 
 

@@ -3,23 +3,247 @@
 log(energy of the error on a line) = features . weights + noise. The weights start from synthetic heads (their mean and
 their spread between heads), and Bayesian linear regression corrects them with every line that is measured. How good
 they are is measured in results/error-model/README.md.
+
+Residual energy depends on more than the posterior's variances: images fill a part of the field of view, so lines next
+to measured ones are partly known; their phase is nearly smooth, so lines opposite to measured ones are partly known;
+and spectra fall off in their own way, on one side faster than on the other (relaxation along an echo train). These are
+the features.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property, lru_cache, partial
 from importlib import resources
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.strategies.line_features import FEATURES
 from mri_design.errors import InputError
 
 Numbers = NDArray[np.float64]
+
+CENTRE = 3
+"""|k| up to which the measured energy is the unit of energies: the image's own scale, with little noise in it."""
+KERNEL = 3.0
+"""Lines: decay length in |k| of the mean over measured log energies."""
+LEAST_SIGNAL = 0.3
+"""A measured line's energy counts as at least this share of the noise in it."""
+PLACES = (4, 8, 16, 32, 64)
+"""|k|, on either side, at which a scan's spectrum may be above or below what all else says; linear in log(1 + |k|)."""
+
+
+@dataclass(frozen=True)
+class LineKnowledge:
+    """What is known at one moment of a design.
+
+    Parameters
+    ----------
+    measured : bool array, shape (ky,)
+        Lines so far, those of a block included that are about to be measured.
+    energies : float array, shape (ky,)
+        Energy of the data on the measured lines, summed over readout, coils and slices, noise included; 0 where there
+        are no data yet.
+    noise : float
+        Expected energy of the noise of one line, in the same sum.
+    expected : float array, shape (ky,)
+        Energy of the mean's error on every line as the posterior expects it.
+    """
+
+    measured: NDArray[np.bool_]
+    energies: Numbers
+    noise: float
+    expected: Numbers
+
+    @property
+    def with_data(self) -> NDArray[np.bool_]:
+        """Measured lines whose data have come; those of a block that is about to be measured are not among them."""
+        return self.measured & (self.energies > 0)
+
+    @property
+    def signal(self) -> Numbers:
+        """Measured energies less their noise, kept positive, (ky,); meaningless on lines that were not measured."""
+        return np.maximum(self.energies - self.noise, LEAST_SIGNAL * self.noise)
+
+    @property
+    def unit(self) -> float:
+        """Energy of the image's centre, to measure others in."""
+        k = np.arange(len(self.measured)) - len(self.measured) // 2
+        near = self.with_data & (np.abs(k) <= CENTRE)
+        return float(np.sum(self.signal[near if near.any() else self.with_data]))
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Some lines in the state of a design: what the features are made of. Every array is (lines,) unless said."""
+
+    known: LineKnowledge
+    at: NDArray[np.intp]
+
+    @property
+    def n_lines(self) -> int:
+        """Lines of the grid."""
+        return len(self.known.measured)
+
+    @cached_property
+    def frequency(self) -> NDArray[np.intp]:
+        """k, DC = 0."""
+        return np.asarray(self.at - self.n_lines // 2)
+
+    @cached_property
+    def log_radius(self) -> Numbers:
+        """log(1 + |k|)."""
+        return np.asarray(np.log1p(np.abs(self.frequency)))
+
+    @cached_property
+    def opposite(self) -> NDArray[np.intp]:
+        """The lines at -k."""
+        return np.asarray((2 * (self.n_lines // 2) - self.at) % self.n_lines)
+
+    @cached_property
+    def measured(self) -> NDArray[np.intp]:
+        """Numbers of the measured lines, (count,)."""
+        return np.flatnonzero(self.known.measured)
+
+    @cached_property
+    def log_count(self) -> Numbers:
+        """log(measured lines / 16), the same for all."""
+        return np.full(len(self.at), np.log(len(self.measured) / 16))
+
+    @cached_property
+    def conjugate(self) -> Numbers:
+        """1 where the line at -k is measured, 0 elsewhere."""
+        return self.known.measured[self.opposite].astype(float)
+
+    @cached_property
+    def gaps(self) -> tuple[Numbers, Numbers]:
+        """Distances to measured lines on the nearer and on the farther side."""
+        return _gaps(self.measured, self.at, self.n_lines)
+
+    @cached_property
+    def opposite_gap(self) -> Numbers:
+        """Distance from -k to the nearest measured line."""
+        return _gaps(self.measured, self.opposite, self.n_lines)[0]
+
+    def near(self, distance: int) -> Numbers:
+        """How many of the two lines at a distance are measured."""
+        return _neighbours(self.known.measured, self.at, distance)
+
+    def near_opposite(self, distance: int) -> Numbers:
+        """The same at -k."""
+        return _neighbours(self.known.measured, self.opposite, distance)
+
+    @cached_property
+    def log_unit(self) -> float:
+        """log of the image's centre energy."""
+        return float(np.log(self.known.unit))
+
+    @cached_property
+    def spectrum(self) -> Numbers:
+        """Mean of the measured log energies, weighted by how near in |k| they are."""
+        with_data = np.flatnonzero(self.known.with_data)
+        apart = np.abs(np.abs(self.frequency)[:, None] - np.abs(with_data - self.n_lines // 2))
+        closeness = np.exp(-apart / KERNEL) + 1e-6
+        return np.asarray(closeness @ np.log(self.known.signal[with_data]) / closeness.sum(axis=1))
+
+    def place(self, index: int, side: int) -> Numbers:
+        """Weight of one of `PLACES` on the side of positive (1) or negative (-1) k; the centre has none."""
+        return _shares_of_places(self.n_lines)[index, np.abs(self.frequency)] * (side * self.frequency > 0)
+
+
+Feature = tuple[str, Callable[[_Lines], Numbers]]
+"""A name, and what it is of some lines, (lines,)."""
+
+_TINY = np.finfo(float).tiny
+_FEATURES: tuple[Feature, ...] = (
+    ("constant", lambda x: np.ones(len(x.at))),
+    ("log(1 + |k|)", lambda x: x.log_radius),
+    ("log(1 + |k|)^2", lambda x: x.log_radius**2),
+    ("log(lines / 16)", lambda x: x.log_count),
+    ("log(1 + |k|) log(lines / 16)", lambda x: x.log_radius * x.log_count),
+    ("-k measured", lambda x: x.conjugate),
+    ("log(0.1 + smaller gap)", lambda x: np.log(0.1 + x.gaps[0])),
+    ("log(0.1 + larger gap)", lambda x: np.log(0.1 + x.gaps[1])),
+    ("measured at distance 1", lambda x: x.near(1)),
+    ("measured at distance 2", lambda x: x.near(2)),
+    ("measured at distance 3", lambda x: x.near(3)),
+    ("measured at distance 1 of -k", lambda x: x.near_opposite(1)),
+    ("measured at distance 2 of -k", lambda x: x.near_opposite(2)),
+    (
+        "log(0.1 + smaller gap at -k), 0 where measured",
+        lambda x: np.where(x.conjugate > 0, 0.0, np.log(0.1 + x.opposite_gap)),
+    ),
+    ("measured at distance 1 of k times of -k", lambda x: x.near(1) * x.near_opposite(1)),
+    ("measured at distance 1 of -k, where -k is", lambda x: x.conjugate * x.near_opposite(1)),
+    ("measured at distance 1, times log(1 + |k|)", lambda x: x.log_radius * x.near(1)),
+    ("-k measured, times log(1 + |k|)", lambda x: x.log_radius * x.conjugate),
+    ("log expected energy of the error", lambda x: np.log(np.maximum(x.known.expected[x.at], _TINY)) - x.log_unit),
+    ("log measured energy near |k|", lambda x: x.spectrum - x.log_unit),
+    ("log noise energy of a line", lambda x: np.full(len(x.at), np.log(x.known.noise) - x.log_unit)),
+    ("sign(k) log(1 + |k|)", lambda x: np.sign(x.frequency) * x.log_radius),
+    *(
+        (f"k near {sign}{near}", partial(_Lines.place, index=index, side=side))
+        for sign, side in (("+", 1), ("-", -1))
+        for index, near in enumerate(PLACES)
+    ),
+)
+"""In the order of the columns. Energies are relative to `LineKnowledge.unit`."""
+
+FEATURES = tuple(name for name, _ in _FEATURES)
+"""Names of the features, in the order of the columns."""
+
+
+def line_features(known: LineKnowledge, lines: Sequence[int] | NDArray[np.intp] | None = None) -> Numbers:
+    """Features of some lines (all without an argument), shape (lines, `FEATURES`)."""
+    at = np.arange(len(known.measured)) if lines is None else np.asarray(lines, dtype=np.intp)
+    each = _Lines(known, at)
+    return np.stack([values(each) for _, values in _FEATURES], axis=1)
+
+
+def features_of_line(known: LineKnowledge, line: int) -> Numbers:
+    """`line_features` of one line, shape (`FEATURES`,), read-only.
+
+    They are remembered, since a design asks again for those of all its past lines at every step.
+    """
+    energies = np.where(known.measured, known.energies, 0.0)
+    return _remembered(known.measured.tobytes(), energies.tobytes(), known.noise, float(known.expected[line]), line)
+
+
+@lru_cache(maxsize=2048)
+def _remembered(measured: bytes, energies: bytes, noise: float, expected: float, line: int) -> Numbers:
+    """What `features_of_line` gives: of ``expected`` the features see the line's own number alone."""
+    by_line = np.frombuffer(energies)
+    known = LineKnowledge(np.frombuffer(measured, dtype=bool), by_line, noise, np.full(len(by_line), expected))
+    (features,) = line_features(known, [line])
+    features.flags.writeable = False
+    return np.asarray(features)
+
+
+def _neighbours(measured: NDArray[np.bool_], at: NDArray[np.intp], distance: int) -> Numbers:
+    """How many of the two lines at a distance are measured; none beyond the grid."""
+    below, above, last = at - distance, at + distance, len(measured) - 1
+    on_grid = (below >= 0) & measured[np.maximum(below, 0)], (above <= last) & measured[np.minimum(above, last)]
+    return np.add(*on_grid, dtype=float)
+
+
+@lru_cache(maxsize=16)
+def _shares_of_places(n_lines: int) -> Numbers:
+    """Weights of `PLACES` by |k|, (place, n_lines // 2 + 1)."""
+    knots, radius = np.log1p([0, *PLACES]), np.log1p(np.arange(n_lines // 2 + 1))
+    return np.array([np.interp(radius, knots, weights) for weights in np.eye(len(knots))[1:]])
+
+
+def _gaps(measured: NDArray[np.intp], at: NDArray[np.intp], n: int) -> tuple[Numbers, Numbers]:
+    """Distances to the nearest measured line, or the grid's end, on the nearer and on the farther side."""
+    place = np.searchsorted(measured, at)
+    bounded = np.concatenate([[-1], measured, [n]])
+    below = at - bounded[place]
+    above = bounded[np.searchsorted(measured, at, side="right") + 1] - at
+    return np.minimum(below, above).astype(float), np.maximum(below, above).astype(float)
+
 
 LARGEST_DOUBT = 1.0
 """Nats squared: how uncertain a line's log energy may count as, as it is on the grids that the shipped model saw."""

@@ -1,29 +1,31 @@
-"""A-optimal design: the line that carries most of the error that the posterior expects."""
+"""A-optimal design: the candidates that carry most of the error that the posterior expects."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mri_design.design.decision import Choice, Forecast
-from mri_design.design.line_variances import expected_energies
-from mri_design.design.strategy import DesignView, best_line, start_for_posterior
+from mri_design.design.blocks import ChoosesByScore, Scores
+from mri_design.design.decision import Forecast
+from mri_design.design.energies import expected_energies
+from mri_design.design.strategy import DesignView
 from mri_design.errors import require_counts
+from mri_design.operators.encodings import Encoding
 
 
 @dataclass(frozen=True, kw_only=True)
-class AOptimal:
-    """The line with the largest posterior variance, summed over readout and coils.
+class ExpectedError(ChoosesByScore):
+    """The candidates with the largest posterior variance, summed over their values, coils and slices.
 
-    Measuring a line removes at least its own share of E|u - mean|^2; what it teaches about others is left out. The
+    Measuring a candidate removes at least its own share of E|u - mean|^2; what it teaches about others is left out. The
     log-determinant (`InformationGain`) counts the same variances in relative terms.
 
     Parameters
     ----------
-    draws : int
-        Posterior draws behind the variances; inference's own are used, with one coil as far as they go.
+    draws : int, optional
+        Posterior draws behind the variances; inference's own are used, with one coil as far as they go. By default
+        those of the readouts: 12 for lines and shots, 8 for the samples of a plane.
 
     Raises
     ------
@@ -31,26 +33,22 @@ class AOptimal:
         For no draw.
     """
 
-    draws: int = 12
+    draws: int | None = None
     name: str = "expected-error"
-    needs_posterior: bool = True
 
     def __post_init__(self) -> None:
-        require_counts(draws=self.draws, least=1)
+        if self.draws is not None:
+            require_counts(draws=self.draws, least=1)
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
-        """As for the information gain: half of the target, between 8 lines and an eighth of the grid."""
-        return start_for_posterior(n_lines, target)
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+        """See `Encoding.start_for_posterior`."""
+        return readouts.start_for_posterior(target)
 
-    def expected(self, view: DesignView, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Energy of the error on every line as the posteriors expect it, (ky,), summed over them."""
-        return expected_energies(view.posteriors, rng, self.draws)
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Expected energies, which are the forecast, too."""
+        expected = expected_energies(view.posteriors, view.readouts, rng, self.draws or view.readouts.draws)
+        return Scores(expected, Forecast(expected))
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """A forecast of the expected energies, without a correction."""
-        return Forecast(self.expected(view, rng))
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line with the largest expected energy."""
-        expected = self.expected(view, rng)
-        return replace(best_line(expected, view.candidates), forecast=Forecast(expected))
+        return self.scored(view, rng).forecast

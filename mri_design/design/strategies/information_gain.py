@@ -10,17 +10,18 @@ posterior draws.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from mri_design.design.decision import Choice, Forecast
-from mri_design.design.line_variances import all_lines, line_variances, mean_power
+from mri_design.design.blocks import ChoosesByScore, Scores
+from mri_design.design.decision import Forecast
+from mri_design.design.energies import coils_of, gains_and_energies, lines_of, rows_of
 from mri_design.design.posteriors import generators, of_each
-from mri_design.design.strategy import DesignView, best_line, start_for_posterior
+from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError, described, require_counts
 from mri_design.krylov.block_lanczos import BlockLanczosFactors
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
@@ -28,19 +29,19 @@ from mri_design.krylov.lanczos import LanczosFactors, lanczos
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.encodings import Encoding
 from mri_design.operators.measurement import CartesianLines
-from mri_design.variances.information import gain_from_values
 
 
-def exact_gain(precision: PosteriorPrecision, encoding: CartesianLines) -> NDArray[np.float64]:
-    """Score of every line of ``encoding`` by dense linear algebra (small grids)."""
+def exact_gains(precision: PosteriorPrecision, encoding: Encoding) -> NDArray[np.float64]:
+    """Scores of all candidates, (size,), by dense linear algebra (small grids): the reference."""
     lower = scipy.linalg.cholesky(precision.dense_real(), lower=True)
-    rows = encoding.to_dense_real().reshape(2, *encoding.out_shape, encoding.in_size)
-    scores = np.empty(encoding.out_shape[1])
-    for line in range(len(scores)):
-        x_new = rows[:, :, line].reshape(-1, encoding.in_size)
+    maps = getattr(precision.measurement, "maps", None)
+    scores = np.empty(encoding.size)
+    for candidate in range(encoding.size):
+        x_new = encoding.rows([candidate], maps).to_dense_real()
         root = scipy.linalg.solve_triangular(lower, x_new.T, lower=True)
-        scores[line] = np.linalg.slogdet(np.eye(len(x_new)) + root.T @ root)[1]
+        scores[candidate] = np.linalg.slogdet(np.eye(len(x_new)) + root.T @ root)[1]
     return scores
 
 
@@ -71,7 +72,7 @@ def information_gain(
 
     Notes
     -----
-    For all lines of a scan at once `gain_from_draws` and `gain_from_overlaps` are far cheaper.
+    For all lines of a scan at once `gains_and_energies` and `gain_from_overlaps` are far cheaper.
     """
     require_posterior(posterior)
     rows = _candidate_rows(posterior, candidate)
@@ -110,13 +111,7 @@ def _candidate_rows(posterior: GaussianPosterior, candidate: int | LinearOperato
             wanted="the number of a line, or its rows as a LinearOperator",
             cure="Make an operator of an array of rows: Dense(rows).",
         )
-    return line_rows(posterior, int(candidate))
-
-
-def line_rows(posterior: GaussianPosterior, line: int) -> CartesianLines:
-    """X_* of one phase-encode line."""
-    every = all_lines(posterior)
-    return CartesianLines([line], every.grid, every.maps, every.library)
+    return rows_of(posterior, lines_of(posterior), [int(candidate)])
 
 
 def gain_from_overlaps(overlaps: Array) -> NDArray[np.float64]:
@@ -139,86 +134,51 @@ def line_overlaps(factors: LanczosFactors | BlockLanczosFactors, encoding: Carte
     return overlaps
 
 
-def gain_from_draws(draws: Array, encoding: CartesianLines) -> NDArray[np.float64]:
-    """Score from posterior draws, neglecting correlations between image columns.
+class _ByInformation(ChoosesByScore):
+    """The candidate with the largest total score over the posteriors."""
 
-    The inverse FFT of a fully sampled readout separates the columns of the image, which are nearly independent under
-    the posterior; samples of k-space are not, where most of the image is dark. What is left of the determinant is one
-    small one per column: det(I + C) with C the covariance of the coils' values, estimated from the draws.
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+        """See `Encoding.start_for_posterior`."""
+        return readouts.start_for_posterior(target)
 
-    Parameters
-    ----------
-    draws : complex array, shape (count, ky, kx)
-        Deviations from the mean in units of sigma.
-    encoding : CartesianLines
-        All lines of the grid, in order.
-
-    Returns
-    -------
-    float array, shape (ky,)
-        Scores. How far they are from `exact_gain` is measured in results/design-study/measurements.md.
-    """
-    return gain_from_columns(encoding.columns(draws))
-
-
-def gain_from_columns(columns: Array) -> NDArray[np.float64]:
-    """`gain_from_draws` of draws that are laid out in `CartesianLines.columns` already, (count, coil, ky, x)."""
-    each = np.moveaxis(columns, 0, 3)  # (coil, ky, x, draw)
-    return np.array([gain_from_values(each[:, line].swapaxes(0, 1)).sum() for line in range(each.shape[1])])
+    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
+        """Expected energies summed over the posteriors; nothing corrects them."""
+        return self.scored(view, rng).forecast
 
 
 @dataclass(frozen=True, kw_only=True)
-class InformationGain:
-    """Choose the line with the largest information gain; the scores are computed from posterior draws.
+class InformationGain(_ByInformation):
+    """Choose the candidates with the largest information gain; the scores are computed from posterior draws.
 
     Parameters
     ----------
-    draws : int
+    draws : int, optional
         Posterior draws behind the scores; inference's own are used, with one coil as far as they go. The few of
-        `variances.ControlVariate` (one coil) are enough, see results/design-study/measurements.md.
+        `variances.ControlVariate` (one coil) are enough, see results/design-study/measurements.md. By default those of
+        the readouts: 12 for lines and shots, 8 for the samples of a plane.
 
     Raises
     ------
     InputError
-        For no draw; where the measurement is not one of Cartesian lines.
+        For no draw.
     """
 
-    draws: int = 12
+    draws: int | None = None
     name: str = "information-gain"
-    needs_posterior: bool = True
 
     def __post_init__(self) -> None:
-        require_counts(draws=self.draws, least=1)
+        if self.draws is not None:
+            require_counts(draws=self.draws, least=1)
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
-        """Half of the target, between 8 lines and an eighth of the grid."""
-        return start_for_posterior(n_lines, target)
-
-    def scores(
-        self, posterior: GaussianPosterior, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Scores of all lines of the grid under one posterior, and the expected energies behind them, (ky,) each."""
-        every = all_lines(posterior)
-        if every.maps is None:
-            variances = line_variances(posterior, rng, self.draws)
-            energies = np.asarray(np.sum(2 * posterior.model.noise_variance * variances, axis=1))
-            return np.asarray(2 * np.sum(np.log1p(variances), axis=1)), energies
-        draws = posterior.own_deviations(rng, self.draws)
-        columns = every.columns(draws)
-        energies = np.sum(posterior.model.noise_variance * mean_power(columns), axis=1)
-        return gain_from_columns(columns), np.asarray(energies)
-
-    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
-        """Expected energies summed over the posteriors; nothing corrects them."""
-        return _forecast(of_each(view.posteriors, self.scores, generators(rng, len(view.posteriors))))
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line with the largest total score over the posteriors."""
-        return _most_informative(of_each(view.posteriors, self.scores, generators(rng, len(view.posteriors))), view)
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Gains and expected energies of all candidates (`gains_and_energies`), summed over the posteriors."""
+        own = generators(rng, len(view.posteriors))
+        draws = self.draws or view.readouts.draws
+        return _summed(of_each(view.posteriors, gains_and_energies, view.readouts, own, draws))
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanczosInformationGain:
+class LanczosInformationGain(_ByInformation):
     """Choose the line with the largest information gain, with lower bounds from Lanczos vectors as in TR-175.
 
     Parameters
@@ -234,43 +194,31 @@ class LanczosInformationGain:
 
     steps: int = 100
     name: str = "information-gain-lanczos"
-    needs_posterior: bool = True
 
     def __post_init__(self) -> None:
         require_counts(steps=self.steps, least=1)
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
-        """Half of the target, between 8 lines and an eighth of the grid."""
-        return start_for_posterior(n_lines, target)
-
-    def scores(
-        self, posterior: GaussianPosterior, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Scores of all lines of the grid under one posterior, and expected energies; lower bounds both."""
-        factors = posterior.marginals.factors
-        if factors is None:
-            noise = rng.standard_normal((2, *posterior.mean.shape), dtype=posterior.mean.real.dtype.type)
-            factors = lanczos(posterior.precision, noise[0] + 1j * noise[1], self.steps)
-        overlaps = line_overlaps(factors, all_lines(posterior))
-        energies = np.trace(overlaps, axis1=1, axis2=2).real
-        return gain_from_overlaps(overlaps), 2 * posterior.model.noise_variance * np.asarray(energies, dtype=np.float64)
-
-    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
-        """Expected energies summed over the posteriors; nothing corrects them."""
-        return _forecast(of_each(view.posteriors, self.scores, generators(rng, len(view.posteriors))))
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line with the largest total score over the posteriors."""
-        return _most_informative(of_each(view.posteriors, self.scores, generators(rng, len(view.posteriors))), view)
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Gains and expected energies of all lines, summed over the posteriors; lower bounds both."""
+        own = generators(rng, len(view.posteriors))
+        return _summed(of_each(view.posteriors, gains_from_lanczos, own, self.steps))
 
 
-def _forecast(each: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Forecast:
-    """Expected energies summed over the posteriors, from the scores and energies of each."""
-    return Forecast(np.asarray(np.sum([energies for _, energies in each], axis=0)))
+def gains_from_lanczos(
+    posterior: GaussianPosterior, rng: np.random.Generator, steps: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Gains of all lines of the grid under one posterior, and expected energies, (ky,) each; lower bounds both."""
+    factors = posterior.marginals.factors
+    if factors is None:
+        noise = rng.standard_normal((2, *posterior.mean.shape), dtype=posterior.mean.real.dtype.type)
+        factors = lanczos(posterior.precision, noise[0] + 1j * noise[1], steps)
+    lines = lines_of(posterior)
+    maps, library = coils_of(posterior)
+    overlaps = line_overlaps(factors, lines.rows(range(lines.size), maps, library))
+    energies = np.trace(overlaps, axis1=1, axis2=2).real
+    return gain_from_overlaps(overlaps), 2 * posterior.model.noise_variance * np.asarray(energies, dtype=np.float64)
 
 
-def _most_informative(each: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]], view: DesignView) -> Choice:
-    """The remaining line whose scores, half of which are nats, add up to most over the posteriors."""
-    total = np.asarray(np.sum([scores for scores, _ in each], axis=0))
-    best = best_line(total, view.candidates)
-    return replace(best, forecast=replace(_forecast(each), information=float(total[best.line]) / 2))
+def _summed(each: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Scores:
+    gains, energies = (np.asarray(np.sum([pair[part] for pair in each], axis=0)) for part in (0, 1))
+    return Scores(gains, Forecast(energies), in_nats=True)

@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
+from mri_design.design.blocks import ChoosesByScore, Scores
 from mri_design.design.decision import Choice
-from mri_design.design.line_variances import expected_energies, residual_energies
-from mri_design.design.posteriors import PerSlice, of_each
+from mri_design.design.energies import actual_energies, expected_energies
 from mri_design.design.strategy import DesignView, Strategy, best_line
 from mri_design.design.trials import NO_TRUTH, relative_error, require_true_images, require_truths
 from mri_design.errors import InputError, require_counts, require_working
 from mri_design.operators.base import Array
+from mri_design.operators.encodings import Encoding
 
 Reconstruct = Callable[[int, Sequence[int]], Array]
 """(number of the slice, lines) -> image (ky, kx)."""
@@ -30,8 +32,10 @@ class Oracle(Strategy, Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OracleResidual:
-    """Choose the line on which the posterior mean is most wrong, as the true image shows; cheaper than `OracleGreedy`.
+class OracleResidual(ChoosesByScore):
+    """Choose the candidates on which the posterior mean is most wrong, as the true image shows.
+
+    It is cheaper than `OracleGreedy`. In a plane most of its lead is luck that no prediction can have.
 
     results/design-study/README.md compares strategies with it, results/design-study/measurements.md both oracles.
 
@@ -48,7 +52,6 @@ class OracleResidual:
 
     truths: tuple[Array, ...] = ()
     name: str = "oracle-residual"
-    needs_posterior: bool = True
 
     def __post_init__(self) -> None:
         require_true_images(self.truths)
@@ -57,40 +60,43 @@ class OracleResidual:
         """This oracle with the truth; the reconstruction is the posterior mean."""
         return replace(self, truths=tuple(truths))
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
         """Four lines: a mask that looks at the truth needs no larger centre."""
-        return min(4, target)
+        return readouts.start(target, 4)
 
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line with the largest sum of actual residual energies over the slices.
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Actual residual energies, summed over the slices.
 
         Raises
         ------
         InputError
             Without the truth of every slice.
         """
-        return best_line(_residuals(self.name, self.truths, view), view.candidates)
+        require_truths(self.name, self.truths, len(view.posteriors))
+        return Scores(actual_energies(view.posteriors, view.readouts, self.truths))
 
 
 REACH = 3.0
-"""Lines: standard deviation of the Gaussian weights of `OracleHole`."""
+"""Candidates: standard deviation of the Gaussian window of `OracleHole`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class OracleHole:
-    """The line with the largest expected error, after the truth has corrected the expectation of its surroundings.
+class OracleHole(ChoosesByScore):
+    """The candidates with the largest expected error, after the truth has corrected the expectation around them.
 
-    `OracleResidual` knows the energy of every single line, which no prediction can. This one knows how wrong the
-    posterior's expectations are around a line, with a hole where the line itself is: it multiplies the line's expected
-    energy by the Gaussian geometric mean of actual over expected energies of the other unmeasured lines. A correction
-    that is smooth over k-space, and learns from innovations as `Calibrated` does, cannot know more about energies.
+    `OracleResidual` knows the energy of every single line, which no prediction can. This leave-one-out oracle knows how
+    wrong the posterior's expectations are around a candidate, but not on the candidate itself: it multiplies the
+    expected energy by the geometric mean of actual over expected energies of the other unmeasured candidates, in a
+    Gaussian window. A correction that is smooth over k-space, and learns from innovations as `Calibrated` does, cannot
+    know more about energies.
 
     Parameters
     ----------
-    truths : sequence of complex arrays, shape (ky, kx)
-        The images, one per slice; none before `knowing`.
-    draws : int
-        Posterior draws behind the expected energies; inference's own are used, with one coil as far as they go.
+    truths : sequence of complex arrays, shape of the image
+        The true images, one per slice; none before `knowing`.
+    draws : int, optional
+        Posterior draws behind the expected energies; inference's own are used, with one coil as far as they go. By
+        default those of the readouts.
 
     Raises
     ------
@@ -99,41 +105,46 @@ class OracleHole:
     """
 
     truths: tuple[Array, ...] = ()
-    draws: int = 12
+    draws: int | None = None
     name: str = "oracle-hole"
-    needs_posterior: bool = True
 
     def __post_init__(self) -> None:
         require_true_images(self.truths)
-        require_counts(draws=self.draws, least=1)
+        if self.draws is not None:
+            require_counts(draws=self.draws, least=1)
 
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleHole:
         """This oracle with the truth; the reconstruction is the posterior mean."""
         return replace(self, truths=tuple(truths))
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
         """Eight lines, as a strategy that predicts would begin with; four with several coils."""
-        return min(target, 8 if n_coils == 1 else 4)
+        return readouts.start(target, 8 if n_coils == 1 else 4)
 
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line with the largest corrected energy; without any other line left, the largest expected one.
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Corrected energies; without any other candidate left, the expected ones.
 
         Raises
         ------
         InputError
             Without the truth of every slice.
         """
-        actual = _residuals(self.name, self.truths, view)
-        expected = expected_energies(view.posteriors, rng, self.draws)
-        unmeasured = np.ones(len(actual), dtype=bool)
-        unmeasured[list(view.candidates.acquired)] = False
-        tiny = np.finfo(float).tiny
-        wrong = np.log(np.maximum(actual, tiny) / np.maximum(expected, tiny))
-        distance = np.abs(np.arange(len(actual)) - np.arange(len(actual))[:, None])
-        weights = np.where(distance > 0, np.exp(-((distance / REACH) ** 2) / 2) + tiny, 0.0) * unmeasured
-        total = weights.sum(axis=1)
-        around = np.divide(weights @ np.where(unmeasured, wrong, 0.0), total, out=np.zeros(len(total)), where=total > 0)
-        return best_line(expected * np.exp(around), view.candidates)
+        require_truths(self.name, self.truths, len(view.posteriors))
+        actual = actual_energies(view.posteriors, view.readouts, self.truths)
+        expected = expected_energies(view.posteriors, view.readouts, rng, self.draws or view.readouts.draws)
+        tiny, unmeasured = np.finfo(float).tiny, ~view.candidates.mask
+        wrong = np.where(unmeasured, np.log(np.maximum(actual, tiny) / np.maximum(expected, tiny)), 0.0)
+        weights = _around(unmeasured.astype(float), view.readouts.shape)
+        found = np.divide(_around(wrong, view.readouts.shape), weights, out=np.zeros(len(wrong)), where=weights > 1e-9)
+        return Scores(expected * np.exp(found))
+
+
+def _around(values: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Weighted sum of the values around each candidate, its own left out, (size,)."""
+    reach = int(4 * REACH + 0.5)
+    own = 1 / np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * REACH**2)).sum() ** len(shape)
+    spread = scipy.ndimage.gaussian_filter(values.reshape(shape), REACH, mode="constant", truncate=4.0).reshape(-1)
+    return np.asarray(spread - own * values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,9 +180,9 @@ class OracleGreedy:
         """The same with the truth."""
         return replace(self, truths=tuple(truths), reconstruct=reconstruct)
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
         """Four lines: a mask that looks at the truth needs no larger centre."""
-        return min(4, target)
+        return readouts.start(target, 4)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line that leaves the least error.
@@ -192,9 +203,3 @@ class OracleGreedy:
         if self.reconstruct is None:
             raise InputError(field=self.name, got="no reconstruction", wanted="one", cure=NO_TRUTH)
         return float(np.mean([relative_error(self.reconstruct(i, lines), t) for i, t in enumerate(self.truths)]))
-
-
-def _residuals(name: str, truths: Sequence[Array], view: DesignView) -> NDArray[np.float64]:
-    """Actual energy of the mean's error on every line, (ky,), summed over readout, coils and slices."""
-    require_truths(name, truths, len(view.posteriors))
-    return np.asarray(np.sum(of_each(view.posteriors, residual_energies, PerSlice(truths)), axis=0))

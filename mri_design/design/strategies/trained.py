@@ -1,16 +1,26 @@
-"""Strategies that use an order learnt from training scans: as it stands, or its residuals beside a posterior."""
+"""Strategies that learn from training scans: the order that training left, and one mask for all of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
+from numpy.typing import NDArray
 
-from mri_design.design.decision import Choice, Forecast
-from mri_design.design.line_variances import expected_energies
-from mri_design.design.other_scans.trained_design import TrainedDesign
-from mri_design.design.strategy import DesignView, best_line, start_for_posterior
-from mri_design.errors import require_counts, require_instance, require_numbers
+from mri_design.design.blocks import ChoosesByScore, Scores
+from mri_design.design.decision import Choice
+from mri_design.design.neighbourhood import neighbourhood, require_weights
+from mri_design.design.posteriors import means_of
+from mri_design.design.strategy import DesignView, best_line
+from mri_design.design.trained_design import TrainedDesign
+from mri_design.design.trials import ReferenceSlice, line_residual
+from mri_design.errors import InputError, require_instance, require_numbers, require_working, sequence_of
+from mri_design.operators.base import Array
+from mri_design.operators.encodings import Encoding
+
+Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +48,9 @@ class TrainedOrder:
     def __post_init__(self) -> None:
         _require_trained(self.design)
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
         """As many centre lines as the training began with."""
-        self.design.require_grid(n_lines)
+        self.design.require_grid(readouts.size)
         return min(target, self.design.n_start)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
@@ -54,56 +64,139 @@ class TrainedOrder:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hybrid:
-    """The posterior's expected error of the scan, combined with the residuals that training scans had.
+class TrainingScans:
+    """A second opinion: the errors that reconstructions of the training scans had when as many lines were measured.
 
-    score = log(expected error energy of the line under the posterior) + beta log(trained residual of the line)
+    Scans of one kind have their energy in the same places, so their errors lie in the same places too. Training
+    measured other lines than the design does; a line that it had measured by then counts with the error before that
+    (`TrainedDesign.residuals`).
 
     Parameters
     ----------
     design : TrainedDesign
-        The training's residuals; its order is not used.
-    beta : float
-        Weight of the training; 0 is the posterior alone.
-    draws : int
-        Posterior draws behind the expected energies; inference's own are used, with one coil as far as they go.
+        What training wrote; its order of lines is not used.
 
     Raises
     ------
     InputError
-        For anything but a `TrainedDesign`, a weight that is not a number of zero or more, or no draw; and where the
-        training is of another grid than the scan.
+        For anything but a `TrainedDesign`.
     """
 
     design: TrainedDesign
-    beta: float = 0.5
-    draws: int = 12
-    name: str = "hybrid"
-    needs_posterior: bool = True
 
     def __post_init__(self) -> None:
         _require_trained(self.design)
-        require_numbers(beta=self.beta)
-        require_counts(draws=self.draws, least=1)
 
-    def default_start(self, n_lines: int, target: int, n_coils: int = 1) -> int:
-        """Where the posterior's own rule would begin."""
+    def require_grid(self, n_lines: int) -> None:
+        """Refuse a scan with another number of lines.
+
+        Raises
+        ------
+        InputError
+            Naming both.
+        """
         self.design.require_grid(n_lines)
-        return start_for_posterior(n_lines, target)
 
-    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
-        """The energies that the posteriors expect of the scan; what was learnt in training corrects the choice only."""
-        return Forecast(expected_energies(view.posteriors, rng, self.draws))
+    def residuals(self, moments: Sequence[tuple[int, ...]]) -> list[Numbers]:
+        """Mean energy of the training scans' errors on every line over their images' energy, (ky,), at each moment."""
+        return [self.design.residuals(len(lines)) for lines in moments]
 
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line with the largest score."""
-        candidates = view.candidates
-        self.design.require_grid(candidates.n_lines)
-        expected = expected_energies(view.posteriors, rng, self.draws)
-        trained = self.design.residuals(len(candidates.acquired))
-        tiny = np.finfo(float).tiny
-        scores = np.log(np.maximum(expected, tiny)) + self.beta * np.log(np.maximum(trained, tiny))
-        return replace(best_line(scores, candidates), forecast=Forecast(expected))
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingResidual(ChoosesByScore):
+    """Choose the candidates on and around which reconstructions of the training scans are most wrong on average.
+
+    The scans that one mask is designed on are fully sampled. What a posterior expects of a candidate can therefore be
+    replaced by what it holds: the energy of the truth less the posterior mean, or less what another reconstruction
+    makes of the lines so far, in units of the truth's energy, so that no scan counts more because it is brighter. A
+    mask is at its best for the reconstruction whose errors it was made from. Other subjects have other details. So a
+    line's neighbours count in part (results/design-study/README.md, "Thesis-figure"); and the energy on a single sample
+    of a plane, which is mostly luck of the training subjects, is averaged with that of the other unmeasured samples
+    around.
+
+    Parameters
+    ----------
+    scans : sequence of ReferenceSlice
+        The training slices with their true images, in the order of the design's slices; empty until `knowing` gives
+        them.
+    reconstruct : callable, optional
+        (number of the slice, lines) -> image (ky, kx), in place of the posterior mean.
+    neighbours : sequence of float
+        Weights of the lines at distance 1, 2, ... on either side, relative to the line itself.
+    reach : float
+        In a plane, standard deviation of the Gaussian window, in samples; 0 takes every sample for itself.
+
+    Raises
+    ------
+    InputError
+        For scans that are none, a reconstruction that cannot be called, weights that are not numbers between 0 and 1,
+        and a reach that is not a number of zero or more.
+    """
+
+    scans: tuple[ReferenceSlice, ...] = ()
+    reconstruct: Callable[[int, Sequence[int]], Array] | None = None
+    neighbours: tuple[float, ...] = (0.25,)
+    reach: float = 2.0
+    name: str = "residual-greedy"
+
+    def __post_init__(self) -> None:
+        sequence_of(ReferenceSlice, "scans", self.scans, wanted="the training slices with their true images")
+        require_weights(self.neighbours)
+        require_numbers(reach=self.reach)
+        if self.reconstruct is not None:
+            wanted = "a function (number of the slice, lines) -> image (ky, kx)"
+            require_working(reconstruct=self.reconstruct, wanted=wanted)
+
+    @property
+    def needs_posterior(self) -> bool:  # type: ignore[override]
+        """Whether the posterior mean is the reconstruction."""
+        return self.reconstruct is None
+
+    def knowing(
+        self, scans: Sequence[ReferenceSlice], reconstruct: Callable[[int, Sequence[int]], Array] | None = None
+    ) -> TrainingResidual:
+        """This rule with the training scans; ``reconstruct``, if there is one, takes the posterior mean's place."""
+        return replace(self, scans=tuple(scans), reconstruct=reconstruct)
+
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+        """Eight lines with one coil, four with several."""
+        return readouts.start(target, 8 if n_coils == 1 else 4)
+
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Residual energies around every candidate, mean over the scans.
+
+        Raises
+        ------
+        InputError
+            Without the training scan of every slice.
+        """
+        lines, scans = view.candidates.acquired, self.scans
+        if not scans or (self.reconstruct is None and len(scans) != len(view.posteriors)):
+            raise InputError(
+                field=self.name,
+                got=f"{len(scans)} training scans for {len(view.posteriors)} slices",
+                wanted="one per slice",
+                cure="TrainingResidual().knowing(scans) takes them.",
+            )
+        again = self.reconstruct
+        images = means_of(view.posteriors) if again is None else [again(i, lines) for i in range(len(scans))]
+        pairs = zip(scans, images, strict=True)
+        residual = np.mean([line_residual(scan.slice_model, image, scan.reference) for scan, image in pairs], axis=0)
+        unmeasured = ~view.candidates.mask
+        if view.readouts.thinned:
+            return Scores(_mean_around(residual, unmeasured, view.readouts.shape, self.reach))
+        return Scores(neighbourhood(np.where(unmeasured, residual, 0.0), self.neighbours))
+
+
+def _mean_around(residual: Numbers, unmeasured: NDArray[np.bool_], shape: tuple[int, ...], reach: float) -> Numbers:
+    """Weighted mean over the unmeasured samples around each; 0 where there is none."""
+
+    def spread(values: Numbers) -> Numbers:
+        return scipy.ndimage.gaussian_filter(values.reshape(shape), reach, mode="constant").reshape(-1)
+
+    weights = spread(unmeasured.astype(np.float64))
+    total = spread(np.where(unmeasured, residual, 0.0))
+    return np.divide(total, weights, out=np.zeros(len(weights)), where=weights > 1e-9)
 
 
 def _require_trained(design: object) -> None:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import LineConstraints
 from mri_design.design.neighbourhood import neighbourhood, require_weights
-from mri_design.design.other_scans.trained_design import TrainedDesign
 from mri_design.design.strategy import best_line
+from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import require_counts
 

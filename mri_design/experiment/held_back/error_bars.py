@@ -9,7 +9,7 @@ import numpy as np
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice, DesignStep, Forecast, LineOutcome
-from mri_design.design.line_variances import expected_energies
+from mri_design.design.energies import expected_energies
 from mri_design.design.recording import found_energies
 from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategy import DesignView
@@ -18,6 +18,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
+from mri_design.potentials.laplace import Laplace
 
 SHARE = 0.9
 """Squared error of a mean over what is predicted of it, on training masks (results/benchmarks/non-local.md)."""
@@ -84,11 +85,12 @@ def std_factor(
     Returns
     -------
     StdFactor or None
-        None where nothing is predicted: lines with holes, samples of a plane, and priors of other blocks.
+        None where nothing is predicted: lines with holes, samples of a plane, and priors of other blocks or sites.
     """
     if slice_model.candidates.name != "lines" or slice_model.samples is not None:
         return None
-    if {block.name for block in local.model.blocks} != LOCAL_KINDS:
+    blocks = local.model.blocks
+    if {block.name for block in blocks} != LOCAL_KINDS or not all(isinstance(one.potential, Laplace) for one in blocks):
         return None
     steps = [] if without is None else _innovations(without, seed)
     order = tuple(lines) if without is None else (*without.known, *without.held)
@@ -110,7 +112,9 @@ def _of_lines(posterior: GaussianPosterior, slice_model: MRSlice, lines: Sequenc
 def _innovations(without: HeldBack, seed: int) -> list[DesignStep]:
     """The lines held back as decisions of a design, measured together after one inference from the others."""
     before = without.posterior
-    forecast = Forecast(expected_energies([before], np.random.default_rng(seed), Calibrated().draws))
+    forecast = Forecast(
+        expected_energies([before], without.slice_model.candidates, np.random.default_rng(seed), Calibrated().draws)
+    )
     found = found_energies(without.slice_model, before.mean, without.held)
     return [
         DesignStep(Choice(line, forecast=forecast, pending=pending), LineOutcome(actual_energy=float(energy)))

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.shots.fixed import FixedAngles
+from mri_design.design.strategies.shot_sets import FixedAngles
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError
 from mri_design.experiment.inputs import PHANTOM_PREFIX

@@ -9,13 +9,15 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.operators.base import Array
+from mri_design.operators.base import Array, FilterBand
 from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.measurement import CartesianLines, CartesianSamples
 from mri_design.operators.nonuniform import NonUniformFourier
 
 Rows = CartesianLines | CartesianSamples | NonUniformFourier
 """X of whatever candidates there are."""
+
+Numbers = NDArray[np.float64]
 
 EncodingName = Literal["lines", "plane", "radial", "spiral"]
 """What a design may choose one by one."""
@@ -94,6 +96,21 @@ class Encoding(Protocol):
         ...
 
     @property
+    def independent(self) -> bool:
+        """Whether the values of a candidate (`values`) are nearly independent of each other under a posterior."""
+        ...
+
+    @property
+    def thinned(self) -> bool:
+        """Whether blocks are chosen from one look and thinned, as single samples are, which tell of many others."""
+        ...
+
+    @property
+    def draws(self) -> int:
+        """Posterior draws behind scores, where nobody says how many."""
+        ...
+
+    @property
     def size(self) -> int:
         """Candidates of the grid."""
         ...
@@ -115,10 +132,45 @@ class Encoding(Protocol):
         ...
 
     def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
-        """Images (count, rows, columns) -> values (count, coil, candidate, value) of all candidates.
+        """Values (count, coil, candidate, value) of all candidates in images (count, rows, columns).
 
-        The values of a candidate are nearly independent of each other under the posterior.
+        They are what a candidate would measure, behind a unitary transform that makes them as independent as it can.
         """
+        ...
+
+    def moments(
+        self, inverse: Array, gram: Array | None, sites: Sequence[tuple[FilterBand, Array]]
+    ) -> tuple[Numbers, Numbers] | None:
+        """Variance of every value under a circulant control P, and its covariance with that under A^-1: closed forms.
+
+        diag(E P E^H) and diag(E P A P E^H) per real component, (candidate, value) each, E the transform of `values`
+        for one coil. None where they are not known.
+
+        Parameters
+        ----------
+        inverse, gram, sites
+            As `variances.CirculantControl` has them.
+        """
+        ...
+
+    def phased_moment(self, own: Array, rotation: Array) -> Numbers | None:
+        """diag(E P E^T) per real component, (candidate, value), beside sites that know the phase; None if not known.
+
+        Parameters
+        ----------
+        own : float array, shape (rows, columns)
+            Eigenvalues of the circulant between two divisions by the phase.
+        rotation : complex array, shape (rows, columns)
+            The phase, as exp(i phi).
+        """
+        ...
+
+    def start(self, target: int, lines: int) -> int:
+        """Candidates around DC that a design of ``target`` begins with whose strategy asks for so many ``lines``."""
+        ...
+
+    def start_for_posterior(self, target: int) -> int:
+        """The same for scores of a plain posterior, which favour regular gaps until phase and support are known."""
         ...
 
     def energies(self, data: Array, ids: Sequence[int]) -> NDArray[np.float64]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import index
+from typing import ClassVar
 
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described
-from mri_design.operators.base import Array
-from mri_design.operators.encodings.base import EncodingName
+from mri_design.operators.base import Array, FilterBand
+from mri_design.operators.encodings.base import EncodingName, Numbers
 from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.measurement import CartesianLines
+from mri_design.operators.moduli import squared_modulus
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class LineEncoding:
     grid: tuple[int, int]
     name: EncodingName = "lines"
     unit: str = "line"
+    independent: ClassVar[bool] = True
+    thinned: ClassVar[bool] = False
+    draws: ClassVar[int] = 12
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -60,8 +65,58 @@ class LineEncoding:
 
     def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
         """Values (count, coil, ky, x): the inverse FFT of a readout separates the columns of the image."""
-        every = self.rows(range(self.size), maps, library)
-        return np.asarray(scipy.fft.ifft(every(images), axis=-1, norm="ortho"))
+        return self.rows(range(self.size), maps, library).columns(images)
+
+    def moments(
+        self, inverse: Array, gram: Array | None, sites: Sequence[tuple[FilterBand, Array]]
+    ) -> tuple[Numbers, Numbers] | None:
+        """See `Encoding.moments`, shape (ky, x).
+
+        Notes
+        -----
+        Shifts along ky leave |E P g^H| alone, so the sites of a band add their site precisions summed over ky,
+        correlated along x with the kernel's power.
+        """
+        if gram is None:
+            return None
+        n_lines, n_columns = inverse.shape
+        first = np.broadcast_to(inverse.mean(axis=1, keepdims=True), (n_lines, n_columns))
+        total = np.zeros((n_lines, n_columns // 2 + 1), dtype=complex)
+        powers: list[tuple[Array, Array]] = []  # of kernels by their filters along x, which several bands may share
+        for filters, weights in sites:
+            columns = np.zeros(n_columns)
+            columns[:: filters.stride] = weights.sum(axis=0) / n_lines
+            power = next((power for along_x, power in powers if np.array_equal(along_x, filters.along_x)), None)
+            if power is None:
+                kernel = scipy.fft.ifft(inverse * np.conj(filters.along_x), axis=1)
+                power = scipy.fft.rfft(squared_modulus(kernel), axis=1)
+                powers.append((filters.along_x, power))
+            total += np.abs(filters.along_y[:, np.newaxis]) ** 2 * (scipy.fft.rfft(columns) * power)
+        of_sites = scipy.fft.irfft(total, n=n_columns, axis=1)
+        second = np.mean(inverse**2 * gram, axis=1, keepdims=True) + of_sites
+        return np.asarray(scipy.fft.fftshift(first, axes=0)), np.asarray(scipy.fft.fftshift(second, axes=0))
+
+    def phased_moment(self, own: Array, rotation: Array) -> Numbers:
+        """See `Encoding.phased_moment`, shape (ky, x).
+
+        Notes
+        -----
+        Along a column of the image the circulant's eigenvalues are those averaged over kx. Division by the phase
+        spreads them by the power spectrum of that column of exp(i phi). What is antilinear in P cancels in the sum of
+        real and imaginary parts.
+        """
+        column = own.mean(axis=1, keepdims=True)
+        power = np.abs(scipy.fft.fft(rotation, axis=0)) ** 2 / len(column) ** 2
+        spread = scipy.fft.ifft(scipy.fft.fft(column, axis=0) * scipy.fft.fft(power, axis=0), axis=0).real
+        return np.asarray(scipy.fft.fftshift(spread, axes=0))
+
+    def start(self, target: int, lines: int) -> int:
+        """As many as are asked for."""
+        return min(target, lines)
+
+    def start_for_posterior(self, target: int) -> int:
+        """Half of the target, between 8 lines and an eighth of the grid: more centre than that is wasted."""
+        return min(target, max(8, min(target // 2, self.size // 8)))
 
     def energies(self, data: Array, ids: Sequence[int]) -> NDArray[np.float64]:
         """Energy of every line of ``data`` (coil, line, kx), summed over readout and coils."""

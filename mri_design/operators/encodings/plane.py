@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
+import scipy.fft
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array, require_grid
-from mri_design.operators.base import Array
+from mri_design.operators.base import Array, FilterBand
 from mri_design.operators.coils import Coils
-from mri_design.operators.encodings.base import EncodingName
+from mri_design.operators.encodings.base import EncodingName, Numbers
 from mri_design.operators.fourier import CentredFFT, FourierLibrary
 from mri_design.operators.measurement import CartesianSamples
+
+LEAST_START, START_SHARE = 16, 128
+"""Samples that a design begins with at least, and the part of the plane that they are."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,9 @@ class PlaneEncoding:
     grid: tuple[int, int]
     name: EncodingName = "plane"
     unit: str = "sample"
+    independent: ClassVar[bool] = True
+    thinned: ClassVar[bool] = True
+    draws: ClassVar[int] = 8
 
     def __post_init__(self) -> None:
         require_grid("grid", self.grid, axes=2)
@@ -112,6 +120,39 @@ class PlaneEncoding:
         coil_images = images[..., None, :, :] if maps is None else Coils(maps)(images)
         kspace = CentredFFT(self.grid, library)(coil_images)
         return np.asarray(kspace.reshape(*kspace.shape[:2], self.size, 1))
+
+    def moments(
+        self, inverse: Array, gram: Array | None, sites: Sequence[tuple[FilterBand, Array]]
+    ) -> tuple[Numbers, Numbers] | None:
+        """See `Encoding.moments`, shape (size, 1).
+
+        Notes
+        -----
+        A sample of k-space is one row of the Fourier transform, which makes every circulant diagonal: P itself, and
+        P A P, in which the sites of a band of filters count with their mean site precision.
+        """
+        if gram is None:
+            return None
+        spectrum = gram + sum(
+            np.mean(weights, dtype=np.float64) / filters.stride**2 * np.abs(filters.response) ** 2
+            for filters, weights in sites
+        )
+        first, second = (scipy.fft.fftshift(each).reshape(-1, 1) for each in (inverse, inverse**2 * spectrum))
+        return first, second
+
+    def phased_moment(self, own: Array, rotation: Array) -> None:
+        """Not known."""
+
+    def start(self, target: int, lines: int) -> int:
+        """Samples nearest to DC, whatever is asked of lines: see `start_for_posterior`."""
+        return self.start_for_posterior(target)
+
+    def start_for_posterior(self, target: int) -> int:
+        """A 128th of the plane, 16 samples at least, and half of the target at most.
+
+        The image's scale is seen in them; wider centres are wasted where samples are chosen one by one.
+        """
+        return min(target, max(1, min(max(LEAST_START, self.size // START_SHARE), target // 2)))
 
     def energies(self, data: Array, ids: Sequence[int]) -> NDArray[np.float64]:
         """Energy of every sample of ``data`` (coil, sample), summed over coils, in the order of ``ids``."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array
-from mri_design.operators.base import Array
+from mri_design.operators.base import Array, FilterBand
 from mri_design.operators.encodings.base import KINDS
 from mri_design.operators.fourier import FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier, checked_trajectory, density_weights
@@ -51,6 +52,9 @@ class ShotEncoding:
     name: str = "radial"
     angles: tuple[float, ...] | None = None
     weights: NDArray[np.float64] | None = None
+    independent: ClassVar[bool] = False
+    thinned: ClassVar[bool] = False
+    draws: ClassVar[int] = 12
 
     def __post_init__(self) -> None:
         if self.name not in _NAMES:
@@ -118,6 +122,20 @@ class ShotEncoding:
         """Values (count, coil, shot, sample): what every shot would measure; neighbouring samples are dependent."""
         every = self.rows(range(self.size), maps)(images)
         return np.asarray(every.reshape(*every.shape[:2], *self.shots.shape[:2]))
+
+    def moments(self, inverse: Array, gram: Array | None, sites: Sequence[tuple[FilterBand, Array]]) -> None:
+        """Not known: no circulant is diagonal off the grid."""
+
+    def phased_moment(self, own: Array, rotation: Array) -> None:
+        """Not known."""
+
+    def start(self, target: int, lines: int) -> int:
+        """Shots, whatever is asked of lines: see `start_for_posterior`."""
+        return self.start_for_posterior(target)
+
+    def start_for_posterior(self, target: int) -> int:
+        """A quarter of the target, four at least: fewer show too little of the image."""
+        return min(target, max(4, target // 4))
 
     def energies(self, data: Array, ids: Sequence[int]) -> NDArray[np.float64]:
         """Energy of every shot of ``data`` (coil, sample), summed over samples and coils."""

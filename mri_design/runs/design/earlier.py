@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mri_design.design.line_variances import expected_energies
-from mri_design.design.other_scans.earlier_scan import EarlierScan
-from mri_design.design.plane.calibrated import CalibratedSamples
-from mri_design.design.sample_variances import expected_sample_energies
+from mri_design.design.earlier_scan import EarlierScan
+from mri_design.design.energies import expected_energies
 from mri_design.design.strategies.calibrated import Calibrated
+from mri_design.design.strategies.calibrated_plane import CalibratedSamples
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError
@@ -61,9 +60,10 @@ class EarlierImage:
         ids = np.flatnonzero(measured).tolist()
         posterior: GaussianPosterior = recipe.inference.engine(extrapolated=False).infer(slice_model.model(ids), rng)
         level = _energy(posterior.mean)
-        if isinstance(slice_model.candidates, PlaneEncoding):
-            return cls(name, posterior.mean, expected_sample_energies([posterior], rng, DRAWS) / level)
-        return cls(name, posterior.mean, np.where(measured, 0.0, expected_energies([posterior], rng, DRAWS) / level))
+        unknown = expected_energies([posterior], slice_model.candidates, rng, DRAWS) / level
+        if not isinstance(slice_model.candidates, PlaneEncoding):
+            unknown = np.where(measured, 0.0, unknown)
+        return cls(name, posterior.mean, unknown)
 
     def seen_by(self, slice_model: MRSlice, start: Sequence[int], rng: np.random.Generator) -> tuple[MRSlice, Array]:
         """A scan of the earlier image with the coils and the noise of another, as bright as that on its start.

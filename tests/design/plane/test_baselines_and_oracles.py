@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, load_phantom
-from mri_design.design.plane.blind import CaipiSamples, LowPassSamples, RandomSamples
-from mri_design.design.plane.constraints import PlaneConstraints
-from mri_design.design.plane.oracles import OracleHoleSamples, OracleResidualSamples
-from mri_design.design.plane.poisson_disc import PoissonDisc, poisson_disc
-from mri_design.design.sample_variances import expected_sample_energies
+from mri_design.design.constraints import PlaneConstraints
+from mri_design.design.energies import energies
+from mri_design.design.strategies.line_masks import LowPass
+from mri_design.design.strategies.oracles import OracleHole, OracleResidual
+from mri_design.design.strategies.plane_masks import CaipiSamples, PoissonDisc, RandomSamples, poisson_disc
 from mri_design.operators.encodings import PlaneEncoding
 from tests.design.plane.conftest import measured_ids, plane_posterior
 
 PLANE = PlaneEncoding((32, 32))
 START = tuple(PLANE.outwards[:16].tolist())
-RULES = [RandomSamples(), RandomSamples(power=0.0), PoissonDisc(), LowPassSamples(), CaipiSamples()]
+RULES = [RandomSamples(), RandomSamples(power=0.0), PoissonDisc(), LowPass(), CaipiSamples()]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{getattr(rule, 'power', '')}")
@@ -79,9 +79,7 @@ def test_caipi_is_regular_and_shifted(make_view) -> None:
 
 def test_low_pass_is_the_nearest(make_view) -> None:
     view = make_view((), START, 200, 32)
-    assert [c.line for c in LowPassSamples().choose_block(view, np.random.default_rng(0), 9)] == PLANE.outwards[
-        16:25
-    ].tolist()
+    assert [c.line for c in LowPass().choose_block(view, np.random.default_rng(0), 9)] == PLANE.outwards[16:25].tolist()
 
 
 def truth() -> np.ndarray:
@@ -96,16 +94,16 @@ def test_the_residual_oracle_takes_the_largest_actual_error(make_view, rng) -> N
     plane = PlaneEncoding((16, 16))
     wrong = np.abs(plane.values((posterior.mean - truth())[None])[0, 0, :, 0]) ** 2
     wrong[list(measured_ids(16))] = 0
-    block = OracleResidualSamples(truths=(truth(),)).choose_block(view, rng, 5)
+    block = OracleResidual(truths=(truth(),)).choose_block(view, rng, 5)
     assert block[0].line == int(np.argmax(wrong))
     with pytest.raises(InputError, match="true images"):
-        OracleResidualSamples().choose_block(view, rng, 5)
+        OracleResidual().choose_block(view, rng, 5)
 
 
 def test_the_hole_oracle_does_not_know_the_sample_itself(make_view, rng) -> None:
     posterior = plane_posterior()
     view = make_view((posterior,), measured_ids(16))
-    block = OracleHoleSamples(truths=(truth(),)).choose_block(view, np.random.default_rng(0), 1)
+    block = OracleHole(truths=(truth(),)).choose_block(view, np.random.default_rng(0), 1)
     chosen, scores = block[0].line, block[0].scores
     assert scores is not None
     plane = PlaneEncoding((16, 16))
@@ -113,10 +111,10 @@ def test_the_hole_oracle_does_not_know_the_sample_itself(make_view, rng) -> None
     change = np.zeros(256, dtype=complex)
     change[chosen] = 50.0
     changed = truth() + plane.rows(range(256)).adjoint(change[None])
-    again = OracleHoleSamples(truths=(changed,)).choose_block(view, np.random.default_rng(0), 1)[0].scores
+    again = OracleHole(truths=(changed,)).choose_block(view, np.random.default_rng(0), 1)[0].scores
     assert again is not None
     assert again[chosen] == pytest.approx(scores[chosen], rel=1e-3)
     left = np.isfinite(scores)
     left[chosen] = False
     assert np.max(again[left] / scores[left]) > 2
-    assert np.all(expected_sample_energies([posterior], rng, 8) > 0)
+    assert np.all(energies(posterior, plane, rng, 8) > 0)

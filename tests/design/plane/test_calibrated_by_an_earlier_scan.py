@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 
 from mri_design import ControlVariate, DesignEngine, DesignState, DoubleLoop, InputError, MRSlice, load_phantom
-from mri_design.design.other_scans.earlier_scan import EarlierScan
-from mri_design.design.plane.calibrated import CalibratedSamples
-from mri_design.design.plane.constraints import PlaneConstraints
-from mri_design.design.plane.oracles import OracleResidualSamples
-from mri_design.design.plane.sample_features import (
+from mri_design.design.constraints import PlaneConstraints
+from mri_design.design.earlier_scan import EarlierScan
+from mri_design.design.strategies.calibrated_plane import (
     EARLIER_MEAN,
     FEATURES,
+    CalibratedSamples,
     PlaneKnowledge,
     feature_weights,
     sample_features,
 )
+from mri_design.design.strategies.oracles import OracleResidual
 from mri_design.design.strategy import Strategy
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.encodings import LineEncoding, PlaneEncoding
 
 SIZE, START, TARGET = 32, 40, 240
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
@@ -51,7 +51,7 @@ def made(rule: Strategy, seed: int = 0) -> DesignEngine:
 
 def test_residuals_of_the_same_scan_are_what_its_oracle_sees() -> None:
     same = earlier()
-    trace = designed(OracleResidualSamples(truths=(same.image,)), [same.scan], 160, seed=5).trace
+    trace = designed(OracleResidual(truths=(same.image,)), [same.scan], 160, seed=5).trace
     energy = np.sum(np.abs(same.image) ** 2)
     begins = [i for i, step in enumerate(trace.steps) if step.choice.pending == 0]
     assert len(begins) == 3
@@ -113,7 +113,7 @@ def test_the_same_object_is_believed_and_another_one_does_no_harm() -> None:
     agreed: dict[str, list[int]] = {"brain": [], "shepp-logan": [], "none": []}
     for seed in (1, 2, 3):
         one, truth = scene(seed=seed)
-        best = set(designed(OracleResidualSamples(truths=(truth,)), [one]).trace.lines)
+        best = set(designed(OracleResidual(truths=(truth,)), [one]).trace.lines)
         agreed["none"].append(len(best & set(designed(CalibratedSamples(), [one]).trace.lines)))
         for name, found in weights.items():
             trace = designed(CalibratedSamples(earlier=(earlier(name),)), [one]).trace
@@ -132,7 +132,7 @@ def test_other_things_are_refused() -> None:
     with pytest.raises(InputError, match="one shape"):
         replace(before, unknown=np.zeros(SIZE))
     with pytest.raises(InputError, match="1024 samples for a scan with 256"):
-        CalibratedSamples(earlier=(before,)).default_start(256, 100)
+        CalibratedSamples(earlier=(before,)).default_start(LineEncoding((256, 256)), 100)
     with pytest.raises(InputError, match="one for every slice that shares the mask: 2"):
         designed(CalibratedSamples(earlier=(before,)), [one, scene(seed=2)[0]], 120)
 

@@ -10,23 +10,24 @@ from mri_design import (
     DesignEngine,
     DesignState,
     DoubleLoop,
+    InformationGain,
     InputError,
     MRSlice,
     UntilError,
     UntilGain,
     load_phantom,
 )
+from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.decision import DesignStep
-from mri_design.design.plane.by_posterior import ExpectedErrorSamples, InformationGainSamples
-from mri_design.design.plane.calibrated import CalibratedSamples
-from mri_design.design.plane.constraints import PlaneConstraints
 from mri_design.design.recording import innovation
+from mri_design.design.strategies.calibrated_plane import CalibratedSamples
+from mri_design.design.strategies.expected_error import ExpectedError
 from mri_design.design.strategy import Strategy
 from mri_design.operators.encodings import PlaneEncoding
 from tests.design.plane.conftest import plane_slice
 
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
-STRATEGIES = [CalibratedSamples(), CalibratedSamples(drawn=False), ExpectedErrorSamples(), InformationGainSamples()]
+STRATEGIES = [CalibratedSamples(), CalibratedSamples(drawn=False), ExpectedError(), InformationGain()]
 
 
 def engine(strategy: Strategy, seed: int = 0, block: int = 9, **rules: object) -> DesignEngine:
@@ -95,7 +96,7 @@ def plane_mask(samples: Sequence[int]) -> np.ndarray:
 
 def test_slices_share_one_mask_and_constraints_hold() -> None:
     slices = [plane_slice(seed=0), plane_slice(seed=1)]
-    state = designed(slices, engine(ExpectedErrorSamples(), shutter=True, calibration=4))
+    state = designed(slices, engine(ExpectedError(), shutter=True, calibration=4))
     plane = PlaneEncoding((16, 16))
     assert np.all(plane.radius[list(state.trace.lines)] <= 1)
     assert plane.mask(state.trace.lines)[6:10, 6:10].all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, LineCandidates
-from mri_design.design.plane.constraints import PlaneConstraints
+from mri_design.design.constraints import PlaneConstraints
 from mri_design.operators.encodings import PlaneEncoding
 
 PLANE = PlaneEncoding((16, 12))

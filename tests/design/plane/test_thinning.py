@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mri_design import DesignView, InputError
-from mri_design.design.plane.thinning import block_by_scores, thinned
+from mri_design import DesignView, InputError, LineCandidates
+from mri_design.design.blocks import block_by_scores, plane_of, thinned
 from mri_design.design.strategy import NoUsableScoreError
 from mri_design.operators.encodings import PlaneEncoding
 from tests.design.plane.conftest import measured_ids, plane_posterior
@@ -63,8 +63,13 @@ def test_scores_that_are_all_nan_and_views_of_lines_are_refused(make_view) -> No
     view = make_view((plane_posterior(),), measured_ids(16))
     with pytest.raises(NoUsableScoreError):
         block_by_scores(np.full(256, np.nan), view, 3)
-    from mri_design import LineCandidates
-
     lines = DesignView(LineCandidates(np.ones(16, dtype=bool), (8,), 4))
     with pytest.raises(InputError, match="samples of a plane"):
-        block_by_scores(np.ones(16), lines, 3)
+        plane_of(lines)
+
+
+def test_lines_are_taken_by_their_scores_alone() -> None:
+    scores = np.arange(16.0)
+    scores[15], scores[3] = np.nan, 14.0
+    lines = DesignView(LineCandidates(np.ones(16, dtype=bool), (8,), 5))
+    assert [choice.line for choice in block_by_scores(scores, lines, 4)] == [3, 14, 13, 12]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from mri_design import ControlVariate, DesignEngine, DesignView, DoubleLoop, InputError, MRSlice, Recipe, load_phantom
-from mri_design.design.plane.by_posterior import ExpectedErrorSamples
-from mri_design.design.plane.constraints import PlaneConstraints
-from mri_design.design.plane.training_residual import TrainingResidualSamples
+from mri_design.design.constraints import PlaneConstraints
+from mri_design.design.strategies.expected_error import ExpectedError
+from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.operators.encodings import PlaneEncoding
@@ -24,18 +24,18 @@ def training(coils: int, n: int = 16) -> list[ReferenceSlice]:
 @pytest.mark.parametrize("coils", [1, 3])
 def test_samples_are_scored_by_the_relative_error_on_them(coils: int, make_view, rng) -> None:
     scans, posterior, ids = training(coils), plane_posterior(coils), measured_ids(16)
-    rule = TrainingResidualSamples(reach=0.0).knowing(scans)
+    rule = TrainingResidual(reach=0.0).knowing(scans)
     view = make_view((posterior, posterior), ids)
     plane, total = PlaneEncoding((16, 16)), np.zeros(256)
     for scan in scans:
         wrong = plane.values((posterior.mean - scan.reference)[None], scan.slice_model.maps)
         total += np.sum(np.abs(wrong) ** 2, axis=(0, 1, 3)) / np.sum(np.abs(scan.reference) ** 2) / 2
     left = np.setdiff1d(np.arange(256), ids)
-    np.testing.assert_allclose(rule.scores(view)[left], total[left], rtol=1e-4)
-    np.testing.assert_array_equal(rule.scores(view)[list(ids)], 0)
+    np.testing.assert_allclose(rule.scored(view, np.random.default_rng(0)).values[left], total[left], rtol=1e-4)
+    np.testing.assert_array_equal(rule.scored(view, np.random.default_rng(0)).values[list(ids)], 0)
     block = [choice.line for choice in rule.choose_block(view, rng, 5)]
     assert block[0] == left[np.argmax(total[left])] and len(set(block)) == 5 and not set(block) & set(ids)
-    wide = TrainingResidualSamples(reach=3.0).knowing(scans).scores(view)
+    wide = TrainingResidual(reach=3.0).knowing(scans).scored(view, np.random.default_rng(0)).values
     assert np.std(np.log(wide[left])) < 0.7 * np.std(np.log(total[left]))
 
 
@@ -45,25 +45,27 @@ def test_a_window_leaves_measured_samples_out(make_view) -> None:
     scans, posterior = training(1)[:1], plane_posterior(1)
     residual = line_residual(scans[0].slice_model, posterior.mean, scans[0].reference)
     view = make_view((posterior,), ids, target=256, n=n)
-    assert TrainingResidualSamples().knowing(scans).scores(view)[100] == pytest.approx(residual[100])
+    assert TrainingResidual().knowing(scans).scored(view, np.random.default_rng(0)).values[100] == pytest.approx(
+        residual[100]
+    )
 
 
 def test_it_asks_for_the_training_scan_of_every_slice(make_view, rng) -> None:
     view: DesignView = make_view((plane_posterior(1),), measured_ids(16))
     with pytest.raises(InputError, match=r"0 training scans for 1 slices.*knowing"):
-        TrainingResidualSamples().choose(view, rng)
+        TrainingResidual().choose(view, rng)
     with pytest.raises(InputError, match="2 training scans for 1 slices"):
-        TrainingResidualSamples().knowing(training(1)).choose(view, rng)
+        TrainingResidual().knowing(training(1)).choose(view, rng)
     with pytest.raises(InputError, match="reach"):
-        TrainingResidualSamples(reach=-1.0)
+        TrainingResidual(reach=-1.0)
     with pytest.raises(InputError, match="scans"):
-        TrainingResidualSamples(scans=(np.ones((16, 16)),))  # type: ignore[arg-type]
+        TrainingResidual(scans=(np.ones((16, 16)),))  # type: ignore[arg-type]
 
 
 def test_runs_give_it_the_training_scans_and_the_posterior_mean() -> None:
     recipe = Recipe().replacing("design", encoding="plane").replacing("reconstruction", method="map")
     rule = knowing_rule("residual-greedy", training(1), recipe, 0)
-    assert isinstance(rule, TrainingResidualSamples) and len(rule.scans) == 2 and rule.needs_posterior
+    assert isinstance(rule, TrainingResidual) and len(rule.scans) == 2 and rule.needs_posterior
 
 
 @pytest.mark.slow
@@ -81,5 +83,5 @@ def test_on_its_training_scan_it_is_better_than_what_the_posterior_expects() -> 
         image = engine.infer(mr_slice.model(lines), np.random.default_rng(0)).mean
         return float(np.linalg.norm(image - truth) / np.linalg.norm(truth))
 
-    known = TrainingResidualSamples().knowing([ReferenceSlice("brain", mr_slice, truth)])
-    assert error(known) < 0.95 * error(ExpectedErrorSamples())
+    known = TrainingResidual().knowing([ReferenceSlice("brain", mr_slice, truth)])
+    assert error(known) < 0.95 * error(ExpectedError())

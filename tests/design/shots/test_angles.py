@@ -1,7 +1,5 @@
 """Angles: what a design over them begins with, sets that are fixed, and scores against dense algebra."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -18,11 +16,12 @@ from mri_design import (
     radial_spokes,
     shot_gain,
 )
-from mri_design.design.shots.by_posterior import InformationGainShots, gain_of_shots
-from mri_design.design.shots.constraints import AngleConstraints
-from mri_design.design.shots.fixed import FixedAngles
+from mri_design.design.constraints import AngleConstraints
+from mri_design.design.energies import gains_and_energies
+from mri_design.design.strategies.information_gain import InformationGain
+from mri_design.design.strategies.shot_sets import FixedAngles
 from mri_design.model.phase.prior import PhasePrior
-from mri_design.operators.encodings import ShotEncoding
+from mri_design.operators.encodings import LineEncoding, ShotEncoding
 
 N = 16
 SHOTS = ShotEncoding((N, N), radial_spokes(N, np.pi * np.arange(8) / 8))
@@ -65,7 +64,7 @@ def test_a_fixed_set_is_measured_in_its_order() -> None:
     rule = FixedAngles()
     candidates = LineCandidates(np.ones(5, dtype=bool), (0, 3), 5, 2)
     view = DesignView(candidates)
-    assert rule.default_start(5, 5) == 5
+    assert rule.default_start(LineEncoding((5, 5)), 5) == 5
     assert rule.choose(view, np.random.default_rng(0)).line == 1
     with pytest.raises(InputError):
         FixedAngles(kind="even")  # type: ignore[arg-type]
@@ -83,7 +82,7 @@ def posterior_of(coils: int = 1, phase: PhasePrior | None = None) -> GaussianPos
 def test_scores_are_those_of_single_shots(coils: int, aware: bool) -> None:
     pytest.importorskip("finufft")
     posterior = posterior_of(coils, PhasePrior(None, 2.0) if aware else None)
-    scores = gain_of_shots(posterior, SHOTS, np.random.default_rng(1), 12)
+    scores, _ = gains_and_energies(posterior, SHOTS, np.random.default_rng(1), 12)
     root = drawn_root(posterior, np.random.default_rng(1), 12)
     maps = posterior.model.measurement.maps  # type: ignore[attr-defined]
     alone = [shot_gain(root, shot, lambda k: NonUniformFourier(k, (N, N), maps)).gain for shot in SHOTS.shots]
@@ -97,13 +96,10 @@ def test_the_most_informative_shot_is_chosen() -> None:
     candidates = LineCandidates(
         np.ones(8, dtype=bool), (0, 4), 8, 2, encoding=SHOTS, constraints=AngleConstraints(8, 8)
     )
-    choice = InformationGainShots().choose(DesignView(candidates, [posterior]), np.random.default_rng(1))
+    choice = InformationGain().choose(DesignView(candidates, [posterior]), np.random.default_rng(1))
     assert choice.scores is not None and choice.line == int(np.nanargmax(choice.scores))
     assert np.isnan(choice.scores[[0, 4]]).all()
     assert choice.forecast.information == pytest.approx(choice.score / 2)
-    with pytest.raises(InputError, match="no shots"):
-        lines = replace(candidates, encoding=None)
-        InformationGainShots().choose(DesignView(lines, [posterior]), np.random.default_rng(1))
 
 
 def test_signal_and_image_of_shots_are_gridded() -> None:

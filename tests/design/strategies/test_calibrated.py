@@ -17,11 +17,17 @@ from mri_design import (
     LineCandidates,
     MRSlice,
 )
-from mri_design.design.line_variances import all_lines
+from mri_design.design.energies import rows_of
 from mri_design.design.neighbourhood import neighbourhood
-from mri_design.design.strategies.error_model import LARGEST_DOUBT, ErrorModel, shipped_error_model
-from mri_design.design.strategies.expected_error import AOptimal
-from mri_design.design.strategies.line_features import LineKnowledge, line_features
+from mri_design.design.strategies.error_model import (
+    LARGEST_DOUBT,
+    ErrorModel,
+    LineKnowledge,
+    line_features,
+    shipped_error_model,
+)
+from mri_design.design.strategies.expected_error import ExpectedError
+from mri_design.operators.encodings import LineEncoding
 from tests.design_steps import changed
 
 SliceMaker = Callable[..., MRSlice]
@@ -38,7 +44,7 @@ def model(constant: float = 0.0, slack: float = 1.0) -> ErrorModel:
     return ErrorModel(mean, covariance, 0.3)
 
 
-def design(one: MRSlice, rule: AOptimal, target: int = 16, block: int = 1) -> DesignState:
+def design(one: MRSlice, rule: ExpectedError, target: int = 16, block: int = 1) -> DesignState:
     engine = DesignEngine(rule, DoubleLoop(ControlVariate(4)), block=block)
     return engine.run([one], engine.begin([one], START), target)
 
@@ -49,12 +55,12 @@ def test_expected_energies_are_traces_of_the_dense_covariance(
 ) -> None:
     for coils in (1, 2):
         posterior = make_posterior(coils)
-        every = all_lines(posterior)
+        every = rows_of(posterior, LineEncoding((16, 16)), range(16))
         x = every.to_dense_real().reshape(2, *every.out_shape, -1)
         covariance = posterior.model.noise_variance * np.linalg.inv(posterior.precision.dense_real())
         exact = [np.trace(r @ covariance @ r.T) for r in (x[:, :, k].reshape(-1, x.shape[-1]) for k in range(16))]
         view = DesignView(LineCandidates(np.ones(16, bool), (8, 7, 9, 6, 3), 8), [posterior])
-        choice = AOptimal(draws=600).choose(view, np.random.default_rng(0))
+        choice = ExpectedError(draws=600).choose(view, np.random.default_rng(0))
         assert choice.forecast.expected is not None and choice.scores is not None
         np.testing.assert_allclose(choice.forecast.expected, exact, rtol=0.12)
         assert choice.line == np.nanargmax(choice.scores)
@@ -139,8 +145,8 @@ def test_weights_are_numbers_between_zero_and_one() -> None:
 
 def test_several_coils_need_a_smaller_start() -> None:
     rule = Calibrated()
-    assert [rule.default_start(64, 32, coils) for coils in (1, 2, 8)] == [8, 4, 4]
-    assert rule.default_start(64, 3, 8) == 3
+    assert [rule.default_start(LineEncoding((64, 64)), 32, coils) for coils in (1, 2, 8)] == [8, 4, 4]
+    assert rule.default_start(LineEncoding((64, 64)), 3, 8) == 3
 
 
 @pytest.mark.slow

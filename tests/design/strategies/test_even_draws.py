@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mri_design import DesignView, LineCandidates, VariableDensity, centre_lines
-from mri_design.design.strategies.even_draws import GoldenDensity, JitteredDensity, SystematicDensity, inclusion_masses
+from mri_design.design.strategies.line_masks import GoldenDensity, JitteredDensity, SystematicDensity, inclusion_masses
 from mri_design.design.strategy import Strategy
 
 N, TARGET, START = 96, 28, 8

@@ -19,13 +19,20 @@ from mri_design import (
     SiteBlock,
     cartesian,
 )
-from mri_design.design.line_variances import all_lines
-from mri_design.design.strategies.information_gain import exact_gain, gain_from_draws, gain_from_overlaps, line_overlaps
+from mri_design.design.energies import gains_and_energies, gains_of_values, lines_of, rows_of
+from mri_design.design.strategies.information_gain import (
+    exact_gains,
+    gain_from_overlaps,
+    gains_from_lanczos,
+    line_overlaps,
+)
 from mri_design.krylov.lanczos import lanczos
 from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.encodings import LineEncoding
 from tests.slow_cases import slow_case
 
 Maker = Callable[..., GaussianPosterior]
+LINES = LineEncoding((16, 16))
 COILS = [1, 4]
 
 
@@ -48,7 +55,7 @@ def exact_draws(precision: PosteriorPrecision, count: int, seed: int) -> np.ndar
 def test_the_exact_gain_is_the_growth_of_the_log_determinant(make_posterior: Maker, coils: int) -> None:
     posterior = make_posterior(coils)
     lines = posterior.model.measurement.lines.tolist()
-    scores = exact_gain(posterior.precision, all_lines(posterior))
+    scores = exact_gains(posterior.precision, LINES)
     before = log_determinant(posterior.precision, lines)
     for line in (0, 5, 10, 15):
         after = log_determinant(posterior.precision, [*lines, line])
@@ -59,19 +66,19 @@ def test_gains_of_a_sequence_add_up_in_any_order(make_posterior: Maker) -> None:
     posterior = make_posterior(1)
     start = posterior.model.measurement.lines.tolist()
     total = log_determinant(posterior.precision, [*start, 1, 11, 12]) - log_determinant(posterior.precision, start)
-    encoding = all_lines(posterior)
+    encoding = rows_of(posterior, LINES, range(16))
     for order in ([1, 11, 12], [12, 1, 11]):
         lines, gained = list(start), 0.0
         for line in order:
             precision = replace(posterior.precision, measurement=cartesian(lines, encoding.grid, encoding.maps))
-            gained += exact_gain(precision, encoding)[line]
+            gained += exact_gains(precision, LINES)[line]
             lines.append(line)
         assert gained == pytest.approx(total, rel=1e-8)
 
 
 def test_a_measured_line_tells_at_most_one_bit_per_real_sample(make_posterior: Maker) -> None:
     posterior = make_posterior(1)
-    scores = exact_gain(posterior.precision, all_lines(posterior))
+    scores = exact_gains(posterior.precision, LINES)
     measured = posterior.model.measurement.lines
     assert scores[measured].max() <= 2 * 16 * np.log(2)
     assert scores[[4, 10, 11]].min() > scores[measured].max()
@@ -80,8 +87,8 @@ def test_a_measured_line_tells_at_most_one_bit_per_real_sample(make_posterior: M
 @pytest.mark.parametrize("coils", COILS)
 def test_lanczos_scores_are_lower_bounds_that_become_exact_at_full_rank(make_posterior: Maker, coils: int) -> None:
     posterior = make_posterior(coils)
-    encoding = all_lines(posterior)
-    exact = exact_gain(posterior.precision, encoding)
+    encoding = rows_of(posterior, LINES, range(16))
+    exact = exact_gains(posterior.precision, LINES)
     rng = np.random.default_rng(1)
     start = rng.standard_normal((16, 16)) + 1j * rng.standard_normal((16, 16))
     previous = np.zeros(16)
@@ -99,10 +106,10 @@ def test_lanczos_scores_are_lower_bounds_that_become_exact_at_full_rank(make_pos
 @pytest.mark.parametrize("coils", [1, 4, 16])
 def test_scores_from_many_draws_are_within_two_percent_of_exact(make_posterior: Maker, coils: int) -> None:
     posterior = make_posterior(coils)
-    encoding = all_lines(posterior)
-    exact = exact_gain(posterior.precision, encoding)
+    encoding = rows_of(posterior, LINES, range(16))
+    exact = exact_gains(posterior.precision, LINES)
     left = np.setdiff1d(np.arange(16), posterior.model.measurement.lines)
-    scores = gain_from_draws(exact_draws(posterior.precision, 800, seed=2), encoding)
+    scores = gains_of_values(LINES.values(exact_draws(posterior.precision, 800, seed=2), encoding.maps))
     assert np.abs(scores / exact - 1).max() < 0.03
     assert abs(np.median(scores / exact) - 1) < 0.01
     assert spearmanr(scores[left], exact[left]).statistic > 0.95
@@ -113,10 +120,10 @@ def test_scores_from_many_draws_are_within_two_percent_of_exact(make_posterior: 
 def test_scores_from_twelve_draws_rank_lines(make_posterior: Maker, coils: int) -> None:
     """Fewer draws than coils too: the estimated covariance is then singular, and the score only a little low."""
     posterior = make_posterior(coils)
-    encoding = all_lines(posterior)
-    exact = exact_gain(posterior.precision, encoding)
+    encoding = rows_of(posterior, LINES, range(16))
+    exact = exact_gains(posterior.precision, LINES)
     left = np.setdiff1d(np.arange(16), posterior.model.measurement.lines)
-    scores = gain_from_draws(exact_draws(posterior.precision, 12, seed=3), encoding)
+    scores = gains_of_values(LINES.values(exact_draws(posterior.precision, 12, seed=3), encoding.maps))
     assert 0.93 < np.median(scores / exact) < 1.03
     assert spearmanr(scores[left], exact[left]).statistic > 0.8
     assert exact[left[np.argmax(scores[left])]] > 0.93 * exact[left].max()
@@ -124,7 +131,7 @@ def test_scores_from_twelve_draws_rank_lines(make_posterior: Maker, coils: int) 
 
 @pytest.mark.parametrize(("coils", "count"), [(1, 3), (4, 6), (4, 3)])
 def test_the_score_is_a_determinant_per_image_column(make_posterior: Maker, coils: int, count: int) -> None:
-    encoding = all_lines(make_posterior(coils))
+    encoding = rows_of(make_posterior(coils), LINES, range(16))
     rng = np.random.default_rng(4)
     draws = rng.standard_normal((count, 16, 16)) + 1j * rng.standard_normal((count, 16, 16))
     maps = np.ones((1, 16, 16)) if encoding.maps is None else encoding.maps
@@ -136,7 +143,7 @@ def test_the_score_is_a_determinant_per_image_column(make_posterior: Maker, coil
             values = np.array([[wave[line] @ (s[:, x] * w[:, x]) for s in maps] for w in draws])
             covariance = values.T @ np.conj(values) / (2 * count)
             expected[line] += 2 * np.linalg.slogdet(np.eye(len(maps)) + covariance)[1]
-    np.testing.assert_allclose(gain_from_draws(draws, encoding), expected, rtol=1e-6)
+    np.testing.assert_allclose(gains_of_values(LINES.values(draws, encoding.maps)), expected, rtol=1e-6)
 
 
 def test_columns_that_are_independent_are_scored_without_bias() -> None:
@@ -144,17 +151,19 @@ def test_columns_that_are_independent_are_scored_without_bias() -> None:
     rng = np.random.default_rng(5)
     block = SiteBlock("pixels", Identity((8, 6)), Laplace(1.0))
     precision = PosteriorPrecision(cartesian([4, 3], (8, 6)), (block,), (rng.uniform(0.01, 0.3, (8, 6)),))
-    encoding = cartesian(range(8), (8, 6))
-    scores = gain_from_draws(exact_draws(precision, 4000, seed=6), encoding)
-    np.testing.assert_allclose(scores, exact_gain(precision, encoding), rtol=0.01)
+    lines = LineEncoding((8, 6))
+    scores = gains_of_values(lines.values(exact_draws(precision, 4000, seed=6)))
+    np.testing.assert_allclose(scores, exact_gains(precision, lines), rtol=0.01)
 
 
 @pytest.mark.parametrize("coils", COILS)
 def test_scores_do_not_depend_on_the_precision_of_the_draws(make_posterior: Maker, coils: int) -> None:
     posterior = make_posterior(coils)
     draws = exact_draws(posterior.precision, 12, seed=7)
-    single = gain_from_draws(draws.astype(np.complex64), all_lines(posterior))
-    np.testing.assert_allclose(single, gain_from_draws(draws, all_lines(posterior)), rtol=1e-4)
+    single = gains_of_values(LINES.values(draws.astype(np.complex64), posterior.model.measurement.maps))
+    np.testing.assert_allclose(
+        single, gains_of_values(LINES.values(draws, posterior.model.measurement.maps)), rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("rule", [InformationGain(), LanczosInformationGain(steps=60)])
@@ -165,7 +174,7 @@ def test_the_rules_choose_a_line_near_the_best_and_sum_over_posteriors(
     lines = tuple(posterior.model.measurement.lines.tolist())
     candidates = LineCandidates(np.ones(16, dtype=bool), lines, 10)
     choice = rule.choose(DesignView(candidates, [posterior]), np.random.default_rng(0))
-    exact = exact_gain(posterior.precision, all_lines(posterior))
+    exact = exact_gains(posterior.precision, LINES)
     left = candidates.remaining
     assert exact[choice.line] > 0.9 * exact[left].max()
     assert choice.scores is not None
@@ -180,23 +189,25 @@ def test_factors_of_the_inference_are_used_where_it_made_them(make_posterior: Ma
     start = np.random.default_rng(8).standard_normal((16, 16)) + 0j
     factors = lanczos(posterior.precision, start, 7)
     carrying = replace(posterior, marginals=replace(posterior.marginals, factors=factors))
-    scores = LanczosInformationGain(steps=100).scores(carrying, np.random.default_rng(9))[0]
-    np.testing.assert_array_equal(scores, gain_from_overlaps(line_overlaps(factors, all_lines(posterior))))
+    scores = gains_from_lanczos(carrying, np.random.default_rng(9), 100)[0]
+    np.testing.assert_array_equal(
+        scores, gain_from_overlaps(line_overlaps(factors, rows_of(posterior, LINES, range(16))))
+    )
 
 
 def test_draws_of_the_inference_are_used_where_it_made_them(make_posterior: Maker) -> None:
     posterior = make_posterior(1)
     draws = exact_draws(posterior.precision, 12, seed=10)
     carrying = replace(posterior, marginals=replace(posterior.marginals, samples=draws))
-    scores = InformationGain(draws=12).scores(carrying, np.random.default_rng(11))[0]
-    np.testing.assert_allclose(scores, gain_from_draws(draws, all_lines(posterior)))
+    scores = gains_and_energies(carrying, LINES, np.random.default_rng(11), 12)[0]
+    np.testing.assert_allclose(scores, gains_of_values(LINES.values(draws, posterior.model.measurement.maps)))
 
 
 @pytest.mark.parametrize(
     ("n_lines", "target", "start"), [(256, 64, 32), (256, 20, 10), (256, 200, 32), (64, 16, 8), (16, 5, 5)]
 )
 def test_the_start_is_half_of_the_target_within_bounds(n_lines: int, target: int, start: int) -> None:
-    assert InformationGain().default_start(n_lines, target) == start
+    assert InformationGain().default_start(LineEncoding((n_lines, 8)), target) == start
 
 
 def test_only_cartesian_measurements_have_lines(make_posterior: Maker) -> None:
@@ -208,4 +219,4 @@ def test_only_cartesian_measurements_have_lines(make_posterior: Maker) -> None:
         blocks=(SiteBlock("entries", Identity((2,), is_complex=False), Laplace(1.0)),),
     )
     with pytest.raises(InputError, match="a Dense; wanted a Cartesian measurement"):
-        all_lines(replace(posterior, model=other))
+        lines_of(replace(posterior, model=other))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import DesignView, GaussianPosterior, InputError, LineCandidates, MRSlice, OracleResidual, zero_filled
-from mri_design.design.line_variances import expected_energies
+from mri_design.design.energies import expected_energies
 from mri_design.design.strategies.oracles import OracleGreedy, OracleHole
 from mri_design.operators.base import Array
 
@@ -44,7 +44,7 @@ def test_hole_oracle_corrects_a_line_by_the_actual_errors_of_the_others(
     one, posterior = make_slice(), make_posterior()
     truth = one.encoding().adjoint(one.kspace)
     actual = np.sum(np.abs(one.encoding()(posterior.mean - truth)) ** 2, axis=(0, 2))
-    expected = expected_energies([posterior], np.random.default_rng(3), 12)
+    expected = expected_energies([posterior], one.candidates, np.random.default_rng(3), 12)
     choice = OracleHole().knowing([truth], nothing).choose(view_of([posterior]), np.random.default_rng(3))
     left = np.setdiff1d(np.arange(16), ACQUIRED)
     scores = {}

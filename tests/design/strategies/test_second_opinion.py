@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.design.strategies.second_opinion import weight_of_opinion
+from mri_design.design.strategies.calibrated import weight_of_opinion
 
 NO_LINES = np.empty(0)
 

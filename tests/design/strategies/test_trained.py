@@ -1,12 +1,12 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mri_design import DesignView, GaussianPosterior, InformationGain, InputError, LineCandidates
-from mri_design.design.other_scans.trained_design import TrainedDesign
-from mri_design.design.strategies.trained import Hybrid, TrainedOrder
+from mri_design import DesignView, InputError, LineCandidates
+from mri_design.design.strategies.trained import TrainedOrder
+from mri_design.design.trained_design import TrainedDesign
+from mri_design.operators.encodings import LineEncoding
 
 ORDER = (8, 7, 9, 3, 12, 6, 1)
 
@@ -25,7 +25,7 @@ def learnt() -> TrainedDesign:
 def test_the_order_is_followed(learnt: TrainedDesign, rng: np.random.Generator) -> None:
     candidates = LineCandidates(np.ones(16, dtype=bool), ORDER[:3], 7, 3)
     rule = TrainedOrder(design=learnt)
-    assert rule.default_start(16, 7) == 3
+    assert rule.default_start(LineEncoding((16, 16)), 7) == 3
     for line in ORDER[3:]:
         assert rule.choose(DesignView(candidates), rng).line == line
         candidates = candidates.after(line)
@@ -45,38 +45,6 @@ def test_lines_without_data_are_passed_over_and_the_last_residual_goes_on(
     assert list(rest) == sorted(rest, key=lambda line: -learnt.profile[-1, line])
 
 
-def test_the_hybrid_s_score_is_its_formula(
-    learnt: TrainedDesign, make_posterior: Callable[..., GaussianPosterior]
-) -> None:
-    posterior = make_posterior()
-    acquired = (8, 7, 9, 6, 3)
-    candidates = LineCandidates(np.ones(16, dtype=bool), acquired, 8, 5)
-    view = DesignView(candidates, [posterior, posterior])
-    choice = Hybrid(design=learnt, beta=0.7).choose(view, np.random.default_rng(3))
-    first, second = np.random.default_rng(3).spawn(2)  # what is drawn for a slice does not depend on the others
-    energies = InformationGain().scores(posterior, first)[1] + InformationGain().scores(posterior, second)[1]
-    wanted = np.log(energies) + 0.7 * np.log(learnt.residuals(5))
-    left = candidates.remaining
-    assert choice.scores is not None and choice.forecast.expected is not None
-    np.testing.assert_allclose(choice.scores[left], wanted[left])
-    np.testing.assert_allclose(choice.forecast.expected, energies)
-    assert np.isnan(choice.scores[~left]).all()
-    assert choice.line == np.flatnonzero(left)[np.argmax(wanted[left])]
-
-
-def test_without_weight_the_hybrid_is_the_posterior_and_with_much_it_is_the_training(
-    learnt: TrainedDesign, make_posterior: Callable[..., GaussianPosterior]
-) -> None:
-    candidates = LineCandidates(np.ones(16, dtype=bool), (8, 7, 9, 6, 3), 8, 5)
-    view = DesignView(candidates, [make_posterior()])
-    energies = InformationGain().scores(view.posteriors[0], np.random.default_rng(0))[1]
-    left = np.flatnonzero(candidates.remaining)
-    alone = Hybrid(design=learnt, beta=0.0).choose(view, np.random.default_rng(0)).line
-    assert alone == left[np.argmax(energies[left])]
-    trained = Hybrid(design=learnt, beta=1e6).choose(view, np.random.default_rng(0)).line
-    assert trained == left[np.argmax(learnt.residuals(5)[left])]
-
-
 def test_a_line_that_training_took_stays_as_important_as_the_most_important_one_left(learnt: TrainedDesign) -> None:
     for acquired in range(3, 8):
         row = acquired - 3
@@ -90,13 +58,12 @@ def test_a_line_that_training_took_stays_as_important_as_the_most_important_one_
     np.testing.assert_array_equal(learnt.residuals(99), learnt.residuals(7))
 
 
-@pytest.mark.parametrize("rule", [TrainedOrder, Hybrid])
-def test_another_grid_is_refused(rule: Callable[..., TrainedOrder], learnt: TrainedDesign) -> None:
+def test_another_grid_is_refused(learnt: TrainedDesign) -> None:
     with pytest.raises(InputError, match="Train on scans of the same matrix size"):
-        rule(design=learnt).default_start(24, 8)
+        TrainedOrder(design=learnt).default_start(LineEncoding((24, 24)), 8)
     view = DesignView(LineCandidates(np.ones(24, dtype=bool), (12,), 8, 1))
     with pytest.raises(InputError, match="16 for a scan with 24"):
-        rule(design=learnt).choose(view, np.random.default_rng(0))
+        TrainedOrder(design=learnt).choose(view, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
@@ -116,9 +83,3 @@ def test_another_grid_is_refused(rule: Callable[..., TrainedOrder], learnt: Trai
 def test_parts_that_disagree_are_refused(learnt: TrainedDesign, changes: dict[str, object]) -> None:
     with pytest.raises(InputError, match="trained design"):
         replace(learnt, **changes)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("beta", [-1.0, np.nan, np.inf])
-def test_a_senseless_weight_is_refused(learnt: TrainedDesign, beta: float) -> None:
-    with pytest.raises(InputError, match="beta"):
-        Hybrid(design=learnt, beta=beta)

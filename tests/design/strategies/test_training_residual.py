@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import DesignView, GaussianPosterior, InputError, LineCandidates, MRSlice, zero_filled
-from mri_design.design.strategies.training_residual import TrainingResidual
+from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.trials import ReferenceSlice
 from mri_design.operators.base import Array
 

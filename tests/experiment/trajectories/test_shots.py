@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, MRSlice, Recipe, load_input, prepare, radial_spokes
-from mri_design.design.shots.by_posterior import InformationGainShots
-from mri_design.design.shots.fixed import FixedAngles
+from mri_design.design.strategies.information_gain import InformationGain
+from mri_design.design.strategies.shot_sets import FixedAngles
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.operators.encodings import ShotEncoding
 
@@ -20,11 +20,11 @@ def recipe(encoding: str = "radial", **shots: object) -> Recipe:
 
 
 def test_candidates_are_equispaced_and_fixed_sets_their_own() -> None:
-    spokes = shot_candidates(recipe(angles=12), InformationGainShots(), GRID, 4, 1)
+    spokes = shot_candidates(recipe(angles=12), InformationGain(), GRID, 4, 1)
     np.testing.assert_allclose(spokes.shots, radial_spokes(16, np.pi * np.arange(12) / 12))
     golden = shot_candidates(recipe(angles=12), FixedAngles(kind="golden"), GRID, 4, 1)
     assert golden.size == 4 and golden.angles is not None and golden.angles[1] == pytest.approx(np.pi * 0.618034)
-    arms = shot_candidates(recipe("spiral"), InformationGainShots(), GRID, 3, 1)
+    arms = shot_candidates(recipe("spiral"), InformationGain(), GRID, 3, 1)
     assert arms.size == 12 and arms.angles is not None and arms.angles[1] == pytest.approx(np.pi / 6)
     # Every arm is at rest at DC half a dwell time of 5 microseconds before its first sample; 150 T/m/s over .24 m.
     assert (
@@ -34,17 +34,17 @@ def test_candidates_are_equispaced_and_fixed_sets_their_own() -> None:
 
 
 def test_shots_reach_less_far_along_a_shorter_side() -> None:
-    spokes = shot_candidates(recipe(), InformationGainShots(), (16, 12), 4, 1)
+    spokes = shot_candidates(recipe(), InformationGain(), (16, 12), 4, 1)
     assert np.abs(spokes.shots[..., 0]).max() == 8 and np.abs(spokes.shots[..., 1]).max() == 6
 
 
 def test_what_memory_or_gradients_cannot_do_is_refused() -> None:
     with pytest.raises(InputError, match="which memory can hold"):
-        shot_candidates(recipe(angles=2**20), InformationGainShots(), GRID, 4, 2)
+        shot_candidates(recipe(angles=2**20), InformationGain(), GRID, 4, 2)
     with pytest.raises(InputError, match="at least 4"):
-        shot_candidates(recipe(angles=3), InformationGainShots(), GRID, 4, 1)
+        shot_candidates(recipe(angles=3), InformationGain(), GRID, 4, 1)
     with pytest.raises(InputError, match="T/m"):
-        shot_candidates(recipe("spiral", amplitude=40.0), InformationGainShots(), GRID, 4, 1)
+        shot_candidates(recipe("spiral", amplitude=40.0), InformationGain(), GRID, 4, 1)
 
 
 def on_grid(source: str = "phantom:t2w") -> MRSlice:

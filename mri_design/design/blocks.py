@@ -1,0 +1,183 @@
+"""Choices from one array of scores: the best candidate, or a block of samples that is thinned.
+
+Each sample of a plane that is taken lowers the scores of those that it tells of.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import scipy.fft
+from numpy.typing import NDArray
+
+from mri_design.design.decision import Choice, Forecast
+from mri_design.design.energies import coils_of
+from mri_design.design.posteriors import of_each
+from mri_design.design.strategy import DesignView, best_line
+from mri_design.errors import InputError
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.encodings import PlaneEncoding
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of all candidates under a rule, and the forecast that goes with them.
+
+    Parameters
+    ----------
+    values : float array, shape (size,)
+        The larger the better; NaN where there is none.
+    forecast : Forecast
+        What the rule predicts of the image's error.
+    in_nats : bool
+        Whether half a score is the information, in nats, that a candidate is expected to bring.
+    """
+
+    values: Numbers
+    forecast: Forecast = field(default_factory=Forecast)
+    in_nats: bool = False
+
+
+class ChoosesByScore(ABC):
+    """A strategy that takes the candidates with the largest scores, whatever they are.
+
+    Single samples of a plane are chosen in thinned blocks, lines and shots one after another.
+    """
+
+    needs_posterior: bool = True
+
+    @abstractmethod
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Scores of all candidates."""
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The ``count`` best remaining candidates; the first has the scores and the forecast."""
+        made = self.scored(view, rng)
+        block = block_by_scores(made.values, view, count, made.forecast)
+        if not made.in_nats:
+            return block
+        nats = (float(made.values[choice.line]) / 2 for choice in block)
+        return [replace(c, forecast=replace(c.forecast, information=n)) for c, n in zip(block, nats, strict=True)]
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The best remaining candidate."""
+        return self.choose_block(view, rng, 1)[0]
+
+
+def plane_of(view: DesignView) -> PlaneEncoding:
+    """The plane that a view's candidates are samples of.
+
+    Raises
+    ------
+    InputError
+        Where they are something else.
+    """
+    if not isinstance(view.readouts, PlaneEncoding):
+        raise InputError(
+            field="candidates",
+            got="phase-encode lines",
+            wanted="samples of a plane",
+            cure="Name a strategy for lines, or make the slices with encoding='plane'.",
+        )
+    return view.readouts
+
+
+def block_by_scores(scores: Numbers, view: DesignView, count: int, forecast: Forecast | None = None) -> list[Choice]:
+    """The ``count`` best remaining candidates, those of a plane thinned by the correlations under the posteriors.
+
+    Parameters
+    ----------
+    scores : float array, shape (size,)
+        Of every candidate; in a plane zero or more, of which only ratios count.
+    view : DesignView
+        Candidates and posteriors.
+    count : int
+        How many; there must be as many left.
+    forecast : Forecast, optional
+        Of the block; it goes to the first choice, with the scores.
+
+    Raises
+    ------
+    NoUsableScoreError
+        Where no candidate has a finite score.
+    """
+    first = best_line(scores, view.candidates)
+    left = np.where(view.candidates.remaining, scores, np.nan)
+    if view.readouts.thinned:
+        chosen = thinned(left, squared_correlation(view.posteriors), plane_of(view), count)
+    else:
+        chosen = np.argsort(-np.where(np.isfinite(left), left, -np.inf), kind="stable")[:count].tolist()
+    begun = replace(first, line=chosen[0], forecast=Forecast() if forecast is None else forecast)
+    return [begun, *(Choice(candidate) for candidate in chosen[1:])]
+
+
+def thinned(scores: Numbers, squared: Numbers, plane: PlaneEncoding, count: int) -> list[int]:
+    """Samples by their scores, one after another, each multiplying all scores by 1 - |rho|^2 around it.
+
+    Parameters
+    ----------
+    scores : float array, shape (size,)
+        NaN where a sample cannot be taken; then there may be fewer than ``count`` to return.
+    squared : float array, shape (ky, kz)
+        |rho|^2 by distance, DC at ``N // 2``: the share of `squared_correlation`.
+    plane : PlaneEncoding
+        The samples.
+    count : int
+        How many.
+
+    Returns
+    -------
+    list of int
+        Different samples; ties go to the lowest number.
+    """
+    left = np.where(np.isfinite(scores), scores, -np.inf).reshape(plane.grid)
+    centre = plane.grid[0] // 2, plane.grid[1] // 2
+    chosen: list[int] = []
+    for _ in range(count):
+        best = int(np.argmax(left))
+        if not np.isfinite(left.flat[best]):
+            break
+        chosen.append(best)
+        y, z = divmod(best, plane.grid[1])
+        left *= 1 - np.minimum(np.roll(squared, (y - centre[0], z - centre[1]), axis=(0, 1)), 1)
+        left.flat[best] = -np.inf
+    return chosen
+
+
+def squared_correlation(posteriors: Sequence[GaussianPosterior]) -> Numbers:
+    """Share of a sample's variance that the measurement of another removes, by their distance, (ky, kz).
+
+    DC stands at ``N // 2``; there the share is 1 with one coil, and nearly 1 with several. Means over posteriors.
+
+    Notes
+    -----
+    Pixels count as independent under the posterior. The covariance of the errors on two samples is then the Fourier
+    transform C(d) of the map of pixel variances at their distance d. With several coils C(d) is a matrix over pairs of
+    coils: each entry transforms the map times one coil's sensitivity and the conjugate of another's. Measuring one
+    sample with noise of variance s removes the share tr(C(d) (C(0) + s)^-1 C(d)^H) / tr C(0) of the other's variance.
+    With one coil that is |C(d) / C(0)|^2, where noise is neglected.
+    """
+    shares = of_each(posteriors, _removed_share)
+    return np.asarray(scipy.fft.fftshift(np.mean(shares, axis=0)))
+
+
+def _removed_share(posterior: GaussianPosterior) -> Numbers:
+    """For one posterior, distance 0 first."""
+    variances = np.asarray(posterior.image_variances, dtype=np.float64)
+    maps, _ = coils_of(posterior)
+    if maps is None:
+        spectrum = scipy.fft.fft2(variances)
+        return np.asarray(np.abs(spectrum / spectrum[0, 0]) ** 2)
+    maps = maps.astype(np.complex64)
+    weighted = maps[:, None] * np.conj(maps) * variances.astype(np.float32)
+    joint = np.moveaxis(scipy.fft.fft2(weighted), (0, 1), (2, 3)) / variances.size  # (ky, kz, coil, coil)
+    own = joint[0, 0]
+    noise = 2 * posterior.model.noise_variance * np.eye(len(own))
+    explained = joint @ np.linalg.inv(own + noise).astype(np.complex64)
+    shares = np.sum(explained * np.conj(joint), axis=(2, 3)).real / np.trace(own).real
+    return np.asarray(np.clip(shares, 0, 1), dtype=np.float64)

@@ -1,0 +1,280 @@
+"""What a posterior expects of every candidate, and what the truth shows: energies, variances and information.
+
+Written once for everything that can be measured one by one: an encoding says what the values of a candidate are
+(`Encoding.values`), and which moments of them are known in closed form under a circulant (`Encoding.moments`), which
+make it a control variate of the posterior's own draws. Candidates that are yet to be measured change the covariance in
+a known way (`with_unseen`), whatever their values will be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.posteriors import PerSlice, generators, of_each
+from mri_design.errors import InputError, described
+from mri_design.inference.unseen import with_unseen
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array
+from mri_design.operators.encodings import Encoding, LineEncoding, Rows
+from mri_design.operators.fourier import FourierLibrary
+from mri_design.operators.measurement import CartesianLines
+from mri_design.operators.moduli import squared_modulus
+from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.variances.base import VarianceEstimator
+from mri_design.variances.circulant import CirculantControl
+from mri_design.variances.control_variate import LEAST
+from mri_design.variances.information import gain_from_values
+from mri_design.variances.phased import PhasedControl
+from mri_design.variances.regressed import best_share
+
+Numbers = NDArray[np.float64]
+
+DRAWS = 12
+"""Posterior draws behind `least_energies`, where inference has nothing better."""
+VALUES_AT_ONCE = 1 << 14
+"""Values whose covariances between coils are in memory together."""
+
+
+def lines_of(posterior: GaussianPosterior) -> LineEncoding:
+    """The phase-encode lines of the grid that a posterior was measured on.
+
+    Raises
+    ------
+    InputError
+        Where the measurement is not one of Cartesian lines.
+    """
+    measured = posterior.model.measurement
+    if not isinstance(measured, CartesianLines):
+        raise InputError(
+            field="posterior",
+            got=f"one whose measurement is {described(measured)}",
+            wanted="a Cartesian measurement, whose lines have numbers",
+            cure="Ask for the information_gain of rows given as an operator, as Dense(rows).",
+        )
+    return LineEncoding(measured.grid)
+
+
+def rows_of(posterior: GaussianPosterior, encoding: Encoding, ids: Sequence[int]) -> Rows:
+    """X of some candidates, with the coils of the posterior's own measurement."""
+    maps, library = coils_of(posterior)
+    return encoding.rows(ids, maps, library)
+
+
+def value_variances(posterior: GaussianPosterior, encoding: Encoding, rng: np.random.Generator, draws: int) -> Numbers:
+    """Posterior variance per real component of every value of every candidate, one coil, in units of sigma^2.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Its own draws serve as they are where inference knows what a circulant explains of them.
+    encoding : Encoding
+        The candidates.
+    rng : numpy Generator
+        Of the draws that are missing.
+    draws : int
+        Plain posterior draws at least, where they are plain.
+
+    Returns
+    -------
+    float array, shape (candidate, value)
+        Unbiased, but for what the draws lack of the solutions.
+    """
+    made, library = posterior.marginals, coils_of(posterior)[1]
+    if made.samples is not None and made.explained is not None:
+        phased = PhasedControl.of(posterior.precision)
+        control = None if phased is not None else CirculantControl.of(posterior.precision)
+        first = None if phased is None else encoding.phased_moment(phased.inverse.own, phased.inverse.rotation)
+        both = None
+        if control is not None and control.sites is not None:
+            both = encoding.moments(control.inverse, control.gram, control.sites)
+        if first is not None or both is not None:
+            drawn, known = (encoding.values(v, None, library)[:, 0] for v in (made.samples, made.explained))
+            return (
+                regressed_variances(drawn, known, first)
+                if first is not None
+                else controlled_variances(drawn, known, *(both or ()))
+            )
+    values = encoding.values(posterior.deviations(rng, draws), None, library)
+    return np.asarray(np.mean(np.abs(values[:, 0]) ** 2, axis=0, dtype=np.float64) / 2)
+
+
+def energies(posterior: GaussianPosterior, encoding: Encoding, rng: np.random.Generator, draws: int) -> Numbers:
+    """Expected energy of the mean's error on every candidate, (size,): summed over its values and coils, in data units.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        With several coils its own draws serve as they are.
+    encoding, rng, draws
+        As for `value_variances`; with several coils draws are made where inference made none.
+    """
+    maps, library = coils_of(posterior)
+    if maps is None:
+        powers = 2 * value_variances(posterior, encoding, rng, draws)
+    else:  # coil by coil, so that memory stays at a batch of images
+        made = posterior.own_deviations(rng, draws)
+        each = (_power(encoding.values(made, maps[coil : coil + 1], library)) for coil in range(len(maps)))
+        powers = np.asarray(sum(each))
+    return np.asarray(posterior.model.noise_variance * np.sum(powers, axis=1))
+
+
+def expected_energies(
+    posteriors: Sequence[GaussianPosterior], encoding: Encoding, rng: np.random.Generator, draws: int
+) -> Numbers:
+    """`energies` summed over posteriors, (size,): what strategies predict of the error on every candidate."""
+    own = generators(rng, len(posteriors))
+    return np.asarray(np.sum(of_each(posteriors, energies, encoding, own, draws), axis=0))
+
+
+def gains_and_energies(
+    posterior: GaussianPosterior, encoding: Encoding, rng: np.random.Generator, draws: int
+) -> tuple[Numbers, Numbers]:
+    """Information gain of every candidate from posterior draws, and the expected energies behind it, (size,) each.
+
+    The gain is log det(I + X_* A^-1 X_*^H) over the real rows of a candidate: twice the information in nats (TR-175,
+    equation 12). Where the values of a candidate are nearly independent of each other, as those of image columns are on
+    a line, what is left of the determinant is a small one for each value: det(I + C) with C the covariance of the
+    coils. How far that is from `exact_gains` is measured in results/design-study/measurements.md. Where they are not,
+    as along a shot, the score is too small with fewer draws than values; the order of the candidates is what counts.
+
+    Parameters
+    ----------
+    posterior, encoding, rng, draws
+        As for `energies`.
+    """
+    maps, library = coils_of(posterior)
+    sigma2 = posterior.model.noise_variance
+    if maps is None and encoding.independent:
+        variances = value_variances(posterior, encoding, rng, draws)
+        return 2 * np.log1p(variances).sum(axis=1), np.asarray(np.sum(2 * sigma2 * variances, axis=1))
+    made = posterior.own_deviations(rng, draws) if encoding.independent else posterior.deviations(rng, draws)
+    values = encoding.values(made, maps, library)
+    powers = np.asarray(sigma2 * np.sum(_power(values), axis=1))
+    if encoding.independent:
+        return gains_of_values(values), powers
+    joined = np.moveaxis(values, 2, 0).reshape(encoding.size, len(made), -1)  # (candidate, draw, coil and value)
+    if not posterior.precision.complex_linear:  # i times a draw is no draw
+        joined = np.concatenate([joined.real, joined.imag], axis=-1)
+    return gain_from_values(joined.mT), powers
+
+
+def gains_of_values(values: Array) -> Numbers:
+    """Gains of candidates, (size,), from draws of independent values, (draw, coil, size, value), in units of sigma."""
+    each = np.moveaxis(values, (2, 3), (0, 1)).swapaxes(2, 3)  # (size, value, coil, draw)
+    many = max(1, VALUES_AT_ONCE // each.shape[1])
+    parts = (each[first : first + many] for first in range(0, len(each), many))
+    return np.concatenate([gain_from_values(part).sum(axis=1) for part in parts])
+
+
+def residual_energies(posterior: GaussianPosterior, encoding: Encoding, truth: Array) -> Numbers:
+    """Energy of the mean's actual error on every candidate, (size,): summed over values and coils, in data units."""
+    maps, library = coils_of(posterior)
+    wrong = encoding.values((posterior.mean - truth)[None], maps, library)
+    return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 1, 3), dtype=np.float64))
+
+
+def actual_energies(posteriors: Sequence[GaussianPosterior], encoding: Encoding, truths: Sequence[Array]) -> Numbers:
+    """`residual_energies` summed over posteriors, each with its own truth, (size,)."""
+    return np.asarray(np.sum(of_each(posteriors, residual_energies, encoding, PerSlice(truths)), axis=0))
+
+
+def with_unseen_candidates(
+    posterior: GaussianPosterior,
+    encoding: Encoding,
+    ids: Sequence[int],
+    estimator: VarianceEstimator,
+    rng: np.random.Generator,
+) -> GaussianPosterior:
+    """The posterior with the rows of further candidates in its precision: same mean, same widths, new draws.
+
+    Under a Gaussian the covariance after a measurement does not depend on the measured values, so candidates can be
+    chosen one after another between two acquisitions (echo trains). The widths are those from before: they change with
+    data.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Before.
+    encoding : Encoding
+        The candidates.
+    ids : sequence of int
+        All that are in its precision afterwards: those measured, and those that will be.
+    estimator : VarianceEstimator
+        Makes the draws, starting from the posterior's own.
+    rng : numpy Generator
+        Equal to the one behind the posterior's own draws, so that they change little.
+
+    Returns
+    -------
+    GaussianPosterior
+        With marginals that hold no z of sites, only what scores need.
+    """
+    return with_unseen(posterior, rows_of(posterior, encoding, ids), estimator, rng)
+
+
+def least_energies(
+    posterior: GaussianPosterior,
+    encoding: Encoding,
+    ids: Sequence[int],
+    estimator: VarianceEstimator,
+    rng: np.random.Generator,
+) -> Numbers:
+    """Expected energy of the error on every candidate once all of ``ids`` have been measured, (size,): of their noise.
+
+    Parameters
+    ----------
+    posterior, encoding, ids, estimator, rng
+        As for `with_unseen_candidates`.
+    """
+    return energies(with_unseen_candidates(posterior, encoding, ids, estimator, rng), encoding, rng, DRAWS)
+
+
+def coils_of(posterior: GaussianPosterior) -> tuple[Array | None, FourierLibrary]:
+    """Coil maps of a posterior's measurement, and the library of its Fourier transforms.
+
+    Raises
+    ------
+    InputError
+        Where the measurement is not one of k-space.
+    """
+    measured = posterior.model.measurement
+    if not isinstance(measured, Rows):
+        raise InputError(
+            field="posterior",
+            got=f"one whose measurement is {described(measured)}",
+            wanted="a measurement of lines, of samples of a plane, or along a trajectory",
+            cure="Make the slice with MRSlice.",
+        )
+    return measured.maps, "scipy" if isinstance(measured, NonUniformFourier) else measured.library
+
+
+def _power(values: Array) -> Numbers:
+    """Mean over draws of the energy of values (draw, coil, candidate, value), summed over coils, (candidate, value)."""
+    return np.asarray(np.sum(np.mean(squared_modulus(values), axis=0, dtype=np.float64), axis=0))
+
+
+def controlled_variances(draws: Array, explained: Array, first: Numbers, second: Numbers) -> Numbers:
+    """Variances by the control variate: values (draw, candidate, value) of A^-1 b, and of P b for the same b."""
+    from mri_design.operators.kernels.draws import mean_squares
+
+    return np.asarray(first**2 / second + mean_squares(draws, explained, first / second) / 2)
+
+
+def regressed_variances(draws: Array, explained: Array, first: Numbers) -> Numbers:
+    """The same where the control's first moment alone is known.
+
+    Every candidate takes the share of the control that explains most of it, over the values of other draws: those of
+    even numbers for those of odd numbers, and the other way round.
+    """
+    own, power, both = np.abs(draws) ** 2, np.abs(explained) ** 2, np.real(np.conj(draws) * explained)
+    shares = np.empty((len(draws), draws.shape[1], 1))
+    for turn in range(2):
+        of_draws, of_control, of_both = (
+            v[1 - turn :: 2].sum(axis=(0, 2), dtype=np.float64) for v in (own, power, both)
+        )
+        shares[turn::2, :, 0] = best_share(of_draws, of_control, of_both)
+    terms = own + shares * (2 * first - both)
+    return np.asarray(np.maximum(terms.mean(axis=0), LEAST * own.mean(axis=0)) / 2)

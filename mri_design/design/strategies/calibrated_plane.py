@@ -1,0 +1,413 @@
+"""Expected error of samples, corrected by a model of the posterior's own error that learns while the scan runs.
+
+A block of samples gives as many innovations, each of them a sample of exactly what was predicted. They are enough to
+learn from the scan alone how wrong the posterior's variances are: no trained model comes with the package. They also
+show how far an earlier scan of the same object can be believed, where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import scipy  # whose parts are loaded when they are first used
+from numpy.typing import NDArray
+
+from mri_design.design.blocks import ChoosesByScore, Scores, plane_of
+from mri_design.design.decision import Forecast
+from mri_design.design.earlier_scan import EarlierScan
+from mri_design.design.energies import expected_energies
+from mri_design.design.posteriors import means_of, of_each
+from mri_design.design.strategy import DesignView
+from mri_design.errors import InputError, require_counts, require_instance, require_numbers
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.encodings import Encoding, PlaneEncoding
+
+Numbers = NDArray[np.float64]
+
+BELIEF = 4.0
+"""Innovations that the regression alone counts as, beside those found around a sample."""
+LEAST = 1e-6
+"""Least energy beside the largest: what a sample is believed to hold at least."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibratedSamples(ChoosesByScore):
+    """Samples drawn by what is believed of their errors, after a correction that learns from this scan.
+
+    The energy believed of a sample is exp(features . w), with w from a gamma regression of all innovations so far on
+    the features that were known when they were predicted (`sample_features`), times the ratio of found to predicted
+    energies around the sample (a Gaussian window).
+
+    What an earlier scan of the object says of a sample (`EarlierScan`) is one more feature. It is believed from the
+    start, and after the first block as far as the innovations bear it out: its weight in the regression falls towards
+    zero where they do not.
+
+    Parameters
+    ----------
+    draws : int
+        Posterior draws behind the expected energies; inference's own are used as far as they go.
+    reach : float
+        Standard deviation of the window of found over predicted energies, as a share of the plane's sides.
+    drawn : bool, optional
+        Whether energies are drawn from the gamma distributions that the regression takes them to have, around what is
+        believed of them. What is believed is smooth over the plane, and the samples with the largest energies under a
+        smooth belief lie in patterns; drawn ones do not, as one who knew the energies would take them. What an
+        earlier scan explains of how they scatter is not drawn. If false the largest believed energies are taken. By
+        default true with one coil: with several, even distances between samples count for more.
+    earlier : sequence of EarlierScan
+        Of the same object, one for every slice that shares the mask; empty where there is none.
+
+    Raises
+    ------
+    InputError
+        For no draw, a reach that is not a number between 0 and 1, or something else in place of earlier scans; and
+        where these are of another grid, or not as many as the slices.
+    """
+
+    draws: int = 8
+    reach: float = 0.05
+    drawn: bool | None = None
+    earlier: tuple[EarlierScan, ...] = ()
+    name: str = "calibrated"
+
+    def __post_init__(self) -> None:
+        require_counts(draws=self.draws, least=1)
+        require_numbers(most=1.0, reach=self.reach)
+        if self.drawn is not None:
+            require_instance(bool, wanted="true, false or None", drawn=self.drawn)
+        for scan in self.earlier:
+            require_instance(EarlierScan, wanted="EarlierScans, or none", earlier=scan)
+
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+        """See `PlaneEncoding.start_for_posterior`."""
+        for scan in self.earlier:
+            scan.require_grid(readouts.size)
+        return readouts.start_for_posterior(target)
+
+    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
+        """Expected energies, and what the innovations so far make of them: NaN, not known, before there are any."""
+        return self._belief(view, rng).forecast
+
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Energies as they are drawn; in the first block of what the posterior expects, or an earlier scan says."""
+        belief = self._belief(view, rng)
+        scores = belief.scores
+        one_coil = _coils_and_noise(view)[0][0] == 1
+        if one_coil if self.drawn is None else self.drawn:
+            shape = _shape(view)
+            scores = scores * (rng.gamma(shape, size=scores.shape) / shape) ** (1 - belief.known)
+        return Scores(scores, belief.forecast)
+
+    def _belief(self, view: DesignView, rng: np.random.Generator) -> _Belief:
+        plane, blocks = plane_of(view), _blocks(view)
+        expected = expected_energies(view.posteriors, view.readouts, rng, self.draws)
+        said = self._said(view, blocks)
+        now = PlaneKnowledge(plane, view.candidates.mask, expected, said[-1])
+        mean, sd = feature_weights(bool(self.earlier))
+        seen = _innovations(view, plane, blocks, said)
+        weights = mean if seen is None else _fitted(seen, (mean, sd))
+        energies = _level(now) * np.exp(sample_features(now) @ weights)
+        if seen is not None:
+            energies = energies * self._found_over_predicted(seen, weights, plane)
+        energies = np.maximum(energies, LEAST * float(energies.max()))
+        corrected = np.where(now.measured, expected, np.nan if seen is None else energies)
+        if not self.earlier:
+            return _Belief(Forecast(expected, corrected), expected if seen is None else energies, 0.0)
+        explained = float("nan") if seen is None else _explained(seen, weights)
+        known = EARLIER_MEAN if seen is None else explained
+        return _Belief(Forecast(expected, corrected, opinion_weight=explained), energies, known)
+
+    def _said(self, view: DesignView, blocks: Sequence[slice]) -> list[Numbers | None]:
+        """Energies on every sample, (size,), as the earlier scans say them: at every block, and now."""
+        acquired = view.candidates.acquired
+        first = len(acquired) - len(view.steps)
+        moments = [*(acquired[: first + block.start] for block in blocks), acquired]
+        if not self.earlier:
+            return [None] * len(moments)
+        if len(self.earlier) != len(view.posteriors):
+            raise InputError(
+                field="earlier scans",
+                got=str(len(self.earlier)),
+                wanted=f"one for every slice that shares the mask: {len(view.posteriors)}",
+            )
+        parts = [
+            np.array(scan.residuals(moments)) * np.sum(np.abs(mean) ** 2, dtype=np.float64)
+            for scan, mean in zip(self.earlier, means_of(view.posteriors), strict=True)
+        ]
+        return list(np.sum(parts, axis=0))
+
+    def _found_over_predicted(self, seen: _Innovations, weights: Numbers, plane: PlaneEncoding) -> Numbers:
+        """Ratio of found to predicted energies around every sample, (size,); 1 where nothing is near."""
+        predicted = np.exp(seen.features @ weights) * seen.levels + seen.noise
+        found, counted = np.zeros(plane.size), np.zeros(plane.size)
+        np.add.at(found, seen.samples, seen.energies / predicted)
+        np.add.at(counted, seen.samples, 1.0)
+        return (BELIEF + self._around(found, plane)) / (BELIEF + self._around(counted, plane))
+
+    def _around(self, values: Numbers, plane: PlaneEncoding) -> Numbers:
+        widths = [max(self.reach * n, 0.5) for n in plane.grid]
+        weight = 2 * np.pi * widths[0] * widths[1]  # one at the middle of the window
+        return np.asarray(
+            weight * scipy.ndimage.gaussian_filter(values.reshape(plane.grid), widths, mode="constant").reshape(-1)
+        )
+
+
+@dataclass(frozen=True)
+class _Belief:
+    """What is predicted, the energies that samples are chosen by, (size,), and the share of their scatter in these."""
+
+    forecast: Forecast
+    scores: Numbers
+    known: float
+
+
+@dataclass(frozen=True)
+class _Innovations:
+    """Energies found on the samples chosen so far, (count,) each, with what was known before."""
+
+    samples: NDArray[np.intp]
+    energies: Numbers
+    features: Numbers
+    levels: Numbers
+    noise: Numbers
+    shape: float
+
+
+def _level(known: PlaneKnowledge) -> float:
+    """Mean expected energy of the unmeasured samples, in which energies are counted."""
+    where = ~known.measured if not known.measured.all() else np.ones_like(known.measured)
+    return max(float(np.mean(known.expected[where])), float(np.finfo(float).tiny))
+
+
+def _fitted(seen: _Innovations, prior: tuple[Numbers, Numbers]) -> Numbers:
+    """Weights of the features; energies are in units of the level at their own time.
+
+    The constant is then how wrong the posterior is throughout.
+    """
+    return fitted_weights(seen.features, seen.energies / seen.levels, seen.noise / seen.levels, seen.shape, prior)
+
+
+def _explained(seen: _Innovations, weights: Numbers) -> float:
+    """Which share of the innovations' deviance an earlier scan explains, 0 to 1: that of the last feature.
+
+    Single energies scatter around whatever is predicted of their surroundings. Only something that knows the object
+    itself predicts them one by one, so that this share is near 0 for the scan of another object, although energies fall
+    with |k| there, too.
+    """
+    without = replace(seen, features=seen.features[:, :-1])
+    alone = _fitted(without, feature_weights(False))
+    return float(np.clip(1 - _deviance(seen, weights) / _deviance(without, alone), 0.0, 1.0))
+
+
+def _deviance(seen: _Innovations, weights: Numbers) -> float:
+    """Mean over innovations, 0 where each energy is as predicted, of gamma distributions with noise in the energies."""
+    predicted = np.exp(seen.features @ weights) * seen.levels + seen.noise
+    ratio = np.maximum(seen.energies, seen.noise) / predicted
+    return float(np.mean(ratio - 1 - np.log(ratio)))
+
+
+def _blocks(view: DesignView) -> list[slice]:
+    """Which of the steps so far were chosen at once, block by block."""
+    steps = view.steps
+    begins = [*(i for i, step in enumerate(steps) if step.choice.pending == 0), len(steps)]
+    return [slice(begin, end) for begin, end in pairwise(begins)]
+
+
+def _innovations(
+    view: DesignView, plane: PlaneEncoding, blocks: Sequence[slice], said: Sequence[Numbers | None]
+) -> _Innovations | None:
+    """All that was predicted and measured so far; None where nothing was."""
+    acquired, steps = view.candidates.acquired, view.steps
+    measured = np.zeros(plane.size, dtype=bool)
+    measured[list(acquired[: len(acquired) - len(steps)])] = True
+    noise = float(sum(2 * variance * coils for coils, variance in _coils_and_noise(view)))
+    parts: list[tuple[NDArray[np.intp], Numbers, Numbers, float]] = []
+    for each, earlier in zip(blocks, said, strict=False):
+        block = steps[each]
+        samples = np.array([step.line for step in block], dtype=np.intp)
+        expected = block[0].forecast.expected
+        if expected is not None:
+            known = PlaneKnowledge(plane, measured.copy(), expected, earlier)
+            energies = np.array([step.outcome.actual_energy for step in block])
+            parts.append((samples, energies, sample_features(known)[samples], _level(known)))
+        measured[samples] = True
+    if not parts:
+        return None
+    return _Innovations(
+        np.concatenate([p[0] for p in parts]),
+        np.concatenate([p[1] for p in parts]),
+        np.concatenate([p[2] for p in parts]),
+        np.concatenate([np.full(len(p[0]), p[3]) for p in parts]),
+        np.full(sum(len(p[0]) for p in parts), noise),
+        _shape(view),
+    )
+
+
+def _shape(view: DesignView) -> float:
+    """Independent complex values behind one energy: slices, and coils as far as they see different things.
+
+    Coils overlap, so that the square root of their number counts.
+    """
+    return float(sum(np.sqrt(coils) for coils, _ in _coils_and_noise(view)))
+
+
+def _coils_and_noise(view: DesignView) -> list[tuple[int, float]]:
+    """Per slice, how many coils, and the noise variance of a sample's component."""
+    return of_each(view.posteriors, _coils_and_noise_of)
+
+
+def _coils_and_noise_of(posterior: GaussianPosterior) -> tuple[int, float]:
+    return len(posterior.model.data), float(posterior.model.noise_variance)
+
+
+FEATURES = ("constant", "log expected", "log radius", "opposite measured", "local density", "cos 2 theta")
+"""Columns of `sample_features`; behind them that of an earlier scan, where there is one."""
+PRIOR_MEAN = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+"""Weights under which the posterior is right."""
+PRIOR_SD = np.array([2.0, 0.3, 0.5, 0.5, 1.0, 0.5])
+"""How far from right posteriors may be; wide enough to be forgotten after some hundred samples."""
+EARLIER_MEAN = 0.8
+"""Weight of what an earlier scan says, before any sample has shown how right that is; the posterior's is the rest."""
+EARLIER_SD = 0.4
+"""Of both."""
+AROUND = 2.0
+"""Samples: standard deviation of the window in which density is counted."""
+
+
+@dataclass(frozen=True)
+class PlaneKnowledge:
+    """What is known at one moment of a design.
+
+    Parameters
+    ----------
+    plane : PlaneEncoding
+        The samples.
+    measured : bool array, shape (size,)
+        Those that have been measured.
+    expected : float array, shape (size,)
+        Energy of the mean's error on every sample as the posteriors expect it.
+    earlier : float array, shape (size,), optional
+        The same as an earlier scan of the object says it.
+    """
+
+    plane: PlaneEncoding
+    measured: NDArray[np.bool_]
+    expected: Numbers
+    earlier: Numbers | None = None
+
+
+def feature_weights(earlier: bool) -> tuple[Numbers, Numbers]:
+    """Means and standard deviations of the features' weights before any innovation, (features,) each.
+
+    Parameters
+    ----------
+    earlier : bool
+        Whether there is an earlier scan of the object.
+    """
+    mean, sd = PRIOR_MEAN.copy(), PRIOR_SD.copy()
+    if not earlier:
+        return mean, sd
+    at = FEATURES.index("log expected")
+    mean[at], sd[at] = 1 - EARLIER_MEAN, EARLIER_SD
+    return np.append(mean, EARLIER_MEAN), np.append(sd, EARLIER_SD)
+
+
+def sample_features(known: PlaneKnowledge) -> Numbers:
+    """One row for every sample of the plane, (size, len(FEATURES)), and one column more with an earlier scan.
+
+    The logarithm of the expected energy, and of that which an earlier scan says, is taken relative to the mean of the
+    expected ones over unmeasured samples. The radius counts
+    samples from DC; the density is the share of measured samples around a sample, the angle is that of (ky, kz).
+    """
+    plane = known.plane
+    unmeasured = ~known.measured if not known.measured.all() else np.ones(plane.size, dtype=bool)
+    level = float(np.mean(known.expected[unmeasured]))
+    ky, kz = plane.frequencies.T
+    density = scipy.ndimage.gaussian_filter(
+        known.measured.reshape(plane.grid).astype(float), AROUND, mode="wrap"
+    ).reshape(-1)
+    columns = [
+        np.ones(plane.size),
+        _log_ratio(known.expected, level),
+        np.log1p(np.hypot(ky, kz)) - np.log1p(np.hypot(*plane.grid) / 4),
+        known.measured[plane.opposite].astype(float),
+        density,
+        np.cos(2 * np.arctan2(kz, ky)),
+    ]
+    if known.earlier is not None:
+        columns.append(_log_ratio(known.earlier, level))
+    return np.stack(columns, axis=1)
+
+
+def _log_ratio(energies: Numbers, level: float) -> Numbers:
+    tiny = float(np.finfo(float).tiny)
+    return np.asarray(np.log(np.maximum(energies, tiny) / max(level, tiny)))
+
+
+STEPS, HALVINGS = 30, 40
+CLOSE = 1e-8
+"""Relative decrease of the objective at which the iteration ends."""
+
+
+def fitted_weights(
+    features: Numbers, energies: Numbers, floor: Numbers, shape: float, prior: tuple[Numbers, Numbers]
+) -> Numbers:
+    """The most probable weights w of E[energy] = floor + exp(features . w).
+
+    An energy is the squared modulus of complex Gaussian values, summed: a gamma distribution with that mean, whose
+    shape is the number of independent complex values.
+
+    Parameters
+    ----------
+    features : float array, shape (count, features)
+        One row per energy.
+    energies : float array, shape (count,)
+        Zero or more.
+    floor : float array, shape (count,)
+        Known part of the means: that of noise; positive.
+    shape : float
+        Of the gamma distributions.
+    prior : tuple of float arrays, shape (features,)
+        Means and standard deviations of the weights, which are independent and Gaussian.
+
+    Returns
+    -------
+    float array, shape (features,)
+
+    Notes
+    -----
+    Fisher scoring. A step is halved for as long as that is better: where predictions are many times too small, a whole
+    one makes them larger by that many powers of e, which is less wrong and still useless. The negative log posterior is
+    sum_i shape (log m_i + e_i / m_i) + sum_j (w_j - mean_j)^2 / (2 sd_j^2), m = floor + exp(features . w).
+    """
+    mean, sd = prior
+    weights = mean.copy()
+
+    def objective(w: Numbers) -> float:
+        m = floor + np.exp(np.clip(features @ w, -700, 700))
+        return float(shape * np.sum(np.log(m) + energies / m) + np.sum(((w - mean) / sd) ** 2) / 2)
+
+    value = objective(weights)
+    for _ in range(STEPS):
+        signal = np.exp(np.clip(features @ weights, -700, 700))
+        m = floor + signal
+        slope = shape * (signal / m) * (1 - energies / m)
+        gradient = features.T @ slope + (weights - mean) / sd**2
+        information = (features * (shape * (signal / m) ** 2)[:, None]).T @ features + np.diag(1 / sd**2)
+        step = np.linalg.solve(information, gradient)
+        found, candidate = value, weights
+        for halving in range(HALVINGS):
+            tried = weights - step / 2**halving
+            reached = objective(tried)
+            if reached <= found:
+                found, candidate = reached, tried
+            elif found < value:
+                break
+        done = value - found <= CLOSE * (1 + abs(value))
+        weights, value = candidate, found
+        if done:
+            return weights
+    return weights

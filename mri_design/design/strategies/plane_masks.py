@@ -1,0 +1,254 @@
+"""Masks over a plane that look at no data: random with a density, Poisson-disc, regular.
+
+Samples of a Poisson-disc mask are random and keep a distance from each other, which grows where the density falls;
+there are exactly as many as are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.blocks import plane_of
+from mri_design.design.decision import Choice
+from mri_design.design.strategy import DesignView
+from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.operators.encodings import Encoding, PlaneEncoding
+
+LEAST = 1e-4
+"""Density at the corners of the plane, beside 1 at its centre: every sample can be drawn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleDensity:
+    """Density (1 - r / r_max)^power, r the distance from DC in units of the plane's edges. It chooses nothing.
+
+    Parameters
+    ----------
+    power : float
+        Zero or more; larger is more concentrated. Tune it on training images, per number of samples and coils.
+
+    Raises
+    ------
+    InputError
+        For a power that is not a number of zero or more.
+    """
+
+    power: float = 8.0
+    needs_posterior: bool = False
+
+    def __post_init__(self) -> None:
+        require_numbers(**{"density power": self.power})
+
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+        """As designed masks begin with: see `PlaneEncoding.start_for_posterior`."""
+        return readouts.start_for_posterior(target)
+
+    def density(self, plane: PlaneEncoding) -> NDArray[np.float64]:
+        """Relative density of every sample, (size,)."""
+        share = 1 - plane.radius / plane.radius.max()
+        return np.asarray(np.maximum(share, 0) ** self.power + LEAST**self.power if self.power else np.ones(plane.size))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomSamples(SampleDensity):
+    """Samples drawn one by one, without replacement, from a density: settings as `SampleDensity`."""
+
+    name: str = "vd-polynomial"
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The next draws."""
+        density = np.where(view.candidates.remaining, self.density(plane_of(view)), 0.0)
+        drawn = rng.choice(len(density), size=count, replace=False, p=density / density.sum())
+        return [Choice(int(sample)) for sample in drawn]
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """One draw."""
+        return self.choose_block(view, rng, 1)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaipiSamples:
+    """A regular pattern, every R_y-th row with every R_z-th sample of it, shifted from row to row (2-D CAIPIRINHA).
+
+    The pattern runs through DC. Samples that are left over are added to the fully sampled centre; with fewer samples
+    than the pattern has, the outermost are left out. Breuer et al., Magn. Reson. Med. 55 (2006) 549-556.
+
+    Parameters
+    ----------
+    spacing : tuple of int, optional
+        (R_y, R_z); by default the smallest product that fits into the samples that are not at the start, as nearly
+        square as possible.
+    shift : int, optional
+        Samples along kz by which one row of the pattern lies beside the one before; by default half of R_z.
+
+    Raises
+    ------
+    InputError
+        For spacings that are not whole numbers of one or more, or a negative shift.
+    """
+
+    spacing: tuple[int, int] | None = None
+    shift: int | None = None
+    name: str = "caipi"
+    needs_posterior: bool = False
+
+    def __post_init__(self) -> None:
+        if self.spacing is not None:
+            if not isinstance(self.spacing, tuple) or len(self.spacing) != 2:
+                raise InputError(field="spacing", got=repr(self.spacing), wanted="two whole numbers (R_y, R_z)")
+            require_counts(least=1, **{"spacing along ky": self.spacing[0], "spacing along kz": self.spacing[1]})
+        if self.shift is not None:
+            require_counts(least=0, shift=self.shift)
+
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+        """See `PlaneEncoding.start_for_posterior`."""
+        return readouts.start_for_posterior(target)
+
+    def pattern(self, plane: PlaneEncoding, spacing: tuple[int, int]) -> NDArray[np.bool_]:
+        """The pattern's samples, (size,)."""
+        rows, columns = spacing
+        ky, kz = plane.frequencies.T
+        shift = columns // 2 if self.shift is None else self.shift
+        return np.asarray((ky % rows == 0) & ((kz - shift * (ky // rows)) % columns == 0))
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The pattern from DC outwards, then what is nearest to DC."""
+        plane, left = plane_of(view), view.candidates.remaining
+        if self.spacing is not None:
+            pattern = self.pattern(plane, self.spacing)
+        else:
+            start = np.zeros(plane.size, dtype=bool)
+            start[list(view.candidates.acquired[: view.candidates.n_start])] = True
+            wanted = view.candidates.target - view.candidates.n_start
+            free = view.candidates.allowed & ~start
+            tried = (self.pattern(plane, spacing) for spacing in _spacings(plane.size))
+            pattern = next(made for made in tried if (made & free).sum() <= wanted)
+        order = [*_outwards(view, left & pattern), *_outwards(view, left & ~pattern)]
+        return [Choice(sample) for sample in order[:count]]
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The next sample."""
+        return self.choose_block(view, rng, 1)[0]
+
+
+def _outwards(view: DesignView, flags: NDArray[np.bool_]) -> list[int]:
+    outwards = plane_of(view).outwards
+    return [int(sample) for sample in outwards[flags[outwards]]]
+
+
+def _spacings(most: int) -> list[tuple[int, int]]:
+    """(R_y, R_z) of every product up to ``most`` + 1, the most nearly square ones, R_y the smaller."""
+    made = []
+    for product in range(1, most + 2):
+        rows = max(r for r in range(1, int(np.sqrt(product)) + 1) if product % r == 0)
+        made.append((rows, product // rows))
+    return made
+
+
+BISECTIONS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonDisc(SampleDensity):
+    """A Poisson-disc mask around the samples at the start: settings as `SampleDensity`.
+
+    The shutter, partial Fourier and the calibration region are the design's constraints; without a calibration region
+    the start alone is fully sampled.
+    """
+
+    power: float = 2.0
+    name: str = "poisson-disc"
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The mask's samples; fewer than the whole mask are a mask of their own."""
+        plane = plane_of(view)
+        free, there = view.candidates.remaining, view.candidates.mask
+        return [Choice(int(s)) for s in poisson_disc(plane, self.density(plane), free, there, count, rng)]
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """One sample."""
+        return self.choose_block(view, rng, 1)[0]
+
+
+def poisson_disc(
+    plane: PlaneEncoding,
+    density: NDArray[np.float64],
+    free: NDArray[np.bool_],
+    there: NDArray[np.bool_],
+    count: int,
+    rng: np.random.Generator,
+) -> NDArray[np.intp]:
+    """Exactly ``count`` of the ``free`` samples that keep a distance from each other and from those that are ``there``.
+
+    Parameters
+    ----------
+    plane : PlaneEncoding
+        The samples.
+    density : float array, shape (size,)
+        Positive. No two samples are nearer than the smaller one of their scale / sqrt(density), in samples.
+    free, there : bool arrays, shape (size,)
+        Samples that may be taken, and those that are measured already.
+    count : int
+        How many.
+    rng : numpy Generator
+        Of the order in which samples are tried.
+
+    Returns
+    -------
+    int array, shape (count,)
+
+    Raises
+    ------
+    InputError
+        Where fewer samples are free.
+
+    Notes
+    -----
+    Samples are tried in a random order, and a sample is taken unless it lies within the distance of one taken before:
+    none can be added then. Bisection finds the largest scale at which there are enough; the few too many are left out,
+    the last ones taken first.
+    """
+    if count > int(free.sum()):
+        raise InputError(field="samples", got=str(count), wanted=f"at most {int(free.sum())}, those that are left")
+    order = rng.permutation(np.flatnonzero(free))
+    distance = 1 / np.sqrt(density / density.max())
+    low, high = 0.0, float(max(plane.grid))
+    best = order[:count]  # at no distance everything is taken
+    for _ in range(BISECTIONS):
+        scale = (low + high) / 2
+        taken = _taken(plane, scale * distance, order, np.flatnonzero(there))
+        if len(taken) >= count:
+            low, best = scale, taken[:count]
+        else:
+            high = scale
+    return np.asarray(best, dtype=np.intp)
+
+
+def _taken(
+    plane: PlaneEncoding, distance: NDArray[np.float64], order: NDArray[np.intp], there: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Samples in their order that lie in the disc of none before."""
+    rows, columns = plane.grid
+    covered, reaches = np.zeros(plane.grid, dtype=bool), distance.reshape(plane.grid)
+
+    def cover(sample: int) -> None:
+        y, z = divmod(sample, columns)
+        reach = distance[sample]
+        whole = int(min(np.ceil(reach), max(plane.grid)))
+        top, left = max(y - whole, 0), max(z - whole, 0)
+        at_y, at_z = np.arange(top, min(y + whole + 1, rows)) - y, np.arange(left, min(z + whole + 1, columns)) - z
+        window = slice(top, top + len(at_y)), slice(left, left + len(at_z))
+        covered[window] |= at_y[:, None] ** 2 + at_z**2 < np.minimum(reach, reaches[window]) ** 2
+
+    for sample in there.tolist():
+        cover(sample)
+    flat, taken = covered.reshape(-1), list[int]()
+    for sample in order.tolist():
+        if not flat[sample]:
+            taken.append(sample)
+            cover(sample)
+    return np.array(taken, dtype=np.intp)

@@ -1,0 +1,260 @@
+"""Energies, variances and gains of lines, samples and shots against dense linear algebra."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from mri_design import (
+    ControlVariate,
+    DoubleLoop,
+    FiniteDifferences,
+    GaussianPosterior,
+    Identity,
+    InputError,
+    Laplace,
+    MonteCarlo,
+    SiteBlock,
+    Wavelet,
+    cartesian,
+    information_gain,
+)
+from mri_design.design.energies import (
+    controlled_variances,
+    energies,
+    expected_energies,
+    gains_and_energies,
+    gains_of_values,
+    least_energies,
+    regressed_variances,
+    residual_energies,
+    value_variances,
+    with_unseen_candidates,
+)
+from mri_design.design.strategies.information_gain import exact_gains
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
+from mri_design.operators.phased import PhasedParts
+from mri_design.scan.trajectories.radial import radial_spokes
+from mri_design.variances.circulant import CirculantControl
+from mri_design.variances.phased import PhasedControl
+from tests.design.conftest import SliceMaker
+from tests.design.plane.conftest import measured_ids, plane_posterior
+from tests.slow_cases import slow_case
+
+LINES, PLANE = LineEncoding((16, 16)), PlaneEncoding((16, 16))
+SHOTS = ShotEncoding((16, 16), radial_spokes(16, np.linspace(0, np.pi, 6, endpoint=False)))
+
+
+def posterior_of(encoding: Encoding, coils: int, make_slice: SliceMaker, draws: int = 24) -> GaussianPosterior:
+    """After some candidates, with plain draws or those of a control variate."""
+    if encoding is PLANE:
+        return plane_posterior(coils, draws=draws)
+    one = make_slice(coils)
+    if encoding is SHOTS:
+        truth = one.encoding().adjoint(one.kspace)
+        data = SHOTS.rows(range(6), one.maps)(truth).reshape(coils, *SHOTS.shots.shape[:2]).astype(np.complex64)
+        one = replace(one, kspace=data, measured=np.ones(6, dtype=bool), phase_encoding=SHOTS)
+    ids = (0, 2) if encoding is SHOTS else (8, 7, 9, 6, 3)
+    return DoubleLoop(ControlVariate(draws, 1e-4), outer_iterations=2).infer(one.model(ids), np.random.default_rng(0))
+
+
+def dense_energies(posterior: GaussianPosterior, encoding: Encoding) -> np.ndarray:
+    """E |X_* (u - mean)|^2 of every candidate."""
+    lower = scipy.linalg.cholesky(posterior.precision.dense_real(), lower=True)
+    maps = posterior.model.measurement.maps
+    rows = (encoding.rows([k], maps).to_dense_real() for k in range(encoding.size))
+    return posterior.model.noise_variance * np.array(
+        [np.sum(scipy.linalg.solve_triangular(lower, x.T, lower=True) ** 2) for x in rows]
+    )
+
+
+@pytest.mark.parametrize("coils", [1, 3])
+@pytest.mark.parametrize("encoding", [LINES, PLANE, SHOTS], ids=["lines", "plane", "shots"])
+def test_draws_estimate_the_dense_energies(encoding: Encoding, coils: int, make_slice: SliceMaker) -> None:
+    posterior = posterior_of(encoding, coils, make_slice)
+    exact = dense_energies(posterior, encoding)
+    estimated = energies(posterior, encoding, np.random.default_rng(1), 24)
+    assert np.median(np.abs(estimated / exact - 1)) < 0.25
+    assert abs(np.mean(estimated) / np.mean(exact) - 1) < 0.1
+    both = expected_energies([posterior, posterior], encoding, np.random.default_rng(1), 24)
+    np.testing.assert_allclose(both, 2 * estimated, rtol=1e-5)
+
+
+@pytest.mark.parametrize("coils", [1, slow_case(2)])
+@pytest.mark.parametrize("encoding", [LINES, PLANE], ids=["lines", "plane"])
+def test_gains_follow_the_dense_ones(encoding: Encoding, coils: int, make_slice: SliceMaker) -> None:
+    posterior = posterior_of(encoding, coils, make_slice)
+    scores, expected = gains_and_energies(posterior, encoding, np.random.default_rng(0), 24)
+    exact = exact_gains(posterior.precision, encoding)
+    np.testing.assert_allclose(scores, exact, rtol=0.6)
+    assert abs(np.mean(scores / exact) - 1) < 0.2
+    np.testing.assert_allclose(expected, energies(posterior, encoding, np.random.default_rng(0), 24), rtol=1e-5)
+    one = encoding.rows([4], posterior.model.measurement.maps)
+    assert exact[4] == pytest.approx(information_gain(posterior, one), rel=1e-3)
+
+
+def test_gains_of_shots_are_determinants_over_all_their_samples(make_slice: SliceMaker) -> None:
+    posterior = posterior_of(SHOTS, 1, make_slice)
+    draws = posterior.marginals.samples
+    assert draws is not None
+    scores, _ = gains_and_energies(posterior, SHOTS, np.random.default_rng(0), len(draws))
+    for shot in (1, 4):
+        values = SHOTS.rows([shot])(draws).reshape(len(draws), -1)
+        covariance = values.T @ values.conj() / (2 * len(draws))
+        assert scores[shot] == pytest.approx(2 * np.linalg.slogdet(np.eye(len(covariance)) + covariance)[1], rel=1e-4)
+
+
+@pytest.mark.parametrize("encoding", [LINES, PLANE, SHOTS], ids=["lines", "plane", "shots"])
+def test_residuals_are_energies_of_what_the_mean_misses(encoding: Encoding, make_slice: SliceMaker) -> None:
+    posterior = posterior_of(encoding, 2, make_slice)
+    truth = make_slice(2).encoding().adjoint(make_slice(2).kspace)
+    found = residual_energies(posterior, encoding, truth)
+    for candidate in (0, 3, encoding.size - 1):
+        wrong = encoding.rows([candidate], posterior.model.measurement.maps)(posterior.mean - truth)
+        assert found[candidate] == pytest.approx(float(np.sum(np.abs(wrong) ** 2)), rel=1e-4)
+
+
+def test_fewer_draws_than_coils_give_the_same_determinant() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((3, 5, 4, 2)) + 1j * rng.standard_normal((3, 5, 4, 2))
+    for candidate, score in enumerate(gains_of_values(values)):
+        roots = (values[:, :, candidate, place].T for place in range(2))
+        each = [2 * np.linalg.slogdet(np.eye(5) + root @ root.conj().T / 6)[1] for root in roots]
+        assert score == pytest.approx(sum(each))
+
+
+def precision_of(shape: tuple[int, int], seed: int = 0) -> PosteriorPrecision:
+    """Random site precisions on every kind of block that fits the grid."""
+    rng = np.random.default_rng(seed)
+    blocks = [
+        SiteBlock("pixels", Identity(shape), Laplace(1.0)),
+        SiteBlock("differences", FiniteDifferences(shape), Laplace(1.0)),
+    ]
+    if shape[0] % 4 == shape[1] % 4 == 0:
+        blocks.append(SiteBlock("wavelet", Wavelet(shape, "db2", 2), Laplace(1.0)))
+    lines = [shape[0] // 2, shape[0] // 2 - 1, 0, 1]
+    pi = tuple(rng.uniform(0.1, 3, b.site_shape) for b in blocks)
+    return PosteriorPrecision(cartesian(lines, shape), tuple(blocks), pi)
+
+
+def dense(function: Callable[[np.ndarray], np.ndarray], shape: tuple[int, int]) -> np.ndarray:
+    n = shape[0] * shape[1]
+    return np.asarray(function(np.eye(n, dtype=complex).reshape(n, *shape))).reshape(n, n).T
+
+
+@pytest.mark.parametrize("make", [LineEncoding, PlaneEncoding], ids=["lines", "plane"])
+@pytest.mark.parametrize("shape", [slow_case((8, 8)), (9, 6), slow_case((8, 16)), slow_case((7, 11))])
+def test_the_moments_are_the_dense_ones(
+    make: Callable[[tuple[int, int]], LineEncoding | PlaneEncoding], shape: tuple[int, int]
+) -> None:
+    precision, encoding = precision_of(shape), make(shape)
+    control = CirculantControl.of(precision)
+    assert control is not None and control.sites is not None
+    A, P = dense(precision, shape), dense(control.image, shape)
+    E = dense(encoding.values, shape)
+    moments = encoding.moments(control.inverse, control.gram, control.sites)
+    assert moments is not None
+    np.testing.assert_allclose(moments[0].ravel(), np.diag(E @ P @ E.conj().T).real, rtol=1e-10)
+    np.testing.assert_allclose(moments[1].ravel(), np.diag(E @ P @ A @ P @ E.conj().T).real, rtol=1e-10)
+
+
+def test_the_variances_are_unbiased_and_closer_than_plain_ones() -> None:
+    shape = (8, 12)
+    precision, lines = precision_of(shape), LineEncoding(shape)
+    E = dense(lines.values, shape)
+    exact = np.diag(E @ np.linalg.inv(dense(precision, shape)) @ E.conj().T).real.reshape(shape)
+    control = CirculantControl.of(precision)
+    assert control is not None and control.sites is not None
+    moments = lines.moments(control.inverse, control.gram, control.sites)
+    assert moments is not None
+    estimates, plain = [], []
+    for seed in range(60):
+        made = ControlVariate(8, tolerance=1e-6)(precision, [], np.random.default_rng(seed), np.zeros(shape, complex))
+        drawn, explained = (lines.values(v)[:, 0] for v in (made.samples, made.explained))
+        estimates.append(controlled_variances(drawn, explained, *moments))
+        plain.append(np.mean(np.abs(drawn) ** 2, axis=0) / 2)
+    spread = np.std(estimates, axis=0)
+    assert np.mean(np.abs(np.mean(estimates, axis=0) - exact) < 3 * spread / np.sqrt(60)) > 0.97
+    assert np.median(spread) < 0.3 * np.median(np.std(plain, axis=0))
+
+
+def test_variances_behind_a_phase_are_unbiased_and_closer_than_plain_ones() -> None:
+    shape, rng = (10, 12), np.random.default_rng(3)
+    y, x = np.meshgrid(*(np.linspace(-1, 1, n) for n in shape), indexing="ij")
+    rotation = np.exp(1j * (0.9 * y + 0.7 * x * y))
+    parts = [PhasedParts(B, rotation, 1.5) for B in (Identity(shape), FiniteDifferences(shape))]
+    blocks = tuple(SiteBlock(f"block {k}", B, Laplace(1.0)) for k, B in enumerate(parts))
+    pi = tuple(rng.uniform(0.3, 3, B.out_shape) * np.array([1.0, 2.0]) for B in parts)
+    precision, lines = PosteriorPrecision(cartesian([5, 4, 6, 1], shape), blocks, pi), LineEncoding(shape)
+    control = PhasedControl.of(precision)
+    assert control is not None
+    n = shape[0] * shape[1]
+    unit = np.concatenate([np.eye(n), 1j * np.eye(n)]).reshape(-1, *shape)
+    E, P = (
+        np.concatenate([v.real, v.imag], axis=1).T
+        for v in (np.reshape(f(unit), (2 * n, n)) for f in (lines.values, control.image))
+    )
+    known, exact = (
+        np.einsum("ij,jk,ik->i", E, m, E).reshape(2, *shape).mean(axis=0)
+        for m in (P, np.linalg.inv(precision.dense_real()))
+    )
+    first = lines.phased_moment(control.inverse.own, control.inverse.rotation)
+    np.testing.assert_allclose(first, known, rtol=1e-10)
+    estimates, plain = [], []
+    for seed in range(60):
+        made = ControlVariate(8, tolerance=1e-6)(precision, [], np.random.default_rng(seed), np.zeros(shape, complex))
+        drawn, explained = (lines.values(v)[:, 0] for v in (made.samples, made.explained))
+        estimates.append(regressed_variances(drawn, explained, first))
+        plain.append(np.mean(np.abs(drawn) ** 2, axis=0) / 2)
+    spread = np.std(estimates, axis=0)
+    scores = (np.mean(estimates, axis=0) - exact) / (spread / np.sqrt(60))
+    assert np.mean(np.abs(scores) < 3) > 0.97
+    assert abs(np.mean(scores)) < 0.25
+    assert np.median(spread) < 0.5 * np.median(np.std(plain, axis=0))
+
+
+@pytest.mark.parametrize("encoding", [LINES, PLANE], ids=["lines", "plane"])
+def test_a_control_makes_scores_of_one_coil_more_exact(encoding: Encoding, make_slice: SliceMaker) -> None:
+    posterior = posterior_of(encoding, 1, make_slice, draws=8)
+    exact = exact_gains(posterior.precision, encoding)
+    plainly = replace(posterior, marginals=replace(posterior.marginals, explained=None))
+    errors = []
+    for each in (posterior, plainly):
+        scores, _ = gains_and_energies(each, encoding, np.random.default_rng(1), 8)
+        errors.append(np.median(np.abs(scores / exact - 1)))
+    assert errors[0] < 0.7 * errors[1]
+    assert value_variances(posterior, encoding, np.random.default_rng(1), 8).min() > 0
+
+
+@pytest.mark.parametrize("coils", [1, slow_case(2)])
+def test_unseen_lines_change_the_scores_as_the_dense_covariance_says(make_slice: SliceMaker, coils: int) -> None:
+    one, start = make_slice(coils), (8, 7, 9, 6)
+    estimator = MonteCarlo(400, 1e-4)
+    posterior = DoubleLoop(estimator, outer_iterations=2).infer(one.model(start), np.random.default_rng(0))
+    ahead = with_unseen_candidates(posterior, LINES, (*start, 4, 12), estimator, np.random.default_rng(0))
+    scores, _ = gains_and_energies(ahead, LINES, np.random.default_rng(1), 12)
+    exact, before = (exact_gains(each.precision, LINES) for each in (ahead, posterior))
+    np.testing.assert_allclose(scores, exact, rtol=0.15)
+    assert np.all(exact < before)
+    assert np.max(np.abs(exact / before - 1)) > 0.3  # far more than the tolerance above
+    np.testing.assert_array_equal(ahead.mean, posterior.mean)
+
+
+def test_what_is_left_once_all_others_are_measured_is_less_than_now() -> None:
+    posterior, estimator = plane_posterior(1), ControlVariate(8, 1e-3)
+    rng = np.random.default_rng(0)
+    every = least_energies(posterior, PLANE, range(256), estimator, rng)
+    now = energies(posterior, PLANE, rng, 8)
+    unmeasured = ~PLANE.mask(measured_ids(16)).reshape(-1)
+    assert np.all(every[unmeasured] < now[unmeasured])
+    assert np.all(every < 2.2 * posterior.model.noise_variance)  # the noise of a complex sample
+
+
+def test_a_posterior_of_other_measurements_has_no_candidates(make_slice: SliceMaker) -> None:
+    posterior = posterior_of(LINES, 1, make_slice)
+    other = replace(posterior.model, measurement=Identity((16, 16)), data=np.zeros((16, 16), dtype=np.complex64))
+    with pytest.raises(InputError, match="wanted a measurement of lines"):
+        energies(replace(posterior, model=other), LINES, np.random.default_rng(0), 4)
