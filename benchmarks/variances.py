@@ -23,10 +23,10 @@ from threadpoolctl import threadpool_limits
 
 from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row, write_csv
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.marginals import Variances
 from mri_design.model.mr_image import DEFAULT_PRIOR, SparsityBlock
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.variances.base import VarianceEstimator

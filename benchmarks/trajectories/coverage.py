@@ -16,7 +16,7 @@ from mri_design.experiment.reconstruction import InferenceOptions
 from mri_design.experiment.trajectories.preparing import prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
 from mri_design.operators.base import Array
-from mri_design.operators.nonuniform.fourier import NonUniformFourier
+from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes
 from mri_design.scan.trajectory_data import TrajectoryData
 

@@ -169,7 +169,7 @@ def test_an_interrupted_protocol_goes_on(
     [
         (("--test", "scan.npz"), 2, "both a test and a training image"),
         (("--test", "phantom:brain"), 3, "phase-encode lines"),
-        (("phantom:brain",), 3, "one grid for a shared mask"),
+        (("phantom:brain",), 3, "one grid"),
         (("--strategy", "oracle-residual"), 2, "is no protocol"),
         (("--strategy", "magic"), 2, "unknown strategy"),
         (("--strategy", "calibrate"), 2, "did you mean calibrated?"),

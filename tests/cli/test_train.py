@@ -125,7 +125,7 @@ def test_what_cannot_be_is_refused(run: Run, tmp_path: Path, words: tuple[object
 
 
 def test_a_scan_on_another_grid_is_refused(learnt: tuple[Path, Result], run: Run, tmp_path: Path) -> None:
-    for family in ("trained", "hybrid", "calibrated"):
+    for family in ("trained", "calibrated"):
         result = run(
             "design", "phantom:brain", "--lines", 8, "--strategy", f"{family}:{learnt[0]}",
             "--recipe", "quick-local.toml", "--out", tmp_path / family,
