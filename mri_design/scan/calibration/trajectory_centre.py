@@ -1,4 +1,4 @@
-"""What calibration needs of samples along a trajectory: the centre of k-space on the grid, and the noise."""
+"""Calibration from samples along a trajectory: the centre of k-space on the grid (ACS), and the noise."""
 
 from __future__ import annotations
 

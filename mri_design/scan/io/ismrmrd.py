@@ -302,7 +302,7 @@ def _filled(
 
 
 _GROUP = "dataset"
-"""That holds ``xml`` and ``data``."""
+"""Group that holds ``xml`` and ``data``."""
 
 
 def is_mrd(path: Path) -> bool:

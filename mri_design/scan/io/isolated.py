@@ -84,7 +84,7 @@ class IsolatedSource(Source):
 def _asked(
     question: str, path: Path, options: ReadOptions, seconds: float | None
 ) -> KSpaceData | TrajectoryData | ScanSummary:
-    """What a child process answers: all of a file (load), or its summary."""
+    """Ask a child process for all of a file (load), or for its summary."""
     more = path.stat().st_size / _BYTES_PER_SECOND
     allowed = _SECONDS + more if seconds is None else seconds
     computing = math.ceil(min(allowed, _COMPUTING + more))
@@ -158,7 +158,7 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
 
 
 def _values(scan: KSpaceData | TrajectoryData | ScanSummary) -> dict[str, Any]:
-    """What a scan or its outline holds beside arrays, as JSON has it."""
+    """Parts of a scan or its summary beside arrays, as JSON has them."""
     if isinstance(scan, ScanSummary):
         own = {name: getattr(scan, name) for name in _OF_OUTLINE}
         part = None if scan.part is None else _values(scan.part)

@@ -113,7 +113,7 @@ def _along(factor: NDArray[np.complex128], row: int, column: int) -> NDArray[np.
 
 
 def _without_rim(coefficients: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """The same coefficients without outer rows and columns that are negligible on both sides."""
+    """Coefficients without outer rows and columns that are negligible on both sides."""
     size = np.abs(coefficients)
     threshold = _SMALLEST_KEPT * size.max()
     cuts = []

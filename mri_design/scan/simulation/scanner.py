@@ -117,7 +117,7 @@ EllipsePhase = Literal["smooth", "none"]
 
 @dataclass(frozen=True)
 class EllipseObject:
-    """What every simulated scan of one scene shares, however it samples k-space.
+    """Scene, coils and noise that all simulated scans of it share, however they sample k-space.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Spiral readouts within the limits of gradients."""
+"""Spiral readouts, played as fast as the limits of gradients allow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RECEIVER_RASTER = 1e-7
 
 @dataclass(frozen=True, kw_only=True)
 class GradientLimits:
-    """What hardware and nerves allow, in SI units.
+    """Limits of hardware and nerves, in SI units.
 
     Parameters
     ----------
