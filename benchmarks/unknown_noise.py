@@ -31,7 +31,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.operators.base import Array
-from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.cartesian import CentredFFT
 from mri_design.scan.calibration.noise import NoiseRegions, measure_noise, median_variance
 from mri_design.scan.centred_fft import to_readout_profiles
 from mri_design.scan.data import ImageStack, KSpaceData

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from mri_design.active_learning.labels.label_pool import LabelPool
+from mri_design.active_learning.labels import LabelPool
 from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row, csv_text, format_cell, read_csv_texts
 from mri_design.scan.io.atomic import write_text

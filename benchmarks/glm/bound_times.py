@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from mri_design.active_learning.labels.label_pool import LabelPool
+from mri_design.active_learning.labels import LabelPool
 from mri_design.evaluation.tables import Row
 from mri_design.inference.criterion import evidence_bound
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.variances.exact import Exact
 from mri_design.variances.lanczos import Lanczos
 

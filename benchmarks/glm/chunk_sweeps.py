@@ -13,12 +13,11 @@ import scipy.linalg
 
 from mri_design import GeneralizedLinearModel, LaplacePropagation, SiteBlock
 from mri_design.evaluation.tables import Row
-from mri_design.inference.propagation.sweeps import Schedule
+from mri_design.inference.laplace_propagation import Schedule
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.dense import Dense
-from mri_design.operators.rows import RowsOnDisk
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.likelihoods.logistic import Logistic
+from mri_design.operators.dense import Dense, RowsOnDisk
+from mri_design.potentials.likelihoods import Logistic
+from mri_design.potentials.priors import Gaussian
 
 PRIOR = 1.0
 SEED = 0

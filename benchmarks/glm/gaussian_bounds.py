@@ -13,7 +13,7 @@ import numpy as np
 import mri_design as md
 from mri_design.evaluation.tables import Row
 from mri_design.inference.base import InferenceMethod, StepInfo
-from mri_design.inference.references.gaussian import CholeskyGaussian, OpperArchambeau
+from mri_design.inference.references import CholeskyGaussian, OpperArchambeau
 
 from .gaussian_process import classification, digits
 

@@ -11,12 +11,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from mri_design.active_learning.labels.label_pool import LabelPool
-from mri_design.active_learning.labels.pool_design import PoolDesign
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.active_learning.labels import LabelPool, PoolDesign
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import SiteBlock
-from mri_design.operators.diagonal import Identity
-from mri_design.potentials.laplace import Laplace
+from mri_design.operators.elementary import Identity
+from mri_design.potentials.priors import Laplace
 from mri_design.variances.exact import Exact
 
 Numbers = NDArray[np.float64]

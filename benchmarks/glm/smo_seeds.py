@@ -13,7 +13,7 @@ from mri_design import GeneralizedLinearModel, Hinge, LaplacePropagation, SiteBl
 from mri_design.evaluation.tables import Row
 from mri_design.operators.base import Array
 from mri_design.operators.dense import Dense
-from mri_design.potentials.gaussian import Gaussian
+from mri_design.potentials.priors import Gaussian
 
 OFFSET = 10.0
 """Standard deviation of the offset b under the seeding model's prior: wide, where the machine has none."""

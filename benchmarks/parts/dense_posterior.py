@@ -15,14 +15,13 @@ import scipy.linalg
 
 from mri_design.estimation.irls import IRLS
 from mri_design.inference.base import WarmStart
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.marginals import Variances
-from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.posterior import GaussianPosterior, Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.measurement import CartesianLines
-from mri_design.potentials.laplace import Laplace
+from mri_design.operators.cartesian import CartesianLines
+from mri_design.potentials.priors import Laplace
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator
 

@@ -12,16 +12,15 @@ from parts.problem import quarter_of_the_lines, scan_of
 
 from mri_design.estimation.admm import ADMM
 from mri_design.estimation.automatic import Automatic
-from mri_design.estimation.base import InnerSolver
 from mri_design.estimation.irls import IRLS
 from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.map_estimate import MapEstimate
-from mri_design.estimation.penalised import PenalisedProblem
+from mri_design.estimation.penalised import InnerSolver, PenalisedProblem
 from mri_design.evaluation.tables import Row
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.sparsity import SparsityBlock
 from mri_design.operators.base import Array
-from mri_design.operators.measurement import CartesianLines
+from mri_design.operators.cartesian import CartesianLines
 
 PRIORS = {
     "total variation": (("differences", 1.0),),

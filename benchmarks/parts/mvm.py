@@ -12,11 +12,11 @@ import pywt
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.diagonal import Identity
+from mri_design.operators.cartesian import cartesian
 from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.measurement import cartesian
+from mri_design.operators.elementary import Identity
 from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.priors import Laplace
 
 LEVELS = 4
 PRIORS: dict[str, tuple[str, ...]] = {

@@ -10,7 +10,7 @@ from parts.problem import quarter_of_the_lines, scan_of
 
 from mri_design.estimation.irls import IRLS
 from mri_design.evaluation.tables import Row
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.columns import ExactByColumns

@@ -12,7 +12,7 @@ from parts.problem import quarter_of_the_lines, scan_of
 
 from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.model.sparsity import SparsityBlock

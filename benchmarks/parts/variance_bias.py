@@ -12,8 +12,8 @@ from parts.problem import quarter_of_the_lines, scan_of
 from parts.variance_accuracy import sparsity
 
 from mri_design.evaluation.tables import Row
-from mri_design.inference.double_loop.loop import DoubleLoop
-from mri_design.model.marginals import Variances
+from mri_design.inference.double_loop import DoubleLoop
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.model.sparsity import DEFAULT_PRIOR
 from mri_design.operators.base import Array

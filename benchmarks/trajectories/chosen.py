@@ -9,7 +9,7 @@ import numpy as np
 from trajectories.scenes import Scene, engine
 from trajectories.sets import ACCELERATION, error_row, interleaf
 
-from mri_design.active_learning.queries.shots import drawn_root, shot_gain
+from mri_design.active_learning.shots import drawn_root, shot_gain
 from mri_design.evaluation.tables import Row
 from mri_design.inference.base import WarmStart
 from mri_design.operators.base import Array

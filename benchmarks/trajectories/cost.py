@@ -11,7 +11,7 @@ from trajectories.scenes import Scene, engine, model_of
 
 from mri_design.evaluation.tables import Row
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.operators.measurement import cartesian
+from mri_design.operators.cartesian import cartesian
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes
 
 

@@ -25,7 +25,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.operators.base import Array
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.priors import Laplace
 from mri_design.scan.trajectories.exchange import maps_to_bart, samples_to_bart, to_bart
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes
 

@@ -13,7 +13,7 @@ from mri_design.design.model_choice import CandidateModels
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array

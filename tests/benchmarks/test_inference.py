@@ -13,7 +13,7 @@ import pytest
 
 from mri_design import Exact
 from mri_design.design.strategies.information_gain import exact_gains
-from mri_design.inference.references.exact import exact_criterion
+from mri_design.inference.references import exact_criterion
 from mri_design.model.precision import PosteriorPrecision
 from tests.benchmarks.conftest import rows_of
 

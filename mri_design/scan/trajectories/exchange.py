@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, require_grid
-from mri_design.operators.nonuniform.convention import ROUNDING, checked_trajectory
+from mri_design.operators.trajectory import ROUNDING, checked_trajectory
 
 MRI_NUFFT_SAMPLES = 0.5
 """Samples of mri-nufft's operators in two dimensions over those of this package."""

@@ -15,7 +15,7 @@ from mri_design.errors import (
     require_instance,
     require_numbers,
 )
-from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.operators.trajectory import checked_trajectory
 
 PROTON = 42.577478461e6
 """gamma / (2 pi) of the proton in Hz/T (CODATA 2022)."""
