@@ -29,7 +29,7 @@ from mri_design.runs.info import describe_input
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.companions import read_mask, with_maps
-from mri_design.scan.io.formats import outline, read
+from mri_design.scan.io.formats import read, summary
 from mri_design.scan.simulation.phantoms import read_ellipse_table
 from mri_design.scan.streaming.messages import JsonLines, LeftOut, Message, StreamProtocol
 from mri_design.scan.streaming.mrd import MrdStream
@@ -69,7 +69,7 @@ def value_of(kind: str, path: Path, *, isolated: bool = False) -> Any:
     if kind in ("json_stream", "mrd_stream"):
         return list(_messages(path, JsonLines() if kind == "json_stream" else MrdStream()))
     if kind == "mrd_skeleton" or kind.endswith("_outline"):
-        return outline(path, isolated=isolated)
+        return summary(path, isolated=isolated)
     return read(path.with_suffix(".npy") if kind == "card" else path, isolated=isolated)
 
 

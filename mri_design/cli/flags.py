@@ -334,7 +334,14 @@ FieldOfView = Annotated[
     ),
 ]
 LineCount = Annotated[
-    int, whole("--lines", least=1, help="Lines in the end, start lines included.", show_default=False)
+    int,
+    whole(
+        "--lines",
+        "--samples",
+        least=1,
+        help="Lines, or samples of a plane, in the end, those at the start included.",
+        show_default=False,
+    ),
 ]
 SliceIndex = Annotated[int, whole("--slice", help="Slice index; negative counts from the end.")]
 Slices = Annotated[

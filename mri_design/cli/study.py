@@ -174,18 +174,22 @@ def protocol(
     maps: MapsOfInputs = None,
     seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random competitor.")] = 5,
     *,
-    recipe: Annotated[Recipe, Override(f"design.start reconstruction.method {SERIES}")],
+    recipe: Annotated[
+        Recipe, Override(f"design.start reconstruction.method design.encoding design.block {PLANE} {SERIES}")
+    ],
 ) -> int:
     """Design one mask for all slices of all INPUTS together, and judge it on other subjects.
 
     INPUTS are fully sampled, so the lines come next on and around which their reconstructions are most wrong
     (residual-greedy). Other strategies add a line's score over the slices, as if INPUTS were measured now. --swaps then
-    tries to exchange lines, and keeps an exchange only where the mean error over INPUTS falls. For a mask that follows
-    one scan, see `mri-design design`.
+    tries to exchange lines, and keeps an exchange only where the mean error over INPUTS falls. With --encoding plane
+    the mask is of samples of the plane (ky, kz), for readout positions of volumes. For a mask that follows one scan,
+    see `mri-design design`.
     """
     load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
     from mri_design.evaluation.run_status import CHECKPOINT
     from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.operators.encodings import KINDS, count_text
     from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
 
     named = scan_sources([*sources, *(test or [])], slices, maps or [])
@@ -201,7 +205,7 @@ def protocol(
     )
     with to.opened(CHECKPOINT) as run:
         ended = report_protocol(run, design_protocol(request, run))
-    return to.ended(f"{lines} lines", ended.status)
+    return to.ended(count_text(lines, KINDS[recipe.design.encoding].unit), ended.status)
 
 
 @verb
@@ -228,17 +232,19 @@ def train(
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     *,
-    recipe: Annotated[Recipe, Override(f"reconstruction.method {SERIES}")],
+    recipe: Annotated[Recipe, Override(f"reconstruction.method design.encoding design.block {PLANE} {SERIES}")],
 ) -> int:
     """Learn from INPUTs in which order to measure lines, for scans like them.
 
     residual-greedy adds the line on which the reconstructions are most wrong, one reconstruction per image and line;
-    lbcs tries every line on every image; stochastic-lbcs some of both. Use the file as `--strategy trained:FILE`, which
+    lbcs tries every line on every image; stochastic-lbcs some of both. With --encoding plane, residual-greedy adds
+    samples of the plane (ky, kz), --block of them at once. Use the file as `--strategy trained:FILE`, which
     measures in this order; or as `calibrated:FILE`, which lets the training scans have a say beside the scan's own
     posterior for as long as they predict its lines well. The same command goes on where it was interrupted.
     """
     load_ahead(jobs, executor, sources)
     from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.operators.encodings import KINDS, count_text
     from mri_design.runs.run import Progress, Work
     from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
 
@@ -254,7 +260,7 @@ def train(
         watching = Progress(bar.update, lambda text: say(text, quiet), lambda text: warn(text, quiet))
         work = Work(seed=seed, jobs=jobs, executor=executor, progress=watching)
         ended = report_order(file, learn_order(request, file, work))
-    say(f"{lines} lines by {rule}, {ended.status}: {out}", quiet)
+    say(f"{count_text(lines, KINDS[recipe.design.encoding].unit)} by {rule}, {ended.status}: {out}", quiet)
     return ending(ended.status)
 
 

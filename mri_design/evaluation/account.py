@@ -139,7 +139,7 @@ def how_often_right(checks: Iterable[PredictionCheck | Row], by_lines: bool = Fa
     Returns
     -------
     list of dict
-        ``lines``, or ``samples`` of a plane, and ``cases``; shares of them whose predicted over actual error lies
+        ``lines``, or ``samples`` of a plane, and ``cases``; fractions of them whose predicted over actual error lies
         within factors of 2 ([0.5, 2]) and of 1.25 ([0.8, 1.25]); the ratio's median, smallest and largest; medians over
         cases of `PredictionCheck.line_ratio` (``median_sample_ratio`` in a plane) and
         `PredictionCheck.rank_correlation`.
@@ -159,10 +159,10 @@ def how_often_right(checks: Iterable[PredictionCheck | Row], by_lines: bool = Fa
     if by_lines:
         counts = sorted({int(_number(case, counted)) for case in cases})
         groups = [(n, [case for case in cases if _number(case, counted) == n]) for n in counts] + groups
-    return [{counted: name, **_shares(group, unit)} for name, group in groups]
+    return [{counted: name, **_fractions(group, unit)} for name, group in groups]
 
 
-def _shares(cases: Sequence[Row], unit: str) -> dict[str, object]:
+def _fractions(cases: Sequence[Row], unit: str) -> dict[str, object]:
     ratios = np.array([_number(case, "ratio") for case in cases])
     row: dict[str, object] = {"cases": len(cases)}
     for factor in WITHIN:
@@ -196,7 +196,7 @@ class DesignAccount:
         Numbers of measured lines, and the relative error that was predicted for the image made from them.
     checks : tuple of PredictionCheck
         Predictions with the actual errors beside them; empty where these are not known.
-    shares : sequence of mappings
+    fractions : sequence of mappings
         `how_often_right` of the checks that have a prediction; empty without them.
     """
 
@@ -205,7 +205,7 @@ class DesignAccount:
     innovations: Innovations | None
     predicted_errors: tuple[tuple[int, float], ...]
     checks: tuple[PredictionCheck, ...] = ()
-    shares: Sequence[Row] = ()
+    fractions: Sequence[Row] = ()
 
 
 def account_of(trace: DesignTrace, checks: Sequence[PredictionCheck] = ()) -> DesignAccount:
@@ -228,5 +228,5 @@ def account_of(trace: DesignTrace, checks: Sequence[PredictionCheck] = ()) -> De
         innovations=innovations(trace),
         predicted_errors=tuple(errors),
         checks=tuple(checks),
-        shares=how_often_right(judged) if judged else (),
+        fractions=how_often_right(judged) if judged else (),
     )

@@ -267,7 +267,7 @@ def pointed_curves(figure: Any) -> str:
     Returns
     -------
     str
-        A list with an entry for each axes that has curves: ``box`` (left, top, right, bottom, as shares of the
+        A list with an entry for each axes that has curves: ``box`` (left, top, right, bottom, as fractions of the
         figure, from its upper left corner), ``x`` (its limits), ``log`` (whether the x axis is logarithmic), ``what``
         (name of the x axis) and ``curves`` (name, x and y of each).
     """

@@ -13,11 +13,11 @@ from mri_design.experiment.settings import RETIRED, Settings, setting
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
     from mri_design.design.constraints import Constraints, LineConstraints
-    from mri_design.estimation.base import InnerSolver
     from mri_design.estimation.map_estimate import MapEstimate
-    from mri_design.inference.double_loop.loop import DoubleLoop
+    from mri_design.estimation.penalised import InnerSolver
+    from mri_design.inference.double_loop import DoubleLoop
     from mri_design.model.mr_image import MRSlice
-    from mri_design.model.phase.prior import PhasePrior
+    from mri_design.model.phase import PhasePrior
     from mri_design.model.sparsity import SparsityBlock
     from mri_design.operators.base import Array
     from mri_design.operators.encodings import Encoding
@@ -47,16 +47,22 @@ def _check_strategy(name: str) -> None:
         raise InputError("strategy", f"{name!r}: {error}", "the name of a strategy") from error
 
 
-def _check_block(kind: str) -> None:
-    from mri_design.model.sparsity import BLOCKS
+DEFAULT_KINDS, DEFAULT_SITE = ("pixels", "differences", "non-local"), "laplace"
+"""Those of the default prior, which need no look at the registries: these load the numerics, and help would wait."""
 
-    _require_one_of(BLOCKS, "kind", kind)
+
+def _check_block(kind: str) -> None:
+    if kind not in DEFAULT_KINDS:
+        from mri_design.model.sparsity import BLOCKS
+
+        _require_one_of(BLOCKS, "kind", kind)
 
 
 def _check_site(name: str) -> None:
-    from mri_design.model.sparsity import SITES
+    if name != DEFAULT_SITE:
+        from mri_design.model.sparsity import SITES
 
-    _require_one_of(SITES, "site", name)
+        _require_one_of(SITES, "site", name)
 
 
 def _require_one_of(known: Iterable[str], name: str, value: str) -> None:
@@ -159,7 +165,7 @@ class PhaseRecipe(Settings):
 
     def prior(self) -> PhasePrior | None:
         """What a slice starts with: a phase to be seen in the centre, or none (until one has been chosen)."""
-        from mri_design.model.phase.prior import PhasePrior
+        from mri_design.model.phase import PhasePrior
 
         return PhasePrior(None, self.imaginary_ratios[0]) if self.model == "aware" else None
 
@@ -293,7 +299,7 @@ class InferenceRecipe(Settings):
 
     def engine(self, *, extrapolated: bool = True) -> DoubleLoop:
         """The double loop with these settings; ``extrapolated`` as in `estimator`."""
-        from mri_design.inference.double_loop.loop import DoubleLoop
+        from mri_design.inference.double_loop import DoubleLoop
 
         return DoubleLoop(
             self.estimator(extrapolated=extrapolated),

@@ -214,7 +214,7 @@ register_strategy("residual-greedy", TrainingResidual, GRIDS, looks_at="training
 
 
 def _families(encoding: EncodingName) -> tuple[str, ...]:
-    return (*STRATEGIES[encoding], *(FROM_FILES if encoding == "lines" else ()))
+    return (*STRATEGIES[encoding], *(FROM_FILES if encoding in GRIDS else ()))
 
 
 def _chosen(encoding: EncodingName) -> str:
@@ -301,7 +301,7 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
     if others and family not in _families(encoding):
         here, there = _chosen(encoding), ", ".join(makers)
         raise UsageError(f"strategy {family!r} chooses {' or '.join(others)}; for {here} there are: {there}")
-    if reads_file(name) and encoding != "lines":
+    if reads_file(name) and family not in FROM_FILES and encoding != "lines":
         raise UsageError(f"strategy {family!r} takes a file of mri-design train where it chooses lines, but none here")
     if reads_file(name):
         if not setting:

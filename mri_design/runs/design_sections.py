@@ -78,9 +78,7 @@ def save_design(folder: RunFolder, account: DesignAccount, candidates: Encoding,
     if isinstance(candidates, PlaneEncoding):
         return _plane_sections(folder, account, candidates)
     if isinstance(candidates, ShotEncoding):
-        judged = _errors(folder, account, candidates.unit, candidates.unit)
-        sections = [Section("Design", _shot_figures(folder, trace, candidates))]
-        return [*sections, Section("Was the prediction right?", judged)] if judged else sections
+        return [Section("Design", _shot_figures(folder, trace, candidates))]
     return _line_sections(folder, account, noise)
 
 
@@ -243,12 +241,12 @@ def _errors(folder: RunFolder, account: DesignAccount, unit: str = "line", momen
             "predicted over actual energy, and the rank correlation of the two."
         )
         blocks.append(ReportTable(rows, caption))
-    if account.shares:
+    if account.fractions:
         caption = (
-            f"How often the predicted error is right: share of these {unit} counts where predicted over actual lies "
+            f"How often the predicted error is right: fraction of these {unit} counts where predicted over actual lies "
             "in [0.5, 2] and in [0.8, 1.25]; median and range of the ratio. 1 is right, below 1 promised too much."
         )
-        blocks.append(ReportTable(account.shares, caption))
+        blocks.append(ReportTable(account.fractions, caption))
     return blocks
 
 

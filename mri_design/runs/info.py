@@ -12,15 +12,14 @@ import numpy as np
 
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.description import describe_scan
-from mri_design.experiment.inputs import PHANTOM_PREFIX, load_outline
+from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
-from mri_design.scan.outline import ScanOutline
+from mri_design.scan.summary import ImageSummary, ScanSummary
 
 if TYPE_CHECKING:
     from mri_design.evaluation.run_status import RunStatus
@@ -31,12 +30,12 @@ _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 _SAID_ABOVE = ("pixel_mm", "slice_thickness_mm", "values")
 
 
-def describe_images(held: ImageOutline, recipe: Recipe) -> dict[str, str]:
+def describe_images(held: ImageSummary, recipe: Recipe) -> dict[str, str]:
     """Number and size of the images, where they lie, their values, and what they can be used for.
 
     Parameters
     ----------
-    held : ImageOutline
+    held : ImageSummary
         As read.
     recipe : Recipe
         Whose simulation would make k-space from them.
@@ -63,7 +62,7 @@ def describe_images(held: ImageOutline, recipe: Recipe) -> dict[str, str]:
     }
 
 
-def _place(held: ImageOutline) -> dict[str, str]:
+def _place(held: ImageSummary) -> dict[str, str]:
     """Field of view, voxels and orientation, where the file says them."""
     place = held.geometry
     if place is None:
@@ -89,7 +88,7 @@ def _way(direction: tuple[float, float, float]) -> str:
     return f"{begin} to {end}" if direction[axis] > 0 else f"{end} to {begin}"
 
 
-def _values(held: ImageOutline) -> str:
+def _values(held: ImageSummary) -> str:
     low, high = held.values
     if held.has_phase:
         return f"complex, modulus up to {high:.4g}"
@@ -335,10 +334,10 @@ def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dic
         if is_sequence(Path(source)):
             _refuse_maps(maps, "a sequence")
             return describe_sequence(Path(source))
-    held = load_outline(source, recipe, maps)
-    if isinstance(held, ScanOutline):
+    held = load_summary(source, recipe, maps)
+    if isinstance(held, ScanSummary):
         return describe_scan(held, recipe)
-    if isinstance(held, ImageOutline):
+    if isinstance(held, ImageSummary):
         _refuse_maps(maps, "images")
         return describe_images(held, recipe)
     from mri_design.experiment.trajectories.description import describe_samples  # here: it takes long to import

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,22 @@ from mri_design.design.training.exchanges import (
     with_exchanges,
 )
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import UsageError
 from mri_design.evaluation.account import DesignAccount, account_of
 from mri_design.evaluation.page import Paragraph, ReportTable, Section
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
-from mri_design.experiment.ending import in_acquisition_order, require_lines_only, require_number_only
+from mri_design.experiment.designing import (
+    DesignOptions,
+    require_lines,
+    require_room,
+    run_design,
+    start_lines,
+    with_calibration,
+)
+from mri_design.experiment.ending import in_acquisition_order, refuse_shots, require_number_only
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label
@@ -36,7 +43,7 @@ from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
 from mri_design.runs.error_tables import paired_caption
 from mri_design.runs.resident import keeper_of
-from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.run import Ending, Record, Run, Work
 from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
 from mri_design.runs.scans import knowing_rule, load_images, require_apart
 from mri_design.runs.study import (
@@ -74,7 +81,7 @@ class ProtocolRequest(StudyRequest):
     recipe : Recipe
         Start, inference, and the reconstruction behind every error; not the strategy.
     lines : int
-        Lines in the end.
+        Lines, or samples of a plane, in the end.
     test : sequence of ScanSource
         Test inputs, of other subjects.
     against : sequence of str
@@ -89,10 +96,9 @@ class ProtocolRequest(StudyRequest):
     Raises
     ------
     UsageError
-        For an unknown strategy or an oracle, or exchanges beside a maximum jump.
+        For an unknown strategy or an oracle, spokes or spirals, or exchanges beside a maximum jump or in a plane.
     """
 
-    kind = "protocol"
     lines: int
     test: Sequence[ScanSource] = ()
     against: Sequence[str] = ("low-pass", "vd-polynomial")
@@ -101,36 +107,29 @@ class ProtocolRequest(StudyRequest):
     strategy: str = DEFAULT_STRATEGY
 
     def __post_init__(self) -> None:
-        require_lines_only(self.recipe, "protocol")
+        refuse_shots(self.recipe, "protocol")
         require_number_only(self.recipe, "a protocol has as many lines as are asked for")
-        for name in self.named:
-            make_strategy(name)
+        for name in (self.strategy, *self.against):
+            make_strategy(name, self.recipe.design.encoding)
         if self.strategy in ORACLES:
             raise UsageError(
                 f"{self.strategy} is no protocol; mri-design train learns from the truth of training scans"
             )
+        if self.swaps and self.recipe.design.encoding == "plane":
+            raise UsageError("an exchange of one sample of a plane changes next to nothing: leave out --swaps")
         if self.swaps and self.recipe.constraints.rules().max_jump is not None:
             raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
 
-    @property
-    def further(self) -> Mapping[str, Sequence[ScanSource]]:
-        """See `StudyRequest`."""
-        return {"test": self.test}
-
-    @property
-    def named(self) -> Sequence[str]:
-        """See `StudyRequest`."""
-        return (self.strategy, *self.against)
-
-    def choices(self) -> dict[str, object]:
-        """See `StudyRequest`."""
-        return {
+    def record(self, work: Work) -> Record:
+        """See `StudyRequest.recorded`."""
+        choices = {
             "against": [strategy_label(other) for other in self.against],
             "lines": self.lines,
             "swaps": self.swaps,
             "seeds": self.seeds,
             **self.recipe.replacing("design", strategy=strategy_label(self.strategy)).as_settings(),
         }
+        return self.recorded("protocol", work, choices, (self.strategy, *self.against), test=self.test)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,9 +190,13 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     training, _ = load_images(request.sources, recipe, run)
     tests, _ = load_images(request.test, recipe, run)
     require_apart(training, tests)
-    _require_one_grid(training)
+    measurable, readouts = shared_lines(training), training[0].slice_model.candidates
+    calibration = max(image.calibration_lines for image in (*training, *tests))
+    recipe = with_calibration(recipe, calibration)
     for image in (*training, *tests):
-        require_lines(image.slice_model.measured, lines, recipe)
+        require_lines(image.slice_model.measured, lines, recipe, readouts)
+    n_coils = min(image.slice_model.n_coils for image in training)
+    require_room(readouts, n_coils, lines, recipe, slices=len(training))
     study = tests and Study(
         tests=tests,
         training=training,
@@ -206,12 +209,11 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
     if before is not None:
         return before
-    strategy = make_strategy(request.strategy)
+    strategy = make_strategy(request.strategy, recipe.design.encoding)
     if request.strategy in TRAINING_RULES:
         strategy = knowing_rule(request.strategy, training, recipe, run.seed)
-    calibration = max(image.calibration_lines for image in (*training, *tests))
-    n_coils = min(image.slice_model.n_coils for image in training)
-    first = start_lines(shared_lines(training), strategy, lines, recipe, calibration, n_coils)
+    forced = calibration if recipe.design.encoding == "lines" else 0  # a plane's is among the constraints
+    first = start_lines(measurable, strategy, lines, recipe, forced, n_coils, readouts)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
     material = Material(tests=tests, training=training, recipe=recipe, seed=run.seed)
@@ -247,7 +249,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         training=training,
         tests=tests,
         account=account_of(trace),
-        acquisition=in_acquisition_order(trace.lines, training[0].slice_model.candidates, recipe),
+        acquisition=in_acquisition_order(trace.lines, readouts, recipe),
         refined=refined,
         tested=study.errors(tested) if study else None,
     )
@@ -257,17 +259,6 @@ def protocol_strategy(recipe: Recipe) -> str:
     """The recipe's strategy where it names another than the default one for single scans, else `DEFAULT_STRATEGY`."""
     named = recipe.design.strategy
     return DEFAULT_STRATEGY if named == Recipe().design.strategy else named
-
-
-def _require_one_grid(training: Sequence[ReferenceSlice]) -> None:
-    shapes = sorted({image.slice_model.shape for image in training})
-    if len(shapes) > 1:
-        raise InputError(
-            field="training scans",
-            got=f"grids {shapes}",
-            wanted="one grid for a shared mask",
-            cure="Run one at a time.",
-        )
 
 
 def _refined(
@@ -328,9 +319,10 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     if isinstance(result, Ending):
         return result
     folder, trace, training, recipe = run.folder, result.account.trace, result.training, result.request.recipe
+    readouts = training[0].slice_model.candidates
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
     sections = [
-        *save_design(folder, result.account, training[0].slice_model.candidates, noise),
+        *save_design(folder, result.account, readouts, noise),
         *save_acquisition(folder, result.acquisition, recipe),
     ]
     if result.refined is not None:
@@ -340,9 +332,9 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     names = [image.name for image in training]
     doubts, told = doubts_of_all([*training, *result.tests])
     summary: dict[str, object] = {
-        "lines": f"{len(trace.lines)} of {trace.n_lines}",
+        f"{readouts.unit}s": f"{len(trace.lines)} of {trace.n_lines}",
         "acceleration": trace.n_lines / len(trace.lines),
-        "start lines": len(trace.start),
+        f"start {readouts.unit}s": len(trace.start),
         "strategy": strategy_label(trace.strategy),
         "training images": f"{len(names)}: {', '.join(names)}",
         "test images": len(result.tests),

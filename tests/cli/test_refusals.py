@@ -181,7 +181,7 @@ INPUTS = [
     ("recon scan.npz --mask no-line.npy", "got no line"),
     ("PLANE --samples 481", "at most 480"),
     ("compare scan.npz phantom:t2w --lines 8 --recipe quick.toml --jobs 1", "one comparison per matrix size"),
-    ("protocol scan.npz phantom:brain --lines 10 --recipe quick.toml", "one grid for a shared mask"),
+    ("protocol scan.npz phantom:brain --lines 10 --recipe quick.toml", "one grid"),
     ("train scan.npz phantom:brain --lines 9 --recipe quick.toml", "one grid"),
     ("design scan.npz --lines 8 --recipe quick.toml --seen phantom:t2w", "wanted that of the scan, 24 x 20"),
     ("design scan.npz --lines 8 --seen scan.npz#0,1", "earlier scan scan.npz#0,1: slices"),

@@ -20,7 +20,7 @@ from mri_design.runs.export import ENDINGS, ExportRequest, ScanParameters, Seque
 from mri_design.runs.made_files import write_made_files
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import outline
+from mri_design.scan.io.formats import summary
 from mri_design.sequences.scanner import load_scanner
 from mri_design.sequences.settings import SequenceSettings
 
@@ -218,6 +218,20 @@ def test_cfl_has_the_mask_over_the_grid(
     assert np.flatnonzero(mask[:, 0]).tolist() == sorted(LINES) and (mask == mask[:, :1]).all()
 
 
+@pytest.mark.parametrize(("plane", "axes"), [(False, b"12 16 1 3"), (True, b"1 16 12 3")])
+def test_cfl_has_the_coil_maps_along_the_axes_of_the_mask(
+    folder: Callable[..., Path], tmp_path: Path, plane: bool, axes: bytes
+) -> None:
+    path = without_lines(folder(), "samples") if plane else folder()
+    if plane:
+        numbers = list(range(IMAGE.size))
+        (path / "manifest.json").write_text(json.dumps({"lines": numbers, "settings": {}}))
+    np.save(path / "coil_maps.npy", np.ones((3, *IMAGE.shape), np.complex64))
+    exported = export_run(ExportRequest(path, "cfl", tmp_path / "m.cfl"))
+    assert b" ".join(exported.files[tmp_path / "m_maps.hdr"].split(b"\n")[1].split()[:4]) == axes
+    assert "coil maps (" in exported.sentences[1]
+
+
 @pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART, a system package")
 def test_bart_shows_the_mask(folder: Callable[..., Path], tmp_path: Path) -> None:
     write_made_files(export_run(ExportRequest(folder(), "cfl", tmp_path / "m.cfl")))
@@ -284,7 +298,7 @@ def test_mrd_has_the_grid_and_says_what_is_not_known(folder: Callable[..., Path]
     assert f"<x>{columns}</x><y>16</y><z>1</z>".encode() in exported.files[tmp_path / "s.h5"]
     assert "those of 1 mm are written, marked as not known" in exported.sentences[-1]
     (tmp_path / "s.h5").write_bytes(exported.files[tmp_path / "s.h5"])
-    assert outline(tmp_path / "s.h5", isolated=False).geometry is None
+    assert summary(tmp_path / "s.h5", isolated=False).geometry is None
     assert ("as many as there are lines" in exported.sentences[1]) is not images
 
 

@@ -16,7 +16,7 @@ from mri_design import ImageStack, InputError, Recipe, read
 from mri_design.runs.info import describe_folder, describe_images, describe_sequence, is_sequence
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.image_outline import ImageOutline
+from mri_design.scan.summary import ImageSummary
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import load_scanner
@@ -24,7 +24,7 @@ from mri_design.sequences.settings import SequenceSettings
 
 PLACE = SliceGeometry((2.0, 1.5), 5.0, (1.0, 2.0, 3.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
 STACK = ImageStack(np.arange(1.0, 241, dtype=np.float32).reshape(3, 8, 10), "head", {"file": "head.nii"}, PLACE)
-HELD = ImageOutline.of(STACK)
+HELD = ImageSummary.of(STACK)
 
 
 def test_size_voxels_orientation_and_use_are_told() -> None:
@@ -47,9 +47,9 @@ def test_what_the_file_does_not_say_is_said_to_be_missing() -> None:
 
 
 def test_complex_and_negative_values_are_named() -> None:
-    rows = describe_images(ImageOutline.of(replace(STACK, images=(STACK.images * 1j).astype(np.complex64))), Recipe())
+    rows = describe_images(ImageSummary.of(replace(STACK, images=(STACK.images * 1j).astype(np.complex64))), Recipe())
     assert rows["values"] == "complex, modulus up to 240" and rows["phase"] == "that of the images"
-    rows = describe_images(ImageOutline.of(replace(STACK, images=STACK.images - 5)), Recipe())
+    rows = describe_images(ImageSummary.of(replace(STACK, images=STACK.images - 5)), Recipe())
     assert rows["values"] == "real, -4 to 235: negative ones are no magnitudes"
 
 

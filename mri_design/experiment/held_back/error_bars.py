@@ -18,7 +18,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.priors import Laplace
 
 SHARE = 0.9
 """Squared error of a mean over what is predicted of it, on training masks (results/benchmarks/non-local.md)."""
@@ -95,7 +95,8 @@ def std_factor(
     steps = [] if without is None else _innovations(without, seed)
     order = tuple(lines) if without is None else (*without.known, *without.held)
     ordered = replace(local, model=_of_lines(local, slice_model, order))
-    view = DesignView(LineCandidates(slice_model.measured, order, len(order)), [ordered], steps)
+    lines_of_grid = LineCandidates(slice_model.measured, order, len(order), encoding=slice_model.candidates)
+    view = DesignView(lines_of_grid, [ordered], steps)
     strategy = Calibrated()
     expected = strategy.expected(view, np.random.default_rng(seed))
     after, before = strategy.corrected(view, expected), strategy.corrected(replace(view, steps=()), expected)

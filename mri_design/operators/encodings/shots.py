@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array
 from mri_design.operators.base import Array, FilterBand
+from mri_design.operators.cartesian import FourierLibrary
 from mri_design.operators.encodings.base import KINDS
-from mri_design.operators.fourier import FourierLibrary
-from mri_design.operators.nonuniform import NonUniformFourier, checked_trajectory, density_weights
+from mri_design.operators.nonuniform import NonUniformFourier, density_weights
+from mri_design.operators.trajectory import checked_trajectory
 
 _NAMES = ("radial", "spiral", "readouts")
 _NEAR = 1e-3

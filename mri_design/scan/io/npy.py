@@ -81,7 +81,7 @@ class NpySlices:
 
     @classmethod
     def of(cls, stream: IO[bytes], available: int, field: str, limits: ReadLimits) -> NpySlices | None:
-        """Of a file that holds one array; None where the first axis is not the slowest one.
+        """Slices of a file that holds one array; None where the first axis is not the slowest one.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class NpySlices:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the whole array."""
+        """Shape of the whole array."""
         return self.declared.shape
 
     @property
@@ -115,13 +115,19 @@ class NpySlices:
             Where the file has become shorter.
         """
         count = math.prod(self.shape[1:])
-        self.stream.seek(self.declared.start + number * count * self.dtype.itemsize)
+        start = self.declared.start + number * count * self.dtype.itemsize
+        if isinstance(self.stream, zipfile.ZipExtFile):  # it would pass over what lies before by 16 MiB at a time
+            if start < self.stream.tell():
+                self.stream.seek(0)
+            while self.stream.tell() < start and self.stream.read(min(start - self.stream.tell(), 2**18)):
+                pass
+        self.stream.seek(start)
         return self.declared.values(self.stream, count).reshape(1, *self.shape[1:])
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What the header of an array says.
+    """Header of an array.
 
     Parameters
     ----------
@@ -144,7 +150,7 @@ class Declared:
     field: str
 
     def values(self, stream: IO[bytes], count: int) -> NDArray[Any]:
-        """So many of them, from where the stream stands."""
+        """Read so many values from where the stream stands."""
         flat = np.empty(count, self.dtype)
         view, size, filled = flat.view(np.uint8), count * self.dtype.itemsize, 0
         while filled < size:
@@ -296,7 +302,7 @@ class NpzArchive:
 
     @property
     def names(self) -> list[str]:
-        """Of all members, without ``.npy``."""
+        """Names of all members, without ``.npy``."""
         return list(self.members)
 
     def array(self, name: str) -> NDArray[Any]:

@@ -13,10 +13,11 @@ from ismrmrd.hdf5 import acquisition_header_dtype
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.io.mrd_acquisitions import COUNTERS, Purposes, by_flags, checked_counters, kept_samples
+from mri_design.scan.io.mrd_acquisitions import Purposes, by_flags, kept_samples
 from mri_design.scan.io.mrd_cartesian import GridImages, kind_of, plan_readouts
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.io.source import COUNTERS, checked_counters
 from mri_design.scan.streaming.messages import (
     STREAM_LIMITS,
     Closed,
@@ -213,14 +214,14 @@ def _require_slices(encoding: MrdEncoding) -> None:
 
 
 class MrdFile(MrdStream):
-    """The same messages in a file, which cannot be answered: what the scanner would be told are lines of JSON."""
+    """Messages of a file, which cannot be answered: what the scanner would be told are lines of JSON."""
 
     def text(self, content: Mapping[str, object]) -> bytes:
         """The content as one line."""
         return json_line(content)
 
     def closing(self) -> bytes:
-        """Nothing."""
+        """Send nothing."""
         return b""
 
 
