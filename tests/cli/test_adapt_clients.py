@@ -1,6 +1,7 @@
 """`adapt --listen` with clients that send a finished scan without waiting, as those of other projects do."""
 
 import json
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -115,10 +116,16 @@ def test_readouts_of_zeros_are_asked_for_again_and_done_without(work: Path, run:
     assert "23 of 24, missing 12" in info.stdout
 
 
-def test_a_client_that_is_sending_still_learns_that_it_is_over(work: Path, run: Run, tmp_path: Path) -> None:
+def test_a_client_that_is_sending_still_learns_that_it_is_over(
+    work: Path, spawn: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    """From the process that ends: until then the system takes what it sends."""
     header, data = scan_of(work, "plain")
     many = [*data, *(readout(data[0].data[:], counter_of(0)) for _ in range(10000))]
-    content = bytes_of("python-ismrmrd-server", header, many)
-    result, heard = talk(run, tmp_path / "run", content, *BLIND, "--lines", 12)
-    assert result.exit_code == 0, result.output
+    parts = [message for _, message in messages_of(bytes_of("python-ismrmrd-server", header, many))]
+    port = free_port()
+    with spawn("adapt", "--listen", port, "--out", tmp_path / "run", *BLIND, "--lines", 12) as process:
+        heard = conversation(connected(port), parts)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
     assert heard.closed and json.loads(heard.texts[-1])["kind"] == "done"
