@@ -124,15 +124,17 @@ def test_a_killed_training_is_stopped_and_goes_on(
     command = ("train", "scan.npz", *words)
     killed, whole, unfinished = (tmp_path / name for name in ("order.npz", "whole.npz", "order.npz.unfinished"))
     with spawn(*command, killed) as training:
-        deadline = time.monotonic() + 60
-        while not unfinished.exists() and training.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.002)
-        training.send_signal(signal.SIGSTOP)
-        told = run("status", tmp_path).output
-        assert told.startswith("order.npz: running; training ") and f"process {training.pid} on host" in told
-        second = run(*command, killed)
-        assert second.exit_code == 3 and f"in use by process {training.pid} on host" in second.stderr
-        training.kill()
+        try:
+            deadline = time.monotonic() + 60
+            while not unfinished.exists() and training.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.002)
+            training.send_signal(signal.SIGSTOP)
+            told = run("status", tmp_path).output
+            assert told.startswith("order.npz: running; training ") and f"process {training.pid} on host" in told
+            second = run(*command, killed)
+            assert second.exit_code == 3 and f"in use by process {training.pid} on host" in second.stderr
+        finally:
+            training.kill()
     told = run("status", tmp_path).output
     assert told.startswith("order.npz: stopped") and "go on with: mri-design train scan.npz" in told
     assert run(*command, killed).exit_code == 0
