@@ -138,6 +138,7 @@ _HOMES = {
     "reconstruct_samples": "experiment.trajectories.reconstructing",
     "rotations": "active_learning.queries.shots",
     "register_strategy": "experiment.strategy_names",
+    "register_trajectory": "experiment.trajectories.shots",
     "run_design": "experiment.designing",
     "samples_from_bart": "scan.trajectories.exchange",
     "samples_to_bart": "scan.trajectories.exchange",

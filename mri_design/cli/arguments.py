@@ -148,7 +148,7 @@ def check_angles(angles: int | None, encoding: EncodingName, strategies: Sequenc
     if angles is None:
         return
     from mri_design.experiment.strategy_names import chooses_angles
-    from mri_design.operators.encodings import KINDS
+    from mri_design.kinds import KINDS
 
     if any(chooses_angles(name, encoding) for name in strategies):
         return

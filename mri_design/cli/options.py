@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mri_design.experiment.strategy_names import TRAINING_RULES, strategy_names
 from mri_design.whole_numbers import whole_number
 
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "lf-gre")
@@ -23,43 +24,9 @@ SEQUENCES = ("gre", "tse")
 RECIPES = ("default", "fast", "lanczos", "local", "tv-wavelet")
 METHODS = ("mean", "map", "least-squares", "zero-filled")
 ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")
-STRATEGIES = (
-    "calibrated",
-    "information-gain",
-    "information-gain-lanczos",
-    "expected-error",
-    "random",
-    "fastmri-random",
-    "fastmri-equispaced",
-    "vd-polynomial",
-    "vd-gaussian",
-    "vd-jittered",
-    "vd-systematic",
-    "vd-golden",
-    "vd-half",
-    "regular",
-    "low-pass",
-    "golden-ratio",
-    "oracle-residual",
-    "oracle-hole",
-    "oracle-greedy",
-)
-TRAINING_RULES = ("residual-greedy",)
-PLANE_STRATEGIES = (
-    "calibrated",
-    "information-gain",
-    "expected-error",
-    "random",
-    "vd-polynomial",
-    "poisson-disc",
-    "caipi",
-    "low-pass",
-    "oracle-residual",
-    "oracle-hole",
-    *TRAINING_RULES,
-)
-
-SHOT_STRATEGIES = ("information-gain", "half-turn", "full-turn", "one-missing", "golden", "tiny-golden")
+STRATEGIES = tuple(name for name in strategy_names() if name not in TRAINING_RULES)
+PLANE_STRATEGIES = strategy_names("plane")
+SHOT_STRATEGIES = strategy_names("radial")
 
 
 def whole(*names: str, least: int | None = None, most: int | None = None, **described: Any) -> typer.models.OptionInfo:

@@ -13,7 +13,8 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding, count_text
+from mri_design.kinds import KINDS, count_text
+from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding
 
 FEWEST_SAMPLES = 16
 """Samples of a plane that must have been predicted and then measured; each says much less than a line does."""
@@ -90,7 +91,7 @@ def require_lines_only(recipe: Recipe, verb: str) -> None:
     """
     encoding = recipe.design.encoding
     if encoding != "lines":
-        wanted = {"plane": "samples of a plane", "radial": "spokes"}.get(encoding, "arms of spirals")
+        wanted = KINDS[encoding].several
         raise UsageError(
             f"{verb} chooses lines only, and the recipe asks for {wanted} (encoding = {encoding!r} under [design]): "
             f"design and compare choose {wanted}"

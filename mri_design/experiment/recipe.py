@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from mri_design.errors import InputError, UsageError, described, require_instance
 from mri_design.experiment.line_lists import line_numbers
 from mri_design.experiment.settings import RETIRED, Setting, Settings
+from mri_design.kinds import designed_kinds
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
     from mri_design.design.constraints import Constraints, LineConstraints
@@ -23,7 +24,6 @@ if TYPE_CHECKING:  # what settings become is imported where it is made: to read 
 
 S = TypeVar("S", bound=Settings)
 
-EncodingChoice = Literal["lines", "plane", "radial", "spiral"]
 SHIPPED = Path(__file__).parents[1] / "recipes"
 MAX_RECIPE_BYTES = 1 << 20
 SAMPLE_BLOCKS = 200  # parts of a plane: one is chosen after each inference
@@ -39,7 +39,7 @@ def _check_strategy(name: str) -> None:
 
     try:
         family = name.partition(":")[0]
-        known = (encoding for encoding in get_args(EncodingChoice) if family in strategy_names(encoding))
+        known = (encoding for encoding in designed_kinds() if family in strategy_names(encoding))
         check_strategy_name(name, next(known, "lines"))
     except UsageError as error:
         raise InputError(field="strategy", got=f"{name!r}: {error}", wanted="the name of a strategy") from error
@@ -391,10 +391,11 @@ class DesignRecipe(Settings):
         ),
     ] = None
     encoding: Annotated[
-        EncodingChoice,
+        str,
         Setting(
             "What is chosen one by one: lines; plane, single samples (ky, kz), the image's rows and columns; "
             "radial, spokes; or spiral, arms.",
+            names=designed_kinds,
             metavar="NAME",
             panel=_PLANE,
         ),
@@ -526,9 +527,7 @@ class ConstraintRecipe(Settings):
                         wanted="none where shots are chosen",
                         cure="Leave it out.",
                     )
-            return AngleConstraints(
-                encoding.size, encoding.size if encoding.name == "radial" else -(-encoding.size // 2)
-            )
+            return AngleConstraints(encoding.size, encoding.half_turn)
         if not isinstance(encoding, PlaneEncoding):
             return self.rules()
         for name in ("forbid", "require", "max_jump"):

@@ -29,8 +29,9 @@ from mri_design.evaluation.predictions import PredictionCheck
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.recipe import Recipe
+from mri_design.kinds import count_text
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import PlaneEncoding, ShotEncoding, count_text
+from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
 from mri_design.runs.image_sections import curves_figure, mask_sentence, point_spread_figure
 from mri_design.runs.scan_facts import KnownScan
 

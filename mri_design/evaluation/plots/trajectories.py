@@ -25,7 +25,7 @@ from mri_design.evaluation.plots.style import (
     empty_figure,
     plain_text,
 )
-from mri_design.operators.encodings import count_text
+from mri_design.kinds import count_text
 from mri_design.operators.nonuniform.convention import checked_trajectory
 from mri_design.scan.trajectories.point_spread import conjugate_coverage
 

@@ -10,7 +10,7 @@ from mri_design import InputError
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import png_bytes
-from mri_design.operators.encodings import KINDS
+from mri_design.kinds import KINDS
 from tests.evaluation.conftest import texts
 
 HOSTILE = r"$\frac{1$ <b>_^%"
