@@ -26,10 +26,10 @@ from mri_design.experiment.checkpoint import Checkpoint, load_state
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.trained_file import load_trained
 from mri_design.runs.info import describe_input
-from mri_design.runs.stored_run import read_plane, read_run, read_shots
+from mri_design.runs.stored_run import read_run
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.companions import read_mask, with_maps
-from mri_design.scan.io.formats import outline, read
+from mri_design.scan.io.formats import read, summary
 from mri_design.scan.simulation.phantoms import read_ellipse_table
 from mri_design.scan.streaming.messages import JsonLines, LeftOut, Message, StreamProtocol
 from mri_design.scan.streaming.mrd import MrdStream
@@ -59,15 +59,17 @@ def value_of(kind: str, path: Path, *, isolated: bool = False) -> Any:
         told = describe_input(str(path.parent if kind == "run_folder" else path), Recipe())
         return {label: text for label, text in told.items() if label not in _OF_PLACES}
     if kind == "stored_run":
-        return dataclasses.replace(read_run(path.parent), name="")
+        run = read_run(path.parent)
+        return run.trains(), dataclasses.replace(run, folder=path.parent)
     if kind in ("plane_order", "shot_order"):
-        return (read_plane if kind == "plane_order" else read_shots)(path.parent)
+        run = read_run(path.parent)
+        return run.plane_order() if kind == "plane_order" else run.shot_order()
     if kind == "scanner":
         return load_scanner(str(path))
     if kind in ("json_stream", "mrd_stream"):
         return list(_messages(path, JsonLines() if kind == "json_stream" else MrdStream()))
     if kind == "mrd_skeleton" or kind.endswith("_outline"):
-        return outline(path, isolated=isolated)
+        return summary(path, isolated=isolated)
     return read(path.with_suffix(".npy") if kind == "card" else path, isolated=isolated)
 
 

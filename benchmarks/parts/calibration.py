@@ -18,8 +18,9 @@ from mri_design.evaluation.tables import Row
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.inference.evidence.hyperparameters import learn_hyperparameters
-from mri_design.model.mr_image import DEFAULT_PRIOR, MRSlice, SparsityBlock
+from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.sparsity import DEFAULT_PRIOR, SparsityBlock
 from mri_design.operators.base import Array
 from mri_design.operators.measurement import cartesian
 from mri_design.variances.control_variate import ControlVariate

@@ -19,7 +19,7 @@ from mri_design.estimation.map_estimate import MapEstimate
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.evaluation.tables import Row
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.mr_image import SparsityBlock
+from mri_design.model.sparsity import SparsityBlock
 from mri_design.operators.base import Array
 from mri_design.operators.measurement import CartesianLines
 

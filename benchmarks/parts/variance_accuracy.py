@@ -14,8 +14,8 @@ from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.mr_image import SparsityBlock
 from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.sparsity import SparsityBlock
 from mri_design.operators.base import Array
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.columns import ExactByColumns

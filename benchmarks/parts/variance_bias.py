@@ -14,8 +14,8 @@ from parts.variance_accuracy import sparsity
 from mri_design.evaluation.tables import Row
 from mri_design.inference.double_loop.loop import DoubleLoop
 from mri_design.model.marginals import Variances
-from mri_design.model.mr_image import DEFAULT_PRIOR
 from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.sparsity import DEFAULT_PRIOR
 from mri_design.operators.base import Array
 from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.monte_carlo import MonteCarlo

@@ -5,38 +5,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mri_design.cli.options import (
+from mri_design.cli.flags import (
+    CONSTRAINTS,
+    ENDS,
+    SERIES,
     Acceleration,
-    Block,
-    Contrast,
-    Forbid,
     Maps,
-    MaxJump,
-    NoReport,
-    Out,
-    Overwrite,
-    PartialFourier,
-    Phase,
-    Png,
-    Quiet,
-    RecipeFile,
-    Repetition,
-    Require,
-    Seed,
-    SetNumber,
+    Override,
     SliceIndex,
-    Start,
     StrategyName,
-    UntilError,
-    UntilGain,
+    option,
     whole,
 )
-from mri_design.cli.terminal import ending, exits, kept_on_interruption, run_into, say
+from mri_design.cli.terminal import Destination, say, verb
+from mri_design.errors import InputError, UsageError
+from mri_design.experiment.recipe import Recipe
 
 if TYPE_CHECKING:
     from mri_design.runs.adapt.run import StreamForm
@@ -45,9 +34,14 @@ if TYPE_CHECKING:
 _SCANNER = "The scanner"
 
 
-@exits
+@dataclass(frozen=True, kw_only=True)
+class _Listening(Destination):
+    resume: Annotated[bool, option("--resume", help="Go on from the run folder's readouts and checkpoint.")] = False
+
+
+@verb
 def adapt(
-    out: Out,
+    to: _Listening,
     source: Annotated[
         str | None,
         typer.Argument(
@@ -64,68 +58,46 @@ def adapt(
             least=0,
             most=65535,
             help="Wait for an MRD client at this TCP port; 0 takes a free one.",
-            rich_help_panel=_SCANNER,
+            panel=_SCANNER,
             show_default=False,
         ),
     ] = None,
     host: Annotated[
         str,
-        typer.Option(
+        option(
             "--host",
             help="Address to listen at. Others than 127.0.0.1 let other machines in, without a password.",
-            rich_help_panel=_SCANNER,
+            panel=_SCANNER,
         ),
     ] = "127.0.0.1",
     timeout: Annotated[
         float,
-        typer.Option(
-            "--timeout",
-            help="Seconds to wait for a readout, and for the header of whoever connects.",
-            rich_help_panel=_SCANNER,
+        option(
+            "--timeout", help="Seconds to wait for a readout, and for the header of whoever connects.", panel=_SCANNER
         ),
     ] = 10.0,
     requests: Annotated[
-        int,
-        whole("--requests", least=1, help="Times a line is asked for until it is given up.", rich_help_panel=_SCANNER),
+        int, whole("--requests", least=1, help="Times a line is asked for until it is given up.", panel=_SCANNER)
     ] = 3,
     repeated: Annotated[
         str,
-        typer.Option(
+        option(
             "--repeated",
             metavar="first|last",
             help="Which readout of a line that comes again counts.",
-            rich_help_panel=_SCANNER,
+            panel=_SCANNER,
         ),
     ] = "first",
     lines: Annotated[
         int | None,
         whole("--lines", least=1, help="Lines in the end, those at the start included.", show_default=False),
     ] = None,
-    start: Start = None,
     strategy: StrategyName = None,
     index: SliceIndex = 0,
     maps: Maps = None,
-    seed: Seed = 0,
-    recipe: RecipeFile = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the run folder's readouts and checkpoint.")
-    ] = False,
-    overwrite: Overwrite = False,
-    no_report: NoReport = False,
-    png: Png = False,
-    quiet: Quiet = False,
-    until_error: UntilError = None,
-    until_gain: UntilGain = None,
-    forbid: Forbid = None,
-    require: Require = None,
-    partial_fourier: PartialFourier = None,
-    max_jump: MaxJump = None,
-    block: Block = None,
     acceleration: Acceleration = None,
-    contrast: Contrast = None,
-    phase: Phase = None,
-    repetition: Repetition = None,
-    set_: SetNumber = None,
+    *,
+    recipe: Annotated[Recipe, Override(f"design.start {ENDS} {CONSTRAINTS} design.block {SERIES}")],
 ) -> int:
     """Decide LINES while the scanner measures them: readouts come in, the next lines go out.
 
@@ -135,8 +107,6 @@ def adapt(
     Every readout is on the disk before anything is decided from it. Lines may come in any order; those that do not come
     are asked for again, and in the end done without. If the scanner goes away, the image is made from what there is.
     """
-    from mri_design.errors import UsageError
-    from mri_design.experiment.recipe import load_recipe
     from mri_design.runs.adapt.report import report_adapt
     from mri_design.runs.adapt.run import AdaptRequest, adapt_scan
     from mri_design.runs.design.run import DesignRequest
@@ -144,38 +114,21 @@ def adapt(
 
     if (source is None) == (listen is None):
         raise UsageError("where do readouts come from? Give a file or -, or --listen PORT")
-    settings = (
-        load_recipe(recipe)
-        .replacing("input", contrast=contrast, phase=phase, repetition=repetition, set=set_)
-        .replacing("design", strategy=strategy, start=start, block=block)
-        .replacing("design", until_error=until_error, until_gain=until_gain)
-        .replacing("constraints", forbid=forbid, require=require, partial_fourier=partial_fourier, max_jump=max_jump)
-    )
+    recipe = recipe.replacing("design", strategy=strategy)
     request = AdaptRequest(
-        design=DesignRequest("readouts", settings, lines, index, maps=maps, acceleration=acceleration),
+        design=DesignRequest("readouts", recipe, lines, index, maps=maps, acceleration=acceleration),
         form="mrd" if source is None else _form(source),
         repeated=repeated,  # type: ignore[arg-type]
         patience=Patience(timeout, requests),
     )
-    if source is not None and Path(source).resolve() == (out / request.journal).resolve():
+    if source is not None and Path(source).resolve() == (to.out / request.journal).resolve():
         raise UsageError(f"{request.journal} of that folder is where this run writes what arrives; give another --out")
     with (
-        kept_on_interruption(out / request.journal, resume=True),
-        run_into(
-            out,
-            seed=seed,
-            overwrite=overwrite,
-            quiet=quiet,
-            resume=resume,
-            aloud=False,
-            reported=not no_report,
-            png=png,
-        ) as run,
-        _connections(source, host, listen, quiet) as connections,
+        to.opened(request.journal, aloud=False) as run,
+        _connections(source, host, listen, to.quiet) as connections,
     ):
         ended = report_adapt(run, adapt_scan(request, run, connections))
-    say(f"{len(ended.lines)} lines, {ended.status}: {out if no_report else out / 'report.html'}", quiet, sys.stderr)
-    return ending(ended.status)
+    return to.ended(f"{len(ended.lines)} lines", ended.status, aloud=False)
 
 
 def _form(source: str) -> StreamForm:
@@ -186,7 +139,6 @@ def _form(source: str) -> StreamForm:
     InputError
         For a finished scan in the place of a stream of readouts.
     """
-    from mri_design.errors import InputError
     from mri_design.scan.io.hdf5 import is_hdf5
     from mri_design.scan.io.safe import check_file
 
@@ -195,9 +147,9 @@ def _form(source: str) -> StreamForm:
     check_file(Path(source))
     if is_hdf5(Path(source)):
         raise InputError(
-            field=source,
-            got="a file of a finished scan (HDF5)",
-            wanted="readouts as they come: an MRD stream, or JSON lines",
+            source,
+            "a file of a finished scan (HDF5)",
+            "readouts as they come: an MRD stream, or JSON lines",
             cure=f"To replay a finished scan: mri-design design {source}.",
         )
     with open(source, "rb") as stream:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import wraps
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mri_design.cli.arguments import command_to_go_on, error_text, option_behind
+from mri_design.cli.flags import JOBS, Command, Executor, Jobs, NoReport, Out, Overwrite, Png, Quiet, Resume, Seed
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.status import Status
 
@@ -24,25 +25,23 @@ if TYPE_CHECKING:
 
 DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
-P = ParamSpec("P")
 
-
-def exits(verb: Callable[P, int]) -> Callable[P, None]:
-    """Turn a verb's returned code and raised errors into the process's exit code.
+def verb(function: Callable[..., int]) -> Callable[..., None]:
+    """A function of flags (`flags.Command`) as typer takes it; its code, or an error, is the exit code of the process.
 
     0 done, 2 wrong usage, 3 bad input, 4 finished but not converged or out of reach, 130 interrupted, 1 anything else.
     An error that is about an option given on the command line is wrong usage.
     """
+    command = Command.of(function)
 
-    @wraps(verb)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+    def run(**values: Any) -> None:
         try:
-            code = verb(*args, **kwargs)
+            code = function(**command.arguments(values))
         except UsageError as error:
             code = _report(error, WRONG_USAGE)
         except InputError as error:
-            option = option_behind(error, verb, kwargs)
-            code = _report(error, WRONG_INPUT) if option is None else _report(error_text(error, option), WRONG_USAGE)
+            option = command.option_behind(error, values)
+            code = _report(error, WRONG_INPUT) if option is None else _report(_error_text(error, option), WRONG_USAGE)
         except (MriDesignError, OSError, MemoryError) as error:
             code = _report(error, FAILED)
         except KeyboardInterrupt as interruption:
@@ -50,7 +49,22 @@ def exits(verb: Callable[P, int]) -> Callable[P, None]:
             code = _report(f"interrupted; {kept}", INTERRUPTED)
         raise typer.Exit(code)
 
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    run.__signature__ = command.signature  # type: ignore[attr-defined]
+    run.__annotations__ = {name: flag.annotation for name, flag in command.flags.items()}
     return run
+
+
+def _error_text(error: InputError, option: str) -> str:
+    """An error about an option, behind the option's name: the field stands there too where it says something more."""
+    named = error.field.replace(" ", "-") == option.lstrip("-") or error.field.startswith("recipe: ")
+    return f"{option}: {str(error).removeprefix(f'{error.field}: ') if named else error}"
+
+
+def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = (), words: Sequence[str] | None = None) -> str:
+    """A command, by default this very one, as a shell takes it, with some options added and others left out."""
+    words = [word for word in (sys.argv[1:] if words is None else words) if word not in set(leave)]
+    return shlex.join(["mri-design", *words, *(word for word in add if word not in words)])
 
 
 def _report(error: object, code: int) -> int:
@@ -206,58 +220,84 @@ def load_ahead(jobs: int, executor: str, sources: Iterable[str]) -> None:
         workers.load_ahead(jobs, executor)
 
 
-@contextmanager
-def run_into(
-    out: Path,
-    *,
-    seed: int,
-    overwrite: bool,
-    quiet: bool,
-    jobs: int = 1,
-    resume: bool = False,
-    aloud: bool = True,
-    reported: bool = True,
-    png: bool = False,
-    executor: str = "local",
-) -> Iterator[Run]:
-    """Open the folder of a run, alone, and draw its progress; not ``aloud``, what it says goes to stderr.
+@dataclass(frozen=True, kw_only=True)
+class Destination:
+    """Where a run goes, and how it is made: the flags of every verb that leaves a run folder."""
 
-    Not ``reported``, it makes neither figures nor the report; with ``png``, every figure is there as PNG too.
+    out: Out
+    seed: Seed = 0
+    overwrite: Overwrite = False
+    no_report: NoReport = False
+    png: Png = False
+    quiet: Quiet = False
 
-    Raises
-    ------
-    UsageError
-        For both ``resume`` and ``overwrite``, ``png`` of a run without a report, an executor that there is not, or a
-        folder that holds something else.
-    """
-    from mri_design.evaluation.run_folder import RunFolder
-    from mri_design.runs.run import Progress as Watching
-    from mri_design.runs.run import Run
-    from mri_design.runs.workers import require_executor
+    @contextmanager
+    def opened(self, kept: str = "", *, aloud: bool = True) -> Iterator[Run]:
+        """The run in its folder, alone, with its progress drawn.
 
-    if resume and overwrite:
-        raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
-    if png and not reported:
-        raise UsageError("--no-report leaves out the figures, --png wants them as PNG: give one of them")
-    require_executor(executor)
-    command = sys.argv[1:]
-    opened = RunFolder(out, overwrite=overwrite, command=command, reported=reported, png=png)
-    with opened as folder, progress(quiet) as bar:
-        if folder.taken_over:
-            print(f"mri-design: {folder.taken_over}", file=sys.stderr)
-        watching = Watching(
-            bar.update,
-            lambda text: say(text, quiet, None if aloud else sys.stderr),
-            lambda text: warn(text, quiet),
-            folder.progress.note,
-        )
-        watching = watching.also(folder.progress.show)
-        yield Run(
-            folder=folder,
-            command=command,
-            seed=seed,
-            jobs=jobs,
-            executor=executor,
-            resume=resume,
-            progress=watching,
-        )
+        Parameters
+        ----------
+        kept : str
+            The file from which an interrupted run goes on, which an interruption then says.
+        aloud : bool
+            Whether what the run says goes to stdout, and not to stderr.
+
+        Raises
+        ------
+        UsageError
+            For both ``--resume`` and ``--overwrite``, ``--png`` without a report, an executor that there is not, or a
+            folder that holds something else.
+        """
+        from mri_design.evaluation.run_folder import RunFolder
+        from mri_design.runs.run import Progress as Watching
+        from mri_design.runs.run import Run
+        from mri_design.runs.workers import require_executor
+
+        jobs, executor = getattr(self, "jobs", 1), getattr(self, "executor", "local")
+        resume, command, reported = getattr(self, "resume", False), sys.argv[1:], not self.no_report
+        if resume and self.overwrite:
+            raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
+        if self.png and not reported:
+            raise UsageError("--no-report leaves out the figures, --png wants them as PNG: give one of them")
+        require_executor(executor)
+        keeping = kept_on_interruption(self.out / kept, resume=hasattr(self, "resume")) if kept else nullcontext()
+        opened = RunFolder(self.out, overwrite=self.overwrite, command=command, reported=reported, png=self.png)
+        with keeping, opened as folder, progress(self.quiet) as bar:
+            if folder.taken_over:
+                print(f"mri-design: {folder.taken_over}", file=sys.stderr)
+            watching = Watching(
+                bar.update,
+                lambda text: say(text, self.quiet, None if aloud else sys.stderr),
+                lambda text: warn(text, self.quiet),
+                folder.progress.note,
+            ).also(folder.progress.show)
+            yield Run(
+                folder=folder,
+                command=command,
+                seed=self.seed,
+                jobs=jobs,
+                executor=executor,
+                resume=resume,
+                progress=watching,
+            )
+
+    def ended(self, text: str, *statuses: str, aloud: bool = True) -> int:
+        """Say how the run ended and where it lies; the exit code."""
+        where = self.out if self.no_report else self.out / "report.html"
+        say(f"{', '.join(filter(None, [text, statuses[-1]]))}: {where}", self.quiet, None if aloud else sys.stderr)
+        return ending(*statuses)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computed(Destination):
+    """A `Destination` whose work several processes do."""
+
+    jobs: Jobs = JOBS
+    executor: Executor = "local"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resumed(Computed):
+    """A `Computed` run that ``--resume`` goes on with."""
+
+    resume: Resume = False

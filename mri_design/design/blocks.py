@@ -19,6 +19,7 @@ from mri_design.design.posteriors import of_each
 from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import InputError
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array
 from mri_design.operators.encodings import PlaneEncoding
 
 Numbers = NDArray[np.float64]
@@ -169,7 +170,21 @@ def squared_correlation(posteriors: Sequence[GaussianPosterior]) -> Numbers:
 def _removed_share(posterior: GaussianPosterior) -> Numbers:
     """For one posterior, distance 0 first."""
     variances = np.asarray(posterior.image_variances, dtype=np.float64)
-    maps, _ = coils_of(posterior)
+    return removed_share(variances, coils_of(posterior)[0], posterior.model.noise_variance)
+
+
+def removed_share(variances: Numbers, maps: Array | None, noise_variance: float) -> Numbers:
+    """Share of a sample's variance that the measurement of another removes, by their distance, distance 0 first.
+
+    Parameters
+    ----------
+    variances : float array, shape (rows, columns)
+        Of the error at every pixel, which count as independent: see `squared_correlation`.
+    maps : complex array, shape (coil, rows, columns), or None
+        Sensitivities of several coils.
+    noise_variance : float
+        Per real component of the data.
+    """
     if maps is None:
         spectrum = scipy.fft.fft2(variances)
         return np.asarray(np.abs(spectrum / spectrum[0, 0]) ** 2)
@@ -177,7 +192,7 @@ def _removed_share(posterior: GaussianPosterior) -> Numbers:
     weighted = maps[:, None] * np.conj(maps) * variances.astype(np.float32)
     joint = np.moveaxis(scipy.fft.fft2(weighted), (0, 1), (2, 3)) / variances.size  # (ky, kz, coil, coil)
     own = joint[0, 0]
-    noise = 2 * posterior.model.noise_variance * np.eye(len(own))
+    noise = 2 * noise_variance * np.eye(len(own))
     explained = joint @ np.linalg.inv(own + noise).astype(np.complex64)
     shares = np.sum(explained * np.conj(joint), axis=(2, 3)).real / np.trace(own).real
     return np.asarray(np.clip(shares, 0, 1), dtype=np.float64)

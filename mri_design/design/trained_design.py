@@ -1,8 +1,9 @@
-"""An order of lines learnt from other scans, with the errors they had along it."""
+"""An order of lines, or of samples of a plane, learnt from other scans, with the errors they had along it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,17 +14,17 @@ from mri_design.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedDesign:
-    """An order of lines with the residuals that training scans had along it.
+    """An order of lines, or of samples of a plane, with the residuals that training scans had along it.
 
     Parameters
     ----------
     grid : tuple of int
-        (ky, kx) of the training scans.
+        (ky, kx) of the training scans, or (ky, kz) of the plane.
     lines : tuple of int
         In acquisition order, the start first.
     n_start : int
         Lines before the first decision.
-    profile : float array, shape (rows, ky)
+    profile : float array, shape (rows, ky), or (rows, ky * kz) of a plane
         Mean residual energy of every line, in units of the image's energy, when n_start, n_start + 1, ... lines were
         measured; the last row is that of all lines.
     errors : float array, shape (rows,)
@@ -34,6 +35,8 @@ class TrainedDesign:
         How many it took, and how many of these did not converge.
     training : tuple of str
         Names of the training images.
+    counts : tuple of int
+        Samples of a plane that were measured at each row of ``profile``; empty for lines.
     settings : mapping
         Checksums of the input files, reconstruction, and everything else that the order depends on.
 
@@ -52,10 +55,11 @@ class TrainedDesign:
     reconstructions: int = 0
     unconverged: int = 0
     training: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        n, rows = self.grid[0], len(self.lines) - self.n_start + 1
+        n, rows = math.prod(self.shape), len(self.moments)
         if len(set(self.lines)) < len(self.lines) or any(not 0 <= line < n for line in self.lines):
             raise InputError(
                 field="trained design: lines", got=str(self.lines), wanted=f"different lines, 0 to {n - 1}"
@@ -70,39 +74,60 @@ class TrainedDesign:
                 got=f"shapes {self.profile.shape} and {self.errors.shape}",
                 wanted=f"({rows}, {n}) and ({rows},)",
             )
+        if list(self.moments) != sorted({self.n_start, *self.moments, len(self.lines)}):
+            raise InputError(
+                field="trained design: counts",
+                got=str(self.counts),
+                wanted=f"ascending numbers from {self.n_start} to {len(self.lines)}",
+            )
         for name, values in (("profile", self.profile), ("errors", self.errors)):
             if not (np.isfinite(values).all() and (values >= 0).all()):
                 raise InputError(field=f"trained design: {name}", got="other values", wanted="finite, zero or more")
 
-    def require_grid(self, n_lines: int) -> None:
-        """Refuse a scan with another number of lines.
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(ky,) where lines were chosen, (ky, kz) where samples of a plane were."""
+        return self.grid if self.counts else self.grid[:1]
+
+    @property
+    def moments(self) -> Sequence[int]:
+        """How many were measured at each row of ``profile``."""
+        return self.counts or range(self.n_start, len(self.lines) + 1)
+
+    def require_grid(self, shape: tuple[int, ...]) -> None:
+        """Refuse a scan with other candidates: (ky,) lines, or (ky, kz) samples.
 
         Raises
         ------
         InputError
             Naming both.
         """
-        if n_lines != self.grid[0]:
+        if shape != self.shape:
+            lines = f"lines of a grid of {self.grid[0]}"
+            learnt = f"samples of a plane of {' x '.join(map(str, self.grid))}" if self.counts else lines
+            plane = f"a plane of {' x '.join(map(str, shape))}"
             raise InputError(
                 field="trained design",
-                got=f"lines of a grid of {self.grid[0]} for a scan with {n_lines} phase-encode lines",
+                got=f"{learnt} for a scan with {f'{shape[0]} phase-encode lines' if len(shape) == 1 else plane}",
                 wanted="the scan's own grid",
                 cure="Train on scans of the same matrix size.",
             )
 
     def residuals(self, n_acquired: int) -> NDArray[np.float64]:
-        """Residual of every line, were it not measured, when ``n_acquired`` are, (ky,).
+        """Residual of every line, were it not measured, when ``n_acquired`` are, (ky,); of samples (ky * kz,).
 
         A line that training had measured by then has the residual that it had before, but no more than the largest
         of those that were left.
         """
-        row = int(np.clip(n_acquired - self.n_start, 0, len(self.profile) - 1))
+        moments = np.array(self.moments)
+        row = max(int(np.searchsorted(moments, n_acquired, "right")) - 1, 0)
         values = self.profile[row].copy()
-        measured = list(self.lines[: self.n_start + row])
+        measured = np.array(self.lines[: moments[row]])
         left = np.ones(len(values), dtype=bool)
         left[measured] = False
         most = values[left].max() if left.any() else np.inf
         values[measured[: self.n_start]] = min(most, self.profile[0].max())
-        for before, line in enumerate(measured[self.n_start :]):
-            values[line] = min(most, self.profile[before, line])
+        later = measured[self.n_start :]
+        before = np.searchsorted(moments, np.arange(self.n_start, len(measured)), "right") - 1
+        values[later] = np.minimum(most, self.profile[before, later])
         return values

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.design.blocks import removed_share
 from mri_design.errors import InputError, sequence_of
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
@@ -32,11 +33,15 @@ class Outcome:
         units of the image's energy.
     converged : bool
         Whether the reconstruction did.
+    removed : float array, shape (ky, kz), optional
+        Of samples of a plane, what the measurement of one removes of another's error by their distance
+        (`removed_share`), the error of every pixel being the variance there.
     """
 
     error: float
     residual: NDArray[np.float64]
     converged: bool = True
+    removed: NDArray[np.float64] | None = None
 
 
 Evaluate = Callable[[Sequence[Trial]], Iterable[Outcome]]
@@ -103,8 +108,12 @@ class ReferenceSlice:
 
     def outcome(self, image: Array, converged: bool = True) -> Outcome:
         """How wrong ``image`` is."""
-        residual = line_residual(self.slice_model, image, self.reference)
-        return Outcome(relative_error(image * self.unit, self.shown), residual, converged)
+        model, removed = self.slice_model, None
+        if model.candidates.thinned:
+            variances = np.abs(image - self.reference).astype(np.float64) ** 2
+            removed = removed_share(variances, model.maps, model.noise_variance)
+        residual = line_residual(model, image, self.reference)
+        return Outcome(relative_error(image * self.unit, self.shown), residual, converged, removed)
 
 
 def relative_error(image: Array, truth: Array) -> float:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.model_choice import paired_energies
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError
 from mri_design.evaluation.predictions import PredictionCheck
@@ -43,7 +41,7 @@ class ExpectedInformation:
 
     @property
     def lines_for_half(self) -> int:
-        """How many of the predicted lines, from the first one, bring half of the total."""
+        """Number of predicted lines, from the first one, that bring half of the total."""
         return int(np.searchsorted(np.cumsum(self.predicted), self.total / 2)) + 1
 
 
@@ -123,74 +121,12 @@ def _believed(trace: DesignTrace, index: int, noise: float) -> float:
     return float(corrected[step.line]) + noise
 
 
-@dataclass(frozen=True)
-class ModelUse:
-    """How a design chose between candidate models.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Of the candidates, in their order.
-    lines_chosen : mapping of str to int
-        Lines that were chosen under each model, slices together.
-    changes : int
-        How often a slice's model changed.
-    totals : sequence of mappings
-        Rows of `model_totals`.
-    """
-
-    names: tuple[str, ...]
-    lines_chosen: dict[str, int]
-    changes: int
-    totals: Sequence[Row]
-
-
-def model_use(trace: DesignTrace, names: Sequence[str]) -> ModelUse | None:
-    """How a design chose between models of these names; None where there was nothing to choose."""
-    if all(step.outcome.model_energies is None for step in trace.steps):
-        return None
-    used = [step.forecast.models for step in trace.steps]
-    numbers = [number for models in used for number in models]
-    return ModelUse(
-        names=tuple(names),
-        lines_chosen={name: numbers.count(number) for number, name in enumerate(names)},
-        changes=sum(before != after for before, after in pairwise(used) if after),
-        totals=model_totals(trace, names),
-    )
-
-
-def model_totals(trace: DesignTrace, names: Sequence[str]) -> list[Row]:
-    """One row per slice and model: lines chosen under it, paired lines, and what it gained on the first model.
-
-    ``gain`` is the mean over paired lines of log(energy under the first model / energy under this one), with its
-    standard error.
-    """
-    rows: list[Row] = []
-    used = [step.forecast.models for step in trace.steps]
-    for index in range(max(map(len, used), default=0)):
-        paired = paired_energies(trace.steps, index)
-        for number, name in enumerate(names):
-            gains = np.log(paired[:, 0] / paired[:, number]) if number < paired.shape[1] else np.empty(0)
-            many = len(gains) > 1
-            rows.append(
-                {
-                    "slice": index,
-                    "model": name,
-                    "lines_chosen": sum(m[index] == number for m in used if m),
-                    "paired_lines": len(gains),
-                    "gain": float(gains.mean()) if many else None,
-                    "gain_error": float(gains.std(ddof=1) / np.sqrt(len(gains))) if many else None,
-                }
-            )
-    return rows
-
-
 WITHIN = (2.0, 1.25)
 """Factors within which a predicted error counts as right."""
 
 
 def how_often_right(checks: Iterable[PredictionCheck | Row], by_lines: bool = False) -> list[dict[str, object]]:
-    """How often the predicted error was right, over runs (images, seeds) and line counts.
+    """Count how often the predicted error was right, over runs (images, seeds) and line counts.
 
     Parameters
     ----------
@@ -203,7 +139,7 @@ def how_often_right(checks: Iterable[PredictionCheck | Row], by_lines: bool = Fa
     Returns
     -------
     list of dict
-        ``lines``, or ``samples`` of a plane, and ``cases``; shares of them whose predicted over actual error lies
+        ``lines``, or ``samples`` of a plane, and ``cases``; fractions of them whose predicted over actual error lies
         within factors of 2 ([0.5, 2]) and of 1.25 ([0.8, 1.25]); the ratio's median, smallest and largest; medians over
         cases of `PredictionCheck.line_ratio` (``median_sample_ratio`` in a plane) and
         `PredictionCheck.rank_correlation`.
@@ -223,10 +159,10 @@ def how_often_right(checks: Iterable[PredictionCheck | Row], by_lines: bool = Fa
     if by_lines:
         counts = sorted({int(_number(case, counted)) for case in cases})
         groups = [(n, [case for case in cases if _number(case, counted) == n]) for n in counts] + groups
-    return [{counted: name, **_shares(group, unit)} for name, group in groups]
+    return [{counted: name, **_fractions(group, unit)} for name, group in groups]
 
 
-def _shares(cases: Sequence[Row], unit: str) -> dict[str, object]:
+def _fractions(cases: Sequence[Row], unit: str) -> dict[str, object]:
     ratios = np.array([_number(case, "ratio") for case in cases])
     row: dict[str, object] = {"cases": len(cases)}
     for factor in WITHIN:
@@ -258,11 +194,9 @@ class DesignAccount:
         Energy of each line's innovation, predicted and measured; None where nothing was predicted.
     predicted_errors : tuple of (int, float)
         Numbers of measured lines, and the relative error that was predicted for the image made from them.
-    models : ModelUse or None
-        Which model the design went by, where it chose between several.
     checks : tuple of PredictionCheck
         Predictions with the actual errors beside them; empty where these are not known.
-    shares : sequence of mappings
+    fractions : sequence of mappings
         `how_often_right` of the checks that have a prediction; empty without them.
     """
 
@@ -270,12 +204,11 @@ class DesignAccount:
     information: ExpectedInformation
     innovations: Innovations | None
     predicted_errors: tuple[tuple[int, float], ...]
-    models: ModelUse | None = None
     checks: tuple[PredictionCheck, ...] = ()
-    shares: Sequence[Row] = ()
+    fractions: Sequence[Row] = ()
 
 
-def account_of(trace: DesignTrace, checks: Sequence[PredictionCheck] = (), models: Sequence[str] = ()) -> DesignAccount:
+def account_of(trace: DesignTrace, checks: Sequence[PredictionCheck] = ()) -> DesignAccount:
     """The account of a finished design.
 
     Parameters
@@ -284,8 +217,6 @@ def account_of(trace: DesignTrace, checks: Sequence[PredictionCheck] = (), model
         Every decision.
     checks : sequence of PredictionCheck
         Its predictions with the actual errors beside them, where those are known.
-    models : sequence of str
-        Names of the candidate models, in their order.
     """
     start, end = len(trace.start), trace.forecast(len(trace.lines))
     errors = [(start + i, step.predicted_error) for i, step in enumerate(trace.steps) if step.predicted_error > 0]
@@ -296,7 +227,6 @@ def account_of(trace: DesignTrace, checks: Sequence[PredictionCheck] = (), model
         information=expected_information(trace),
         innovations=innovations(trace),
         predicted_errors=tuple(errors),
-        models=model_use(trace, models),
         checks=tuple(checks),
-        shares=how_often_right(judged) if judged else (),
+        fractions=how_often_right(judged) if judged else (),
     )

@@ -24,7 +24,7 @@ _MOST_BYTES = 512
 
 @dataclass(frozen=True)
 class Holder:
-    """Who wrote a lock file, and when the last sign of life came.
+    """The process that wrote a lock file, and the time of its last sign of life.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Holder:
 
     @classmethod
     def of(cls, path: Path) -> Holder | None:
-        """Who holds, or held, the lock file at ``path``; None where there is none. Nothing is locked or written."""
+        """The process that holds, or held, the lock file at ``path``; None without one. Nothing is written."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
@@ -62,7 +62,7 @@ class Holder:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is a process of this host."""
+        """True for a process of this host."""
         return self.host == socket.gethostname()
 
     @property

@@ -1,4 +1,4 @@
-"""What produced a result: command, versions, seed, inputs, settings, status, lines."""
+"""The manifest of a run: command, versions, seed, inputs, settings, status, lines."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Manifest:
     versions: Mapping[str, str] = field(default_factory=lambda: installed_versions())
 
     def to_show(self) -> Manifest:
-        """The same without what says who was scanned: reports are passed on."""
+        """The manifest without entries that name the person scanned, for reports, which are passed on."""
         return dataclasses.replace(self, settings={k: v for k, v in self.settings.items() if k not in _PERSONAL})
 
     @property

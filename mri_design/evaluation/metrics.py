@@ -1,4 +1,4 @@
-"""How far an image is from its reference, whether one method beats another, and whether an image is folded."""
+"""Metrics: distance of an image to its reference, comparison of two methods, and a test for fold-over."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -27,7 +27,7 @@ from mri_design.evaluation.pictures import (
     pointed_curves,
     svg_text,
 )
-from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_folder import OUTPUTS, RunFolder
 from mri_design.evaluation.tables import Row, column_names, format_cell, is_numeric, shown_texts
 from mri_design.scan.io.atomic import write_text
 
@@ -181,7 +181,7 @@ class ExploredStep:
 
 @dataclass(frozen=True)
 class ExploredImage:
-    """What the image looked like when so many lines had been measured.
+    """The image from the first so many lines.
 
     Parameters
     ----------
@@ -232,39 +232,27 @@ class StepExplorer:
     def json(self) -> str:
         """All of it for the page's script, safe inside a script element."""
         every = -(-len(self.steps) * self.n_lines // MOST_NUMBERS) or 1
-        content = {
-            "lines": self.n_lines,
-            "start": [int(line) for line in self.start],
-            "unit": self.unit,
-            "steps": [
-                {
-                    "line": int(step.line),
-                    "scores": None if number % every or step.scores is None else [_short(v) for v in step.scores],
-                    "predicted_error": None if step.predicted_error is None else _short(step.predicted_error),
-                }
-                for number, step in enumerate(self.steps)
-            ],
-            "images": [
-                {
-                    "count": image.count,
-                    "mean": _address(image.mean),
-                    "deviation": _address(image.deviation),
-                    "difference": _address(image.difference),
-                    "error": None if image.error is None else _short(image.error),
-                }
-                for image in self.images
-            ],
-        }
-        return json_for_script(content)
+        kept = [step if number % every == 0 else replace(step, scores=None) for number, step in enumerate(self.steps)]
+        content = {"lines": self.n_lines, "start": self.start, "unit": self.unit, "steps": kept, "images": self.images}
+        return json_for_script(_plain(content))
 
 
-def _short(value: float) -> float | None:
-    """Three significant digits; None for what is no number."""
-    return float(f"{value:.3g}") if np.isfinite(value) else None
-
-
-def _address(png: bytes) -> str:
-    return f"data:image/png;base64,{b64encode(png).decode()}" if png else ""
+def _plain(value: object) -> object:
+    """Reduce to values that JSON has: three significant digits, None for NaN, pictures as addresses."""
+    match value:
+        case float() | np.floating():
+            return float(f"{value:.3g}") if np.isfinite(value) else None
+        case np.integer():
+            return int(value)
+        case bytes():
+            return f"data:image/png;base64,{b64encode(value).decode()}" if value else ""
+        case ExploredStep() | ExploredImage():
+            return _plain(vars(value))
+        case dict():
+            return {name: _plain(entry) for name, entry in value.items()}
+        case list() | tuple() | np.ndarray():
+            return [_plain(entry) for entry in value]
+    return value
 
 
 Block = Paragraph | ReportTable | ReportFigure | SideBySide | Links | StepExplorer
@@ -360,37 +348,9 @@ def _template() -> Template:
     return surroundings.from_string(source)
 
 
-_HELD = {
-    "recon.npy": "the image, complex64 (ky, kx)",
-    "std.npy": "standard deviation of every pixel, float32 (ky, kx)",
-    "coil_maps.npy": "coil sensitivity maps of the scan's own coils, complex64 (coil, ky, kx)",
-    "mask.npy": "what is measured, bool: lines (ky,), samples of a plane (ky, kz), or shots (shot,)",
-    "lines.csv": "lines in the order of choice",
-    "samples.csv": "samples of the plane in the order of choice",
-    "shots.csv": "shots in the order of choice, with their angles",
-    "trajectory.npz": "the chosen shots as a scan: data, trajectory, noise, coil maps",
-    "acquisition.csv": "what is measured, in the order of measurement, with its echo trains where there are any",
-    "masks.json": "every mask as what it measures, in the order of choice",
-    "metrics.csv": "error of every image",
-    "winners.csv": "least mean error at each number of lines, samples or shots",
-    "summary.csv": "mean errors and their spread",
-    "paired.csv": "designed masks against the best of the others",
-    "tuned.csv": "powers of the tuned densities",
-    "steps.csv": "every decision of the design",
-    "blocks.csv": "every block of samples of the design",
-    "scores.csv": "score of every line at every decision",
-    "prediction.csv": "predicted and actual error along the run",
-    "prediction-lines.csv": "the same line by line",
-    "models.csv": "models of the phase, decision by decision",
-    "exchanges.csv": "exchanges of lines that were tried",
-    "manifest.json": "command, versions, seed, settings",
-}
-"""Every file that runs leave for people, in the order in which they are listed."""
-
-
 def files_section(folder: Path) -> Section:
     """Links to the files that lie beside the report."""
-    there = {name: what for name, what in _HELD.items() if (folder / name).is_file()}
+    there = {name: what for name, what in OUTPUTS.items() if what and (folder / name).is_file()}
     return Section("Files", [Links(there), Paragraph("The figures are in the folder figures.")])
 
 

@@ -49,7 +49,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8B3FE0", "#945D41", "#0
 """Colours of curves, in this order."""
 
 THEMED = {colour.light: f"var(--{role})" for role, colour in COLOURS.items()} | {"#000000": "var(--ink)"}
-"""What takes the place of a figure's colour inside a page; black is how the plotting library writes ink."""
+"""Colour of a figure to the variable that replaces it inside a page; the plotting library writes ink as black."""
 
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -180,7 +180,7 @@ def _rename(root: ElementTree.Element, prefix: str) -> None:
 
 
 class Drawing(Protocol):
-    """Whatever can write itself as PNG and SVG; every function in `plots` returns one."""
+    """A figure that can write itself as PNG and SVG; every function in `plots` returns one."""
 
     @property
     def savefig(self) -> Callable[..., Any]:
@@ -188,7 +188,7 @@ class Drawing(Protocol):
 
     @property
     def get_layout_engine(self) -> Callable[[], Any]:
-        """What places the axes whenever the figure is written."""
+        """Returns the engine that places the axes whenever the figure is written."""
 
     @property
     def set_layout_engine(self) -> Callable[..., Any]:
@@ -252,7 +252,7 @@ def _saved(figure: Drawing, **options: Any) -> bytes:
 
 
 MOST_POINTS = 4000
-"""Of all curves of a figure; figures with more are shown as they are."""
+"""Points of all curves of a figure together; figures with more are shown as they are."""
 DIGITS = 4
 
 
@@ -267,7 +267,7 @@ def pointed_curves(figure: Any) -> str:
     Returns
     -------
     str
-        A list with an entry for each axes that has curves: ``box`` (left, top, right, bottom, as shares of the
+        A list with an entry for each axes that has curves: ``box`` (left, top, right, bottom, as fractions of the
         figure, from its upper left corner), ``x`` (its limits), ``log`` (whether the x axis is logarithmic), ``what``
         (name of the x axis) and ``curves`` (name, x and y of each).
     """
@@ -297,7 +297,7 @@ def _panel(axes: Any) -> dict[str, Any] | None:
 
 
 def _curve(line: Any, axes: Any) -> dict[str, Any] | None:
-    """Of a line with a name, or of one without in axes that have a name; lines for orientation are none."""
+    """Name and points of a line, which takes the name of its axes where no line has one; None for guide lines."""
     name = str(line.get_label())
     if name.startswith("_"):
         named = [other for other in axes.get_lines() if not str(other.get_label()).startswith("_")]

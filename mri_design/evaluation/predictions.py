@@ -1,4 +1,4 @@
-"""How right a design was: its means made again, and the energy of their error on every line, predicted and actual."""
+"""Checks of a design's predictions: its means made again, and their error on every line, predicted and actual."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ class SliceMeans:
         Its signal level during the design.
     index : int
         Its place among the design's slices.
+    trace : DesignTrace
+        The design.
     replay : Replay
         Inference, seed and candidate models.
     """
@@ -65,53 +67,46 @@ class SliceMeans:
     slice_model: MRSlice
     signal: float
     index: int
+    trace: DesignTrace
     replay: Replay
-    _warm: dict[int, WarmStart] = field(default_factory=dict)
-    _count: int = 0
-    _image: Array | None = None
+    _warm: dict[int, WarmStart] = field(init=False, default_factory=dict)
+    _count: int = field(init=False, default=0)
+    _image: Array | None = field(init=False, default=None)
 
-    def posterior(self, trace: DesignTrace, count: int, first: DoubleLoop, later: DoubleLoop) -> GaussianPosterior:
-        """The posterior behind the decision after ``count`` lines; ``first`` infers a model not used before."""
-        lines = trace.lines[:count]
-        seen = self._inferred(trace, count, lines, self._image, first, later)
-        jumped = self.replay.models is not None and not self._followed(trace, count)
-        if jumped and self._variant(trace, count, lines, seen.mean).phase is not None:
-            seen = self._inferred(trace, count, lines, seen.mean, first, later)
+    def posterior(self, count: int) -> GaussianPosterior:
+        """The posterior behind the decision after ``count`` lines."""
+        seen = self._inferred(count, self._image)
+        jumped = self.replay.models is not None and not self._followed(count)
+        if jumped and self._variant(count, seen.mean).phase is not None:
+            seen = self._inferred(count, seen.mean)
         self._count, self._image = count, seen.mean
         return seen
 
-    def _followed(self, trace: DesignTrace, count: int) -> bool:
+    def _followed(self, count: int) -> bool:
         """Whether the design too went from the last mean to this one, or began here."""
-        between = trace.steps[max(self._count - len(trace.start) + 1, 0) : count - len(trace.start)]
-        return all(step.choice.pending for step in between) and (self._count > 0 or count == len(trace.start))
+        start = len(self.trace.start)
+        between = self.trace.steps[max(self._count - start + 1, 0) : count - start]
+        return all(step.choice.pending for step in between) and (self._count > 0 or count == start)
 
-    def _number(self, trace: DesignTrace, count: int) -> int:
-        forecast = trace.forecast(count)
+    def _number(self, count: int) -> int:
+        forecast = self.trace.forecast(count)
         return forecast.models[self.index] if forecast is not None and forecast.models else 0
 
-    def _variant(self, trace: DesignTrace, count: int, lines: tuple[int, ...], image: Array | None) -> MRSlice:
+    def _variant(self, count: int, image: Array | None) -> MRSlice:
         if self.replay.models is None:
             return self.slice_model
-        variants = self.replay.models(
-            self.slice_model, self.slice_model.central_image(lines) if image is None else image
-        )
-        number = self._number(trace, count)
+        seen = self.slice_model.central_image(self.trace.lines[:count]) if image is None else image
+        variants, number = self.replay.models(self.slice_model, seen), self._number(count)
         return variants[number if number < len(variants) else 0]
 
-    def _inferred(
-        self,
-        trace: DesignTrace,
-        count: int,
-        lines: tuple[int, ...],
-        image: Array | None,
-        first: DoubleLoop,
-        later: DoubleLoop,
-    ) -> GaussianPosterior:
-        number = self._number(trace, count)
-        warm = self._warm.get(number)
-        variant = self._variant(trace, count, lines, image)
-        engine = first if warm is None else later
-        job = SliceInference(variant, lines, self.signal, warm, engine, (self.replay.seed, self.index), image)
+    def _inferred(self, count: int, image: Array | None) -> GaussianPosterior:
+        number, replay = self._number(count), self.replay
+        warm, lines = self._warm.get(number), self.trace.lines[:count]
+        loops = replay.first_loops if warm is None else replay.loops
+        engine = replace(replay.inference, outer_iterations=loops)
+        job = SliceInference(
+            self._variant(count, image), lines, self.signal, warm, engine, (replay.seed, self.index), image
+        )
         posterior, _ = infer_slice(job)
         self._warm[number] = WarmStart.from_posterior(posterior)
         return posterior
@@ -337,52 +332,39 @@ def check_predictions(
     if not chosen:
         return []
     known = list(truths) if truths else [None] * len(slices)
-    makers = [
-        SliceMeans(slice_model, signal, i, replay)
-        for i, (slice_model, signal) in enumerate(zip(slices, signals, strict=True))
-    ]
-    first, later = (replace(replay.inference, outer_iterations=n) for n in (replay.first_loops, replay.loops))
+    makers = [SliceMeans(one, signals[i], i, trace, replay) for i, one in enumerate(slices)]
     callback(0, len(chosen))
     for maker in makers:  # where the design began, too, of which nothing is predicted
-        maker.posterior(trace, len(trace.start), first, first)
+        maker.posterior(len(trace.start))
+    candidates = slices[0].candidates
+    inner = candidates.radius < INNER if isinstance(candidates, PlaneEncoding) else None
     checks: list[PredictionCheck] = []
     for done, count in enumerate(chosen):
         callback(done, len(chosen))
-        posteriors = [maker.posterior(trace, count, first, later) for maker in makers]
-        check = _check(slices, trace, count, [posterior.mean for posterior in posteriors], known)
-        deviation = np.sqrt(np.asarray(posteriors[0].image_variances))
-        checks.append(replace(check, mean=posteriors[0].mean, deviation=deviation))
+        posteriors = [maker.posterior(count) for maker in makers]
+        forecast, acquired = trace.forecast(count), trace.mask(count)
+        if forecast is None:
+            raise InputError(field="counts", got=str(count), wanted=f"some of {check_counts(trace, len(trace.lines))}")
+        found = [
+            actual_energies(one, posterior.mean, truth, acquired)
+            for one, posterior, truth in zip(slices, posteriors, known, strict=True)
+        ]
+        checks.append(
+            PredictionCheck(
+                count,
+                np.asarray(forecast.believed),
+                np.sum([energies for energies, _ in found], axis=0),
+                acquired,
+                predicted_level=forecast.predicted_level,
+                actual_level=float(sum(level for _, level in found)),
+                inner=inner,
+                mean=posteriors[0].mean,
+                deviation=np.sqrt(np.asarray(posteriors[0].image_variances)),
+                unit=candidates.unit,
+            )
+        )
     callback(len(chosen), len(chosen))
     return checks
-
-
-def _check(
-    slices: Sequence[MRSlice], trace: DesignTrace, count: int, means: Sequence[Array], truths: Sequence[Array | None]
-) -> PredictionCheck:
-    forecast = trace.forecast(count)
-    if forecast is None:
-        raise InputError(field="counts", got=str(count), wanted=f"some of {check_counts(trace, len(trace.lines))}")
-    acquired = trace.mask(count)
-    energies_and_level = [
-        actual_energies(slice_model, mean, truth, acquired)
-        for slice_model, mean, truth in zip(slices, means, truths, strict=True)
-    ]
-    actual = np.sum([energies for energies, _ in energies_and_level], axis=0)
-    level = float(sum(energy for _, energy in energies_and_level))
-    candidates = slices[0].candidates
-    inner = candidates.radius < INNER if isinstance(candidates, PlaneEncoding) else None
-    believed = np.asarray(forecast.believed)
-    expected = forecast.predicted_level
-    return PredictionCheck(
-        count,
-        believed,
-        actual,
-        acquired,
-        predicted_level=expected,
-        actual_level=level,
-        inner=inner,
-        unit=candidates.unit,
-    )
 
 
 def actual_energies(

@@ -1,4 +1,4 @@
-"""How much noise the image carries that a scan is compared with."""
+"""Noise of the reference image that reconstructions are compared with."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def ranked(error: float, noise: float, of_all: bool) -> str:
 
 
 def noise_caption(levels: list[float | None]) -> str:
-    """What to know about errors against references that carry noise; empty where all are true images.
+    """Caption for errors against references that carry noise; empty where all are true images.
 
     Parameters
     ----------

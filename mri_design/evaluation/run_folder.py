@@ -17,21 +17,43 @@ from mri_design.evaluation.folder_lock import FolderLock
 from mri_design.evaluation.manifest import Manifest, manifest_text
 from mri_design.evaluation.pictures import Drawing, placed, png_bytes, svg_text
 from mri_design.evaluation.run_status import CHECKPOINT, PROGRESS, PROGRESS_NAME, ProgressFile
-from mri_design.evaluation.tables import Row, csv_text, write_csv
+from mri_design.evaluation.tables import Row, csv_text
 from mri_design.scan.io.atomic import remove_stale_temporaries, write_bytes, write_npy, write_npz, write_text
 
 LEDGER_NAME = ".mri-design.json"
 _MAX_BYTES = 1 << 20
-OUTPUTS = frozenset(
+OUTPUTS = {
+    "recon.npy": "the image, complex64 (ky, kx)",
+    "std.npy": "standard deviation of every pixel, float32 (ky, kx)",
+    "coil_maps.npy": "coil sensitivity maps of the scan's own coils, complex64 (coil, ky, kx)",
+    "mask.npy": "what is measured, bool: lines (ky,), samples of a plane (ky, kz), or shots (shot,)",
+    "lines.csv": "lines in the order of choice",
+    "samples.csv": "samples of the plane in the order of choice",
+    "shots.csv": "shots in the order of choice, with their angles",
+    "trajectory.npz": "the chosen shots as a scan: data, trajectory, noise, coil maps",
+    "acquisition.csv": "what is measured, in the order of measurement, with its echo trains where there are any",
+    "masks.json": "every mask as what it measures, in the order of choice",
+    "metrics.csv": "error of every image",
+    "winners.csv": "least mean error at each number of lines, samples or shots",
+    "summary.csv": "mean errors and their spread",
+    "paired.csv": "designed masks against the best of the others",
+    "tuned.csv": "powers of the tuned densities",
+    "steps.csv": "every decision of the design",
+    "blocks.csv": "every block of samples of the design",
+    "scores.csv": "score of every line at every decision",
+    "prediction.csv": "predicted and actual error along the run",
+    "prediction-lines.csv": "the same line by line",
+    "exchanges.csv": "exchanges of lines that were tried",
+    "manifest.json": "command, versions, seed, settings",
+} | dict.fromkeys(
     (
-        *("acquisition.csv", "checkpoint.npz", "exchanges.csv", "exchanges.json", "lines.csv", "manifest.json"),
-        *("kspace.npz", "latency.csv", "messages.jsonl", "readouts.jsonl", "readouts.mrd"),
-        *("mask.npy", "masks.json", "metrics.csv", "models.csv", "paired.csv", "paired.md", "prediction-lines.csv"),
-        *("prediction.csv", "progress.json", "recon.npy", "report.html", "scores.csv", "std.npy", "steps.csv"),
-        *("summary.csv", "summary.md", "test-progress.json", "tuned.csv", "winners.csv", "winners.md"),
-    )
+        *("checkpoint.npz", "exchanges.json", "kspace.npz", "latency.csv", "messages.jsonl", "paired.md"),
+        *("progress.json", "readouts.jsonl", "readouts.mrd", "report.html", "summary.md", "test-progress.json"),
+        "winners.md",
+    ),
+    "",
 )
-"""Every file that a verb may write into its folder, figures apart."""
+"""Every file that a verb may write into its folder, figures apart, and what reports say of those that people open."""
 _EARLIER = ("manifest.json", "checkpoint.npz", "progress.json")
 """Files by which a folder of version 0.1.0, which kept no ledger, is known."""
 
@@ -70,7 +92,7 @@ class FolderLedger:
                 "--overwrite to write beside and over what is there"
             )
         self._names = names or set()
-        theirs = [path.name for path in entries if path.name in OUTPUTS - self._names]
+        theirs = [path.name for path in entries if path.name in OUTPUTS.keys() - self._names]
         if theirs and not overwrite:
             raise self._refusal(theirs[0])
 
@@ -164,7 +186,6 @@ def _relative(folder: Path, path: Path) -> str:
 
 
 _FIGURES = "figures"
-_LINE_COLUMNS = ("order", "line", "ky", "score")
 # a letter or digit first keeps out "..", hidden files (the lock) and names that look like options
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 
@@ -260,7 +281,7 @@ class RunFolder:
 
     @property
     def taken_over(self) -> str:
-        """Whose lock was taken over, as a sentence, see `FolderLock`; empty where there was none."""
+        """Sentence about the holder of a lock that was taken over, see `FolderLock`; empty where there was none."""
         return self._lock.taken_over
 
     def close(self) -> None:
@@ -306,6 +327,41 @@ class RunFolder:
         with suppress(OSError):  # not there, or not empty
             figures.rmdir()
 
+    def ended(self, identity: str, *, own: str = "") -> tuple[str, tuple[int, ...]] | None:
+        """Status and lines of the same run, where it ended here before; None where it did not. Another run is refused.
+
+        Nothing is written, and a folder that may be overwritten holds nothing.
+
+        Parameters
+        ----------
+        identity : str
+            Fingerprint of everything that makes the run what it is; a finished one has it in its manifest's settings.
+        own : str
+            Name of the file, if any, that a run of this kind goes on from.
+
+        Raises
+        ------
+        UsageError
+            Where the folder holds a finished run that is not the same, or the beginning of a run of another kind.
+        """
+        if self.overwrite:
+            return None
+        path = self.path / "manifest.json"
+        if path.exists():
+            try:
+                manifest = json.loads(path.read_text(encoding="utf-8"))
+                if manifest["settings"]["identity"] == identity:
+                    return str(manifest["status"]), tuple(manifest["lines"])
+            except (ValueError, KeyError, TypeError):
+                pass  # somebody else's manifest is a reason to keep away too
+            raise UsageError(f"{self.path.name} holds a finished run; give another --out, or add --overwrite")
+        unfinished = [name for name in (CHECKPOINT, PROGRESS) if name != own and (self.path / name).exists()]
+        if unfinished:
+            raise UsageError(
+                f"{self.path.name} holds an unfinished run ({unfinished[0]}); give another --out, or add --overwrite"
+            )
+        return None
+
     def begin(self) -> None:
         """Say that the run begins now: where it may overwrite, what earlier runs left here is removed."""
         if self.overwrite:
@@ -318,21 +374,9 @@ class RunFolder:
         """Write manifest.json with sorted keys."""
         return self._write_text("manifest.json", manifest_text(manifest))
 
-    def write_lines(self, rows: Sequence[Row]) -> Path:
-        """Write lines.csv: acquisition order, index of the line, ky in cycles per field of view, score.
-
-        Parameters
-        ----------
-        rows : sequence of mappings
-            With the keys ``order``, ``line``, ``ky`` and ``score``; the score of a line nobody chose is None.
-        """
-        return self._write_text("lines.csv", csv_text(rows, _LINE_COLUMNS))
-
-    def write_metrics(self, rows: Sequence[Row], formats: Mapping[str, str] | None = None) -> Path:
+    def write_metrics(self, rows: Sequence[Row]) -> Path:
         """Write metrics.csv, one row per image; columns in order of first appearance."""
-        path = self.output_path("metrics.csv")
-        write_csv(path, rows, formats=formats)
-        return path
+        return self.write_table("metrics.csv", rows)
 
     def write_table(self, name: str, rows: Sequence[Row]) -> Path:
         """Write a CSV table called ``name``; columns in order of first appearance."""
@@ -477,47 +521,3 @@ def require_same_run(path: Path, stored: object, identity: object, left: str) ->
             f"{path.name} is {left}, with other inputs or options; give the same as before, another --out, or add "
             "--overwrite"
         )
-
-
-def finished_status(folder: RunFolder, identity: str, *, own: str = "") -> str | None:
-    """How the same run ended in this folder before, None where it did not yet; another run's folder is refused.
-
-    Nothing is written, and a folder that may be overwritten holds nothing.
-
-    Parameters
-    ----------
-    folder : RunFolder
-        Where the run is about to write.
-    identity : str
-        Fingerprint of everything that makes the run what it is; a finished one has it in its manifest's settings.
-    own : str
-        Name of the file, if any, that a run of this kind goes on from.
-
-    Raises
-    ------
-    UsageError
-        Where the folder holds a finished run that is not the same, or the beginning of a run of another kind.
-    """
-    if folder.overwrite:
-        return None
-    path = folder.path / "manifest.json"
-    if path.exists():
-        try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
-            stored, status = manifest["settings"]["identity"], str(manifest["status"])
-        except (ValueError, KeyError, TypeError):
-            stored, status = None, ""  # somebody else's manifest is a reason to keep away too
-        if stored == identity:
-            return status
-        raise UsageError(f"{folder.path.name} holds a finished run; give another --out, or add --overwrite")
-    for name in (CHECKPOINT, PROGRESS):
-        if name != own and (folder.path / name).exists():
-            raise UsageError(
-                f"{folder.path.name} holds an unfinished run ({name}); give another --out, or add --overwrite"
-            )
-    return None
-
-
-def finished_lines(folder: RunFolder) -> tuple[int, ...]:
-    """The lines of the finished run of this folder, in acquisition order."""
-    return tuple(json.loads((folder.path / "manifest.json").read_text(encoding="utf-8"))["lines"])

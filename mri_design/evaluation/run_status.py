@@ -1,4 +1,4 @@
-"""How far runs are: what each writes beside its results while it lasts, and what others read of it."""
+"""Progress of runs: the file that each keeps beside its results while it lasts, and what others read of it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mri_design.evaluation.folder_lock import LOCK_NAME, SILENCE, Holder
 from mri_design.scan.io.atomic import write_text
 
 CHECKPOINT = "checkpoint.npz"
-"""What an unfinished design keeps in its folder."""
+"""File of an unfinished design."""
 PROGRESS = "progress.json"
-"""What a comparison keeps in its folder."""
+"""File of an unfinished comparison."""
 PROGRESS_NAME = ".progress.json"
 EVERY = 1.0
 """Seconds between two writings, at least; beginnings and ends of stages are written at once."""
@@ -56,7 +56,7 @@ class Stage:
 
     @property
     def seconds_left(self) -> float | None:
-        """What the pieces left take if they take as long as those before, at the last update; None if nobody knows."""
+        """Time for the pieces left at the mean pace so far, as of the last update; None before the first piece."""
         each = self.seconds_a_piece
         return 0.0 if self.done >= self.total else None if each is None else each * (self.total - self.done)
 
@@ -69,7 +69,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """What a run's progress file holds.
+    """Content of a progress file.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ _FIGURES = "figures"
 
 @dataclass(frozen=True, kw_only=True)
 class RunStatus:
-    """How far one run is.
+    """State of one run.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def _is_newer(manifest: Path, progress: Path) -> bool:
 
 
 def _ending(manifest: Path) -> tuple[str, float, str] | None:
-    """How a run of this program ended, what it took, and what of its input it is about."""
+    """Status, seconds and part of the input of a finished run of this program; None for another manifest."""
     try:
         stored = json.loads(manifest.read_text(encoding="utf-8"))
         settings = stored["settings"]

@@ -13,18 +13,18 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.scan.calibration.coil_maps import gapless_square
 from mri_design.scan.calibration.noise import largest_correlation, noise_is_beside
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.outline import ScanOutline
 from mri_design.scan.sampling import Sampling, index_runs
+from mri_design.scan.summary import ScanSummary
 from mri_design.scan.trajectory_data import TrajectoryData
 
 
-def describe_scan(scan: ScanOutline, recipe: Recipe) -> dict[str, str]:
+def describe_scan(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
     """Size, sampling, centre, noise, coils and provenance; what cannot be told says why instead.
 
     Parameters
     ----------
-    scan : ScanOutline
-        As read: `ScanOutline.of` makes one of a whole scan.
+    scan : ScanSummary
+        As read: `ScanSummary.of` makes one of a whole scan.
     recipe : Recipe
         Whose noise and calibration settings would be in force.
 
@@ -47,7 +47,7 @@ def describe_scan(scan: ScanOutline, recipe: Recipe) -> dict[str, str]:
     }
 
 
-def _place(scan: ScanOutline) -> dict[str, str]:
+def _place(scan: ScanSummary) -> dict[str, str]:
     """Field of view, resolution and orientation of the first slice, where the file says them."""
     if scan.geometry is None:
         return {}
@@ -61,7 +61,7 @@ def _place(scan: ScanOutline) -> dict[str, str]:
     return rows | ({"orientation": "; other slices ".join(ways)} if all(ways) else {})
 
 
-def _sampling(scan: ScanOutline) -> dict[str, str]:
+def _sampling(scan: ScanSummary) -> dict[str, str]:
     empty = [not sampling.lines.any() for sampling in scan.samplings]
     held = [sampling for sampling in scan.samplings if sampling.lines.any()]
     different = any((sampling.samples != held[0].samples).any() for sampling in held)
@@ -112,7 +112,7 @@ def _completeness(sampling: Sampling) -> str:
     return f"yes from line {at[0]} to {at[-1]}; empty at the edges of k-space: {index_runs(~sampling.lines)}"
 
 
-def _centre(scan: ScanOutline) -> dict[str, str]:
+def _centre(scan: ScanSummary) -> dict[str, str]:
     """Where the centre of k-space lies on the grid, and how many lines around it were measured without a gap."""
     ky, kx = scan.grid_shape
     row, across = ky // 2, "partition" if "volume" in scan.card else "sample"
@@ -129,7 +129,7 @@ def _centre(scan: ScanOutline) -> dict[str, str]:
     return {"centre": text}
 
 
-def _calibration(scan: ScanOutline, recipe: Recipe) -> dict[str, str]:
+def _calibration(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
     """Noise and coil maps as `prepare` would have them, told by one slice: no maps are made."""
     if scan.part is None:
         return {}

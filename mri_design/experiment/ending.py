@@ -81,8 +81,8 @@ def check_other_than_lines(recipe: Recipe) -> None:
         raise UsageError("shots overlap, so that no error of the image is predicted: leave out --until-error")
 
 
-def require_lines_only(recipe: Recipe, verb: str) -> None:
-    """Refuse the samples of a plane, and shots, where a verb knows lines only.
+def refuse_shots(recipe: Recipe, verb: str) -> None:
+    """Refuse shots where a verb chooses lines or the samples of a plane.
 
     Raises
     ------
@@ -90,11 +90,11 @@ def require_lines_only(recipe: Recipe, verb: str) -> None:
         Saying what the recipe asks for, and which verbs know it.
     """
     encoding = recipe.design.encoding
-    if encoding != "lines":
+    if KINDS[encoding].shots:
         wanted = KINDS[encoding].several
         raise UsageError(
-            f"{verb} chooses lines only, and the recipe asks for {wanted} (encoding = {encoding!r} under [design]): "
-            f"design and compare choose {wanted}"
+            f"{verb} chooses lines or samples of a plane, and the recipe asks for {wanted} (encoding = {encoding!r} "
+            f"under [design]): design and compare choose {wanted}"
         )
 
 

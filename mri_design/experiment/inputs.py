@@ -34,10 +34,9 @@ from mri_design.scan.calibration.noise import (
 from mri_design.scan.centred_fft import to_image
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.dynamic_range import require_dynamic_range
-from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.companions import with_maps
-from mri_design.scan.io.formats import outline, read
-from mri_design.scan.outline import ScanOutline
+from mri_design.scan.io.formats import read, summary
+from mri_design.scan.summary import ImageSummary, ScanSummary
 from mri_design.scan.trajectory_data import TrajectoryData
 
 if TYPE_CHECKING:  # models, and the simulated scanner below, are imported where they are made: info needs neither
@@ -115,9 +114,9 @@ def _with_maps(data: KSpaceData | TrajectoryData, maps: Path | None) -> KSpaceDa
     return with_given_maps(data, maps)
 
 
-def load_outline(
+def load_summary(
     source: str | Path, recipe: Recipe, maps: Path | None = None
-) -> ScanOutline | TrajectoryData | ImageOutline:
+) -> ScanSummary | TrajectoryData | ImageSummary:
     """What an input holds: of raw data without all samples, of files of images without the images.
 
     Where no receiver can have measured the samples of the slice that is read, all are read: the numbers that are told
@@ -138,14 +137,14 @@ def load_outline(
     told = (
         None
         if phantom
-        else outline(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
+        else summary(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
     )
-    refused = isinstance(told, ScanOutline) and bool(told.refused)
-    if isinstance(told, ImageOutline) or (told is not None and maps is None and not refused):
+    refused = isinstance(told, ScanSummary) and bool(told.refused)
+    if isinstance(told, ImageSummary) or (told is not None and maps is None and not refused):
         return told
     scan = _loaded(str(source), recipe, 0)
     scan = scan if refused else _with_maps(scan, maps)
-    return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
+    return ScanSummary.of(scan) if isinstance(scan, KSpaceData) else scan
 
 
 def with_given_maps(data: KSpaceData, maps: Path) -> KSpaceData:

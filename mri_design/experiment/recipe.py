@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from mri_design.errors import InputError, UsageError, described, require_instance
+from mri_design.errors import InputError, UsageError, described, did_you_mean, require_instance
 from mri_design.experiment.line_lists import line_numbers
-from mri_design.experiment.settings import RETIRED, Setting, Settings
+from mri_design.experiment.settings import RETIRED, Settings, setting
 from mri_design.kinds import designed_kinds
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
@@ -16,8 +17,9 @@ if TYPE_CHECKING:  # what settings become is imported where it is made: to read 
     from mri_design.estimation.base import InnerSolver
     from mri_design.estimation.map_estimate import MapEstimate
     from mri_design.inference.double_loop.loop import DoubleLoop
-    from mri_design.model.mr_image import MRSlice, SparsityBlock
+    from mri_design.model.mr_image import MRSlice
     from mri_design.model.phase.prior import PhasePrior
+    from mri_design.model.sparsity import SparsityBlock
     from mri_design.operators.base import Array
     from mri_design.operators.encodings import Encoding
     from mri_design.variances.base import VarianceEstimator
@@ -42,7 +44,26 @@ def _check_strategy(name: str) -> None:
         known = (encoding for encoding in designed_kinds() if family in strategy_names(encoding))
         check_strategy_name(name, next(known, "lines"))
     except UsageError as error:
-        raise InputError(field="strategy", got=f"{name!r}: {error}", wanted="the name of a strategy") from error
+        raise InputError("strategy", f"{name!r}: {error}", "the name of a strategy") from error
+
+
+def _check_block(kind: str) -> None:
+    from mri_design.model.sparsity import BLOCKS
+
+    _require_one_of(BLOCKS, "kind", kind)
+
+
+def _check_site(name: str) -> None:
+    from mri_design.model.sparsity import SITES
+
+    _require_one_of(SITES, "site", name)
+
+
+def _require_one_of(known: Iterable[str], name: str, value: str) -> None:
+    *others, last = map(repr, known)
+    if repr(value) not in (*others, last):
+        wanted = f"{', '.join(others)} or {last}"
+        raise InputError(name, f"unknown {name} {value!r}", wanted, did_you_mean(value, list(known)))
 
 
 def _require_no_truth(name: str, field: str) -> None:
@@ -55,12 +76,13 @@ def _require_no_truth(name: str, field: str) -> None:
     if name in TRAINING_RULES:
         wanted = "a strategy for a scan that is measured now; mri-design protocol goes by this one anyway"
     if wanted:
-        raise InputError(field=field, got=repr(name), wanted=wanted)
+        raise InputError(field, repr(name), wanted)
 
 
-def _counter(name: str) -> Setting:
-    return Setting(
+def _counter(name: str) -> Any:
+    return setting(
         f"Number of the {name} to read, by the file's own numbers.",
+        None,
         least=0,
         most=65535,
         unset="the first there is",
@@ -73,65 +95,58 @@ def _counter(name: str) -> Setting:
 class BlockRecipe(Settings):
     """One sparsity block; rates are per unit of the image's 99.5th percentile, so that one recipe fits all scans."""
 
-    kind: Annotated[
-        Literal["pixels", "differences", "wavelet", "non-local"],
-        Setting(
-            "Coefficients that are sparse: pixels; differences of neighbouring pixels; orthonormal wavelets; or "
-            "differences to the pixels in the middle of the most similar patches (images only, not designs)."
-        ),
-    ]
-    scale: Annotated[
-        float,
-        Setting(
-            "Rate of the sites: larger is sparser. Of a non-local block per unit of the difference that the "
-            "similarity of the patches makes expect.",
-            above=0,
-        ),
-    ]
-    isotropic: Annotated[
-        bool, Setting("One site for all differences of a pixel together, in both directions or to its neighbours.")
-    ] = False
-    wavelet: Annotated[str, Setting("Wavelets: a name of PyWavelets.")] = "db4"
-    levels: Annotated[int, Setting("Wavelets: levels of the decomposition.", least=1)] = 3
-    tau_limit: Annotated[
-        float | None,
-        Setting("Largest rate, per standard deviation of the noise.", above=0, unset="no limit", expert=True),
-    ] = None
-    tau_limit_with_non_local: Annotated[
-        float | None,
-        Setting(
-            "The limit in models with a non-local block, which removes noise too.",
-            above=0,
-            unset="`tau_limit`",
-            expert=True,
-        ),
-    ] = None
-    neighbours: Annotated[int, Setting("Non-local: similar pixels of every pixel.", least=1, most=32, expert=True)] = 6
+    kind: str = setting(
+        "Coefficients that are sparse: pixels; differences of neighbouring pixels; wavelet, orthonormal; or non-local, "
+        "differences to the pixels in the middle of the most similar patches (images only, not designs).",
+        check=_check_block,
+    )
+    scale: float = setting(
+        "Rate of the sites: larger is sparser. Of a non-local block per unit of the difference that the "
+        "similarity of the patches makes expect.",
+        above=0,
+    )
+    site: str = setting(
+        "What is believed of a coefficient: laplace; student-t, with three degrees of freedom; or sech2.",
+        "laplace",
+        check=_check_site,
+    )
+    isotropic: bool = setting(
+        "One site for all differences of a pixel together, in both directions or to its neighbours.", False
+    )
+    wavelet: str = setting("Wavelets: a name of PyWavelets.", "db4")
+    levels: int = setting("Wavelets: levels of the decomposition.", 3, least=1)
+    tau_limit: float | None = setting(
+        "Largest rate, per standard deviation of the noise.", None, above=0, unset="no limit", expert=True
+    )
+    tau_limit_with_non_local: float | None = setting(
+        "The limit in models with a non-local block, which removes noise too.",
+        None,
+        above=0,
+        unset="`tau_limit`",
+        expert=True,
+    )
+    neighbours: int = setting("Non-local: similar pixels of every pixel.", 6, least=1, most=32, expert=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRecipe(Settings):
     """Whether sites know the image's phase."""
 
-    model: Annotated[
-        Literal["modulus", "aware", "held-back", "held-back-anywhere"],
-        Setting(
-            "modulus: sites on moduli. aware: sites on exp(-i phi) u, whose imaginary part is expected to be "
-            "smaller; phi is estimated from the image at low resolution, so this does harm where phi is not smooth or "
-            "coil maps are missing. held-back: lines are designed under moduli, and an image takes aware where that "
-            "predicts lines which are held back clearly better; held-back-anywhere: images of planes and along "
-            "trajectories do so, too."
-        ),
-    ] = "held-back"
-    imaginary_ratios: Annotated[
-        tuple[float, ...],
-        Setting(
-            "How much smaller the imaginary part is; each entry is a candidate of held-back, aware takes the first.",
-            above=0,
-            members=(1, 8),
-            expert=True,
-        ),
-    ] = (1.5,)
+    model: Literal["modulus", "aware", "held-back", "held-back-anywhere"] = setting(
+        "modulus: sites on moduli. aware: sites on exp(-i phi) u, whose imaginary part is expected to be "
+        "smaller; phi is estimated from the image at low resolution, so this does harm where phi is not smooth or "
+        "coil maps are missing. held-back: lines are designed under moduli, and an image takes aware where that "
+        "predicts lines which are held back clearly better; held-back-anywhere: images of planes and along "
+        "trajectories do so, too.",
+        "held-back",
+    )
+    imaginary_ratios: tuple[float, ...] = setting(
+        "How much smaller the imaginary part is; each entry is a candidate of held-back, aware takes the first.",
+        (1.5,),
+        above=0,
+        members=(1, 8),
+        expert=True,
+    )
 
     @property
     def name(self) -> str:
@@ -159,23 +174,20 @@ class PhaseRecipe(Settings):
 class InputRecipe(Settings):
     """Reading raw data."""
 
-    duplicates: Annotated[
-        Literal["error", "average", "last"], Setting("What becomes of a line that raw data hold twice.")
-    ] = "error"
-    contrast: Annotated[int | None, _counter("contrast")] = None
-    phase: Annotated[int | None, _counter("phase")] = None
-    repetition: Annotated[int | None, _counter("repetition")] = None
-    set: Annotated[int | None, _counter("set")] = None
-    matrix: Annotated[
-        tuple[int, ...] | None,
-        Setting(
-            "Pixels (ky, kx) of the image of samples along a trajectory, in the place of what a NumPy or BART "
-            "file says.",
-            least=4,
-            members=(2, 2),
-            metavar="N[,N]",
-        ),
-    ] = None
+    duplicates: Literal["error", "average", "last"] = setting(
+        "What becomes of a line that raw data hold twice.", "error"
+    )
+    contrast: int | None = _counter("contrast")
+    phase: int | None = _counter("phase")
+    repetition: int | None = _counter("repetition")
+    set: int | None = _counter("set")
+    matrix: tuple[int, ...] | None = setting(
+        "Pixels (ky, kx) of the image of samples along a trajectory, in the place of what a NumPy or BART file says.",
+        None,
+        least=4,
+        members=(2, 2),
+        metavar="N[,N]",
+    )
 
     @property
     def pixels(self) -> tuple[int, int] | None:
@@ -193,77 +205,62 @@ class InputRecipe(Settings):
 class NoiseRecipe(Settings):
     """Noise of k-space."""
 
-    variance: Annotated[
-        float | None,
-        Setting("Variance per real component, in units of k-space squared.", above=0, unset="estimated from the data"),
-    ] = None
+    variance: float | None = setting(
+        "Variance per real component, in units of k-space squared.", None, above=0, unset="estimated from the data"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoilRecipe(Settings):
     """Coil maps that are estimated (ESPIRiT, from the autocalibration lines)."""
 
-    calibration_lines: Annotated[
-        int, Setting("Fully sampled lines at the centre (ACS) that the calibration may use.", least=8)
-    ] = 24
+    calibration_lines: int = setting(
+        "Fully sampled lines at the centre (ACS) that the calibration may use.", 24, least=8
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceRecipe(Settings):
     """The double loop."""
 
-    variances: Annotated[
-        Literal["control-variate", "perturb-and-solve", "lanczos", "exact-columns", "exact"],
-        Setting(
-            "control-variate: posterior samples, most of whose scatter a circulant problem explains (with several "
-            "coils: exact up to some 70 x 70; designs plain beyond); perturb-and-solve: plain samples; lanczos: as in "
-            "TR-175; exact-columns: exact, for priors on pixels and differences, any coils; exact: for tiny grids."
-        ),
-    ] = "control-variate"
-    samples: Annotated[int, Setting("Posterior samples of control-variate and perturb-and-solve.", least=2)] = 8
-    solver_tolerance: Annotated[
-        float,
-        Setting(
-            "Of each sample's linear solve: residual relative to what the circulant problem leaves over (its "
-            "square without one); with perturb-and-solve relative to the whole.",
-            above=0,
-            expert=True,
-        ),
-    ] = 0.03
-    lanczos_steps: Annotated[
-        int, Setting("Of lanczos, which keeps as many images in memory.", least=1, expert=True)
-    ] = 100
-    loops: Annotated[int, Setting("Outer loops at most, for a reconstruction.", least=1, expert=True)] = 12
-    tolerance: Annotated[
-        float, Setting("Mean relative change of the variances in the last outer loop.", above=0, expert=True)
-    ] = 0.03
-    inner_tolerance: Annotated[
-        float,
-        Setting(
-            "Excess of the objective per real unknown at which the inner problem and MAP stop.",
-            above=0,
-            expert=True,
-        ),
-    ] = 1e-4
-    inner_iterations: Annotated[
-        int, Setting("Iterations at most, in each inner problem and stage of MAP.", least=1, expert=True)
-    ] = 1000
-    solver: Annotated[
-        Literal["automatic", "irls", "lbfgs", "admm"],
-        Setting("Of the inner problem and MAP; irls is the papers'.", expert=True),
-    ] = "automatic"
-    algorithm: Annotated[
-        Literal["second", "first", "hybrid"], Setting("Class of the double loop in TR-175.", expert=True)
-    ] = "second"
-    memory: Annotated[
-        float,
-        Setting(
-            "MiB of a process: posterior samples are made some at a time where all of them would take more; "
-            "results are the same to rounding, large images take longer.",
-            above=0,
-            expert=True,
-        ),
-    ] = 1024.0
+    variances: Literal["control-variate", "perturb-and-solve", "lanczos", "exact-columns", "exact"] = setting(
+        "control-variate: posterior samples, most of whose scatter a circulant problem explains (with several "
+        "coils: exact up to some 70 x 70; designs plain beyond); perturb-and-solve: plain samples; lanczos: as in "
+        "TR-175; exact-columns: exact, for priors on pixels and differences, any coils; exact: for tiny grids.",
+        "control-variate",
+    )
+    samples: int = setting("Posterior samples of control-variate and perturb-and-solve.", 8, least=2)
+    solver_tolerance: float = setting(
+        "Of each sample's linear solve: residual relative to what the circulant problem leaves over (its "
+        "square without one); with perturb-and-solve relative to the whole.",
+        0.03,
+        above=0,
+        expert=True,
+    )
+    lanczos_steps: int = setting("Of lanczos, which keeps as many images in memory.", 100, least=1, expert=True)
+    loops: int = setting("Outer loops at most, for a reconstruction.", 12, least=1, expert=True)
+    tolerance: float = setting(
+        "Mean relative change of the variances in the last outer loop.", 0.03, above=0, expert=True
+    )
+    inner_tolerance: float = setting(
+        "Excess of the objective per real unknown at which the inner problem and MAP stop.", 1e-4, above=0, expert=True
+    )
+    inner_iterations: int = setting(
+        "Iterations at most, in each inner problem and stage of MAP.", 1000, least=1, expert=True
+    )
+    solver: Literal["automatic", "irls", "lbfgs", "admm"] = setting(
+        "Of the inner problem and MAP; irls is the papers'.", "automatic", expert=True
+    )
+    algorithm: Literal["second", "first", "hybrid"] = setting(
+        "Class of the double loop in TR-175.", "second", expert=True
+    )
+    memory: float = setting(
+        "MiB of a process: posterior samples are made some at a time where all of them would take more; "
+        "results are the same to rounding, large images take longer.",
+        1024.0,
+        above=0,
+        expert=True,
+    )
 
     def estimator(self, *, extrapolated: bool = True) -> VarianceEstimator:
         """The chosen variance estimator; it leaves `Variances.bias` out, which costs products and is shown nowhere.
@@ -326,80 +323,63 @@ class InferenceRecipe(Settings):
 class DesignRecipe(Settings):
     """The sequential design: who decides, lines per inference, order of measurement, and when it is enough."""
 
-    strategy: Annotated[
-        str, Setting("What decides; `mri-design design --help` names them.", check=_check_strategy, metavar="NAME")
-    ] = "calibrated"
-    start: Annotated[int | None, Setting("Centre lines to begin with.", least=1, unset="the strategy's")] = None
-    first_loops: Annotated[int, Setting("Outer loops before the first decision.", least=1, expert=True)] = 3
-    step_loops: Annotated[int, Setting("Outer loops before each later decision.", least=1, expert=True)] = 1
-    samples: Annotated[
-        int,
-        Setting(
-            "Strategy calibrated of lines: posterior samples, or those of [inference] if fewer.",
-            least=2,
-            expert=True,
-        ),
-    ] = 4
-    solver_tolerance: Annotated[
-        float, Setting("... and their solver tolerance, or that of [inference] if larger.", above=0, expert=True)
-    ] = 0.1
-    inner_tolerance: Annotated[
-        float, Setting("... and the inner tolerance of the mean, likewise.", above=0, expert=True)
-    ] = 3e-4
-    block: Annotated[
-        int | None,
-        Setting(
-            "Choose K lines after each inference: echo trains of K; or K samples of a plane.",
-            least=1,
-            unset="1; of a plane a 200th of it",
-            metavar="K",
-            panel=_ORDER,
-        ),
-    ] = None
-    order: Annotated[
-        Literal["as-chosen", "ascending", "centre-out", "interleaved"],
-        Setting(
-            "In which the chosen lines are measured. Each train goes centre-out; or each covers k-space, and an "
-            "echo measures one band (interleaved).",
-            metavar="NAME",
-            panel=_ORDER,
-        ),
-    ] = "as-chosen"
-    train: Annotated[int | None, Setting("Echoes of a train.", least=1, unset="as many as `block`")] = None
-    effective_echo: Annotated[int | None, Setting("Order interleaved: the echo that measures DC.", least=1)] = None
-    until_error: Annotated[
-        float | None,
-        Setting(
-            "End as soon as the predicted relative L2 error is E (0.05 is 5 %) or less; --lines is the most. It "
-            "is the error, phase included, of the image that the design itself infers; the final image is usually "
-            "better. Strategies other than calibrated predict errors that are too small.",
-            above=0,
-            below=1,
-            metavar="E",
-            panel=_ENOUGH,
-            cure="Five per cent are 0.05.",
-        ),
-    ] = None
-    until_gain: Annotated[
-        float | None,
-        Setting(
-            "End as soon as no remaining line is expected to give G nats of information about the image (sum over "
-            "slices); --lines is the most.",
-            above=0,
-            metavar="G",
-            panel=_ENOUGH,
-        ),
-    ] = None
-    encoding: Annotated[
-        str,
-        Setting(
-            "What is chosen one by one: lines; plane, single samples (ky, kz), the image's rows and columns; "
-            "radial, spokes; or spiral, arms.",
-            names=designed_kinds,
-            metavar="NAME",
-            panel=_PLANE,
-        ),
-    ] = "lines"
+    strategy: str = setting(
+        "What decides; `mri-design design --help` names them.", "calibrated", check=_check_strategy, metavar="NAME"
+    )
+    start: int | None = setting("Centre lines to begin with.", None, least=1, unset="the strategy's")
+    first_loops: int = setting("Outer loops before the first decision.", 3, least=1, expert=True)
+    step_loops: int = setting("Outer loops before each later decision.", 1, least=1, expert=True)
+    samples: int = setting(
+        "Strategy calibrated of lines: posterior samples, or those of [inference] if fewer.", 4, least=2, expert=True
+    )
+    solver_tolerance: float = setting(
+        "... and their solver tolerance, or that of [inference] if larger.", 0.1, above=0, expert=True
+    )
+    inner_tolerance: float = setting("... and the inner tolerance of the mean, likewise.", 3e-4, above=0, expert=True)
+    block: int | None = setting(
+        "Choose K lines after each inference: echo trains of K; or K samples of a plane.",
+        None,
+        least=1,
+        unset="1; of a plane a 200th of it",
+        metavar="K",
+        panel=_ORDER,
+    )
+    order: Literal["as-chosen", "ascending", "centre-out", "interleaved"] = setting(
+        "In which the chosen lines are measured: as-chosen, ascending, centre-out (each train), or interleaved "
+        "(each train covers k-space, an echo measures one band).",
+        "as-chosen",
+        metavar="NAME",
+        panel=_ORDER,
+    )
+    train: int | None = setting("Echoes of a train.", None, least=1, unset="as many as `block`")
+    effective_echo: int | None = setting("Order interleaved: the echo that measures DC.", None, least=1)
+    until_error: float | None = setting(
+        "End as soon as the predicted relative L2 error is E (0.05 is 5 %) or less; --lines is the most. It "
+        "is the error, phase included, of the image that the design itself infers; the final image is usually "
+        "better. Strategies other than calibrated predict errors that are too small.",
+        None,
+        above=0,
+        below=1,
+        metavar="E",
+        panel=_ENOUGH,
+        cure="Five per cent are 0.05.",
+    )
+    until_gain: float | None = setting(
+        "End as soon as no remaining line is expected to give G nats of information about the image (sum over "
+        "slices); --lines is the most.",
+        None,
+        above=0,
+        metavar="G",
+        panel=_ENOUGH,
+    )
+    encoding: str = setting(
+        "What is chosen one by one: lines; plane, single samples (ky, kz), the image's rows and columns; "
+        "radial, spokes; or spiral, arms.",
+        "lines",
+        names=designed_kinds,
+        metavar="NAME",
+        panel=_PLANE,
+    )
 
     def block_of(self, encoding: Encoding) -> int:
         """Candidates that are chosen after each inference: lines, or samples of a plane; shots one by one."""
@@ -421,90 +401,73 @@ class ShotRecipe(Settings):
     Spirals are played as fast as amplitude, slew rate and raster allow over the field of view.
     """
 
-    angles: Annotated[
-        int | None,
-        Setting(
-            "Equispaced angles to choose from, over half a turn (radial) or a full one (spiral). Chosen ones lose "
-            "to as many spread evenly over half a turn (--strategy half-turn): measured on heads, by 7 to 24 %.",
-            least=1,
-            unset="four per shot",
-            metavar="N",
-            panel=_SHOTS,
-        ),
-    ] = None
-    oversampling: Annotated[
-        int, Setting("Spokes: samples per cycle per field of view.", least=1, most=16, expert=True)
-    ] = 1
-    density: Annotated[
-        float,
-        Setting("Spirals: exponent of the radius; above 1 turns are closer at the centre.", above=0, expert=True),
-    ] = 1.0
-    field_of_view: Annotated[float, Setting("Spirals: metres.", above=0, most=1)] = 0.24
-    amplitude: Annotated[float, Setting("Spirals: largest gradient, T/m.", above=0)] = 0.04
-    slew: Annotated[float, Setting("Spirals: largest slew rate, T/m/s.", above=0)] = 150.0
-    raster: Annotated[float, Setting("Spirals: time between two values of a waveform, s.", above=0, expert=True)] = (
-        10e-6
+    angles: int | None = setting(
+        "Equispaced angles to choose from, over half a turn (radial) or a full one (spiral). Chosen ones lose "
+        "to as many spread evenly over half a turn (--strategy half-turn): measured on heads, by 7 to 24 %.",
+        None,
+        least=1,
+        unset="four per shot",
+        metavar="N",
+        panel=_SHOTS,
     )
+    oversampling: int = setting("Spokes: samples per cycle per field of view.", 1, least=1, most=16, expert=True)
+    density: float = setting(
+        "Spirals: exponent of the radius; above 1 turns are closer at the centre.", 1.0, above=0, expert=True
+    )
+    field_of_view: float = setting("Spirals: metres.", 0.24, above=0, most=1)
+    amplitude: float = setting("Spirals: largest gradient, T/m.", 0.04, above=0)
+    slew: float = setting("Spirals: largest slew rate, T/m/s.", 150.0, above=0)
+    raster: float = setting("Spirals: time between two values of a waveform, s.", 10e-6, above=0, expert=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConstraintRecipe(Settings):
     """What a sequence asks of the lines, or of the samples of a plane."""
 
-    forbid: Annotated[
-        str | None,
-        Setting(
-            "Lines that must not be measured, numbered from 0.",
-            check=line_numbers,
-            metavar="0-9,250",
-            panel=_CONSTRAINTS,
-        ),
-    ] = None
-    require: Annotated[
-        str | None,
-        Setting(
-            "Lines that must be; they are measured at the start.",
-            check=line_numbers,
-            metavar="16,48",
-            panel=_CONSTRAINTS,
-        ),
-    ] = None
-    centre: Annotated[int | None, Setting("So many lines nearest to DC must be measured, too.", least=1)] = None
-    partial_fourier: Annotated[
-        float | None,
-        Setting(
-            "Keep this share of the grid, 0.5 to 1, with all lines of positive ky.",
-            least=0.5,
-            most=1,
-            metavar="P",
-            panel=_CONSTRAINTS,
-        ),
-    ] = None
-    whole_half: Annotated[
-        Literal["positive", "negative"], Setting("Half that partial Fourier keeps whole, by the sign of ky.")
-    ] = "positive"
-    max_jump: Annotated[
-        int | None,
-        Setting(
-            "Largest distance between consecutive lines. The target always stays within reach.",
-            least=1,
-            metavar="J",
-            panel=_CONSTRAINTS,
-        ),
-    ] = None
-    shutter: Annotated[
-        bool,
-        Setting("Leave out the corners of the plane, outside of the ellipse that touches its edges.", panel=_PLANE),
-    ] = False
-    calibration: Annotated[
-        int | None,
-        Setting(
-            "Side of the square around the centre of the plane that is always measured.",
-            least=1,
-            metavar="N",
-            panel=_PLANE,
-        ),
-    ] = None
+    forbid: str | None = setting(
+        "Lines that must not be measured, numbered from 0.",
+        None,
+        check=line_numbers,
+        metavar="0-9,250",
+        panel=_CONSTRAINTS,
+    )
+    require: str | None = setting(
+        "Lines that must be; they are measured at the start.",
+        None,
+        check=line_numbers,
+        metavar="16,48",
+        panel=_CONSTRAINTS,
+    )
+    centre: int | None = setting("So many lines nearest to DC must be measured, too.", None, least=1)
+    partial_fourier: float | None = setting(
+        "Keep this share of the grid, 0.5 to 1, with all lines of positive ky.",
+        None,
+        least=0.5,
+        most=1,
+        metavar="P",
+        panel=_CONSTRAINTS,
+    )
+    whole_half: Literal["positive", "negative"] = setting(
+        "Half that partial Fourier keeps whole, by the sign of ky.", "positive"
+    )
+    max_jump: int | None = setting(
+        "Largest distance between consecutive lines. The target always stays within reach.",
+        None,
+        least=1,
+        metavar="J",
+        panel=_CONSTRAINTS,
+    )
+    shutter: bool = setting(
+        "Leave out the corners of the plane, outside of the ellipse that touches its edges.", False, panel=_PLANE
+    )
+    calibration: int | None = setting(
+        "Side of the square around the centre of the plane that is always measured.",
+        None,
+        least=1,
+        unset="none",
+        metavar="N",
+        panel=_PLANE,
+    )
 
     def rules_of(self, encoding: Encoding) -> Constraints:
         """The constraints of a grid of lines, of a plane, or of shots, as the design takes them.
@@ -522,9 +485,9 @@ class ConstraintRecipe(Settings):
             for name, value in self.plain().items():
                 if value != usual[name]:
                     raise InputError(
-                        field=f"recipe: constraints.{name}",
-                        got="a shutter" if name == "shutter" else str(value),
-                        wanted="none where shots are chosen",
+                        f"recipe: constraints.{name}",
+                        "a shutter" if name == "shutter" else str(value),
+                        "none where shots are chosen",
                         cure="Leave it out.",
                     )
             return AngleConstraints(encoding.size, encoding.half_turn)
@@ -533,9 +496,9 @@ class ConstraintRecipe(Settings):
         for name in ("forbid", "require", "max_jump"):
             if getattr(self, name) is not None:
                 raise InputError(
-                    field=f"recipe: constraints.{name}",
-                    got=str(getattr(self, name)),
-                    wanted="nothing in a plane, whose samples are no lines",
+                    f"recipe: constraints.{name}",
+                    str(getattr(self, name)),
+                    "nothing in a plane, whose samples are no lines",
                     cure="A plane has shutter, partial_fourier, calibration and centre.",
                 )
         return PlaneConstraints(
@@ -561,9 +524,9 @@ class ConstraintRecipe(Settings):
         for name, got in (("shutter", "a shutter"), ("calibration", "a calibration region")):
             if getattr(self, name):
                 raise InputError(
-                    field=f"recipe: constraints.{name}",
-                    got=got,
-                    wanted="none where lines are chosen",
+                    f"recipe: constraints.{name}",
+                    got,
+                    "none where lines are chosen",
                     cure="Choose samples of a plane (encoding = 'plane' under [design]); lines have centre.",
                 )
         return LineConstraints(
@@ -580,25 +543,21 @@ class ConstraintRecipe(Settings):
 class ReconstructionRecipe(Settings):
     """Point estimates and error bars."""
 
-    method: Annotated[
-        Literal["mean", "map", "least-squares", "zero-filled"], Setting("Of the image.", metavar="NAME")
-    ] = "mean"
-    damping: Annotated[
-        float,
-        Setting("Least squares: keeps it stable where the coils determine little.", least=0, below=1, expert=True),
-    ] = 1e-3
-    std_samples: Annotated[
-        int,
-        Setting("Posterior samples for the error bars, where no control variate tells them.", least=2, expert=True),
-    ] = 48
-    band_factors: Annotated[
-        bool,
-        Setting(
-            "Mean of one coil: bands of k-space that are too small or too large are corrected by what random "
-            "heads taught, as far as lines held back agree.",
-            expert=True,
-        ),
-    ] = True
+    method: Literal["mean", "map", "least-squares", "zero-filled"] = setting(
+        "How the image is made.", "mean", metavar="NAME"
+    )
+    damping: float = setting(
+        "Least squares: keeps it stable where the coils determine little.", 1e-3, least=0, below=1, expert=True
+    )
+    std_samples: int = setting(
+        "Posterior samples for the error bars, where no control variate tells them.", 48, least=2, expert=True
+    )
+    band_factors: bool = setting(
+        "Mean of one coil: bands of k-space that are too small or too large are corrected by what random "
+        "heads taught, as far as lines held back agree.",
+        True,
+        expert=True,
+    )
 
     def map_estimate(self, inference: InferenceRecipe) -> MapEstimate:
         """MAP with these settings."""
@@ -611,19 +570,17 @@ class ReconstructionRecipe(Settings):
 class SimulationRecipe(Settings):
     """How k-space is made from images without k-space."""
 
-    matrix: Annotated[int | None, Setting("Lines and readout samples.", least=16, most=2048, unset="the image's")] = 256
-    noise: Annotated[
-        float,
-        Setting(
-            "Standard deviation per real component, relative to the 99.5th percentile of the image.",
-            above=0,
-            below=1,
-        ),
-    ] = 0.007
-    phase: Annotated[
-        Literal["own", "smooth", "rough", "none"] | None, Setting("Phase.", unset="the image's own, else smooth")
-    ] = None
-    coils: Annotated[int, Setting("Simulated receive coils.", least=1, most=64)] = 1
+    matrix: int | None = setting("Lines and readout samples.", 256, least=16, most=2048, unset="the image's")
+    noise: float = setting(
+        "Standard deviation per real component, relative to the 99.5th percentile of the image.",
+        0.007,
+        above=0,
+        below=1,
+    )
+    phase: Literal["own", "smooth", "rough", "none"] | None = setting(
+        "Phase.", None, unset="the image's own, else smooth"
+    )
+    coils: int = setting("Simulated receive coils.", 1, least=1, most=64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -648,10 +605,9 @@ class Recipe(Settings):
     constraints: ConstraintRecipe = ConstraintRecipe()
     reconstruction: ReconstructionRecipe = ReconstructionRecipe()
     simulation: SimulationRecipe = SimulationRecipe()
-    fft: Annotated[
-        Literal["scipy", "pyfftw"],
-        Setting("pyfftw is faster for some sizes, but its last bits vary between processes.", expert=True),
-    ] = "scipy"
+    fft: Literal["scipy", "pyfftw"] = setting(
+        "pyfftw is faster for some sizes, but its last bits vary between processes.", "scipy", expert=True
+    )
 
     def blocks(self) -> tuple[SparsityBlock, ...]:
         """The prior as the model takes it.
@@ -661,10 +617,10 @@ class Recipe(Settings):
         InputError
             For a prior without blocks.
         """
-        from mri_design.model.mr_image import SparsityBlock
+        from mri_design.model.sparsity import SparsityBlock
 
         if not self.prior:
-            raise InputError(field="recipe: prior", got="no block", wanted="at least one [[prior]] table")
+            raise InputError("recipe: prior", "no block", "at least one [[prior]] table")
         return tuple(SparsityBlock(**block.plain()) for block in self.prior)
 
     @property
@@ -689,12 +645,14 @@ class Recipe(Settings):
             raise _of_recipe("recipe", self._unknown(section, {}, ""))
         if section not in sections:
             raise InputError(
-                field=f"recipe: {section}",
-                got=f"{section!r}, which is no section",
-                wanted=f"one of: {', '.join(sections)}",
+                f"recipe: {section}",
+                f"{section!r}, which is no section",
+                f"one of: {', '.join(sections)}",
                 cure=f"Recipe.of takes a whole recipe, {section} included.",
             )
         given = {name: value for name, value in settings.items() if value is not None}
+        if not given:
+            return self
         present = sections[section].plain()
         changed: dict[str, Any] = {section: _read(type(sections[section]), present | given, "recipe", section)}
         return replace(self, **changed)
@@ -730,7 +688,7 @@ def load_recipe(source: str | Path | None) -> Recipe:
     if source is None:
         return Recipe()
     if not isinstance(source, str | Path):
-        raise InputError(field="recipe", got=described(source), wanted="a TOML file, or the name of a shipped recipe")
+        raise InputError("recipe", described(source), "a TOML file, or the name of a shipped recipe")
     import tomllib
 
     text = _text(SHIPPED / f"{source}.toml" if str(source) in shipped_recipes() else Path(source))
@@ -738,7 +696,7 @@ def load_recipe(source: str | Path | None) -> Recipe:
     try:
         settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(field=named, got=str(error), wanted="valid TOML") from error
+        raise InputError(named, str(error), "valid TOML") from error
     recipe = _read(Recipe, settings, named)
     if recipe.design.strategy != DesignRecipe.strategy:
         _require_no_truth(recipe.design.strategy, f"{named}: design.strategy")
@@ -766,7 +724,7 @@ def _read(kind: type[S], settings: object, recipe: str, place: str = "") -> S:
 
 
 def _of_recipe(recipe: str, error: InputError) -> InputError:
-    return InputError(field=f"{recipe}: {error.field}", got=error.got, wanted=error.wanted, cure=error.cure)
+    return InputError(f"{recipe}: {error.field}", error.got, error.wanted, error.cure)
 
 
 def shipped_recipes() -> tuple[str, ...]:
@@ -777,12 +735,12 @@ def shipped_recipes() -> tuple[str, ...]:
 def _text(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_RECIPE_BYTES:
-            raise InputError(field=str(path), got=f"{path.stat().st_size} bytes", wanted=f"at most {MAX_RECIPE_BYTES}")
+            raise InputError(str(path), f"{path.stat().st_size} bytes", f"at most {MAX_RECIPE_BYTES}")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         known = ", ".join(shipped_recipes())
         raise InputError(
-            field=f"recipe {path.name}",
-            got=getattr(error, "strerror", None) or str(error),
-            wanted=f"a readable TOML file or one of: {known}",
+            f"recipe {path.name}",
+            getattr(error, "strerror", None) or str(error),
+            f"a readable TOML file or one of: {known}",
         ) from error

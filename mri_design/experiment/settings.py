@@ -1,6 +1,6 @@
 """Settings that are written down once: what a recipe takes, what a flag says, and what the pages list.
 
-A section of a recipe is a frozen dataclass whose fields say in their annotations what they are (`Setting`). Recipes are
+A section of a recipe is a frozen dataclass whose fields say what they are (`setting`). Recipes are
 checked against that, flags are made from it (`mri_design.cli.flags`), and the tables of the pages as well. Reading it
 imports nothing that takes time, because ``--help`` waits for it.
 """
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import KW_ONLY, MISSING, dataclass, fields
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from mri_design.errors import InputError, described, did_you_mean
 
@@ -83,6 +83,11 @@ class Setting:
         )
 
 
+def setting(help: str, default: Any = MISSING, **described: Any) -> Any:
+    """A field of a section: its help, its default, and the rest of its `Setting`."""
+    return field(default=default, metadata={"setting": Setting(help, **described)})
+
+
 @dataclass(frozen=True)
 class Kind:
     """A type as it is annotated, and the setting beside it.
@@ -108,16 +113,12 @@ class Kind:
     inner: Kind | None = None
 
     @classmethod
-    def of(cls, hint: Any, setting: Setting | None = None) -> Kind:
+    def of(cls, hint: Any, setting: Setting) -> Kind:
         """The kind that an annotation means."""
         optional = False
-        if get_origin(hint) is Annotated:
-            hint, *described_by = get_args(hint)
-            setting = next((one for one in described_by if isinstance(one, Setting)), setting)
         if get_origin(hint) in (Union, UnionType):
             optional = NoneType in get_args(hint)
             (hint,) = (one for one in get_args(hint) if one is not NoneType)
-        setting = setting or Setting("")
         if get_origin(hint) is Literal:
             return cls(str, setting, get_args(hint), optional)
         if get_origin(hint) is tuple:
@@ -158,13 +159,13 @@ class Kind:
             return self._members(value, place, self.inner)
         value = value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
         if (retired := RETIRED.get(f'{_section(place)} = "{value}"')) is not None:
-            raise InputError(field=place, got=f"{value!r}, which went", wanted=self.wanted, cure=retired)
+            raise InputError(place, f"{value!r}, which went", self.wanted, retired)
         if self.choices:
             if isinstance(value, str):
                 if value in self.choices:
                     return value
                 name, near = place.rpartition(".")[2], did_you_mean(value, self.choices)
-                raise InputError(field=place, got=f"unknown {name} {value!r}", wanted=self.wanted, cure=near)
+                raise InputError(place, f"unknown {name} {value!r}", self.wanted, near)
             raise self._refused(value, place)
         if type(value) is not self.base and not (self.base is float and type(value) is int):
             raise self._refused(value, place)
@@ -174,7 +175,7 @@ class Kind:
             try:
                 self.setting.check(value)
             except InputError as error:
-                raise InputError(field=place, got=error.got, wanted=error.wanted, cure=error.cure) from error
+                raise InputError(place, error.got, error.wanted, error.cure) from error
         return float(value) if self.base is float else value
 
     def _members(self, value: Any, place: str, inner: Kind) -> tuple[Any, ...]:
@@ -182,11 +183,11 @@ class Kind:
         least, most = self.setting.members or (0, math.inf)
         if not isinstance(value, list | tuple) or not least <= len(value) <= most:
             wanted = f"one [[{place}]] table or several" if tables else self.wanted
-            raise InputError(field=place, got=described(value), wanted=wanted, cure=self.setting.cure)
+            raise InputError(place, described(value), wanted, self.setting.cure)
         return tuple(inner.checked(one, f"{place}.{i}") for i, one in enumerate(value))
 
     def _refused(self, value: object, place: str) -> InputError:
-        return InputError(field=place, got=described(value), wanted=self.wanted, cure=self.setting.cure)
+        return InputError(place, described(value), self.wanted, self.setting.cure)
 
 
 class Settings:
@@ -216,19 +217,17 @@ class Settings:
         """
         if not isinstance(values, Mapping):
             wanted = f"a table [{place}]" if place else "a table of settings"
-            raise InputError(field=place or "recipe", got=described(values), wanted=wanted)
+            raise InputError(place or "recipe", described(values), wanted)
         known = cls.kinds()
         prefix = f"{place}." if place else ""
         for name, value in values.items():
             if name not in known:
                 raise cls._unknown(str(name), value, prefix)
         checked = {name: known[name].checked(value, f"{prefix}{name}") for name, value in values.items()}
-        for field in fields(cls):  # type: ignore[arg-type]
-            if field.name not in values and field.default is MISSING:
-                cure = f"Give {prefix}{field.name} a value."
-                raise InputError(
-                    field=f"{prefix}{field.name}", got="nothing", wanted=known[field.name].wanted, cure=cure
-                )
+        for one in fields(cls):  # type: ignore[arg-type]
+            if one.name not in values and one.default is MISSING:
+                cure = f"Give {prefix}{one.name} a value."
+                raise InputError(f"{prefix}{one.name}", "nothing", known[one.name].wanted, cure)
         return cls(**checked)
 
     @classmethod
@@ -245,14 +244,14 @@ class Settings:
         known, place = cls.kinds(), f"{prefix}{name}"
         section = prefix.partition(".")[0]
         if (retired := RETIRED.get(_section(place))) is not None:
-            return InputError(field=place, got="a setting that went", wanted="a recipe without it", cure=retired)
+            return InputError(place, "a setting that went", "a recipe without it", retired)
         near = did_you_mean(name, list(known)).replace("mean ", f"mean {prefix}")
         elsewhere = [f"{other}.{name}" for other, kind in cls.sections.items() if name in kind.kinds()]
         if not near and elsewhere:
             near = f"Did you mean {elsewhere[-1]}?"
         what = "section" if not prefix and isinstance(value, Mapping) else "setting"
         wanted = f"a setting of [{section}]: {', '.join(known)}" if prefix else f"one of: {', '.join(known)}"
-        return InputError(field=place, got=f"an unknown {what}", wanted=wanted, cure=near)
+        return InputError(place, f"an unknown {what}", wanted, near)
 
 
 RETIRED: dict[str, str] = {}
@@ -272,12 +271,12 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _kinds(cls: type[Settings]) -> dict[str, Kind]:
-    hints = get_type_hints(cls, include_extras=True)
-    return {field.name: Kind.of(hints[field.name]) for field in fields(cls)}  # type: ignore[arg-type]
+    hints, plain = get_type_hints(cls), Setting("")
+    return {one.name: Kind.of(hints[one.name], one.metadata.get("setting", plain)) for one in fields(cls)}  # type: ignore[arg-type]
 
 
 def _differing(section: Settings) -> Iterator[tuple[str, Kind]]:
     """Settings that are not the default itself: those alone are looked at, so that defaults cost no time."""
-    for field in fields(section):  # type: ignore[arg-type]
-        if getattr(section, field.name) is not field.default:
-            yield field.name, section.kinds()[field.name]
+    for one in fields(section):  # type: ignore[arg-type]
+        if getattr(section, one.name) is not one.default:
+            yield one.name, section.kinds()[one.name]

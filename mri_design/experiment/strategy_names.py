@@ -229,7 +229,7 @@ _ship("residual-greedy", "trained", "TrainingResidual", "lines plane", looks_at=
 
 
 def _families(encoding: str) -> tuple[str, ...]:
-    return (*STRATEGIES[_chosen_as(encoding)], *(FROM_FILES if encoding == "lines" else ()))
+    return (*STRATEGIES[_chosen_as(encoding)], *(FROM_FILES if not KINDS[encoding].shots else ()))
 
 
 def _chosen(kind: str) -> str:
@@ -323,11 +323,11 @@ def check_strategy_name(name: str, encoding: str = "lines") -> None:
     family, colon, setting = str(name).partition(":")
     makers = STRATEGIES[_chosen_as(encoding)]
     others = [_chosen(kind) for kind, known in STRATEGIES.items() if family in known]
-    others += [_chosen("lines")] if family in FROM_FILES else []
+    others += [_chosen("lines"), _chosen("plane")] if family in FROM_FILES else []
     if others and family not in _families(encoding):
         here, there = _chosen(_chosen_as(encoding)), ", ".join(makers)
         raise UsageError(f"strategy {family!r} chooses {' or '.join(others)}; for {here} there are: {there}")
-    if reads_file(name) and encoding != "lines":
+    if reads_file(name) and family not in FROM_FILES and encoding != "lines":
         raise UsageError(f"strategy {family!r} takes a file of mri-design train where it chooses lines, but none here")
     if reads_file(name):
         if not setting:

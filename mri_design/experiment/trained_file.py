@@ -28,6 +28,8 @@ _NUMBERS = {
     "errors": (np.dtype(np.float64), 1),
 }
 """Fields of a `TrainedDesign` that are arrays in the file: dtype and number of axes."""
+_COUNTS = {"counts": (np.dtype(np.int64), 1)}
+"""A further one where samples of a plane were chosen."""
 _MEMBERS = _NUMBERS | {"text": (np.dtype(np.uint8), 1)}
 """All others are in ``text``, which is JSON in UTF-8."""
 
@@ -40,7 +42,8 @@ def save_trained(path: Path, design: TrainedDesign) -> None:
         "training": list(design.training),
         "settings": dict(design.settings),
     }
-    arrays = {name: np.array(getattr(design, name), dtype, order="C") for name, (dtype, _) in _NUMBERS.items()}
+    kept = _NUMBERS | (_COUNTS if design.counts else {})
+    arrays = {name: np.array(getattr(design, name), dtype, order="C") for name, (dtype, _) in kept.items()}
     arrays["text"] = np.frombuffer(json.dumps(text, sort_keys=True).encode(), dtype=np.uint8)
     write_npz(path, arrays | {"checksum": np.frombuffer(_checksum(arrays), dtype=np.uint8)})
 
@@ -55,7 +58,7 @@ def load_trained(path: Path) -> TrainedDesign:
     """
     try:
         check_file(path)
-        arrays, present = read_npz_members(path, {*_MEMBERS, "checksum"}, _LIMITS)
+        arrays, present = read_npz_members(path, {*_MEMBERS, *_COUNTS, "checksum"}, _LIMITS)
     except OSError as error:
         raise InputError(
             field=f"trained design {path.name}",
@@ -64,7 +67,8 @@ def load_trained(path: Path) -> TrainedDesign:
         ) from error
     checksum = arrays.pop("checksum", None)
     kinds = {name: (array.dtype, array.ndim) for name, array in arrays.items()}
-    if checksum is None or kinds != _MEMBERS or len(present) != len(_MEMBERS) + 1:
+    wanted = _MEMBERS | (_COUNTS if "counts" in arrays else {})
+    if checksum is None or kinds != wanted or len(present) != len(wanted) + 1:
         raise _damaged(path, "other arrays")
     if checksum.tobytes() != _checksum(arrays):
         raise _damaged(path, "a file that was changed after it was written")
@@ -90,6 +94,7 @@ def load_trained(path: Path) -> TrainedDesign:
         reconstructions=int(arrays["reconstructions"]),
         unconverged=int(arrays["unconverged"]),
         training=training,
+        counts=tuple(arrays["counts"].tolist()) if "counts" in arrays else (),
         settings=settings,
     )
 

@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Literal, get_args
 
 import numpy as np
 
-from mri_design.errors import InputError, positive_number, require_choice, require_counts, require_instance
+from mri_design.errors import InputError, require_instance
 from mri_design.model.alike_patches import AlikePatches, find_alike
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.phase.map import estimate_phase
 from mri_design.model.phase.prior import PhasePrior, PhaseSites
-from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
+from mri_design.model.sparsity import DEFAULT_PRIOR, SparsityBlock
+from mri_design.operators.base import Array
 from mri_design.operators.encodings import Encoding, EncodingName, LineEncoding, Rows, ShotEncoding, encoding_named
 from mri_design.operators.fourier import FourierLibrary
-from mri_design.operators.graph_differences import GraphDifferences
 from mri_design.operators.measurement import CartesianSamples
-from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.laplace import Laplace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling
 
@@ -90,119 +85,10 @@ def non_locally_refined(slice_model: MRSlice, image: Array) -> MRSlice:
     return replace(refined, alike=find_alike(image, max(counts))) if counts else refined
 
 
-BlockKind = Literal["pixels", "differences", "wavelet", "non-local"]
 CENTRE = 8
 """Lines nearest to DC that have to hold a signal."""
 NOISE_ONLY = 5.0
 """Standard deviations by which their energy has to exceed that of noise."""
-
-
-@dataclass(frozen=True)
-class SparsityBlock:
-    """One kind of Laplace sites exp(-scale |s| / signal) on moduli of coefficients.
-
-    Parameters
-    ----------
-    kind : {"pixels", "differences", "wavelet", "non-local"}
-        Which coefficients; "non-local" are differences between a pixel and those in the middle of similar patches.
-    scale : float
-        Dimensionless rate: per unit of the image's own signal level (99.5th percentile of the modulus); non-local
-        differences have it per unit of what the similarity of their patches makes expect (`AlikePatches.expected`).
-    isotropic : bool
-        For differences: one site on both directions of a pixel together (isotropic total variation); for non-local
-        ones a site on all neighbours of a pixel together.
-    wavelet, levels : str, int
-        For wavelets: PyWavelets name and number of levels.
-    coarse_scale : float
-        For wavelets: rate of the coarse approximation, which is not sparse.
-    tau_limit : float, optional
-        Largest tau, the rate per standard deviation of the noise, whatever the scale. Where noise is strong, rates that
-        suit clean images would remove weak structure that the data show, but not clearly enough to resist the prior.
-    tau_limit_with_non_local : float, optional
-        The limit in models that have a non-local block, where it is lower than ``tau_limit``: there the non-local
-        block removes noise too, and both at full rate would remove structure with it.
-    neighbours : int
-        For non-local differences: how many of every pixel.
-
-    Raises
-    ------
-    InputError
-        For an unknown kind, rates that are not positive, or no level.
-    """
-
-    kind: BlockKind
-    scale: float
-    _: KW_ONLY
-    isotropic: bool = False
-    wavelet: str = "db4"
-    levels: int = 3
-    coarse_scale: float = 0.1
-    tau_limit: float | None = None
-    tau_limit_with_non_local: float | None = None
-    neighbours: int = 6
-
-    def __post_init__(self) -> None:
-        require_choice(get_args(BlockKind), **{"block kind": self.kind})
-        positive_number("scale", self.scale)
-        positive_number("coarse_scale", self.coarse_scale)
-        for name in ("tau_limit", "tau_limit_with_non_local"):
-            limit = getattr(self, name)
-            if limit is not None:
-                positive_number(name, limit)
-        require_counts(least=1, levels=self.levels, neighbours=self.neighbours)
-
-    def beside_non_local(self) -> SparsityBlock:
-        """The block as it is in models that have a non-local block."""
-        limits = [limit for limit in (self.tau_limit, self.tau_limit_with_non_local) if limit is not None]
-        return replace(self, tau_limit=min(limits, default=None))
-
-    def sites(
-        self,
-        shape: tuple[int, int],
-        signal: float,
-        noise_sd: float,
-        phase: PhasePrior | None = None,
-        alike: AlikePatches | None = None,
-    ) -> SiteBlock:
-        """The block on an image grid, tau = scale sigma / signal up to the limit; on moduli, or as ``phase`` has it.
-
-        Raises
-        ------
-        InputError
-            For non-local differences where it is not known what is alike.
-        """
-        tau_per_rate = noise_sd / signal
-        analysis: LinearOperator
-        rates: Array | float = self.scale
-        groups: tuple[int, ...] = ()
-        if self.kind == "pixels":
-            analysis = Identity(shape)
-        elif self.kind == "differences":
-            analysis = FiniteDifferences(shape)
-            groups = (-3,) if self.isotropic else ()
-        elif self.kind == "non-local":
-            if alike is None:
-                raise InputError("alike", "none yet", "AlikePatches", "find_alike finds them in an image.")
-            analysis = GraphDifferences(alike.neighbours[: self.neighbours])
-            rates = self.scale * signal / alike.expected(signal)[: self.neighbours]
-            if self.isotropic:
-                rates, groups = rates.mean(axis=0, keepdims=True), (-3,)
-        else:
-            analysis = wavelet = Wavelet(shape, self.wavelet, self.levels)
-            rates = np.where(wavelet.level_map() == 0, self.coarse_scale, self.scale)
-        if self.tau_limit is not None:
-            rates = np.minimum(rates, self.tau_limit / tau_per_rate)
-        if phase is not None:
-            analysis, rates, groups = phase.on(analysis, rates, groups)
-        return SiteBlock(self.kind, analysis, Laplace(rates * tau_per_rate), groups)
-
-
-DEFAULT_PRIOR = (SparsityBlock("pixels", 100.0, tau_limit=0.4), SparsityBlock("differences", 10.0))
-"""Dark background and piecewise smoothness, for images whose 99.5th percentile is 1.
-
-The pixels' rate is limited by the noise, because a fixed rate empties noisy images. The trials behind both rates and
-the limit are in results/benchmarks/measured-once.md.
-"""
 
 
 @dataclass(frozen=True)

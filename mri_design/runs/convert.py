@@ -259,7 +259,7 @@ IMAGE_WRITERS: Mapping[str, Callable[[ImageStack, Path, Extents], MadeFiles]] = 
 
 
 ENDINGS = tuple(dict.fromkeys((*GRID_WRITERS, *TRAJECTORY_WRITERS, *IMAGE_WRITERS)))
-"""How files may be called that a conversion writes."""
+"""Endings of the files that a conversion writes."""
 _WITH_CARD = (".npy", ".npz", ".cfl")
 _SIZED = (".h5", ".mrd", ".nii.gz", ".nii", ".dcm")
 
@@ -323,7 +323,7 @@ def convert_file(
 
 
 def _refused(data: KSpaceData | TrajectoryData | ImageStack) -> str:
-    """That recon and design refuse the samples, which a conversion copies; empty where they do not."""
+    """Warning that recon and design refuse the samples, which a conversion copies; empty where they do not."""
     found = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)
     return found and f"samples {found}"
 

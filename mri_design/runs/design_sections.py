@@ -1,18 +1,18 @@
-"""What a report shows of a design: how the mask grew, what lines were worth, and how right predictions were."""
+"""Sections of a report about a design: how it grew, what was chosen when, and how right its predictions were."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mri_design.design.decision import DesignStep, Forecast, columns
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation import plots
-from mri_design.evaluation.account import WINDOW, DesignAccount, ModelUse, score_is_information
+from mri_design.evaluation.account import WINDOW, DesignAccount, score_is_information
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.page import (
     Block,
@@ -27,46 +27,88 @@ from mri_design.evaluation.page import (
 from mri_design.evaluation.plots.panels import Layout, LinePanel, scale_top
 from mri_design.evaluation.predictions import PredictionCheck
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.recipe import Recipe
-from mri_design.kinds import count_text
+from mri_design.kinds import KINDS, count_text
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
-from mri_design.runs.image_sections import curves_figure, mask_sentence, point_spread_figure
+from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
+from mri_design.runs.image_sections import curves_figure, mask_figure, point_spread_figure
 from mri_design.runs.scan_facts import KnownScan
 
+T = TypeVar("T")
 Blocks = list[Block]
+Rows = list[dict[str, object]]
 SCORE_UNIT = "score, log det(I + X A\u207b\u00b9 X\u1d34)"
 UNIT = "noise variances"
-CHECKED_PANELS = 3
+ACQUISITION = "acquisition.csv"
+ABOUT_SHOTS = (
+    "Errors are of the magnitude; acceleration is pixels of the image over samples. The gridded image compensates for "
+    "the density of the samples and knows nothing else."
+)
+_HONESTLY = (
+    "Measured on heads, angles chosen by information make worse images than as many spread evenly over half a turn, by "
+    "7 to 24 %: the design is there to be compared with these sets (strategies half-turn, one-missing, golden)."
+)
 
 
-def save_design(folder: RunFolder, account: DesignAccount, noise_variance: float) -> list[Section]:
-    """Write lines.csv, mask.npy and what `design_sections` writes; return the report's sections about the design."""
-    trace = account.trace
-    rows: list[dict[str, object]] = [
-        {"order": i, "line": line, "ky": line - trace.n_lines // 2, "score": None} for i, line in enumerate(trace.lines)
-    ]
-    first = len(trace.start)
-    for row, step in zip(rows[first:], trace.steps, strict=True):
-        row["score"] = None if step.choice.scores is None else step.choice.score
-    folder.write_lines(rows)
-    folder.write_mask(trace.mask())
-    return design_sections(folder, account, noise_variance)
-
-
-def design_sections(folder: RunFolder, account: DesignAccount, noise_variance: float) -> list[Section]:
-    """Write a design's figures and its tables per step and per line; return the report's sections about it.
+def save_design(folder: RunFolder, account: DesignAccount, candidates: Encoding, noise: float) -> list[Section]:
+    """Write what was chosen, the mask, and a design's tables and figures; return the report's sections about it.
 
     Parameters
     ----------
     folder : RunFolder
-        Where to: steps.csv, and where they are known scores.csv, prediction.csv and prediction-lines.csv.
+        Where to: lines.csv, samples.csv or shots.csv, and mask.npy; steps.csv or blocks.csv, and where they are known
+        scores.csv, prediction.csv and prediction-lines.csv.
     account : DesignAccount
         What the design expected, and what came.
-    noise_variance : float
-        Per real component; the unit of energies in figures.
+    candidates : Encoding
+        What it chose from.
+    noise : float
+        Noise variance per real component; the unit of energies in figures.
     """
+    trace, counted = account.trace, KINDS[candidates.name].counted
+    first = len(trace.start)
+    rows = list[dict[str, object]]()
+    block = 0
+    for order, number in enumerate(trace.lines):
+        step = trace.steps[order - first] if order >= first else None
+        block += step is not None and step.choice.pending == 0
+        row: dict[str, object] = {"order": order, counted.removesuffix("s"): number, **_place(candidates, number)}
+        rows.append(row | _OF_CHOICE[counted](step, block))
+    folder.write_table(f"{counted}.csv", rows)
+    folder.write_mask(trace.mask().reshape(candidates.shape))
+    if isinstance(candidates, PlaneEncoding):
+        return _plane_sections(folder, account, candidates)
+    if isinstance(candidates, ShotEncoding):
+        judged = _errors(folder, account, candidates.unit, candidates.unit)
+        sections = [Section("Design", _shot_figures(folder, trace, candidates))]
+        return [*sections, Section("Was the prediction right?", judged)] if judged else sections
+    return _line_sections(folder, account, noise)
+
+
+def _place(candidates: Encoding, number: int) -> dict[str, object]:
+    """Where in k-space a candidate lies, as columns of a table."""
+    if isinstance(candidates, LineEncoding | PlaneEncoding):
+        return dict(zip(("ky", "kz"), candidates.frequencies[number].tolist(), strict=False))
+    angles = getattr(candidates, "angles", None)
+    return {"angle_degrees": None if angles is None else float(np.degrees(angles[number]))}
+
+
+def _shot_columns(step: DesignStep | None, _: int) -> dict[str, object]:
+    if step is None:
+        return {"information_nats": None}
+    cost = {"converged": step.cost.converged, "matvecs": step.cost.matvecs}
+    return {"information_nats": _known(step.information), **cost}
+
+
+_OF_CHOICE: Mapping[str, Callable[[DesignStep | None, int], dict[str, object]]] = {
+    "lines": lambda step, _: {"score": None if step is None or step.choice.scores is None else step.choice.score},
+    "samples": lambda _, block: {"block": block},
+    "shots": _shot_columns,
+}
+"""Columns about a choice, by what is counted; candidates of the start have no step."""
+
+
+def _line_sections(folder: RunFolder, account: DesignAccount, noise: float) -> list[Section]:
     trace = account.trace
     if trace.steps:
         folder.write_table("steps.csv", step_rows(account))
@@ -74,7 +116,7 @@ def design_sections(folder: RunFolder, account: DesignAccount, noise_variance: f
     learned = [*_information(folder, account), *_errors(folder, account)]
     if learned:
         sections.append(Section("What was learned", learned))
-    judged = [*_innovations(folder, account, noise_variance), *_checked_lines(folder, account, noise_variance)]
+    judged = [*_innovations(folder, account, noise), *_checked_lines(folder, account, noise)]
     if judged:
         sections.append(Section("Was the prediction right?", judged))
     return sections
@@ -83,12 +125,7 @@ def design_sections(folder: RunFolder, account: DesignAccount, noise_variance: f
 def _mask_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
     first = len(trace.start)
     return [
-        saved_figure(
-            folder,
-            "mask",
-            lambda: plots.mask_barcodes({trace.strategy: trace.mask()}),
-            mask_sentence(trace.mask()),
-        ),
+        mask_figure(folder, trace.strategy, trace.mask()),
         saved_figure(
             folder,
             "mask-growth",
@@ -106,7 +143,7 @@ def _mask_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
 
 
 def score_unit(trace: DesignTrace) -> str:
-    """What the scores of a design's rule are called."""
+    """Name of the scores of a design's strategy."""
     return SCORE_UNIT if score_is_information(trace) else f"score of {trace.strategy}"
 
 
@@ -161,58 +198,58 @@ def _information(folder: RunFolder, account: DesignAccount) -> Blocks:
     ]
 
 
-def _errors(folder: RunFolder, account: DesignAccount) -> Blocks:
+def _errors(folder: RunFolder, account: DesignAccount, unit: str = "line", moment: str = "line") -> Blocks:
+    """The error that was predicted along a run, beside the actual one where it was looked up."""
     known, checks = account.predicted_errors, account.checks
     if not known:
         return []
     caption = (
-        "The error that the design believed its image still had, before each line and at the end: that of the complex "
-        "image, under the prior that the design infers with. The final image is made under the whole prior of the "
-        "recipe, and is usually better; its error is the one in the table of errors."
+        f"The error that the design believed its image still had, before each {moment} and at the end: that of the "
+        "complex image, under the prior that the design infers with. The final image is made under the whole prior of "
+        "the recipe, and is usually better; its error is the one in the table of errors."
     )
-    part = "all lines"
+    part = f"all {unit}s"
     if checks:
         caption += " It should run inside the band around the actual error, and above all fall as that does."
         if not all(check.known.all() for check in checks):
-            part = "unmeasured lines"
+            part = f"unmeasured {unit}s"
             caption += (
-                " The scan's own lines stand for the truth, so the actual error, and the prediction beside it, are "
-                "those of the lines not yet measured."
+                f" The scan's own {unit}s stand for the truth, so the actual error, and the prediction beside it, are "
+                f"those of the {unit}s not yet measured."
             )
-    course = saved_figure(
-        folder,
-        "predicted-error",
-        lambda: plots.error_course(
-            [count for count, _ in known],
-            [error for _, error in known],
-            [check.n_measured for check in checks],
-            [check.compared[0] for check in checks],
-            [check.compared[1] for check in checks],
-            part,
-        ),
-        caption,
-    )
-    blocks: Blocks = [course]
+    blocks: Blocks = [
+        saved_figure(
+            folder,
+            "predicted-error",
+            lambda: plots.error_course(
+                [count for count, _ in known],
+                [error for _, error in known],
+                [check.n_measured for check in checks],
+                [check.compared[0] for check in checks],
+                [check.compared[1] for check in checks],
+                part,
+                unit,
+            ),
+            caption,
+        )
+    ]
     if checks:
         rows = [check.as_row() for check in checks]
         folder.write_table("prediction.csv", rows)
-        blocks += [
-            ReportTable(
-                rows,
-                "Relative L2 error along the run, predicted and found: over all lines of k-space, what noise leaves on "
-                "measured ones included, and over the unmeasured lines alone. Ratio of predicted to found (of the "
-                "unmeasured lines where the truth is not known); median over unmeasured lines with |ky| < N/3 of "
-                "predicted over actual energy, and the rank correlation of the two.",
-            ),
-        ]
-    if account.shares:
-        blocks.append(
-            ReportTable(
-                account.shares,
-                "How often the predicted error is right: share of these line counts where predicted over actual lies "
-                "in [0.5, 2] and in [0.8, 1.25]; median and range of the ratio. 1 is right, below 1 promised too much.",
-            )
+        inner = "with |ky| < N/3" if unit == "line" else "within two thirds of the plane"
+        caption = (
+            f"Relative L2 error along the run, predicted and found: over all {unit}s of k-space, what noise leaves on "
+            f"measured ones included, and over the unmeasured {unit}s alone. Ratio of predicted to found (of the "
+            f"unmeasured {unit}s where the truth is not known); median over unmeasured {unit}s {inner} of "
+            "predicted over actual energy, and the rank correlation of the two."
         )
+        blocks.append(ReportTable(rows, caption))
+    if account.fractions:
+        caption = (
+            f"How often the predicted error is right: fraction of these {unit} counts where predicted over actual lies "
+            "in [0.5, 2] and in [0.8, 1.25]; median and range of the ratio. 1 is right, below 1 promised too much."
+        )
+        blocks.append(ReportTable(account.fractions, caption))
     return blocks
 
 
@@ -276,10 +313,9 @@ def _checked_lines(folder: RunFolder, account: DesignAccount, noise_variance: fl
             for line in range(trace.n_lines)
         ],
     )
-    shown = sorted({0, len(checks) // 2, len(checks) - 1}) if len(checks) >= CHECKED_PANELS else range(len(checks))
     panels = [
         LinePanel(_panel_title(check), check.predicted / noise_variance, check.actual / noise_variance, check.acquired)
-        for check in (checks[i] for i in shown)
+        for check in _first_middle_last(checks)
     ]
     return [
         saved_figure(
@@ -371,7 +407,7 @@ def _known(value: float | np.floating) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-CAPTION = (
+_EXPLAINED = (
     "The design step by step. Move the slider, or use its arrow keys: dark lines are measured, the coloured one is "
     "the newest, and the curve below is the score that each line had when it was chosen. "
     "Images are those at which predictions were checked, on one scale for all steps; error bars and actual errors have "
@@ -402,7 +438,7 @@ def step_explorer(
         What images are multiplied by to be shown (`PreparedScan.image_unit`).
     """
     images = _images(account.checks, reference, orientation, image_unit)
-    return StepExplorer(account.trace.n_lines, account.trace.start, _steps(account.trace), unit, images, CAPTION)
+    return StepExplorer(account.trace.n_lines, account.trace.start, _steps(account.trace), unit, images, _EXPLAINED)
 
 
 def _steps(trace: DesignTrace) -> list[ExploredStep]:
@@ -441,197 +477,93 @@ def _images(
     ]
 
 
-PLANE_PANELS = 6
-"""Of the picture that grows."""
-
-
-def save_plane_design(folder: RunFolder, account: DesignAccount, plane: PlaneEncoding) -> list[Section]:
-    """Write samples.csv, mask.npy, blocks.csv, prediction.csv and figures; return the report's sections about them."""
+def _plane_sections(folder: RunFolder, account: DesignAccount, plane: PlaneEncoding) -> list[Section]:
     trace = account.trace
-    folder.write_table("samples.csv", _sample_rows(trace, plane))
-    folder.write_mask(trace.mask().reshape(plane.grid))
-    blocks = _blocks(trace)
-    shown: list[Block] = [
+    blocks = [step for step in trace.steps if step.choice.pending == 0]  # those that have scores and a forecast
+    shown: Blocks = [
         saved_figure(
             folder,
             "mask-growth",
-            lambda: plots.plane_growth(trace.lines, plane.grid, _moments(trace)),
+            lambda: plots.plane_growth(trace.lines, plane.grid, _moments(trace, 6)),
             "The mask as it grew, DC in the middle: first the samples that the design began with, then what was "
             "added since the panel before, in colour. Look for how far out it reaches when, and whether it takes a "
             "sample and its opposite.",
         )
     ]
-    scored = [step for step in blocks if step.choice.scores is not None]
+    scored = [(number, step.choice.scores) for number, step in enumerate(blocks, 1) if step.choice.scores is not None]
     if scored:
-        chosen = [scored[i] for i in sorted({0, len(scored) // 2, len(scored) - 1})]
-        maps = {f"block {blocks.index(step) + 1}": _map(step.choice.scores, plane) for step in chosen}
+        maps = {f"block {number}": scores.reshape(plane.grid) for number, scores in _first_middle_last(scored)}
         caption = "Score of every sample at the first, a middle and the last block; measured samples are blank."
         shown.append(
             saved_figure(folder, "scores", lambda: plots.plane_maps(maps, f"score of {trace.strategy}"), caption)
         )
     sections = [Section("Design", shown)]
-    rows = _block_rows(trace)
+    rows = _block_rows(account)
     if rows:
         folder.write_table("blocks.csv", rows)
     if account.predicted_errors:
-        sections.append(Section("Was the prediction right?", _judged(folder, account, rows)))
+        judged = [*_errors(folder, account, "sample", "block of samples"), *_block_innovations(folder, rows)]
+        sections.append(Section("Was the prediction right?", judged))
     return sections
 
 
-def _sample_rows(trace: DesignTrace, plane: PlaneEncoding) -> list[dict[str, object]]:
-    first, rows = len(trace.start), list[dict[str, object]]()
-    block = 0
-    for order, sample in enumerate(trace.lines):
-        step = trace.steps[order - first] if order >= first else None
-        block += step is not None and step.choice.pending == 0
-        ky, kz = plane.frequencies[sample].tolist()
-        rows.append({"order": order, "sample": sample, "ky": ky, "kz": kz, "block": block})
-    return rows
-
-
-def _blocks(trace: DesignTrace) -> list[DesignStep]:
-    """The first decision of every block, which has its scores and its forecast."""
-    return [step for step in trace.steps if step.choice.pending == 0]
-
-
-def _block_rows(trace: DesignTrace) -> list[dict[str, object]]:
+def _block_rows(account: DesignAccount) -> Rows:
     """One row per block: samples before, samples chosen, what was predicted of them and found, what it took.
 
     Where the design was informed by an earlier scan, also how far it was believed (``opinion_weight``).
     """
+    trace, energies = account.trace, account.innovations
     informed = any(np.isfinite(step.forecast.opinion_weight) for step in trace.steps)
     begins = [i for i, step in enumerate(trace.steps) if step.choice.pending == 0]
-    rows: list[dict[str, object]] = []
+    rows: Rows = []
     for begin, end in pairwise([*begins, len(trace.steps)]):
-        block = trace.steps[begin:end]
-        believed = block[0].forecast.believed
-        found = float(np.mean([step.outcome.actual_energy for step in block]))
-        predicted = float("nan")
-        if believed is not None and block[0].forecast.expected is not None:
-            noise = block[0].outcome.predicted_energy - float(block[0].forecast.expected[block[0].line])
-            predicted = noise + float(np.mean([believed[step.line] for step in block]))
+        first = trace.steps[begin]
+        believed = first.forecast.expected is not None and energies is not None
+        predicted = float(np.mean(energies.predicted[begin:end])) if believed and energies else float("nan")
+        found = float(np.mean([step.outcome.actual_energy for step in trace.steps[begin:end]]))
         rows.append(
             {
                 "samples": len(trace.start) + begin,
-                "chosen": len(block),
-                "predicted_error": _known(block[0].predicted_error),
-                **({"opinion_weight": _known(block[0].forecast.opinion_weight)} if informed else {}),
+                "chosen": end - begin,
+                "predicted_error": _known(first.predicted_error),
+                **({"opinion_weight": _known(first.forecast.opinion_weight)} if informed else {}),
                 "predicted": _known(predicted),
                 "found": _known(found),
-                **{name: _known(v) if isinstance(v, float) else v for name, v in columns(block[0]).items()},
+                **_recorded(first),
             }
         )
     return rows
 
 
-def _judged(folder: RunFolder, account: DesignAccount, rows: list[dict[str, object]]) -> list[Block]:
-    known, checks = account.predicted_errors, account.checks
-    counts = [count for count, _ in known]
-    actual = {check.n_measured: check.compared[1] for check in checks}
-    curves = {"predicted": [100 * error for _, error in known]}
-    if checks:
-        curves["actual"] = [100 * actual.get(count, float("nan")) for count in counts]
-    blocks: list[Block] = [
+def _block_innovations(folder: RunFolder, rows: Rows) -> Blocks:
+    drawn = [row for row in rows if row["predicted"] is not None and row["found"] is not None]
+    if not drawn:
+        return []
+    counts = [int(str(row["samples"])) for row in drawn]
+    curves = {name: [float(str(row[name])) for row in drawn] for name in ("predicted", "found")}
+    return [
         saved_figure(
             folder,
-            "predicted-error",
-            lambda: plots.block_course(counts, curves, "relative L2 error of the image, %"),
-            "The error that the design believed its image still had at every block, and the actual one where it was "
-            "looked up. They should fall together.",
+            "innovations",
+            lambda: plots.block_course(counts, curves, "mean energy of an innovation"),
+            "What the samples of each block held that the image so far did not show: as it was believed before "
+            "they were measured, and as it was found. No truth is needed for this.",
         )
     ]
-    drawn = [row for row in rows if row["predicted"] is not None and row["found"] is not None]
-    if drawn:
-        blocks.append(
-            saved_figure(
-                folder,
-                "innovations",
-                lambda: plots.block_course(
-                    [int(str(row["samples"])) for row in drawn],
-                    {name: [float(str(row[name])) for row in drawn] for name in ("predicted", "found")},
-                    "mean energy of an innovation",
-                ),
-                "What the samples of each block held that the image so far did not show: as it was believed before "
-                "they were measured, and as it was found. No truth is needed for this.",
-            )
-        )
-    if checks:
-        table = [check.as_row() for check in checks]
-        folder.write_table("prediction.csv", table)
-        blocks += [
-            ReportTable(
-                table,
-                "Relative L2 error along the run, predicted and found (of the unmeasured samples where the truth is "
-                "not known), over all samples and over the unmeasured ones alone; median over unmeasured samples "
-                "within two thirds of the plane of predicted over actual energy, and the rank correlation of the two.",
-            ),
-        ]
-    if account.shares:
-        blocks.append(ReportTable(account.shares, "How often the predicted error is right."))
-    return blocks
 
 
-def _moments(trace: DesignTrace) -> list[int]:
-    """Numbers of samples, from the start to the end of the design, at which the picture is drawn."""
-    first, last = len(trace.start), len(trace.lines)
-    return sorted({round(count) for count in np.linspace(first, last, PLANE_PANELS) if count >= 1})
-
-
-def _map(scores: NDArray[np.float64] | None, plane: PlaneEncoding) -> NDArray[np.float64]:
-    assert scores is not None
-    return scores.reshape(plane.grid)
-
-
-SHOT_PANELS = 4
-"""Of the trajectory that grows."""
-ABOUT_SHOTS = (
-    "Errors are of the magnitude; acceleration is pixels of the image over samples. The gridded image compensates for "
-    "the density of the samples and knows nothing else."
-)
-_HONESTLY = (
-    "Measured on heads, angles chosen by information make worse images than as many spread evenly over half a turn, by "
-    "7 to 24 %: the design is there to be compared with these sets (strategies half-turn, one-missing, golden)."
-)
-
-
-def save_shot_design(folder: RunFolder, trace: DesignTrace, known: KnownScan, shots: ShotEncoding) -> list[Section]:
-    """Write shots.csv, mask.npy, trajectory.npz and figures; return the report's section about the design."""
-    lines, unit = list(trace.lines), shots.unit
-    folder.write_table("shots.csv", _shot_rows(trace, shots))
-    folder.write_mask(trace.mask())
-    scale, model = known.scan.unit, known.slice_model
-    arrays: dict[str, Array] = {
-        "kspace": model.kspace[:, lines] * np.float32(scale),
-        "trajectory": shots.shots[lines],
-        "matrix": np.array(shots.grid),
-        "noise_variance": np.array(model.noise_variance * scale**2),
-    }
-    if model.maps is not None:
-        arrays["coil_maps"] = model.maps
-    if known.reference is not None:
-        arrays["reference"] = np.asarray(known.reference * scale, dtype=np.complex64)
-    folder.write_archive("trajectory.npz", arrays)
-    counts = sorted({round(count) for count in np.linspace(len(trace.start), len(lines), SHOT_PANELS) if count >= 1})
-    grown = {count_text(count, unit): shots.shots[lines[:count]] for count in counts}
-    blocks: list[Block] = [
-        curves_figure(
-            folder,
-            "trajectory",
-            grown,
-            shots.grid,
-            unit,
-            f"the first {unit} of the start",
-            "Panels go from the start of the design to its end. " + (_HONESTLY if trace.steps else ""),
-        )
+def _shot_figures(folder: RunFolder, trace: DesignTrace, shots: ShotEncoding) -> Blocks:
+    lines, unit, first = list(trace.lines), shots.unit, len(trace.start)
+    grown = {count_text(count, unit): shots.shots[lines[:count]] for count in _moments(trace, 4)}
+    about = "Panels go from the start of the design to its end. " + (_HONESTLY if trace.steps else "")
+    blocks: Blocks = [
+        curves_figure(folder, "trajectory", grown, shots.grid, unit, f"the first {unit} of the start", about)
     ]
-    scored = [i for i, step in enumerate(trace.steps) if step.choice.scores is not None]
+    scored = [(first + i, step.choice.scores) for i, step in enumerate(trace.steps) if step.choice.scores is not None]
     if scored and shots.angles is not None:
-        first = len(trace.start)
-        shown = {
-            f"{count_text(first + i, unit)} measured": i for i in (scored[0], scored[len(scored) // 2], scored[-1])
-        }
-        scores = {title: np.asarray(trace.steps[i].choice.scores) for title, i in shown.items()}
-        flags = {title: trace.mask(first + i) for title, i in shown.items()}
+        shown = {f"{count_text(count, unit)} measured": (count, s) for count, s in _first_middle_last(scored)}
+        scores = {title: np.asarray(s) for title, (_, s) in shown.items()}
+        flags = {title: trace.mask(count) for title, (count, _) in shown.items()}
         blocks.append(
             saved_figure(
                 folder,
@@ -643,68 +575,33 @@ def save_shot_design(folder: RunFolder, trace: DesignTrace, known: KnownScan, sh
         )
     points = shots.shots[lines].reshape(-1, 2)
     blocks.append(point_spread_figure(folder, count_text(len(lines), unit), points, shots.grid, f"the chosen {unit}s"))
-    return [Section("Design", blocks)]
+    return blocks
 
 
-def _shot_rows(trace: DesignTrace, shots: ShotEncoding) -> list[dict[str, object]]:
-    first, rows = len(trace.start), list[dict[str, object]]()
-    for order, shot in enumerate(trace.lines):
-        step = trace.steps[order - first] if order >= first else None
-        angle = None if shots.angles is None else float(np.degrees(shots.angles[shot]))
-        nats = float("nan") if step is None else step.information
-        cost = {} if step is None else {"converged": step.cost.converged, "matvecs": step.cost.matvecs}
-        row: dict[str, object] = {"order": order, "shot": shot, "angle_degrees": angle}
-        rows.append({**row, "information_nats": nats if np.isfinite(nats) else None, **cost})
-    return rows
+def save_trajectory(folder: RunFolder, trace: DesignTrace, known: KnownScan, shots: ShotEncoding) -> None:
+    """Write trajectory.npz: the chosen shots as a scan."""
+    lines, scale, model = list(trace.lines), known.scan.unit, known.slice_model
+    arrays: dict[str, Array] = {
+        "kspace": model.kspace[:, lines] * np.float32(scale),
+        "trajectory": shots.shots[lines],
+        "matrix": np.array(shots.grid),
+        "noise_variance": np.array(model.noise_variance * scale**2),
+    }
+    if model.maps is not None:
+        arrays["coil_maps"] = model.maps
+    if known.reference is not None:
+        arrays["reference"] = np.asarray(known.reference * scale, dtype=np.complex64)
+    folder.write_archive("trajectory.npz", arrays)
 
 
-_FORMATS = {"gain": "+.3f", "gain_error": ".3f"}
+def _moments(trace: DesignTrace, panels: int) -> list[int]:
+    """Numbers of candidates, from the start to the end of the design, at which a picture is drawn."""
+    counts = np.linspace(len(trace.start), len(trace.lines), panels)
+    return sorted({round(count) for count in counts if count >= 1})
 
 
-def model_settings(models: ModelUse | None) -> dict[str, object]:
-    """For a manifest: how many lines were chosen under each model, slices together; nothing without a choice."""
-    return {} if models is None else {"lines_chosen_under": models.lines_chosen}
-
-
-def model_rows(trace: DesignTrace, names: Sequence[str]) -> list[Row]:
-    """One row per decision and slice, for models.csv: the model in use, and the line's energy under each candidate."""
-    rows: list[Row] = []
-    for index, step in enumerate(trace.steps):
-        for number, used in enumerate(step.forecast.models):
-            row: dict[str, object] = {
-                "lines": len(trace.start) + index,
-                "line": step.line,
-                "ky": step.line - trace.n_lines // 2,
-                "slice": number,
-                "model": names[used],
-            }
-            energies = step.outcome.model_energies
-            known = [] if energies is None else energies[number].tolist()
-            known += [np.nan] * (len(names) - len(known))
-            rows.append(row | {f"found, {n}": e if np.isfinite(e) else None for n, e in zip(names, known, strict=True)})
-    return rows
-
-
-def model_sections(folder: RunFolder, account: DesignAccount) -> list[Section]:
-    """Write models.csv and return the report's section about it; nothing where there was one model."""
-    models = account.models
-    if models is None:
-        return []
-    folder.write_table("models.csv", model_rows(account.trace, models.names))
-    text = (
-        "Every line was predicted under several models before it was measured; the design goes by the one that missed "
-        f"least, and by {models.names[0]} until another is clearly better. It changed {models.changes} times. The "
-        "products with A in this report are those of all models together."
-    )
-    caption = (
-        "Lines chosen under each model; on the lines that all models predicted, the mean of log(energy missed by "
-        f"{models.names[0]} / energy missed) and its standard error: above 0 the model predicts better."
-    )
-    return [Section("Which model predicted best?", [Paragraph(text), ReportTable(models.totals, caption, _FORMATS)])]
-
-
-ACQUISITION = "acquisition.csv"
-MEASURED_ORDER = "line number in the order of measurement"
+def _first_middle_last(things: Sequence[T]) -> list[T]:
+    return [things[i] for i in sorted({0, len(things) // 2, len(things) - 1})]
 
 
 def save_acquisition(folder: RunFolder, made: Acquisition | None, recipe: Recipe) -> list[Section]:
@@ -712,7 +609,7 @@ def save_acquisition(folder: RunFolder, made: Acquisition | None, recipe: Recipe
     if made is None:
         folder.remove(ACQUISITION)
         return []
-    write_csv(folder.output_path(ACQUISITION), _acquisition_rows(made))
+    folder.write_table(ACQUISITION, _acquisition_rows(made))
     unit, grid = made.encoding.unit, made.encoding.grid
     if isinstance(made.encoding, PlaneEncoding):
         caption = "When every sample is measured: its train and its echo, or its place in the order; DC in the middle."
@@ -722,7 +619,9 @@ def save_acquisition(folder: RunFolder, made: Acquisition | None, recipe: Recipe
         picture = saved_figure(
             folder,
             "acquisition",
-            lambda: plots.acquisition_order(made.lines, made.encoding.size, axis=MEASURED_ORDER),
+            lambda: plots.acquisition_order(
+                made.lines, made.encoding.size, axis="line number in the order of measurement"
+            ),
             caption,
         )
     return [Section("Acquisition order", [Paragraph(_facts(made, recipe)), picture])]

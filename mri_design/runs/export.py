@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,7 @@ from mri_design.runs.made_files import (
     where_is_unknown,
     whose_it_is,
 )
-from mri_design.runs.stored_run import (
-    StoredImages,
-    StoredPlane,
-    StoredRun,
-    read_images,
-    read_manifest,
-    read_plane,
-    read_run,
-    read_shots,
-)
+from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart
@@ -40,11 +31,10 @@ from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
 from mri_design.sequences.arms import largest_bandwidth
-from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
+from mri_design.sequences.orders import LineOrder, Order, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import PulseqFile, pulseq_file
 from mri_design.sequences.scanner import Scanner
 from mri_design.sequences.settings import SequenceKind, SequenceSettings
-from mri_design.sequences.verification import Verified
 
 _MILLI = 1e-3
 _LARGEST_EXCITATION = 90.0
@@ -58,7 +48,7 @@ _WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ScanParameters:
-    """What is known of a scan, by the names of `SequenceSettings`; None where its file does not say.
+    """Known parameters of a scan, by the names of `SequenceSettings`; None where its file does not say.
 
     Parameters
     ----------
@@ -76,8 +66,8 @@ class ScanParameters:
     flip_angle: float | None = None
 
     @classmethod
-    def of(cls, run: StoredImages) -> ScanParameters:
-        """Those of a run's scan: of its geometry, and of the header that its source was made from."""
+    def of(cls, run: StoredRun) -> ScanParameters:
+        """Read the parameters from the geometry and the header that a run stored."""
         said: Mapping[str, str] = {} if run.source is None else run.source.identifiers
         found = {name: float(said[word]) for word, name in _KEYWORDS.items() if word in said}
         known = {name: value * (1 if name == "flip_angle" else _MILLI) for name, value in found.items() if value > 0}
@@ -86,7 +76,7 @@ class ScanParameters:
 
     @property
     def known(self) -> dict[str, float]:
-        """What is known, by name."""
+        """Values that are known, by name."""
         return {part.name: getattr(self, part.name) for part in fields(self) if getattr(self, part.name) is not None}
 
     def defaults(self, kind: SequenceKind) -> dict[str, float]:
@@ -141,7 +131,7 @@ _UNKNOWN_SIZE = "The run does not say how large pixels are"
 
 @dataclass(frozen=True)
 class SequenceRequest:
-    """How the lines are to be measured, as far as it is not known from the run.
+    """Settings of a sequence that are not known from the run.
 
     Parameters
     ----------
@@ -170,7 +160,7 @@ class SequenceRequest:
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What is asked for.
+    """Request for one export.
 
     Parameters
     ----------
@@ -226,37 +216,20 @@ def export_run(request: ExportRequest) -> MadeFiles:
     MissingPackageError
         Where the format needs a package that is not installed.
     """
-    made = _made_files(request)
-    about = read_manifest(request.folder)["settings"].get("part_of_scan")
+    run = read_run(request.folder)
+    made = _WRITERS[request.form](request, run)
+    about = run.part_of_scan
     return replace(made, sentences=(*made.sentences, f"Of the run's scan: {about}.")) if about else made
 
 
-def _made_files(request: ExportRequest) -> MadeFiles:
-    if request.form == "seq":
-        plane, shots = read_plane(request.folder), read_shots(request.folder)
-        if plane is not None and plane.chosen:
-            return _seq_of_plane(request, read_images(request.folder), plane.order)
-        if shots is not None:
-            return _seq_of_shots(request, read_images(request.folder), *shots)
-    if request.form in _OF_IMAGES:
-        return _OF_IMAGES[request.form](request, read_images(request.folder))
-    if request.form in _OF_PLANES:
-        images, plane = read_images(request.folder), read_plane(request.folder)
-        if plane is not None:
-            return _OF_PLANES[request.form](request, images, plane)
-        if request.form == "cfl" and images.counted != "lines" and images.maps is not None:
-            return _maps_of_trajectory(request, images.maps)
-    return _OF_LINES[request.form](request, read_run(request.folder))
-
-
-def _geometry(request: ExportRequest, run: StoredImages, shape: tuple[int, int]) -> SliceGeometry | None:
-    """Of the images; None where nobody says how large pixels are."""
+def _geometry(request: ExportRequest, run: StoredRun, shape: tuple[int, int]) -> SliceGeometry | None:
+    """Geometry of the images; None where the size of pixels is not known."""
     if request.field_of_view is None:
         return run.geometry
     return (run.geometry or NO_SIZES).with_field_of_view(request.field_of_view, shape)
 
 
-def _images(request: ExportRequest, run: StoredImages) -> list[tuple[Path, str, NDArray[Any]]]:
+def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDArray[Any]]]:
     """File, name and values of the magnitude and, where there are error bars, of the standard deviation."""
     if run.image is None:
         raise UsageError(f"{run.name} holds no image; {request.form} is for runs of design and recon")
@@ -264,7 +237,7 @@ def _images(request: ExportRequest, run: StoredImages) -> list[tuple[Path, str, 
     return images if run.std is None else [*images, (request.beside(_STD), "standard deviation", run.std)]
 
 
-def _nifti(request: ExportRequest, run: StoredImages) -> MadeFiles:
+def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
     images = _images(request, run)
     geometry = _geometry(request, run, images[0][2].shape)
     compressed = request.out.name.endswith(".gz")
@@ -279,7 +252,7 @@ def _nifti(request: ExportRequest, run: StoredImages) -> MadeFiles:
     return MadeFiles(files, tuple(said))
 
 
-def _dicom(request: ExportRequest, run: StoredImages) -> MadeFiles:
+def _dicom(request: ExportRequest, run: StoredRun) -> MadeFiles:
     images = _images(request, run)
     geometry = _geometry(request, run, images[0][2].shape)
     derivation = f"{run.measured}, reconstructed by mri-design"
@@ -296,106 +269,121 @@ def _dicom(request: ExportRequest, run: StoredImages) -> MadeFiles:
 
 
 def _cfl(request: ExportRequest, run: StoredRun) -> MadeFiles:
-    columns = 1 if run.image is None else run.image.shape[1]
-    mask = np.broadcast_to(run.mask, (columns, len(run.mask)))
-    said = f"mask ({columns} x {len(run.mask)}, for bart pics -p): {request.out.with_suffix('')}"
-    return _pairs(request, mask, said, None if run.maps is None else maps_to_bart(run.maps))
-
-
-def _cfl_of_plane(request: ExportRequest, run: StoredImages, plane: StoredPlane) -> MadeFiles:
-    rows, columns = plane.shape
-    said = f"mask (1 x {rows} x {columns}, for bart pics -p): {request.out.with_suffix('')}"
-    return _pairs(request, run.mask[np.newaxis], said, None if run.maps is None else planes_to_bart(run.maps))
-
-
-def _maps_of_trajectory(request: ExportRequest, maps: NDArray[np.complex64]) -> MadeFiles:
-    made = _pairs(request, None, "", maps_to_bart(maps))
-    said = "There is no mask of a grid here: mri-design convert takes samples and trajectory to BART."
-    return MadeFiles(made.files, (*made.sentences, said))
-
-
-def _pairs(
-    request: ExportRequest, mask: NDArray[np.bool_] | None, said: str, maps: NDArray[np.complex64] | None
-) -> MadeFiles:
     """Mask and coil maps as BART's pairs, those that there are."""
     stem = request.out.with_suffix("")
-    files = {} if mask is None else pair_files(stem, mask)
-    sentences = [said] if said else []
-    if maps is not None:
+    files, said = dict[Path, bytes](), list[str]()
+    on_grid = run.counted in ("lines", "samples")
+    if on_grid or run.maps is None:
+        run.trains()  # refuses damaged folders, and those without lines or samples
+        columns = 1 if run.image is None else run.image.shape[1]
+        plane = run.counted == "samples"
+        mask = run.mask[np.newaxis] if plane else np.broadcast_to(run.mask, (columns, len(run.mask)))
+        files |= pair_files(stem, mask)
+        said.append(f"mask ({' x '.join(map(str, mask.shape))}, for bart pics -p): {stem}")
+    if run.maps is not None:
+        maps = planes_to_bart(run.maps) if run.counted == "samples" else maps_to_bart(run.maps)
         beside = stem.with_name(f"{stem.name}{_MAPS}")
         files |= pair_files(beside, maps)
-        sentences.append(f"coil maps ({' x '.join(map(str, maps.shape))}, for bart pics): {beside}")
-    return MadeFiles(files, tuple(sentences))
+        said.append(f"coil maps ({' x '.join(map(str, maps.shape))}, for bart pics): {beside}")
+    if not on_grid:
+        said.append("There is no mask of a grid here: mri-design convert takes samples and trajectory to BART.")
+    return MadeFiles(files, tuple(said))
 
 
 def _csv(request: ExportRequest, run: StoredRun) -> MadeFiles:
-    rows = _in_trains(run.order.trains, lambda line: {"line": line, "ky": line - run.order.n_lines // 2})
-    return MadeFiles({request.out: csv_text(rows).encode()}, (f"{len(rows)} lines in their order: {request.out}",))
-
-
-def _csv_of_plane(request: ExportRequest, _: StoredImages, plane: StoredPlane) -> MadeFiles:
-    middle_y, middle_z = (side // 2 for side in plane.shape)
-
-    def place(number: int) -> dict[str, int]:
-        row, column = divmod(number, plane.shape[1])
-        return {"sample": number, "ky": row - middle_y, "kz": column - middle_z}
-
-    rows = _in_trains(plane.trains, place)
-    return MadeFiles({request.out: csv_text(rows).encode()}, _counted(plane, request.out))
-
-
-def _in_trains(trains: Sequence[Sequence[int]], place: Callable[[int], dict[str, int]]) -> list[Mapping[str, object]]:
-    """Rows of a table: place in the order, what is measured, shot and echo."""
-    found = [(number, shot, echo) for shot, train in enumerate(trains) for echo, number in enumerate(train, 1)]
-    return [
-        {"order": order, **place(number), "shot": shot, "echo": echo}
-        for order, (number, shot, echo) in enumerate(found)
-    ]
+    """A table: place in the order, what is measured, shot and echo."""
+    middle = [side // 2 for side in run.mask.shape]
+    unit, rows = run.counted.removesuffix("s"), list[Mapping[str, object]]()
+    for shot, train in enumerate(run.trains()):
+        for echo, number in enumerate(train, 1):
+            at = np.unravel_index(number, run.mask.shape)
+            k = {name: int(i) - m for name, i, m in zip(("ky", "kz"), at, middle, strict=False)}
+            rows.append({"order": len(rows), unit: number, **k, "shot": shot, "echo": echo})
+    return MadeFiles({request.out: csv_text(rows).encode()}, (_counted(run, request.out),))
 
 
 def _npy(request: ExportRequest, run: StoredRun) -> MadeFiles:
-    lines = np.array(run.order.lines, dtype=np.int64)
-    return _with_maps(request, run, lines, (f"{len(lines)} lines in their order: {request.out}",))
-
-
-def _npy_of_plane(request: ExportRequest, run: StoredImages, plane: StoredPlane) -> MadeFiles:
-    samples = np.array(plane.samples, dtype=np.int64)
-    said = "Its columns are the row ky and the column kz of every sample, counted from 0."
-    return _with_maps(request, run, samples, (*_counted(plane, request.out), said))
-
-
-def _with_maps(request: ExportRequest, run: StoredImages, order: NDArray[np.int64], said: tuple[str, ...]) -> MadeFiles:
-    files = {request.out: npy_bytes(order)}
+    numbers = np.array([number for train in run.trains() for number in train], dtype=np.int64)
+    said = [_counted(run, request.out)]
+    if run.counted == "samples":
+        numbers = np.stack(np.unravel_index(numbers, run.mask.shape), axis=1)
+        said.append("Its columns are the row ky and the column kz of every sample, counted from 0.")
+    files = {request.out: npy_bytes(numbers)}
     if run.maps is not None:
         beside = request.beside(_MAPS)
         files[beside] = npy_bytes(run.maps)
-        said = (*said, f"coil maps (coil, row, column): {beside}")
-    return MadeFiles(files, said)
+        said.append(f"coil maps (coil, row, column): {beside}")
+    return MadeFiles(files, tuple(said))
 
 
-def _counted(plane: StoredPlane, out: Path) -> tuple[str, ...]:
-    rows, columns = plane.shape
-    order = "in their order" if plane.chosen else "by their numbers, because the run chose no order"
-    return (f"{len(plane.samples)} samples of a plane of {rows} x {columns}, {order}: {out}",)
+def _counted(run: StoredRun, out: Path) -> str:
+    order = "in their order" if run.designed else "by their numbers, because the run chose no order"
+    of_plane = f" of a plane of {' x '.join(map(str, run.mask.shape))}," if run.counted == "samples" else ""
+    return f"{np.count_nonzero(run.mask)} {run.counted}{of_plane} {order}: {out}"
 
 
 def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
-    shape = (len(run.mask), len(run.mask)) if run.image is None else run.image.shape
-    known = _geometry(request, run, (shape[0], shape[1]))
-    content = mrd_skeleton_bytes(run.order.trains, (shape[0], shape[1]), known)
-    said = [f"{len(run.order.lines)} readouts with their labels, samples zero: {request.out}"]
+    order = run.line_order()
+    shape = (len(run.mask), len(run.mask) if run.image is None else run.image.shape[1])
+    known = _geometry(request, run, shape)
+    content = mrd_skeleton_bytes(order.trains, shape, known)
+    said = [f"{len(order.lines)} readouts with their labels, samples zero: {request.out}"]
     if run.image is None:
         said.append(f"The run does not know its readouts: they have {shape[1]} samples, as many as there are lines.")
     return MadeFiles({request.out: content}, (*said, *what_is_unknown("The run", known)))
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """A sequence before it is made: its order and settings, and what is said of both."""
+
+    order: Order
+    settings: SequenceSettings
+    what: str
+    size: str
+
+
 def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
-    asked = _asked(request)
-    extents = request.field_of_view or _known_extents(run)
+    if request.sequence is None:
+        raise UsageError("a sequence needs a scanner and settings")
+    asked, scan = request.sequence, ScanParameters.of(run)
+    extents = request.field_of_view
+    if run.counted == "samples" and run.designed:
+        scan = replace(scan, slice_thickness=None)  # the slab holds all slices
+        plan = _plan_of_plane(asked, extents, run, scan)
+    elif run.counted == "shots":
+        plan = _plan_of_shots(asked, extents or _known_extents(run), run, scan)
+    else:
+        plan = _plan_of_lines(asked, extents or _known_extents(run), run, scan)
+    order, settings = plan.order, plan.settings
+    made = _made(order, settings, asked.scanner, scan)
+    found = made.verified
+    echo = order.dc_echo if isinstance(order, LineOrder) and settings.kind == "tse" else 1
+    duration = f" in {1e3 / found.bandwidth:.4g} ms" if isinstance(order, SpiralOrder) else ""
+    said = (
+        f"{plan.what}{duration}: {request.out}",
+        f"{plan.size}, effective echo time {1e3 * echo * found.echo_time:.4g} ms, {found.bandwidth:.4g} Hz a pixel, "
+        f"{found.seconds:.4g} s.",
+        _labelled(order),
+        *filter(None, [scan.differing(settings)]),
+        f"Read back: every sample within {found.largest_error:.1e} cycles for each field of view of its place; at most "
+        f"{1e3 * found.gradient:.3g} mT/m, {found.slew:.3g} T/m/s and {1e6 * found.b1:.3g} uT on "
+        f"{asked.scanner.name}.",
+    )
+    return MadeFiles({request.out: made.content}, said)
+
+
+def _plan_of_lines(
+    asked: SequenceRequest, extents: tuple[float, float] | None, run: StoredRun, scan: ScanParameters
+) -> _Plan:
+    lines = run.line_order()
     if extents is None:
         raise UsageError(f"{_UNKNOWN_SIZE.lower()}; give the field of view in metres, as --fov 0.24")
-    order = _order_in_trains(run.order, asked.train)
-    scan, samples = ScanParameters.of(run), _samples(extents, asked.resolution, run)
+    order = _order_in_trains(lines, asked.train)
+    if asked.resolution is None and run.image is not None:
+        samples = run.image.shape[1]
+    else:
+        samples = _divided(extents[1], extents[0] / order.n_lines, asked.resolution)
     settings = asked.settings(extents, samples, order.echoes > 1 or asked.train is not None, scan)
     if settings.kind == "tse" and order.echoes == 1 and asked.train is None:
         raise InputError(
@@ -406,16 +394,11 @@ def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
         )
     if settings.kind == "gre" and asked.train is not None:
         raise InputError(field="echo trains", got=f"--etl {asked.train} of gre", wanted="tse, which has echo trains")
-    made = _made(order, settings, asked.scanner, scan)
     echoes = f", echo trains of {order.echoes}" if settings.kind == "tse" else ""
-    effective = made.verified.echo_time * (order.dc_echo if settings.kind == "tse" else 1)
-    size = " x ".join(f"{1e3 * x / n:.3g}" for x, n in zip(extents, (order.n_lines, settings.samples), strict=True))
-    said = (
-        f"{settings.kind}{echoes}, {len(order.lines)} lines: {request.out}",
-        f"Pixels of {size} mm (ky x kx), slices of {1e3 * settings.slice_thickness:.3g} mm, "
-        f"{_times(made.verified, effective)}.",
-    )
-    return _sequence(request, made, said, order, settings, scan)
+    size = _sizes((extents[0] / order.n_lines, extents[1] / settings.samples))
+    thickness = f"slices of {1e3 * settings.slice_thickness:.3g} mm"
+    what = f"{settings.kind}{echoes}, {len(order.lines)} lines"
+    return _Plan(order, settings, what, f"Pixels of {size} mm (ky x kx), {thickness}")
 
 
 def _order_in_trains(order: LineOrder, length: int | None) -> LineOrder:
@@ -444,21 +427,8 @@ def _made(order: Order, settings: SequenceSettings, scanner: Scanner, scan: Scan
         raise InputError(field=error.field, got=error.got, wanted=error.wanted, cure=cure) from error
 
 
-def _sequence(
-    request: ExportRequest,
-    made: PulseqFile,
-    said: tuple[str, ...],
-    order: Order,
-    settings: SequenceSettings,
-    scan: ScanParameters,
-) -> MadeFiles:
-    """The file with what is said of it, and what differs from the scan."""
-    said = (*said, _labelled(order))
-    differing = scan.differing(settings)
-    asked = _asked(request)
-    return MadeFiles(
-        {request.out: made.content}, (*said, *filter(None, [differing]), _found(made.verified, asked.scanner))
-    )
+def _sizes(lengths: tuple[float, ...]) -> str:
+    return " x ".join(f"{1e3 * length:.3g}" for length in lengths)
 
 
 def _labelled(order: Order) -> str:
@@ -472,8 +442,10 @@ def _labelled(order: Order) -> str:
     return f"Labels: {'; '.join(told)}."
 
 
-def _seq_of_plane(request: ExportRequest, run: StoredImages, order: PlaneOrder) -> MadeFiles:
-    asked, extents = _asked(request), request.field_of_view
+def _plan_of_plane(
+    asked: SequenceRequest, extents: tuple[float, float] | None, run: StoredRun, scan: ScanParameters
+) -> _Plan:
+    order = run.plane_order()
     if extents is None:
         raise UsageError("the run does not say how large the volume is; give its extent along ky and kx, as --fov 0.24")
     if asked.slab is None:
@@ -482,99 +454,41 @@ def _seq_of_plane(request: ExportRequest, run: StoredImages, order: PlaneOrder) 
         )
     rows, partitions = order.shape
     count = _divided(extents[1], extents[0] / rows, asked.resolution)
-    scan = replace(ScanParameters.of(run), slice_thickness=None)  # the slab holds all slices
     settings = asked.settings(extents, count, False, scan)
-    made = _made(order, settings, asked.scanner, scan)
-    lengths = (extents[0] / rows, asked.slab / partitions, extents[1] / count)
-    size = " x ".join(f"{1e3 * length:.3g}" for length in lengths)
-    said = (
-        f"gre, {order.count} samples of a plane of {rows} x {partitions}: {request.out}",
-        f"Voxels of {size} mm (ky x kz x kx), {_times(made.verified, made.verified.echo_time)}.",
-    )
-    return _sequence(request, made, said, order, settings, scan)
+    size = _sizes((extents[0] / rows, asked.slab / partitions, extents[1] / count))
+    what = f"gre, {order.count} samples of a plane of {rows} x {partitions}"
+    return _Plan(order, settings, what, f"Voxels of {size} mm (ky x kz x kx)")
 
 
-def _seq_of_shots(
-    request: ExportRequest, run: StoredImages, order: SpokeOrder | SpiralOrder, samples: int
-) -> MadeFiles:
-    asked, extents, scan = _asked(request), request.field_of_view or _known_extents(run), ScanParameters.of(run)
+def _plan_of_shots(
+    asked: SequenceRequest, extents: tuple[float, float] | None, run: StoredRun, scan: ScanParameters
+) -> _Plan:
+    order, samples = run.shot_order()
     name = "spokes" if isinstance(order, SpokeOrder) else "spirals"
     if extents is None:
         raise UsageError(f"a run over {name} does not say how large pixels are; give the field of view, as --fov 0.24")
     if asked.resolution is not None:
         raise UsageError(f"the samples of {name} are those of the design: leave out --resolution")
     if isinstance(order, SpiralOrder):
-        return _seq_of_arms(request, asked, order, extents, scan)
+        settings = asked.settings(extents, samples, False, scan)
+        if asked.bandwidth is None:
+            settings = replace(settings, bandwidth=largest_bandwidth(order, extents, asked.scanner))
+        size = _sizes(tuple(extent / count for extent, count in zip(extents, order.grid, strict=True)))
+        what = f"gre, {order.count} arms of spirals of {samples} samples"
+        return _Plan(order, settings, what, f"Pixels of {size} mm (ky x kx)")
     if extents[0] != extents[1]:
         raise UsageError("spokes have one field of view: give one length, as --fov 0.24")
     whole = extents[0] * order.oversampling
     settings = asked.settings((whole, whole), samples, False, scan)
-    made = _made(order, settings, asked.scanner, scan)
-    size = 1e3 * whole / samples
-    said = (
-        f"gre, {order.count} spokes of {samples} samples: {request.out}",
-        f"Pixels of {size:.3g} mm, {_times(made.verified, made.verified.echo_time)}.",
-    )
-    return _sequence(request, made, said, order, settings, scan)
+    what = f"gre, {order.count} spokes of {samples} samples"
+    return _Plan(order, settings, what, f"Pixels of {_sizes((whole / samples,))} mm")
 
 
-def _seq_of_arms(
-    request: ExportRequest,
-    asked: SequenceRequest,
-    order: SpiralOrder,
-    extents: tuple[float, float],
-    scan: ScanParameters,
-) -> MadeFiles:
-    settings = asked.settings(extents, order.samples, False, scan)
-    if asked.bandwidth is None:
-        settings = replace(settings, bandwidth=largest_bandwidth(order, extents, asked.scanner))
-    made = _made(order, settings, asked.scanner, scan)
-    size = " x ".join(f"{1e3 * extent / count:.3g}" for extent, count in zip(extents, order.grid, strict=True))
-    said = (
-        f"gre, {order.count} arms of spirals of {order.samples} samples in {1e3 / made.verified.bandwidth:.4g} ms: "
-        f"{request.out}",
-        f"Pixels of {size} mm (ky x kx), {_times(made.verified, made.verified.echo_time)}.",
-    )
-    return _sequence(request, made, said, order, settings, scan)
-
-
-def _asked(request: ExportRequest) -> SequenceRequest:
-    if request.sequence is None:
-        raise UsageError("a sequence needs a scanner and settings")
-    return request.sequence
-
-
-def _times(found: Verified, effective: float) -> str:
-    echo = f"effective echo time {1e3 * effective:.4g} ms"
-    return f"{echo}, {found.bandwidth:.4g} Hz a pixel, {found.seconds:.4g} s"
-
-
-def _found(found: Verified, scanner: Scanner) -> str:
-    limits = f"{1e3 * found.gradient:.3g} mT/m, {found.slew:.3g} T/m/s and {1e6 * found.b1:.3g} uT"
-    return (
-        f"Read back: every sample within {found.largest_error:.1e} cycles for each field of view of its place; at most "
-        f"{limits} on {scanner.name}."
-    )
-
-
-def _known_extents(run: StoredImages) -> tuple[float, float] | None:
+def _known_extents(run: StoredRun) -> tuple[float, float] | None:
     if run.geometry is None or run.image is None:
         return None
     along_y, along_x = (1e-3 * size * count for size, count in zip(run.geometry.pixel, run.image.shape, strict=True))
     return along_y, along_x
-
-
-def _samples(extents: tuple[float, float], resolution: float | None, run: StoredRun) -> int:
-    """Of a readout.
-
-    Raises
-    ------
-    InputError
-        Where the resolution does not divide the field of view.
-    """
-    if resolution is None and run.image is not None:
-        return run.image.shape[1]
-    return _divided(extents[1], extents[0] / run.order.n_lines, resolution)
 
 
 def _divided(extent: float, otherwise: float, resolution: float | None) -> int:
@@ -596,19 +510,12 @@ def _divided(extent: float, otherwise: float, resolution: float | None) -> int:
     return count
 
 
-_OF_IMAGES: Mapping[str, Callable[[ExportRequest, StoredImages], MadeFiles]] = {"nifti": _nifti, "dicom": _dicom}
-"""Formats of images, which every run may have."""
-_OF_PLANES: Mapping[str, Callable[[ExportRequest, StoredImages, StoredPlane], MadeFiles]] = {
-    "cfl": _cfl_of_plane,
-    "csv": _csv_of_plane,
-    "npy": _npy_of_plane,
-}
-"""Formats of whatever was measured, for samples of a plane."""
-_OF_LINES: Mapping[str, Callable[[ExportRequest, StoredRun], MadeFiles]] = {
+_WRITERS: Mapping[str, Callable[[ExportRequest, StoredRun], MadeFiles]] = {
+    "nifti": _nifti,
+    "dicom": _dicom,
     "cfl": _cfl,
     "csv": _csv,
     "npy": _npy,
     "mrd": _mrd,
     "seq": _seq,
 }
-"""Formats of whole lines."""

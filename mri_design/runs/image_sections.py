@@ -1,4 +1,4 @@
-"""What a report shows of images: arrays, errors against the reference, figures, masks, coil maps, where shots ran."""
+"""Sections of a report about images: errors against the reference, figures, masks, coil maps, trajectories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding
+from mri_design.operators.encodings import Encoding
 from mri_design.operators.nonuniform import density_weights
 from mri_design.operators.nonuniform.transform import sums_at_pixels
 from mri_design.runs.scan_facts import KnownScan, NamedImage
@@ -32,7 +32,7 @@ def account_settings(account: Mapping[str, object]) -> dict[str, object]:
 
 
 def layout_of(candidates: Encoding, orientation: Orientation) -> Layout:
-    """How images of these candidates lie, and so what their directions are called.
+    """Layout of images of these candidates, from which their directions are named.
 
     Parameters
     ----------
@@ -41,41 +41,31 @@ def layout_of(candidates: Encoding, orientation: Orientation) -> Layout:
     orientation : {"ky-rows", "ky-columns"}
         Layout of the source image.
     """
-    if isinstance(candidates, PlaneEncoding):
+    if candidates.name == "plane":
         return "plane-columns" if orientation == "ky-columns" else "plane-rows"
-    return orientation if isinstance(candidates, LineEncoding) else "no-lines"
+    return orientation if candidates.name == "lines" else "no-lines"
 
 
-def metric_rows(images: Sequence[NamedImage], n_lines: int, acceleration: float, counted: str = "lines") -> Rows:
+def metric_rows(images: Sequence[NamedImage], measured: Mapping[str, object]) -> Rows:
     """Rows of metrics.csv; error columns are empty where there is no reference.
 
     Parameters
     ----------
     images : sequence of NamedImage
         What the rows are of.
-    n_lines : int
-        Lines, or other candidates, behind them.
-    acceleration : float
-        That these are.
-    counted : str
-        What they are called (`Kind.counted`): the name of the column.
+    measured : mapping of str to object
+        Column to number: how much all of them were made from.
     """
-    rows: Rows = []
-    for named in images:
-        errors = named.errors
-        rows.append(
-            {
-                "method": named.name,
-                counted: n_lines,
-                "acceleration": acceleration,
-                "relative_l2": errors.relative_l2 if errors else None,
-                "psnr": errors.psnr if errors else None,
-                "ssim": errors.ssim if errors else None,
-                "converged": named.reconstruction.convergence.converged,
-                "matvecs": named.reconstruction.convergence.matvecs,
-            }
-        )
-    return rows
+    return [
+        {
+            "method": named.name,
+            **measured,
+            **{name: getattr(named.errors, name, None) for name in ("relative_l2", "psnr", "ssim")},
+            "converged": named.reconstruction.convergence.converged,
+            "matvecs": named.reconstruction.convergence.matvecs,
+        }
+        for named in images
+    ]
 
 
 def with_noise_of_reference(rows: Rows, noise: float | None, of_all: bool) -> Rows:
@@ -248,7 +238,7 @@ def save_reconstruction(
         As for `image_sections`.
     """
     counted = KINDS[known.slice_model.candidates.name].counted
-    rows = metric_rows(images, len(lines), known.acceleration(lines), counted)
+    rows = metric_rows(images, {counted: len(lines), "acceleration": known.acceleration(lines)})
     rows = with_noise_of_reference(rows, known.reference_noise, known.holds_reference(lines))
     save_images(folder, images[0].reconstruction, rows)
     layout = layout_of(known.slice_model.candidates, known.data.orientation)
@@ -345,8 +335,16 @@ def compensated_spread(
     return sums_at_pixels(weights / weights.sum(), 2 * np.pi * trajectory / grid, grid).astype(np.complex128)
 
 
+def mask_figure(folder: RunFolder, title: str, mask: NDArray[np.bool_]) -> ReportFigure:
+    """Figure of the lines (ky,) or samples of a plane (ky, kz) that are measured, under a sentence about them."""
+    if mask.ndim == 1:
+        return saved_figure(folder, "mask", lambda: plots.mask_barcodes({title: mask}), mask_sentence(mask))
+    caption = "Measured samples (ky, kz), DC in the middle."
+    return saved_figure(folder, "mask", lambda: plots.plane_masks({title: mask}), caption)
+
+
 def mask_sentence(mask: NDArray[np.bool_]) -> str:
-    """How far the centre is filled, where the other lines lie, and the largest gap between measured lines.
+    """Describe a mask: how far its centre is filled, where the other lines lie, and the largest gap.
 
     Parameters
     ----------

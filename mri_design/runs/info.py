@@ -1,9 +1,8 @@
-"""What an input is: a scan, images, a sequence or the folder of a run, each told in words."""
+"""Description in words of an input: a scan, images, a sequence or the folder of a run."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,15 +12,14 @@ import numpy as np
 
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.description import describe_scan
-from mri_design.experiment.inputs import PHANTOM_PREFIX, load_outline
+from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
-from mri_design.runs.stored_run import SAMPLES, SHOTS, counted
+from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
-from mri_design.scan.outline import ScanOutline
+from mri_design.scan.summary import ImageSummary, ScanSummary
 
 if TYPE_CHECKING:
     from mri_design.evaluation.run_status import RunStatus
@@ -32,12 +30,12 @@ _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 _SAID_ABOVE = ("pixel_mm", "slice_thickness_mm", "values")
 
 
-def describe_images(held: ImageOutline, recipe: Recipe) -> dict[str, str]:
+def describe_images(held: ImageSummary, recipe: Recipe) -> dict[str, str]:
     """Number and size of the images, where they lie, their values, and what they can be used for.
 
     Parameters
     ----------
-    held : ImageOutline
+    held : ImageSummary
         As read.
     recipe : Recipe
         Whose simulation would make k-space from them.
@@ -64,7 +62,7 @@ def describe_images(held: ImageOutline, recipe: Recipe) -> dict[str, str]:
     }
 
 
-def _place(held: ImageOutline) -> dict[str, str]:
+def _place(held: ImageSummary) -> dict[str, str]:
     """Field of view, voxels and orientation, where the file says them."""
     place = held.geometry
     if place is None:
@@ -90,7 +88,7 @@ def _way(direction: tuple[float, float, float]) -> str:
     return f"{begin} to {end}" if direction[axis] > 0 else f"{end} to {begin}"
 
 
-def _values(held: ImageOutline) -> str:
+def _values(held: ImageSummary) -> str:
     low, high = held.values
     if held.has_phase:
         return f"complex, modulus up to {high:.4g}"
@@ -118,8 +116,8 @@ def describe_folder(folder: Path) -> dict[str, str]:
     InputError
         Where it is no folder of a run of this program, and holds none.
     """
-    if (folder / _MANIFEST).is_file():
-        return _finished(folder, _manifest(folder / _MANIFEST))
+    if (folder / "manifest.json").is_file():
+        return _finished(folder, read_manifest(folder, {"command": list, "status": str, "inputs": list, "lines": list}))
     if (folder / "checkpoint.npz").is_file():
         return {
             "name": folder.resolve().name,
@@ -214,21 +212,6 @@ def _files(folder: Path) -> str:
     return ", ".join(names)
 
 
-def _manifest(path: Path) -> dict[str, Any]:
-    field = f"{path.parent.name}/{path.name}"
-    try:
-        if check_file(path) > DEFAULT_LIMITS.max_text_bytes:
-            raise ValueError(f"more than {DEFAULT_LIMITS.max_text_bytes} bytes")
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        kinds = {"command": list, "status": str, "inputs": list, "lines": list}
-        wrong = [name for name, kind in kinds.items() if not isinstance(manifest[name], kind)]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(field=field, got=f"{error}"[:120], wanted="the manifest of a run") from error
-    if wrong:
-        raise InputError(field=f"{field}: {wrong[0]}", got="another type", wanted="the manifest of a run")
-    return dict(manifest)
-
-
 _START = b"# Pulseq sequence file"
 _SIGNATURE = re.compile(rb"^\[SIGNATURE\][ \r]*$", re.MULTILINE)
 _MOST = 64 * 2**20
@@ -321,7 +304,7 @@ def _sections(text: str) -> dict[str, list[str]]:
 
 
 def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dict[str, str]:
-    """What an input holds; nothing is simulated, but for phantoms that are simulations.
+    """Describe an input; nothing is simulated, but for phantoms that are simulations.
 
     Parameters
     ----------
@@ -351,10 +334,10 @@ def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dic
         if is_sequence(Path(source)):
             _refuse_maps(maps, "a sequence")
             return describe_sequence(Path(source))
-    held = load_outline(source, recipe, maps)
-    if isinstance(held, ScanOutline):
+    held = load_summary(source, recipe, maps)
+    if isinstance(held, ScanSummary):
         return describe_scan(held, recipe)
-    if isinstance(held, ImageOutline):
+    if isinstance(held, ImageSummary):
         _refuse_maps(maps, "images")
         return describe_images(held, recipe)
     from mri_design.experiment.trajectories.description import describe_samples  # here: it takes long to import

@@ -12,9 +12,9 @@ from mri_design.scan.io.atomic import write_bytes
 from mri_design.scan.source_image import SourceImage
 
 WITHOUT_UNIT = "the file has sizes of 1 without a unit"
-"""What a NIfTI file has in their place."""
+"""Statement about a NIfTI file without sizes of pixels."""
 NO_SIZES = SliceGeometry((1.0, 1.0), None)
-"""What a field of view is put into where nobody says sizes of pixels."""
+"""Geometry that takes a field of view where sizes of pixels are not known."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def write_made_files(made: MadeFiles, *, overwrite: bool = False) -> None:
 
 
 def ending_of(path: Path, endings: Collection[str]) -> str | None:
-    """Which of some endings a file's name has behind at least one other character; None where it has none of them."""
+    """The ending of a file's name among these, behind at least one other character; None where it has none."""
     return next((ending for ending in endings if path.name.endswith(ending) and path.name != ending), None)
 
 

@@ -20,19 +20,26 @@ from mri_design.design.training.exchanges import (
     with_exchanges,
 )
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import UsageError
 from mri_design.evaluation.account import DesignAccount, account_of
 from mri_design.evaluation.page import Paragraph, ReportTable, Section
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
-from mri_design.experiment.ending import in_acquisition_order, require_lines_only, require_number_only
+from mri_design.experiment.designing import (
+    DesignOptions,
+    require_lines,
+    require_room,
+    run_design,
+    start_lines,
+    with_calibration,
+)
+from mri_design.experiment.ending import in_acquisition_order, refuse_shots, require_number_only
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label
-from mri_design.runs.design_sections import model_sections, model_settings, save_acquisition, save_design
+from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
 from mri_design.runs.error_tables import paired_caption
 from mri_design.runs.resident import keeper_of
@@ -74,7 +81,7 @@ class ProtocolRequest(StudyRequest):
     recipe : Recipe
         Start, inference, and the reconstruction behind every error; not the strategy.
     lines : int
-        Lines in the end.
+        Lines, or samples of a plane, in the end.
     test : sequence of ScanSource
         Test inputs, of other subjects.
     against : sequence of str
@@ -89,7 +96,7 @@ class ProtocolRequest(StudyRequest):
     Raises
     ------
     UsageError
-        For an unknown strategy or an oracle, or exchanges beside a maximum jump.
+        For an unknown strategy or an oracle, spokes or spirals, or exchanges beside a maximum jump or in a plane.
     """
 
     kind = "protocol"
@@ -101,14 +108,16 @@ class ProtocolRequest(StudyRequest):
     strategy: str = DEFAULT_STRATEGY
 
     def __post_init__(self) -> None:
-        require_lines_only(self.recipe, "protocol")
+        refuse_shots(self.recipe, "protocol")
         require_number_only(self.recipe, "a protocol has as many lines as are asked for")
         for name in self.named:
-            make_strategy(name)
+            make_strategy(name, self.recipe.design.encoding)
         if self.strategy in ORACLES:
             raise UsageError(
                 f"{self.strategy} is no protocol; mri-design train learns from the truth of training scans"
             )
+        if self.swaps and self.recipe.design.encoding == "plane":
+            raise UsageError("an exchange of one sample of a plane changes next to nothing: leave out --swaps")
         if self.swaps and self.recipe.constraints.rules().max_jump is not None:
             raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
 
@@ -147,10 +156,8 @@ class ProtocolResult:
         Status and lines.
     training, tests : sequence of ReferenceSlice
         What the mask was designed on, and what it was tried on.
-    designed : DesignAccount
-        The mask before exchanges, and what was expected of its lines.
     account : DesignAccount
-        The same of the final mask.
+        The final mask, and what was expected of its lines.
     acquisition : Acquisition or None
         Its lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
     refined : Refinement or None
@@ -164,7 +171,6 @@ class ProtocolResult:
     ending: Ending
     training: Sequence[ReferenceSlice]
     tests: Sequence[ReferenceSlice]
-    designed: DesignAccount
     account: DesignAccount
     acquisition: Acquisition | None
     refined: Refinement | None
@@ -194,9 +200,13 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     training, _ = load_images(request.sources, recipe, run)
     tests, _ = load_images(request.test, recipe, run)
     require_apart(training, tests)
-    _require_one_grid(training)
+    measurable, readouts = shared_lines(training), training[0].slice_model.candidates
+    calibration = max(image.calibration_lines for image in (*training, *tests))
+    recipe = with_calibration(recipe, calibration)
     for image in (*training, *tests):
-        require_lines(image.slice_model.measured, lines, recipe)
+        require_lines(image.slice_model.measured, lines, recipe, readouts)
+    n_coils = min(image.slice_model.n_coils for image in training)
+    require_room(readouts, n_coils, lines, recipe, slices=len(training))
     study = tests and Study(
         tests=tests,
         training=training,
@@ -209,12 +219,11 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
     if before is not None:
         return before
-    strategy = make_strategy(request.strategy)
+    strategy = make_strategy(request.strategy, recipe.design.encoding)
     if request.strategy in TRAINING_RULES:
         strategy = knowing_rule(request.strategy, training, recipe, run.seed)
-    calibration = max(image.calibration_lines for image in (*training, *tests))
-    n_coils = min(image.slice_model.n_coils for image in training)
-    first = start_lines(shared_lines(training), strategy, lines, recipe, calibration, n_coils)
+    forced = calibration if recipe.design.encoding == "lines" else 0  # a plane's is among the constraints
+    first = start_lines(measurable, strategy, lines, recipe, forced, n_coils, readouts)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
     material = Material(tests=tests, training=training, recipe=recipe, seed=run.seed)
@@ -249,9 +258,8 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         ending=Ending(_status(designed, refined, tested), trace.lines),
         training=training,
         tests=tests,
-        designed=account_of(designed),
         account=account_of(trace),
-        acquisition=in_acquisition_order(trace.lines, training[0].slice_model.candidates, recipe),
+        acquisition=in_acquisition_order(trace.lines, readouts, recipe),
         refined=refined,
         tested=study.errors(tested) if study else None,
     )
@@ -261,17 +269,6 @@ def protocol_strategy(recipe: Recipe) -> str:
     """The recipe's strategy where it names another than the default one for single scans, else `DEFAULT_STRATEGY`."""
     named = recipe.design.strategy
     return DEFAULT_STRATEGY if named == Recipe().design.strategy else named
-
-
-def _require_one_grid(training: Sequence[ReferenceSlice]) -> None:
-    shapes = sorted({image.slice_model.shape for image in training})
-    if len(shapes) > 1:
-        raise InputError(
-            field="training scans",
-            got=f"grids {shapes}",
-            wanted="one grid for a shared mask",
-            cure="Run one at a time.",
-        )
 
 
 def _refined(
@@ -332,10 +329,10 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     if isinstance(result, Ending):
         return result
     folder, trace, training, recipe = run.folder, result.account.trace, result.training, result.request.recipe
+    readouts = training[0].slice_model.candidates
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
     sections = [
-        *save_design(folder, result.account, noise),
-        *model_sections(folder, result.account),
+        *save_design(folder, result.account, readouts, noise),
         *save_acquisition(folder, result.acquisition, recipe),
     ]
     if result.refined is not None:
@@ -345,16 +342,16 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     names = [image.name for image in training]
     doubts, told = doubts_of_all([*training, *result.tests])
     summary: dict[str, object] = {
-        "lines": f"{len(trace.lines)} of {trace.n_lines}",
+        f"{readouts.unit}s": f"{len(trace.lines)} of {trace.n_lines}",
         "acceleration": trace.n_lines / len(trace.lines),
-        "start lines": len(trace.start),
+        f"start {readouts.unit}s": len(trace.start),
         "strategy": strategy_label(trace.strategy),
         "training images": f"{len(names)}: {', '.join(names)}",
         "test images": len(result.tests),
         **simulation_summary([image.simulated for image in training]),
         **told,
     }
-    facts = {"start": len(trace.start), **model_settings(result.designed.models), **doubts}
+    facts = {"start": len(trace.start), **doubts}
     record = replace(result.record, settings={**result.record.settings, **facts})
     return run.finish(result.ending, record, "One mask for many scans", summary, sections, CHECKPOINTS)
 

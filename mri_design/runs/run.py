@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from mri_design.errors import UsageError
 from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.page import Section, save_report
-from mri_design.evaluation.run_folder import RunFolder, finished_lines, finished_status
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.checkpoint import fingerprint
 
 
@@ -165,13 +165,13 @@ class Run(Work):
         UsageError
             Where the folder holds another run, or an unfinished one and ``resume`` is not set.
         """
-        before = finished_status(self.folder, identity, own=checkpoint)
+        before = self.folder.ended(identity, own=checkpoint)
         if not resumed:
             return None
         unfinished = self.folder.existing(checkpoint)
         if before is not None and self.resume and unfinished is None:
             self.progress.say("nothing to do")
-            return Ending(before, finished_lines(self.folder))
+            return Ending(*before)
         if unfinished is not None and not (self.resume or self.folder.overwrite):
             raise UsageError(
                 f"{self.folder.path.name} holds an unfinished {resumed}; add --resume, give another --out, or add "

@@ -1,4 +1,4 @@
-"""`train`: a line order is learnt from scans whose truth is known."""
+"""`train`: an order of lines, or of samples of a plane, is learnt from scans whose truth is known."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pathlib import Path
 
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
-from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
+from mri_design.design.trials import Outcome, Trial, shared_lines
 from mri_design.errors import InputError, UsageError, did_you_mean
 from mri_design.evaluation.folder_lock import LOCK_NAME, FolderLock
 from mri_design.evaluation.run_folder import require_same_run
 from mri_design.evaluation.run_status import PROGRESS_NAME, ProgressFile
-from mri_design.experiment.ending import require_lines_only
+from mri_design.experiment.designing import with_calibration
+from mri_design.experiment.ending import refuse_shots
 from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.runs.run import Ending, Work
 from mri_design.runs.scan_facts import doubts_of_all
@@ -63,14 +64,14 @@ class TrainingRequest(StudyRequest):
     rule : TrainingRule
         See `training_rule`.
     lines : int
-        Lines in the end.
+        Lines, or samples of a plane, in the end.
     start : int, optional
-        Centre lines to begin with: four, and no fewer than coil calibration took.
+        How many around DC to begin with: four lines, and no fewer than coil calibration took; or a 128th of a plane.
 
     Raises
     ------
     UsageError
-        For a recipe that chooses samples of a plane.
+        For spokes and spirals, and in a plane for a rule that tries candidates one by one.
     """
 
     kind = "training"
@@ -79,7 +80,12 @@ class TrainingRequest(StudyRequest):
     start: int | None = None
 
     def __post_init__(self) -> None:
-        require_lines_only(self.recipe, "train")
+        refuse_shots(self.recipe, "train")
+        if self.recipe.design.encoding == "plane" and not isinstance(self.rule, ResidualGreedy):
+            raise UsageError(
+                f"rule {self.rule.name!r} tries what can be measured one by one, and what a single sample of a plane "
+                "changes is too little to tell: take residual-greedy"
+            )
 
     def choices(self) -> dict[str, object]:
         """See `StudyRequest`."""
@@ -212,9 +218,14 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
         work.progress.say("nothing to do")
         return order_ending(finished)
     scans, _ = load_images(request.sources, recipe, work)
-    rules = recipe.constraints.rules()
-    first = _start(scans, request.start, lines)
-    centre = rules.start(shared_lines(scans), first, max(scan.calibration_lines for scan in scans))
+    readouts = scans[0].slice_model.candidates
+    calibration = max(scan.calibration_lines for scan in scans)
+    recipe = with_calibration(recipe, calibration)
+    rules = recipe.constraints.rules_of(readouts)
+    if readouts.thinned:  # the calibration region is among the constraints
+        calibration = len(rules.needed(shared_lines(scans)))
+    first = _start(request.start or readouts.start(lines, START), calibration, lines, readouts.unit)
+    centre = rules.start(shared_lines(scans), first, 0 if readouts.thinned else calibration)
 
     with (
         file.begun(work.progress.say) as kept,
@@ -229,7 +240,8 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
         def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
             return workers.map(trial_outcome, trials)
 
-        training = OrderTraining(scans, request.rule, lines, evaluate, seed=work.seed, constraints=rules)
+        block = recipe.design.block_of(readouts) if readouts.thinned else 1
+        training = OrderTraining(scans, request.rule, lines, evaluate, seed=work.seed, constraints=rules, block=block)
         design = file.unfinished(record.identity)
         if design is None:
             show("training", 0, lines - len(centre))
@@ -241,15 +253,14 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
         return train(training, design, after_line)
 
 
-def _start(images: Sequence[ReferenceSlice], start: int | None, lines: int) -> int:
-    calibration = max(image.calibration_lines for image in images)
-    first = max(start or min(START, lines), calibration)
-    if first > lines:
+def _start(wanted: int, calibration: int, most: int, unit: str) -> int:
+    first = max(wanted, calibration)
+    if first > most:
         raise InputError(
-            field="start lines",
+            field=f"start {unit}s",
             got=f"{first} (of which {calibration} for coil calibration)",
-            wanted=f"at most the number of lines, {lines}",
-            cure="Ask for more lines.",
+            wanted=f"at most the number of {unit}s, {most}",
+            cure=f"Ask for more {unit}s.",
         )
     return first
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,77 @@ Orientation = Literal["ky-rows", "ky-columns"]
 
 
 @dataclass(frozen=True)
-class KSpaceData:
+class Scan:
+    """What every scan has, on a grid or along a trajectory; its parameters are those of the two kinds."""
+
+    kspace: NDArray[np.complex64]
+    _: KW_ONLY
+    name: str = "scan"
+    noise_variance: float | None = None
+    coil_maps: NDArray[np.complex64] | None = None
+    reference: NDArray[np.complex64] | None = None
+    card: Mapping[str, str] = field(default_factory=dict)
+    noise_covariance: NDArray[np.complex128] | None = None
+
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return int(self.kspace.shape[0])
+
+    @property
+    def n_coils(self) -> int:
+        """Number of receive coils."""
+        return int(self.kspace.shape[1])
+
+    def scaled(self, factor: float) -> Self:
+        """The same scan in other units: samples and reference times ``factor``, noise accordingly."""
+        held = {name: getattr(self, name, None) for name in ("kspace", "reference", "calibration")}
+        times = {
+            name: (array * array.real.dtype.type(factor)).astype(array.dtype, copy=False)
+            for name, array in held.items()
+            if array is not None
+        }
+        return replace(
+            self,
+            noise_variance=None if self.noise_variance is None else self.noise_variance * factor**2,
+            noise_covariance=None if self.noise_covariance is None else self.noise_covariance * factor**2,
+            **times,
+        )
+
+    def _check_known(self, grid: tuple[int, int]) -> None:
+        """Refuse noise, coil maps and a reference that do not fit the samples."""
+        if self.noise_variance is not None:
+            positive_number("noise_variance", self.noise_variance)
+        self._check_companion("coil_maps", (*self.kspace.shape[:2], *grid))
+        self._check_companion("reference", (self.n_slices, *grid))
+        if self.noise_covariance is not None:
+            covariance_matrix("noise_covariance", self.noise_covariance, self.n_coils, definite=False)
+
+    def _check_companion(self, name: str, shape: tuple[int, ...]) -> None:
+        array = getattr(self, name)
+        if array is None:
+            return
+        require_instance(np.ndarray, wanted=f"an array of shape {shape}", **{name: array})
+        if array.shape != shape:
+            raise InputError(field=name, got=f"shape {array.shape}", wanted=f"shape {shape}")
+        _refuse_non_finite(name, array)
+
+    def _one(self, number: int, **known: Any) -> Self:
+        """The same with one slice, and what else is ``known`` of it."""
+        place = slice(number, number + 1)
+        held = {name: getattr(self, name, None) for name in ("coil_maps", "reference", "calibration", "geometry")}
+        return replace(
+            self,
+            kspace=self.kspace[place],
+            name=f"{self.name}[{number}]" if self.n_slices > 1 else self.name,
+            card=with_part(self.card, number, self.n_slices),
+            **{name: array[place] for name, array in held.items() if array is not None},
+            **known,
+        )
+
+
+@dataclass(frozen=True)
+class KSpaceData(Scan):
     """Cartesian multi-slice k-space with everything that is known about how it was measured.
 
     Parameters
@@ -59,16 +129,9 @@ class KSpaceData:
         On a wrong number of axes, sizes that disagree, non-finite samples or a non-positive variance.
     """
 
-    kspace: NDArray[np.complex64]
     measured: NDArray[np.bool_]
     _: KW_ONLY
-    name: str = "scan"
-    noise_variance: float | None = None
-    coil_maps: NDArray[np.complex64] | None = None
-    reference: NDArray[np.complex64] | None = None
     orientation: Orientation = "ky-rows"
-    card: Mapping[str, str] = field(default_factory=dict)
-    noise_covariance: NDArray[np.complex128] | None = None
     calibration: NDArray[np.complex64] | None = None
     geometry: tuple[SliceGeometry, ...] | None = None
     source: SourceImage | None = None
@@ -95,35 +158,10 @@ class KSpaceData:
             raise InputError(
                 field="kspace", got="no signal in any measured line", wanted="at least one non-zero sample"
             )
-        if self.noise_variance is not None:
-            positive_number("noise_variance", self.noise_variance)
-        self._check_companion("coil_maps", self.coil_maps, k.shape)
-        self._check_companion("calibration", self.calibration, k.shape)
-        if self.noise_covariance is not None:
-            covariance_matrix("noise_covariance", self.noise_covariance, k.shape[1], definite=False)
-        self._check_companion("reference", self.reference, (k.shape[0], *k.shape[2:]))
+        self._check_known(self.grid_shape)
+        self._check_companion("calibration", k.shape)
         if self.geometry is not None and len(self.geometry) != k.shape[0]:
             raise InputError(field="geometry", got=f"{len(self.geometry)} slices", wanted=f"{k.shape[0]}")
-
-    @staticmethod
-    def _check_companion(name: str, array: NDArray[np.complexfloating] | None, shape: tuple[int, ...]) -> None:
-        if array is None:
-            return
-        named: dict[str, Any] = {name: array}
-        require_instance(np.ndarray, wanted=f"an array of shape {shape}", **named)
-        if array.shape != shape:
-            raise InputError(field=name, got=f"shape {array.shape}", wanted=f"shape {shape}")
-        _refuse_non_finite(name, array)
-
-    @property
-    def n_slices(self) -> int:
-        """Number of slices."""
-        return int(self.kspace.shape[0])
-
-    @property
-    def n_coils(self) -> int:
-        """Number of receive coils."""
-        return int(self.kspace.shape[1])
 
     @property
     def grid_shape(self) -> tuple[int, int]:
@@ -156,21 +194,6 @@ class KSpaceData:
         """What is missing, in words: of the first slice that is not fully sampled; empty where all are."""
         return next((sampling.missing for sampling in self.samplings if sampling.lines.any() and not sampling.full), "")
 
-    def scaled(self, factor: float) -> KSpaceData:
-        """The same scan in other units: samples and reference times ``factor``, noise accordingly."""
-
-        def times(array: NDArray[np.complex64] | None) -> NDArray[np.complex64] | None:
-            return None if array is None else (array * array.real.dtype.type(factor)).astype(array.dtype, copy=False)
-
-        return replace(
-            self,
-            kspace=self.kspace * self.kspace.real.dtype.type(factor),
-            reference=times(self.reference),
-            calibration=times(self.calibration),
-            noise_variance=None if self.noise_variance is None else self.noise_variance * factor**2,
-            noise_covariance=None if self.noise_covariance is None else self.noise_covariance * factor**2,
-        )
-
     def select_slice(self, index: int) -> KSpaceData:
         """The same data with the one slice ``index`` (negative counts from the end), and the lines it holds.
 
@@ -179,23 +202,12 @@ class KSpaceData:
         InputError
             Where there is no such slice, or it holds no signal.
         """
-        number = _slice_number(index, self.n_slices)
-        place = slice(number, number + 1)
+        number = slice_number(index, self.n_slices)
         measured = self.samplings[number].lines
         if not measured.any():
             raise InputError(field=f"slice {number}", got="no signal", wanted="a slice with samples")
-        return replace(
-            self,
-            kspace=self.kspace[place],
-            measured=measured,
-            coil_maps=None if self.coil_maps is None else self.coil_maps[place],
-            calibration=None if self.calibration is None else self.calibration[place],
-            reference=None if self.reference is None else self.reference[place],
-            geometry=None if self.geometry is None else self.geometry[place],
-            source=None if self.source is None else self.source.of_frame(number),
-            name=f"{self.name}[{number}]" if self.n_slices > 1 else self.name,
-            card=with_part(self.card, number, self.n_slices),
-        )
+        source = None if self.source is None else self.source.of_frame(number)
+        return self._one(number, measured=measured, source=source)
 
 
 @dataclass(frozen=True)
@@ -249,7 +261,7 @@ class ImageStack:
         InputError
             Where there is no such slice, or it is empty.
         """
-        number = _slice_number(index, self.n_slices)
+        number = slice_number(index, self.n_slices)
         if self.n_slices == 1:
             return self
         return replace(
@@ -262,7 +274,7 @@ class ImageStack:
         )
 
 
-def _slice_number(index: object, count: int) -> int:
+def slice_number(index: object, count: int) -> int:
     """A slice's number from 0; negative ones count from the end."""
     if isinstance(index, bool) or not isinstance(index, Integral):
         raise InputError(field="slice", got=described(index), wanted=f"a whole number, 0 to {count - 1}")

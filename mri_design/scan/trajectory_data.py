@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
-from numbers import Integral
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import (
-    InputError,
-    covariance_matrix,
-    described,
-    positive_number,
-    require_counts,
-    require_instance,
-)
+from mri_design.errors import InputError, require_counts, require_instance
 from mri_design.operators.nonuniform.convention import checked_samples
-from mri_design.scan.left_out import with_part
+from mri_design.scan.data import Scan, slice_number
 
 
 @dataclass(frozen=True)
-class TrajectoryData:
+class TrajectoryData(Scan):
     """Samples along a trajectory (spokes, spirals, any other), with everything that is known of how they were measured.
 
     Parameters
@@ -60,17 +50,10 @@ class TrajectoryData:
         readouts that do not divide the samples, and as `checked_samples`.
     """
 
-    kspace: NDArray[np.complex64]
     trajectory: NDArray[np.float64]
     grid_shape: tuple[int, int]
     _: KW_ONLY
     readouts: int = 1
-    name: str = "scan"
-    noise_variance: float | None = None
-    coil_maps: NDArray[np.complex64] | None = None
-    reference: NDArray[np.complex64] | None = None
-    card: Mapping[str, str] = field(default_factory=dict)
-    noise_covariance: NDArray[np.complex128] | None = None
     density: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
@@ -81,15 +64,12 @@ class TrajectoryData:
             raise InputError(field="kspace", got=f"{k.dtype} {k.shape}", wanted=wanted)
         if not np.any(k):
             raise InputError(field="kspace", got="zeros only", wanted="at least one sample that is not zero")
-        if self.noise_variance is not None:
-            positive_number("noise_variance", self.noise_variance)
         require_counts(least=1, readouts=self.readouts)
         if k.shape[2] % self.readouts:
             raise InputError(field="readouts", got=f"{self.readouts}", wanted=f"a divisor of {k.shape[2]} samples")
-        self._check("kspace", k, k.shape)
-        self._check("coil_maps", self.coil_maps, (*k.shape[:2], *self.grid_shape))
-        self._check("reference", self.reference, (k.shape[0], *self.grid_shape))
-        self._check("density", self.density, k.shape[2:])
+        self._check_companion("kspace", k.shape)
+        self._check_known(self.grid_shape)
+        self._check_companion("density", k.shape[2:])
         if self.density is not None and (
             np.iscomplexobj(self.density) or self.density.min() < 0 or not self.density.any()
         ):
@@ -98,38 +78,6 @@ class TrajectoryData:
                 got="negative numbers, zeros only, or complex numbers",
                 wanted="weights of the samples, zero or more",
             )
-        if self.noise_covariance is not None:
-            covariance_matrix("noise_covariance", self.noise_covariance, k.shape[1], definite=False)
-
-    @staticmethod
-    def _check(name: str, array: NDArray[Any] | None, shape: tuple[int, ...]) -> None:
-        if array is None:
-            return
-        if array.shape != shape:
-            raise InputError(field=name, got=f"shape {array.shape}", wanted=f"shape {shape}")
-        if not np.isfinite(array).all():
-            raise InputError(field=name, got="NaN or infinite values", wanted="finite numbers")
-
-    @property
-    def n_slices(self) -> int:
-        """Number of slices."""
-        return int(self.kspace.shape[0])
-
-    @property
-    def n_coils(self) -> int:
-        """Number of receive coils."""
-        return int(self.kspace.shape[1])
-
-    def scaled(self, factor: float) -> TrajectoryData:
-        """The same scan in other units: samples and reference times ``factor``, noise accordingly."""
-        single = np.float32(factor)
-        return replace(
-            self,
-            kspace=self.kspace * single,
-            reference=None if self.reference is None else self.reference * single,
-            noise_variance=None if self.noise_variance is None else self.noise_variance * factor**2,
-            noise_covariance=None if self.noise_covariance is None else self.noise_covariance * factor**2,
-        )
 
     def select_slice(self, index: int) -> TrajectoryData:
         """The same data with the one slice ``index`` (negative counts from the end).
@@ -139,17 +87,7 @@ class TrajectoryData:
         InputError
             Where there is no such slice.
         """
-        if isinstance(index, bool) or not isinstance(index, Integral) or not -self.n_slices <= index < self.n_slices:
-            raise InputError(field="slice", got=described(index), wanted=f"0 to {self.n_slices - 1}")
-        place = slice(index % self.n_slices, index % self.n_slices + 1)
-        return replace(
-            self,
-            kspace=self.kspace[place],
-            coil_maps=None if self.coil_maps is None else self.coil_maps[place],
-            reference=None if self.reference is None else self.reference[place],
-            name=f"{self.name}[{index % self.n_slices}]" if self.n_slices > 1 else self.name,
-            card=with_part(self.card, index % self.n_slices, self.n_slices),
-        )
+        return self._one(slice_number(index, self.n_slices))
 
     def select_readouts(self, chosen: NDArray[np.bool_]) -> TrajectoryData:
         """The same data with some of the readouts.

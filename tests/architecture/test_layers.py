@@ -47,8 +47,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "active_learning": {"labels": 1, "queries": 1},
     "active_learning/labels": {"label_pool": 1, "scores": 1, "marginals": 2, "pool_design": 3},
     "active_learning/queries": {"feasible": 1, "*": 2},
-    "cli": {"arguments": 1, "options": 1, "terminal": 2, "*": 3, "looking": 3, "main": 4, "start": 5},
-    "cli/looking": {"*": 1},
+    "cli": {"flags": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
     "design": {"": 1, "strategies": 3, "training": 3},
     "design/strategies": {"error_model": 1, "*": 3},
     "design/training": {"*": 1},
@@ -68,7 +67,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "inference/variational": {"conjugates": 1, "site_gaussians": 1, "prior_and_sites": 2}
     | {"decoupled": 3, "natural_gradient": 3},
     "krylov": {"chunks": 1, "orthogonal": 1, "*": 2},
-    "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "mr_image": 3},
+    "model": {"": 1, "phase": 2, "precision": 3, "posterior": 4, "sparsity": 3, "mr_image": 4},
     "model/phase": {"filter": 1, "map": 1, "prior": 2},
     "operators": {"base": 1, "kernels": 1, "*": 2, "measurement": 3, "nonuniform": 3, "encodings": 4},
     "operators/encodings": {"base": 1, "*": 2},

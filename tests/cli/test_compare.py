@@ -79,7 +79,7 @@ def test_masks_are_listed_in_acquisition_order(compared: tuple[Path, Result]) ->
 
 def test_the_manifest_names_inputs_and_choices_without_places(compared: tuple[Path, Result]) -> None:
     out, _ = compared
-    assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS | {".mri-design.json"}
+    assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS.keys() | {".mri-design.json"}
     text = (out / "manifest.json").read_text()
     manifest = json.loads(text)
     assert [entry["name"] for entry in manifest["inputs"]] == ["scan.npz", "head.npz"]

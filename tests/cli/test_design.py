@@ -51,7 +51,7 @@ def test_the_folder_holds_what_is_promised_and_nothing_else(designed: Designed) 
         "std.npy",
         "steps.csv",
     }
-    assert names - {"figures", ".mri-design.json"} <= OUTPUTS
+    assert names - {"figures", ".mri-design.json"} <= OUTPUTS.keys()
     figures = {path.name for path in (out / "figures").iterdir()}
     for shown in ("mask", "mask-growth", "order", "scores", "information", "predicted-error", "innovations", "images"):
         assert f"{shown}.svg" in figures

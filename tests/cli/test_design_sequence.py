@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from mri_design.cli import options
 from mri_design.design.echo_trains import ORDERS
+from mri_design.experiment.recipe import DesignRecipe
 
 Run = Callable[..., Result]
 QUICK = ("--recipe", "quick.toml")
@@ -27,7 +27,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def test_the_orders_of_the_help_are_the_real_ones(run: Run) -> None:
-    assert options.ORDERS == ORDERS
+    assert DesignRecipe.kinds()["order"].choices == ORDERS
     text = " ".join(run("design", "--help").output.split())
     assert all(f"--{name}" in text for name in ("forbid", "partial-fourier", "max-jump", "block", "until-error"))
 

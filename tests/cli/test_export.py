@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.cli.export import _DEFAULTS
+from mri_design.cli.files import DEFAULTS
 from mri_design.evaluation.tables import read_csv
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.mrd import mrd_skeleton_bytes
@@ -128,10 +128,10 @@ def test_options_reach_the_sequence(designed: tuple[Path, Result], run: Run, tmp
     assert "on siemens-prisma" in result.stdout
 
 
-@pytest.mark.parametrize("kind", _DEFAULTS)
+@pytest.mark.parametrize("kind", DEFAULTS)
 def test_the_defaults_can_be_played_with_256_lines_on_the_default_scanner(kind: str) -> None:
     pytest.importorskip("pypulseq")
-    settings = SequenceSettings(kind=kind, field_of_view=(0.22, 0.22), samples=256, **_DEFAULTS[kind])
+    settings = SequenceSettings(kind=kind, field_of_view=(0.22, 0.22), samples=256, **DEFAULTS[kind])
     trains = (tuple(range(0, 256, 16)),)
     assert pulseq_file(LineOrder(trains, 256), settings, load_scanner("generic")).verified.largest_error < 1e-3
 

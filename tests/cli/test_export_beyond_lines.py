@@ -165,7 +165,7 @@ def test_samples_that_are_not_those_of_the_mask_are_refused(
     words = ("--to", "seq", "--fov", "0.24", "--thickness", "0.16", "--out", tmp_path / "a.seq")
     result = run("export", copy, *words)
     assert result.exit_code == 3 and "40 samples other than those of mask.npy" in result.stderr
-    np.save(copy / "mask.npy", mask.astype(np.uint8))
+    np.save(copy / "mask.npy", mask.ravel())
     assert "bool (ky, kz)" in run("export", copy, *words).stderr
 
 

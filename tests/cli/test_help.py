@@ -3,15 +3,18 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 from typer.testing import Result
 
 from mri_design import strategy_names
-from mri_design.cli import options
-from mri_design.experiment.recipe import shipped_recipes
+from mri_design.cli import files, flags
+from mri_design.experiment.recipe import ReconstructionRecipe
 from mri_design.experiment.reconstruction import METHODS
+from mri_design.experiment.strategy_names import TRAINING_RULES
+from mri_design.operators.encodings import EncodingName
 from mri_design.runs.convert import ENDINGS as CONVERTED
 from mri_design.runs.export import ENDINGS
 from mri_design.scan.simulation.phantoms import phantom_names
@@ -36,14 +39,18 @@ def test_the_first_help_names_all_verbs_and_exit_codes(run: Run) -> None:
 
 
 def test_the_names_in_the_help_are_the_real_ones() -> None:
-    assert phantom_names() == options.PHANTOMS
-    assert shipped_recipes() == options.RECIPES
-    assert options.METHODS == METHODS
-    assert tuple(ENDINGS) == options.FORMATS
-    assert CONVERTED == options.CONVERTED
-    assert shipped_scanners() == options.SCANNERS
-    assert options.SEQUENCES == KINDS
-    assert strategy_names() == (*options.STRATEGIES, *options.TRAINING_RULES)
+    assert phantom_names() == flags.PHANTOMS
+    assert ReconstructionRecipe.kinds()["method"].choices == METHODS
+    assert tuple(ENDINGS) == files.FORMATS
+    assert CONVERTED == files.CONVERTED
+    assert shipped_scanners() == files.SCANNERS
+    assert files.SEQUENCES == KINDS
+
+
+def test_the_help_names_every_strategy_that_is_registered(run: Run) -> None:
+    text = " ".join(run("design", "--help").output.replace("│", " ").split())
+    every = {name for encoding in get_args(EncodingName) for name in strategy_names(encoding)} - set(TRAINING_RULES)
+    assert all(name in text for name in every) and "<strategies" not in text
 
 
 @pytest.mark.parametrize(("verb", "offered"), [("design", False), ("compare", True)])
@@ -51,15 +58,15 @@ def test_rules_that_learn_from_training_scans_are_offered_where_they_are_taken(
     run: Run, tmp_path: Path, verb: str, offered: bool
 ) -> None:
     text = " ".join(run(verb, "--help").output.split())
-    assert all((name in text) is offered for name in options.TRAINING_RULES)
+    assert all((name in text) is offered for name in TRAINING_RULES)
     assert "oracle-hole" in text
     if not offered:
-        words = ("--encoding", "plane", "--samples", 9, "--strategy", *options.TRAINING_RULES)
+        words = ("--encoding", "plane", "--samples", 9, "--strategy", *TRAINING_RULES)
         assert run(verb, "phantom:brain", *words, "--out", tmp_path / "x").exit_code == 2
 
 
 def test_help_keeps_what_stands_in_brackets(run: Run) -> None:
-    assert "[default: the strategy's]" in run("design", "--help").output
+    assert "the strategy's]" in run("design", "--help").output
 
 
 @pytest.mark.parametrize("heavy", ["numpy", "scipy", "matplotlib", "skimage", "pydantic", "h5py"])

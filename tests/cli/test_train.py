@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mri_design.cli import train
+from mri_design.cli import study
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.trained_file import load_trained
 from mri_design.runs import train as training_run
@@ -125,7 +125,7 @@ def test_what_cannot_be_is_refused(run: Run, tmp_path: Path, words: tuple[object
 
 
 def test_a_scan_on_another_grid_is_refused(learnt: tuple[Path, Result], run: Run, tmp_path: Path) -> None:
-    for family in ("trained", "hybrid", "calibrated"):
+    for family in ("trained", "calibrated"):
         result = run(
             "design", "phantom:brain", "--lines", 8, "--strategy", f"{family}:{learnt[0]}",
             "--recipe", "quick-local.toml", "--out", tmp_path / family,
@@ -135,7 +135,7 @@ def test_a_scan_on_another_grid_is_refused(learnt: tuple[Path, Result], run: Run
 
 
 def test_the_rules_in_the_help_are_the_real_ones() -> None:
-    assert train.RULES == training_run.RULES
+    assert study.RULES == training_run.RULES
 
 
 def test_a_killed_training_goes_on(spawn: Callable[..., "subprocess.Popen[str]"], run: Run, tmp_path: Path) -> None:

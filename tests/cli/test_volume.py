@@ -10,7 +10,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design import load_phantom
-from mri_design.runs.stored_run import read_images
+from mri_design.runs.stored_run import read_run
 from tests.scan.io.conftest import MrdFile
 
 pytest.importorskip("ismrmrd")
@@ -130,4 +130,4 @@ def test_info_recon_and_export_count_the_samples_of_a_plane_alike(
         out = tmp_path / path.stem
         assert run("recon", path, "--slice", 2, "--recipe", tmp_path / "known.toml", "--out", out).exit_code == 0
         assert f"\nsamples         {count}: " in run("info", out).stdout
-        assert read_images(out).measured == f"{count} of {NY * NZ} samples"
+        assert read_run(out).measured == f"{count} of {NY * NZ} samples"

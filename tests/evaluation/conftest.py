@@ -8,10 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from mri_design import MRSlice, Recipe, load_phantom, prepare
-from mri_design.design.trace import DesignTrace
 from mri_design.design.trials import ReferenceSlice
 from mri_design.operators.fourier import CentredFFT
-from tests.design_steps import design_step
 
 TINY = Recipe.of(
     {
@@ -19,25 +17,6 @@ TINY = Recipe.of(
         "reconstruction": {"method": "zero-filled", "std_samples": 4},
         "simulation": {"matrix": 16},
     }
-)
-
-
-def scores(**values: float) -> np.ndarray:
-    """Of 8 lines: _6=9.5 for line 6."""
-    table = np.full(8, np.nan)
-    for line, value in values.items():
-        table[int(line[1:])] = value
-    return table
-
-
-TRACE = DesignTrace(
-    "information-gain",
-    8,
-    (4, 3),
-    (
-        design_step(6, scores=scores(_6=9.5, _0=1), predicted_energy=3.0, actual_energy=6.0, information=9.5 / 2),
-        design_step(0, scores=scores(_0=2.25, _7=1), predicted_energy=4.0, actual_energy=2.0, information=2.25 / 2),
-    ),
 )
 
 

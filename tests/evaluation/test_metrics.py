@@ -1,4 +1,6 @@
-"""Metrics against hand computation, and never a number where there is none."""
+"""Metrics by hand, and images that are folded."""
+
+from __future__ import annotations
 
 import math
 
@@ -8,6 +10,7 @@ from scipy.stats import binomtest
 
 from mri_design import InputError, measure
 from mri_design.evaluation.metrics import (
+    looks_folded,
     mean_and_spread,
     paired_sign_test,
     psnr,
@@ -144,3 +147,18 @@ def test_mean_and_spread_over_runs():
     for empty_or_bad in ([], [1.0, np.nan]):
         with pytest.raises(InputError):
             mean_and_spread(empty_or_bad)
+
+
+def disc(radius: float, side: int = 48) -> np.ndarray:
+    y, x = (np.arange(side) - side // 2) / (side / 2), (np.arange(side) - side // 2) / (side / 2)
+    return (np.hypot(y[:, None], x) < radius).astype(float)
+
+
+@pytest.mark.parametrize(("radius", "folded"), [(0.8, False), (0.95, False), (1.25, True), (1.4, True)])
+def test_an_object_beyond_the_edges_is_told(radius: float, folded: bool) -> None:
+    noise = 0.02 * np.random.default_rng(0).standard_normal((48, 48))
+    assert looks_folded(disc(radius) * np.exp(1j) + noise) == folded
+
+
+def test_an_object_that_one_edge_cuts_is_not_folded() -> None:
+    assert not looks_folded(np.roll(disc(0.7), 12, axis=0)[:, :] * (np.arange(48) > 12)[:, None])

@@ -155,10 +155,10 @@ def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, 
     """At every count: what the design found on its next lines is what the check finds there."""
     slices = [make_image("t2w", n=24, seed=seed).slice_model for seed in (0, 1)]
     engine = DesignEngine(InformationGain(draws=4), tiny.inference.engine(), seed=5, block=block)
-    state = engine.run(slices, engine.begin(slices, [12, 11, 13, 10]), 13)
+    state = engine.run(slices, engine.begin(slices, [12, 11, 13, 10]), 10)
     trace = state.trace
     counts = check_counts(trace, 99)
-    assert counts == list(range(4 + block, 13, block))  # of the start nothing is predicted
+    assert counts == list(range(4 + block, 10, block))  # of the start nothing is predicted
     told: list[tuple[int, int]] = []
     checks = check_predictions(
         slices,
@@ -188,15 +188,15 @@ def test_the_means_are_those_of_the_models_the_design_went_by(phased_slice: MRSl
     def models(one: MRSlice, image: np.ndarray) -> list[MRSlice]:
         return phase_variants(one, image, imaginary_ratios=(3.0,))[0 if ratios else 1 :]
 
-    loop = DoubleLoop(ControlVariate(4, 0.01), IRLS(tolerance=1e-5))
+    loop = DoubleLoop(ControlVariate(4, 0.05), IRLS(tolerance=1e-4))
     engine = DesignEngine(InformationGain(draws=4), loop, seed=5, models=models, rivals_every=1)
-    state = engine.run([one], engine.begin([one], [12, 11, 13, 10, 14, 9, 15, 8]), 20)
+    state = engine.run([one], engine.begin([one], [12, 11, 13, 10, 14, 9, 15, 8]), 13)
     used = [step.forecast.models[0] for step in state.trace.steps]
     assert (0 in used and 1 in used) or not ratios
     counts = check_counts(state.trace, 99)
     replay = Replay(loop, seed=5, models=models)
     noise = 2 * 16 * one.noise_variance
-    for chosen, tolerance in ((counts, 0.02), (counts[::4], 0.1)):
+    for chosen, tolerance in ((counts, 0.02), (counts[::3], 0.1)):
         checks = check_predictions([one], state.trace, replay, signals=state.signals, counts=chosen)
         for found in checks:
             step = state.trace.steps[found.n_measured - 8]

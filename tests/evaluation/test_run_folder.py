@@ -1,4 +1,6 @@
-"""The run folder: what is written, and faults F9 (disk), F12 (two runs) and F13 (output names)."""
+"""A run has its folder to itself, every file is complete or absent, and nobody else's is touched."""
+
+from __future__ import annotations
 
 import csv
 import fcntl
@@ -20,21 +22,11 @@ from matplotlib.figure import Figure
 from mri_design import InputError, UsageError
 from mri_design.evaluation.folder_lock import SILENCE, FolderLock, Holder
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_status import CHECKPOINT, PROGRESS
 
 FORK = multiprocessing.get_context("fork")  # a child that need not import anything again
-HOSTILE_NAMES = [
-    "../escape.npy",
-    "/escape.npy",
-    "a/b.npy",
-    "a\\b.npy",
-    "..npy",
-    ".lock.npy",
-    "",
-    "nul\0.npy",
-    "-rf.npy",
-    "C:recon.npy",
-    "a" * 200 + ".npy",
-]
+HOSTILE_NAMES = ["../escape.npy", "/escape.npy", "a\\b.npy", ".lock.npy", "", "nul\0.npy", "-rf.npy", "C:recon.npy"]
+HOSTILE_NAMES += ["a" * 200 + ".npy"]
 
 
 @pytest.fixture
@@ -106,17 +98,10 @@ class TestFiles:
         assert (recon.dtype, std.dtype) == (np.complex64, np.float32)
         np.testing.assert_array_equal(recon, image)
 
-    def test_lines_are_written_in_acquisition_order(self, folder):
-        rows = [
-            {"order": 1, "line": 8, "ky": 0, "score": None},
-            {"score": 1.5, "order": 2, "line": 3, "ky": -5, "other": "not written"},
-        ]
-        assert folder.write_lines(rows).read_text() == "order,line,ky,score\n1,8,0,\n2,3,-5,1.5\n"
-
     def test_metrics_and_manifest(self, folder):
-        folder.write_metrics([{"strategy": "design", "psnr": 31.25}], formats={"psnr": ".1f"})
+        folder.write_metrics([{"strategy": "design", "psnr": 31.25}])
         with open(folder.path / "metrics.csv", newline="") as stream:
-            assert list(csv.DictReader(stream)) == [{"strategy": "design", "psnr": "31.2"}]
+            assert list(csv.DictReader(stream)) == [{"strategy": "design", "psnr": "31.25"}]
         folder.write_manifest({"seed": 1, "command": ["design"]})
         assert json.loads((folder.path / "manifest.json").read_text()) == {"command": ["design"], "seed": 1}
 
@@ -154,7 +139,6 @@ class TestFiles:
             lambda folder: folder.write_image("recon.npy", np.full((4, 4), 1e39 + 0j)),
             lambda folder: folder.write_image("manifest.json", np.ones((4, 4), complex)),
             lambda folder: folder.write_std("std.npy", -np.ones((4, 4))),
-            lambda folder: folder.write_lines([{"order": 1, "line": 2}]),
         ],
     )
     def test_what_is_no_result_is_refused_and_leaves_no_file(self, folder, write):
@@ -443,3 +427,26 @@ def test_an_interruption_before_the_first_figure_leaves_a_folder_that_can_be_use
     assert out.exists() != new and not (out / "figures").exists()
     with RunFolder(out) as folder:
         folder.begin()
+
+
+def test_the_same_run_tells_how_it_ended_and_an_empty_folder_is_free(folder):
+    assert folder.ended("me") is None
+    folder.write_manifest({"status": "not converged", "lines": [3, 1], "settings": {"identity": "me"}})
+    assert folder.ended("me") == ("not converged", (3, 1))
+
+
+@pytest.mark.parametrize(
+    "manifest", ["{", "[]", json.dumps({"status": "converged", "lines": [], "settings": {"identity": "you"}}), "\xff"]
+)
+def test_a_folder_that_another_run_finished_is_refused(folder, manifest):
+    (folder.path / "manifest.json").write_bytes(manifest.encode("latin-1"))
+    with pytest.raises(UsageError, match="brain-01 holds a finished run; give another --out"):
+        folder.ended("me")
+
+
+@pytest.mark.parametrize(("present", "own"), [(CHECKPOINT, PROGRESS), (PROGRESS, CHECKPOINT), (PROGRESS, "")])
+def test_the_beginning_of_another_kind_of_run_is_refused(folder, present, own):
+    (folder.path / present).write_bytes(b"")
+    with pytest.raises(UsageError, match="an unfinished run"):
+        folder.ended("me", own=own)
+    assert folder.ended("me", own=present) is None

@@ -9,8 +9,8 @@ from mri_design import KSpaceData, Recipe
 from mri_design.experiment import inputs
 from mri_design.experiment.description import describe_scan
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.outline import ScanOutline
 from mri_design.scan.sampling import Sampling
+from mri_design.scan.summary import ScanSummary
 
 
 def scan(measured: int = 24) -> KSpaceData:
@@ -22,8 +22,8 @@ def scan(measured: int = 24) -> KSpaceData:
     return KSpaceData(kspace, lines, noise_variance=1.0)
 
 
-def told(measured: int = 24) -> ScanOutline:
-    return ScanOutline.of(scan(measured))
+def told(measured: int = 24) -> ScanSummary:
+    return ScanSummary.of(scan(measured))
 
 
 def test_no_maps_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +43,7 @@ def test_too_small_a_centre_is_said_all_the_same() -> None:
 
 def test_size_place_and_acceleration_are_told() -> None:
     oblique = SliceGeometry((2.0, 1.5), 5.0, (1.0, 2.0, 3.0), (0.0, 0.8, 0.6), (1.0, 0.0, 0.0), (0.0, -0.6, 0.8))
-    rows = describe_scan(ScanOutline.of(replace(scan(14), geometry=(oblique,) * 3)), Recipe())
+    rows = describe_scan(ScanSummary.of(replace(scan(14), geometry=(oblique,) * 3)), Recipe())
     assert rows["field of view"] == "64 x 48 mm, pixels of 2 x 1.5 mm, 5 mm thick"
     assert rows["orientation"] == "oblique, nearest to transverse, phase encoding front to back"
     assert rows["measured lines"] == "15 of 32, missing 0-8, 24-31: acceleration 2.13"
@@ -54,11 +54,11 @@ def test_size_place_and_acceleration_are_told() -> None:
     along = ("left to right", "front to back")[int(np.argmax(np.abs(in_plane.phase)))]
     assert in_plane.orientation == f"transverse, phase encoding nearest to {along}, turned by 20 degrees in the plane"
     assert "orientation" not in describe_scan(
-        ScanOutline.of(replace(scan(), geometry=(SliceGeometry((2.0, 1.5), None),) * 3)), Recipe()
+        ScanSummary.of(replace(scan(), geometry=(SliceGeometry((2.0, 1.5), None),) * 3)), Recipe()
     )
     assert "field of view" not in describe_scan(told(), Recipe())
     turned = replace(oblique, read=(0.0, 0.8, 0.6), phase=(1.0, 0.0, 0.0), normal=(0.0, 0.6, -0.8))
-    rows = describe_scan(ScanOutline.of(replace(scan(), geometry=(straight, straight, turned))), Recipe())
+    rows = describe_scan(ScanSummary.of(replace(scan(), geometry=(straight, straight, turned))), Recipe())
     other = "oblique, nearest to transverse, phase encoding left to right"
     assert rows["orientation"] == f"sagittal, phase encoding foot to head; other slices {other}"
 
@@ -68,7 +68,7 @@ def test_samples_of_a_plane_are_counted_one_by_one() -> None:
     held = np.random.default_rng(1).random((32, 32)) < 0.2
     held[12:20, 12:20] = True  # the calibration square counts like the others
     plane[0, 0, held] = scan(32).kspace[0, 0][held]
-    rows = describe_scan(ScanOutline.of(KSpaceData(plane, held.any(axis=1), noise_variance=1.0)), Recipe())
+    rows = describe_scan(ScanSummary.of(KSpaceData(plane, held.any(axis=1), noise_variance=1.0)), Recipe())
     count = int(held.sum())
     assert rows["samples"].startswith(
         f"{count} of 1024, {count / 1024:.1%} of the grid: acceleration {1024 / count:.3g};"
@@ -84,7 +84,7 @@ def test_centre_and_lines_around_it_are_told() -> None:
     one = scan()
     kspace = one.kspace[:, :1].copy()
     kspace[:, :, 16] = 0
-    rows = describe_scan(ScanOutline.of(replace(one, kspace=kspace)), Recipe())
+    rows = describe_scan(ScanSummary.of(replace(one, kspace=kspace)), Recipe())
     assert rows["centre"] == f"{start}; that line was not measured"
 
 
@@ -93,11 +93,11 @@ def test_noise_of_coils_is_told_as_it_is_in_the_file() -> None:
     noise = (rng.standard_normal((1, 2, 64, 64)) + 1j * rng.standard_normal((1, 2, 64, 64))).astype(np.complex64)
     covariance = np.array([[4.0, 3.0], [3.0, 9.0]], dtype=np.complex128)
     data = KSpaceData(1e3 * noise, np.ones(64, dtype=bool), noise_covariance=covariance)
-    rows = describe_scan(ScanOutline.of(data), Recipe())
+    rows = describe_scan(ScanSummary.of(data), Recipe())
     spread = "sd 2 to 3 per real component before whitening, median 2.5; correlation of two coils up to 0.50"
     assert rows["noise of coils"] == spread and rows["noise"].startswith("sd 1 per real component, from the noise")
     given = replace(data, noise_covariance=None, noise_variance=0.5)
-    assert "noise of coils" not in describe_scan(ScanOutline.of(given), Recipe())
+    assert "noise of coils" not in describe_scan(ScanSummary.of(given), Recipe())
 
 
 def test_edges_that_are_empty_alike_are_named_beside_fully_sampled() -> None:

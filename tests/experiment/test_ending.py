@@ -17,10 +17,20 @@ from mri_design import (
     make_strategy,
     run_design,
 )
+from mri_design.design.decision import DesignStep
 from mri_design.design.stopping import AnyOf
+from mri_design.design.trace import DesignTrace
 from mri_design.experiment.designing import start_count, start_lines
-from mri_design.experiment.ending import checked_end, in_acquisition_order, most_lines, stop_rule
+from mri_design.experiment.ending import (
+    checked_end,
+    how_it_ended,
+    in_acquisition_order,
+    most_lines,
+    stop_rule,
+    what_was_missed,
+)
 from mri_design.operators.encodings import LineEncoding, PlaneEncoding
+from tests.design_steps import changed, design_step
 
 GAIN, RANDOM = make_strategy("information-gain"), make_strategy("random")
 
@@ -163,3 +173,38 @@ def test_a_resumed_design_stops_where_the_uninterrupted_one_does(tmp_path: Path,
         assert again.declined is not None and alone.declined is not None
         assert again.declined.line == alone.declined.line
     assert not {0, 5} & set(alone.lines)
+
+
+def known(line: int, error: float, pending: int = 0) -> DesignStep:
+    return design_step(line, expected=np.array([error**2]), image_energy=1 - error**2, pending=pending)
+
+
+ENDED = DesignTrace("information-gain", 8, (4, 3), (known(6, 0.5), known(0, 0.25), known(1, 0.1, 1)))
+RULE = UntilError(0.2)
+
+
+def test_the_end_is_told_in_a_sentence() -> None:
+    assert how_it_ended(ENDED, None, 5) == ""
+    ended = replace(ENDED, closing=known(0, 0.21).forecast)
+    assert how_it_ended(ended, RULE, 5) == "not stopped early: all 5 lines measured, predicted error 21 % > 20 %"
+    assert what_was_missed(ended, RULE) == ""  # more lines might do it
+    stopped = DesignTrace("information-gain", 8, (4, 3), ENDED.steps, known(2, 0.125))
+    assert how_it_ended(stopped, RULE, 8) == "stopped after 5 of at most 8 lines: predicted error 12.5 % <= 20 %"
+    at_once = DesignTrace("information-gain", 8, (4, 3), (), known(2, 0.125))
+    assert how_it_ended(at_once, RULE, 8).startswith("stopped after 2 of at most 8 lines")
+    assert "all 2 lines are those of the start" in how_it_ended(DesignTrace("information-gain", 8, (4, 3)), RULE, 2)
+
+
+def test_one_spoke_is_told_in_the_singular() -> None:
+    one = DesignTrace("information-gain", 8, (4,), (), known(2, 0.125))
+    assert how_it_ended(one, RULE, 1, "spoke").startswith("stopped after 1 of at most 1 spoke: ")
+
+
+def test_what_cannot_be_reached_is_said_at_any_end() -> None:
+    everything = replace(ENDED, closing=replace(known(0, 0.21).forecast, least_error=0.21, recent_fall=0.0))
+    assert what_was_missed(everything, RULE).startswith("an error of 20 % is out of reach: every line that may be")
+    assert "21 % with every" not in what_was_missed(replace(everything, closing=known(0, 0.19).forecast), RULE)
+    hopeless = replace(ENDED, declined=changed(known(2, 0.4), least_error=0.3))
+    assert "would leave some 30 %" in what_was_missed(hopeless, RULE)
+    assert "out of reach" in how_it_ended(hopeless, RULE, 8)
+    assert what_was_missed(everything, None) == what_was_missed(ENDED, RULE) == ""

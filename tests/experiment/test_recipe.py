@@ -195,6 +195,7 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
     assert settings["prior"][0] == {
         "kind": "pixels",
         "scale": 100.0,
+        "site": "laplace",
         "isotropic": False,
         "wavelet": "db4",
         "levels": 3,

@@ -142,6 +142,19 @@ RUNS = {
     "protocol-coils": GoldenRun("protocol phantom:brain phantom:t2w --lines 14 --strategy calibrated --jobs 1", COILS),
     "adapt": GoldenRun("adapt readouts.jsonl --lines 12 --start 6", SMALL),
     "adapt-coils": GoldenRun("adapt readouts-coils.jsonl --lines 14 --start 10 --block 2", COILS),
+    "protocol-planes": GoldenRun(
+        "protocol phantom:brain phantom:t2w --encoding plane --samples 180 --block 40 --test phantom:t1w --seeds 1 "
+        "--method zero-filled --jobs 1",
+        COILS,
+    ),
+    "train-planes": GoldenRun(
+        "train phantom:brain phantom:t2w --encoding plane --samples 150 --block 40 --method zero-filled --jobs 1", COILS
+    ),
+    "design-trained-planes": GoldenRun(
+        "design phantom:t1w --encoding plane --samples 170 --block 60 --strategy trained:train-planes/order.npz",
+        COILS,
+        "train-planes",
+    ),
     "recon-plane": GoldenRun("recon phantom:t2w --mask design-plane/mask.npy", SMALL, "design-plane"),
     "recon-spokes": GoldenRun("recon design-spokes/trajectory.npz", SMALL, "design-spokes"),
     "recon-mean": GoldenRun("recon phantom:brain --mask design-calibrated/mask.npy", SMALL, "design-calibrated"),

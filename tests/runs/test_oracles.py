@@ -34,7 +34,7 @@ def order(tmp_path: Path) -> Path:
 @pytest.fixture
 def study(make_image: ImageMaker, tiny: Recipe, order: Path) -> Study:
     tests = [make_image("brain"), make_image("shepp-logan")]
-    names = [f"trained:{order}", f"hybrid:{order}", "oracle-residual", "oracle-greedy", "random"]
+    names = [f"trained:{order}", f"calibrated:{order}", "oracle-residual", "oracle-greedy", "random"]
     return Study(tests=tests, strategies=names, lines=[7], recipe=tiny, training=[make_image("t2w")], seeds=2)
 
 
@@ -67,7 +67,7 @@ def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Study, tmp
     for path in (tmp_path / "out").glob("*.*"):
         assert "a folder" not in path.read_text(), path.name
     summary = (tmp_path / "out" / "summary.csv").read_text()
-    assert all(name in summary for name in ("oracle-greedy", "trained:order.npz", "hybrid:order.npz@train"))
+    assert all(name in summary for name in ("oracle-greedy", "trained:order.npz", "calibrated:order.npz@train"))
 
 
 @pytest.mark.slow

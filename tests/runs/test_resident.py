@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from mri_design.operators.encodings import Encoding
 from mri_design.runs import resident
 from mri_design.runs.resident import ResidentSlices, keeper_of
 from mri_design.runs.workers import Workers
-from tests.slow_cases import slow_case, slow_cases
+from tests.slow_cases import slow_cases
 
 TARGET = 11
 
@@ -75,27 +76,34 @@ def ended(place: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("strategy", ["information-gain", *slow_cases("calibrated", "expected-error", "random")])
-def test_the_design_is_that_of_this_process(slices: list[MRSlice], recipe: Recipe, strategy: Any) -> None:
+@pytest.fixture(scope="module")
+def two() -> Iterator[Workers[Any]]:
+    """Two processes that no test ends."""
+    with Workers(None, 2) as workers:
+        yield workers
+
+
+@pytest.mark.parametrize("strategy", ["information-gain", *slow_cases("calibrated", "random")])
+def test_the_design_is_that_of_this_process(
+    slices: list[MRSlice], recipe: Recipe, strategy: Any, two: Workers[Any]
+) -> None:
     here = design(slices, recipe, strategy=strategy, closing=True)
-    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
+    with keeper_of(two, 3) as keeper:
         assert keeper is not None
         there = design(slices, recipe, keeper, strategy, closing=True)
     if strategy == "random":
         assert there.trace.lines == here.trace.lines and len(there.warm) == 0
         return
-    assert any(step.outcome.model_energies is not None for step in here.trace.steps)  # there were models to choose from
     assert_same(there, here)
     np.testing.assert_array_equal(there.trace.closing.expected, here.trace.closing.expected)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("draws", [4, 9])
 def test_draws_beyond_those_of_inference_do_not_depend_on_where_they_are_made(
-    slices: list[MRSlice], recipe: Recipe, draws: int
+    slices: list[MRSlice], recipe: Recipe, two: Workers[Any]
 ) -> None:
     """The generator of a step is used again after the slices have drawn from theirs."""
-    rule = DrawsAgain(draws)
-    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
+    rule = DrawsAgain(9)
+    with keeper_of(two, 3) as keeper:
         assert design(slices, recipe, keeper, rule).trace.lines == design(slices, recipe, strategy=rule).trace.lines
 
 
@@ -115,32 +123,31 @@ class DrawsAgain:
 
 
 def test_nothing_but_requests_and_what_is_asked_for_travels(
-    slices: list[MRSlice], recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+    slices: list[MRSlice], recipe: Recipe, monkeypatch: pytest.MonkeyPatch, two: Workers[Any]
 ) -> None:
     """After the first request, with the slices, some bytes go to a process for every line and slice."""
     sent: list[int] = []
-    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
-        submit = workers.submit_at
+    with keeper_of(two, 3) as keeper:
+        submit = two.submit_at
 
         def counted(place: int, function: Any, *arguments: Any) -> Any:
             sent.append(len(pickle.dumps(arguments)))
             return submit(place, function, *arguments)
 
-        monkeypatch.setattr(workers, "submit_at", counted)
+        monkeypatch.setattr(two, "submit_at", counted)
         design(slices, recipe, keeper)
     whole = len(pickle.dumps(KeptSlice(slices[0], 1.0, None)))
     assert sent[0] > whole  # two slices went to the first process
     assert max(sent[2:]) < 5000
 
 
-@pytest.mark.parametrize("lost", [[0], slow_case([0, 1])])
-def test_the_slices_of_a_lost_process_are_inferred_again(slices: list[MRSlice], recipe: Recipe, lost: Any) -> None:
+def test_the_slices_of_lost_processes_are_inferred_again(slices: list[MRSlice], recipe: Recipe) -> None:
     here = design(slices, recipe)
     with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
 
         def kill(state: DesignState) -> None:
             if len(state.trace.lines) == 7:
-                for place in lost:
+                for place in (0, 1):
                     workers.submit_at(place, ended, place)
 
         there = design(slices, recipe, keeper, callback=kill)
@@ -159,10 +166,7 @@ def test_a_slice_that_kills_every_process_ends_the_design(
         design(slices, recipe, keeper)
 
 
-@pytest.mark.parametrize("resumed_here", [False, True])
-def test_what_lives_in_processes_is_in_the_checkpoint(
-    slices: list[MRSlice], recipe: Recipe, tmp_path: Path, resumed_here: bool
-) -> None:
+def test_what_lives_in_processes_is_in_the_checkpoint(slices: list[MRSlice], recipe: Recipe, tmp_path: Path) -> None:
     here = design(slices, recipe)
     kept = Checkpoint(tmp_path / "c.npz", "me")
 
@@ -172,9 +176,7 @@ def test_what_lives_in_processes_is_in_the_checkpoint(
 
     with pytest.raises(PlugPulledError), Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
         design(slices, recipe, keeper, checkpoint=kept, callback=pull)
-    with Workers(None, 1 if resumed_here else 2) as workers, keeper_of(workers, 3) as keeper:
-        again = design(slices, recipe, keeper, checkpoint=kept)
-    assert_same(again, here)
+    assert_same(design(slices, recipe, checkpoint=kept), here)  # in this process
 
 
 def test_an_interruption_while_processes_work_loses_no_line(
@@ -213,9 +215,11 @@ def broken_request(request: InferenceRequest) -> dict[str, Any]:
     return {**vars(request), "inference": None if len(request.lines) == 8 else request.inference}
 
 
-def test_a_state_is_looked_at_before_the_design_goes_on(slices: list[MRSlice], recipe: Recipe) -> None:
+def test_a_state_is_looked_at_before_the_design_goes_on(
+    slices: list[MRSlice], recipe: Recipe, two: Workers[Any]
+) -> None:
     states: list[DesignState] = []
-    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
+    with keeper_of(two, 3) as keeper:
         design(slices, recipe, keeper, callback=states.append)
         assert len(states[0].warm) == 3 and states[0].trace.n_lines == 24
         with pytest.raises(MriDesignError, match="the design has gone on"):
@@ -239,9 +243,9 @@ class ByHand:
         return Choice(int(left[int(1e6 * total) % len(left)]), forecast=Forecast())
 
 
-def test_a_strategy_may_look_at_posteriors_as_a_whole(slices: list[MRSlice], recipe: Recipe) -> None:
+def test_a_strategy_may_look_at_posteriors_as_a_whole(slices: list[MRSlice], recipe: Recipe, two: Workers[Any]) -> None:
     here = design(slices, recipe, strategy=ByHand())
-    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
+    with keeper_of(two, 3) as keeper:
         assert design(slices, recipe, keeper, ByHand()).trace.lines == here.trace.lines
 
 

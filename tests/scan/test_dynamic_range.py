@@ -11,7 +11,7 @@ from mri_design import InputError, KSpaceData, Recipe, TrajectoryData, load_inpu
 from mri_design.experiment.description import describe_scan
 from mri_design.experiment.trajectories.description import describe_samples
 from mri_design.scan.dynamic_range import require_dynamic_range
-from mri_design.scan.outline import ScanOutline
+from mri_design.scan.summary import ScanSummary
 
 
 def memory(shape: tuple[int, ...]) -> np.ndarray:
@@ -46,7 +46,7 @@ def test_memory_that_was_never_written_is_refused_and_told_by_info() -> None:
     data = KSpaceData(memory((1, 2, 64, 64)), np.ones(64, dtype=bool))
     with pytest.raises(InputError, match=r"samples up to 3\.\de\+38, 1e\d\d times their median .* beyond 1e10 times"):
         prepare(data, Recipe())
-    said = describe_scan(ScanOutline.of(data), Recipe())
+    said = describe_scan(ScanSummary.of(data), Recipe())
     assert "nothing that a receiver measures. recon and design refuse them." in said["samples"]
     assert not {"measured lines", "fully sampled", "centre", "noise", "calibration", "coil maps"} & set(said)
 

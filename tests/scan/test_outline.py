@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData
-from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.sampling import Sampling
+from mri_design.scan.summary import ScanSummary, middle_slice
 
 FULL, EMPTY = Sampling(np.ones((8, 6), dtype=bool)), Sampling(np.zeros((8, 6), dtype=bool))
 
@@ -21,7 +21,7 @@ def test_an_outline_of_a_whole_scan_has_its_middle_slice_and_the_samples_of_all(
     kspace = np.random.default_rng(0).standard_normal((3, 2, 8, 6)).astype(np.complex64)
     kspace[0, :, 5:] = 0
     scan = KSpaceData(kspace, np.ones(8, dtype=bool), name="x", card={"anatomy": "knee"})
-    told = ScanOutline.of(scan)
+    told = ScanSummary.of(scan)
     assert (told.n_slices, told.n_coils, told.grid_shape, told.index, told.by_headers) == (3, 2, (8, 6), 1, False)
     assert told.part is not None and told.card == {"anatomy": "knee"} and told.name == "x"
     np.testing.assert_array_equal(told.part.kspace, kspace[1:2])
@@ -30,9 +30,9 @@ def test_an_outline_of_a_whole_scan_has_its_middle_slice_and_the_samples_of_all(
 
 def test_what_does_not_fit_together_is_refused() -> None:
     with pytest.raises(InputError, match="slices of one size"):
-        ScanOutline((FULL, Sampling(np.ones((8, 4), dtype=bool))), 1)
+        ScanSummary((FULL, Sampling(np.ones((8, 4), dtype=bool))), 1)
     with pytest.raises(InputError, match="slice 2 of 2"):
-        ScanOutline((FULL, FULL), 1, index=2)
+        ScanSummary((FULL, FULL), 1, index=2)
     part = KSpaceData(np.ones((1, 1, 8, 8), dtype=np.complex64), np.ones(8, dtype=bool))
     with pytest.raises(InputError, match="one slice of the grid"):
-        ScanOutline((FULL,), 1, part=part)
+        ScanSummary((FULL,), 1, part=part)

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.design.blocks import ChoosesByScore, Scores
 from mri_design.design.decision import Choice
-from mri_design.design.neighbourhood import neighbourhood, require_weights
+from mri_design.design.neighbourhood import require_weights, unmeasured_around
 from mri_design.design.posteriors import means_of
-from mri_design.design.strategy import DesignView, best_line
+from mri_design.design.strategy import DesignView
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.errors import InputError, require_instance, require_numbers, require_working, sequence_of
@@ -25,10 +24,10 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedOrder:
-    """The learnt order, as training left it.
+    """The learnt order of lines, or of samples of a plane, as training left it.
 
-    Lines that may not be measured are passed over. Where the order has come to its end, the line with the largest
-    residual that training left is next.
+    Those that may not be measured are passed over. Where the order has come to its end, those with the largest
+    residuals that training left are next.
 
     Parameters
     ----------
@@ -49,18 +48,22 @@ class TrainedOrder:
         _require_trained(self.design)
 
     def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
-        """As many centre lines as the training began with."""
-        self.design.require_grid(readouts.size)
+        """As many around DC as the training began with."""
+        self.design.require_grid(readouts.shape)
         return min(target, self.design.n_start)
 
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The first ``count`` of the order that are left."""
+        self.design.require_grid(view.readouts.shape)
+        left = view.candidates.remaining.copy()
+        chosen = [line for line in self.design.lines if left[line]][:count]
+        left[chosen] = False
+        more = np.argsort(-np.where(left, self.design.profile[-1], -np.inf), kind="stable")[: count - len(chosen)]
+        return [Choice(line) for line in (*chosen, *more.tolist())]
+
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The first line of the order that is left."""
-        candidates = view.candidates
-        self.design.require_grid(candidates.n_lines)
-        for line in self.design.lines:
-            if candidates.remaining[line]:
-                return Choice(line)
-        return Choice(best_line(self.design.profile[-1], candidates).line)
+        """The first of the order that is left."""
+        return self.choose_block(view, rng, 1)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +98,7 @@ class TrainingScans:
         InputError
             Naming both.
         """
-        self.design.require_grid(n_lines)
+        self.design.require_grid((n_lines,))
 
     def residuals(self, moments: Sequence[tuple[int, ...]]) -> list[Numbers]:
         """Mean energy of the training scans' errors on every line over their images' energy, (ky,), at each moment."""
@@ -182,21 +185,7 @@ class TrainingResidual(ChoosesByScore):
         images = means_of(view.posteriors) if again is None else [again(i, lines) for i in range(len(scans))]
         pairs = zip(scans, images, strict=True)
         residual = np.mean([line_residual(scan.slice_model, image, scan.reference) for scan, image in pairs], axis=0)
-        unmeasured = ~view.candidates.mask
-        if view.readouts.thinned:
-            return Scores(_mean_around(residual, unmeasured, view.readouts.shape, self.reach))
-        return Scores(neighbourhood(np.where(unmeasured, residual, 0.0), self.neighbours))
-
-
-def _mean_around(residual: Numbers, unmeasured: NDArray[np.bool_], shape: tuple[int, ...], reach: float) -> Numbers:
-    """Weighted mean over the unmeasured samples around each; 0 where there is none."""
-
-    def spread(values: Numbers) -> Numbers:
-        return scipy.ndimage.gaussian_filter(values.reshape(shape), reach, mode="constant").reshape(-1)
-
-    weights = spread(unmeasured.astype(np.float64))
-    total = spread(np.where(unmeasured, residual, 0.0))
-    return np.divide(total, weights, out=np.zeros(len(weights)), where=weights > 1e-9)
+        return Scores(unmeasured_around(residual, view.candidates, self.neighbours, self.reach))
 
 
 def _require_trained(design: object) -> None:

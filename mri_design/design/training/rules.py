@@ -1,9 +1,10 @@
-"""Line orders learnt from scans whose truth is known: on them it can be tried out which line should come next.
+"""Orders learnt from scans whose truth is known: on them it can be tried out which line should come next.
 
-Two rules. Residual-greedy takes the line on which the reconstructions are most wrong on average: one reconstruction
-per scan and step. LBCS (Gozcu et al., Learning-based compressive MRI, IEEE TMI 2018, algorithm 1) tries every line
-and takes the one that leaves the least mean error; its stochastic form (Sanchez et al., Scalable learning-based
-sampling optimization for compressive dynamic MRI, ICASSP 2020) tries some lines on some scans at each step.
+Two rules. Residual-greedy takes the line, or the block of samples of a plane, on and around which the reconstructions
+are most wrong on average: one reconstruction per scan and step. LBCS (Gozcu et al., Learning-based compressive MRI,
+IEEE TMI 2018, algorithm 1) tries every line and takes the one that leaves the least mean error; its stochastic form
+(Sanchez et al., Scalable learning-based sampling optimization for compressive dynamic MRI, ICASSP 2020) tries some
+lines on some scans at each step.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
 import numpy as np
+import scipy.fft
 from numpy.typing import NDArray
 
+from mri_design.design.blocks import thinned
 from mri_design.design.candidate import LineCandidates
-from mri_design.design.constraints import LineConstraints
-from mri_design.design.neighbourhood import neighbourhood, require_weights
+from mri_design.design.constraints import Constraints, LineConstraints
+from mri_design.design.neighbourhood import require_weights, unmeasured_around
 from mri_design.design.strategy import best_line
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
-from mri_design.errors import require_counts
+from mri_design.errors import require_counts, require_numbers
+from mri_design.operators.encodings import PlaneEncoding
 
 NOTHING = LineConstraints()
 """No constraints."""
@@ -41,31 +45,35 @@ class TrainingRule(Protocol):
         evaluate: Evaluate,
         rng: np.random.Generator,
     ) -> NDArray[np.float64]:
-        """``residual`` (ky,) is the mean over the scans with the lines so far."""
+        """``residual``, (size,), is the mean over the scans with the lines so far."""
         ...
 
 
 @dataclass(frozen=True)
 class ResidualGreedy:
-    """The line on and around which the residual energy is largest: no reconstruction beyond those of the lines so far.
+    """The candidate on and around which the residual energy is largest: no reconstruction beyond those so far.
 
     Parameters
     ----------
     neighbours : sequence of float
         Weights of the lines at distance 1, 2, ... on either side, relative to the line itself; other subjects have
         their details on lines nearby.
+    reach : float
+        In a plane, standard deviation of the Gaussian window, in samples; 0 takes every sample for itself.
 
     Raises
     ------
     InputError
-        For weights that are not numbers between 0 and 1.
+        For weights that are not numbers between 0 and 1, and a reach that is not a number of zero or more.
     """
 
     neighbours: tuple[float, ...] = (0.25,)
+    reach: float = 2.0
     name: str = "residual-greedy"
 
     def __post_init__(self) -> None:
         require_weights(self.neighbours)
+        require_numbers(reach=self.reach)
 
     def scores(
         self,
@@ -75,10 +83,8 @@ class ResidualGreedy:
         evaluate: Evaluate,
         rng: np.random.Generator,
     ) -> NDArray[np.float64]:
-        """The mean residual of a line's neighbourhood."""
-        left = residual.copy()
-        left[list(candidates.acquired)] = 0.0
-        return neighbourhood(left, self.neighbours)
+        """The mean residual around a candidate."""
+        return unmeasured_around(residual, candidates, self.neighbours, self.reach)
 
 
 @dataclass(frozen=True)
@@ -142,8 +148,10 @@ class OrderTraining:
         Reconstructs and judges trials, see `replayed`.
     seed : int
         Each step has a generator of its own made from it.
-    constraints : LineConstraints
+    constraints : Constraints
         What the sequence asks of the lines.
+    block : int
+        Samples of a plane that are added after each look at the reconstructions; lines are added one by one.
     """
 
     scans: Sequence[ReferenceSlice]
@@ -152,7 +160,8 @@ class OrderTraining:
     evaluate: Evaluate
     _: KW_ONLY
     seed: int = 0
-    constraints: LineConstraints = NOTHING
+    constraints: Constraints = NOTHING
+    block: int = 1
 
 
 def begin_training(training: OrderTraining, start: Sequence[int]) -> TrainedDesign:
@@ -163,7 +172,7 @@ def begin_training(training: OrderTraining, start: Sequence[int]) -> TrainedDesi
     InputError
         For no scan, scans on different grids, a target that cannot be reached, or constraints that the start breaks.
     """
-    _candidates(training, tuple(start), len(start))  # refuses what is impossible
+    candidates = _candidates(training, tuple(start), len(start))  # refuses what is impossible
     seen = _looked(list(training.evaluate([(i, tuple(start)) for i in range(len(training.scans))])))
     return TrainedDesign(
         grid=training.scans[0].slice_model.shape,
@@ -175,13 +184,14 @@ def begin_training(training: OrderTraining, start: Sequence[int]) -> TrainedDesi
         reconstructions=seen.count,
         unconverged=seen.unconverged,
         training=tuple(scan.name for scan in training.scans),
+        counts=(len(start),) if candidates.readouts.thinned else (),
     )
 
 
 def train(
     training: OrderTraining, design: TrainedDesign, callback: Callable[[TrainedDesign], None] | None = None
 ) -> TrainedDesign:
-    """Add lines until there are as many as the training's target.
+    """Add lines, or blocks of samples, until there are as many as the training's target.
 
     Parameters
     ----------
@@ -190,7 +200,7 @@ def train(
     design : TrainedDesign
         From `begin_training`, or of an interrupted run: the order is the same.
     callback : callable, optional
-        Sees the design after every line.
+        Sees the design after every line or block.
 
     Raises
     ------
@@ -199,6 +209,7 @@ def train(
     """
     candidates = _candidates(training, design.lines, design.n_start)
     n_scans = len(training.scans)
+    removed = None
     while len(candidates.acquired) < training.target:
         outcomes: list[Outcome] = []
 
@@ -209,8 +220,11 @@ def train(
 
         rng = np.random.default_rng([training.seed, len(candidates.acquired)])
         scores = training.rule.scores(candidates, design.profile[-1], n_scans, noted, rng)
-        candidates = candidates.after(best_line(scores, candidates).line)
+        if candidates.readouts.thinned and removed is None:  # the design does not hold it: begun, or gone on with
+            removed = _looked(list(training.evaluate([(i, candidates.acquired) for i in range(n_scans)]))).removed
+        candidates = candidates.after(*_chosen(scores, candidates, removed, training.block))
         seen = _looked(noted([(i, candidates.acquired) for i in range(n_scans)]))
+        removed = seen.removed
         design = replace(
             design,
             lines=candidates.acquired,
@@ -218,6 +232,7 @@ def train(
             errors=np.append(design.errors, seen.error),
             reconstructions=design.reconstructions + len(outcomes),
             unconverged=design.unconverged + sum(not outcome.converged for outcome in outcomes),
+            counts=design.counts and (*design.counts, len(candidates.acquired)),
         )
         if callback is not None:
             callback(design)
@@ -225,7 +240,19 @@ def train(
 
 
 def _candidates(training: OrderTraining, lines: tuple[int, ...], n_start: int) -> LineCandidates:
-    return LineCandidates(shared_lines(training.scans), lines, training.target, n_start, training.constraints)
+    measurable, readouts = shared_lines(training.scans), training.scans[0].slice_model.candidates
+    return LineCandidates(measurable, lines, training.target, n_start, training.constraints, readouts)
+
+
+def _chosen(
+    scores: NDArray[np.float64], candidates: LineCandidates, removed: NDArray[np.float64] | None, block: int
+) -> list[int]:
+    """The best line; or a block of samples, thinned by what the measurement of one removes of another's error."""
+    if removed is None:
+        return [best_line(scores, candidates).line]
+    plane, left = candidates.readouts, candidates.target - len(candidates.acquired)
+    assert isinstance(plane, PlaneEncoding)
+    return thinned(np.where(candidates.remaining, scores, np.nan), removed, plane, min(block, left))
 
 
 @dataclass(frozen=True)
@@ -236,9 +263,12 @@ class _Look:
     error: float
     count: int
     unconverged: int
+    removed: NDArray[np.float64] | None
 
 
 def _looked(outcomes: Sequence[Outcome]) -> _Look:
     residual = np.asarray(np.mean([outcome.residual for outcome in outcomes], axis=0))
     error = float(np.mean([outcome.error for outcome in outcomes]))
-    return _Look(residual, error, len(outcomes), sum(not outcome.converged for outcome in outcomes))
+    shares = [outcome.removed for outcome in outcomes if outcome.removed is not None]
+    removed = np.asarray(scipy.fft.fftshift(np.mean(shares, axis=0))) if shares else None
+    return _Look(residual, error, len(outcomes), sum(not outcome.converged for outcome in outcomes), removed)

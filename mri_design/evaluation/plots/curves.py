@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,11 @@ from mri_design.evaluation.plots.style import (
     NEAR,
     RIGHT,
     SMALL,
+    colour_bar,
     empty_figure,
     ky_coordinates,
     label_axes,
+    legend_above,
     measured_label,
     plain_decades,
     plain_numbers,
@@ -48,8 +50,6 @@ _LINE_STYLES = ("-", "--", "-.", ":")
 
 def error_against_lines(
     curves: Sequence[ErrorCurve],
-    y_label: str = "relative error of the magnitude (%)",
-    percent: bool = True,
     of: str = "run",
     bands: bool = True,
     unit: str = "line",
@@ -60,10 +60,6 @@ def error_against_lines(
     ----------
     curves : sequence of ErrorCurve
         Drawn in this order; colours follow it.
-    y_label : str
-        Name and unit of the error as drawn.
-    percent : bool
-        Multiply the errors by 100.
     of : str
         What a row of errors is: a run, an image.
     bands : bool
@@ -83,7 +79,7 @@ def error_against_lines(
     axes = figure.subplots()
     for number, curve in enumerate(curves):
         index = number if curve.place is None else curve.place
-        mean, spread = mean_and_spread((100.0 if percent else 1.0) * curve.errors)
+        mean, spread = mean_and_spread(100.0 * curve.errors)
         colour = PALETTE[index % len(PALETTE)]
         runs = len(curve.errors)
         if bands and runs > 1:
@@ -99,7 +95,7 @@ def error_against_lines(
             label=f"{plain_text(curve.name)} ({runs} {of}{'s' if runs > 1 else ''})",
         )
     axes.set_ylim(bottom=0.0)
-    label_axes(axes, measured_label(unit), y_label)
+    label_axes(axes, measured_label(unit), "relative error of the magnitude (%)")
     counts = sorted({int(count) for curve in curves for count in curve.lines})
     if len(counts) <= MOST_COUNTS:
         axes.set_xticks(counts)
@@ -113,9 +109,7 @@ def error_against_lines(
     return figure
 
 
-def calibration(
-    predicted: ArrayLike, actual: ArrayLike, ky: ArrayLike | None = None, unit: str = "k-space units squared"
-) -> Figure:
+def calibration(predicted: ArrayLike, actual: ArrayLike, ky: ArrayLike, unit: str) -> Figure:
     """Residual energy the posterior predicts for each line against what measuring it showed.
 
     Parameters
@@ -123,7 +117,7 @@ def calibration(
     predicted, actual : array_like, shape (n,)
         Energies of the same lines. Pairs where either is not positive cannot be drawn on a log scale; the
         title counts them.
-    ky : array_like, shape (n,), optional
+    ky : array_like, shape (n,)
         Cycles per field of view of each line, for the colour.
     unit : str
         Unit of the energies.
@@ -134,7 +128,7 @@ def calibration(
         Where the lengths disagree or no pair is positive and finite.
     """
     x, y = np.asarray(predicted, dtype=np.float64), np.asarray(actual, dtype=np.float64)
-    distance = np.abs(np.zeros_like(x) if ky is None else np.asarray(ky, dtype=np.float64))
+    distance = np.abs(np.asarray(ky, dtype=np.float64))
     if x.ndim != 1 or x.shape != y.shape or x.shape != distance.shape:
         raise InputError(
             field="actual",
@@ -145,17 +139,12 @@ def calibration(
     if not drawable.any():
         raise InputError(field="predicted", got="no positive finite pair", wanted="at least one line with energy")
     x, y, distance = x[drawable], y[drawable], distance[drawable]
-    figure = empty_figure(height=4.0 if ky is None else 3.6, width=4.1 if ky is None else 4.6)
+    figure = empty_figure(height=3.6, width=4.6)
     axes = figure.subplots()
     ends = np.array([min(x.min(), y.min()) / 1.5, max(x.max(), y.max()) * 1.5])
     axes.plot(ends, ends, color=GREY, linewidth=1, linestyle="--", label="predicted = actual", zorder=1)
-    if ky is None:
-        axes.scatter(x, y, color=PALETTE[0], s=14, linewidths=0, zorder=2)
-    else:
-        drawn = axes.scatter(x, y, c=distance, cmap="viridis_r", s=16, linewidths=0.5, edgecolors=GREY, zorder=2)
-        bar = figure.colorbar(drawn, ax=axes, pad=0.02, aspect=30)
-        bar.set_label("distance from the centre, |ky|", fontsize=LABEL)
-        bar.ax.tick_params(labelsize=SMALL)
+    drawn = axes.scatter(x, y, c=distance, cmap="viridis_r", s=16, linewidths=0.5, edgecolors=GREY, zorder=2)
+    colour_bar(figure, drawn, axes, "distance from the centre, |ky|", pad=0.02, aspect=30)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ends[1] < CLOSE * ends[0] else (1.0,)))
@@ -181,6 +170,7 @@ def error_course(
     checked_predicted: ArrayLike = (),
     checked_actual: ArrayLike = (),
     part: str = "all lines",
+    unit: str = "line",
 ) -> Figure:
     """Predicted remaining error along a run, and the actual one where it was looked up.
 
@@ -192,6 +182,8 @@ def error_course(
         The same where the actual error is known.
     part : str
         Which lines of k-space the checked errors are about; the others are always about all lines.
+    unit : str
+        What is measured one by one (`Encoding.unit`), where this speaks of lines.
 
     Raises
     ------
@@ -205,20 +197,20 @@ def error_course(
         raise InputError(field="predicted", got=shapes, wanted="finite numbers, equal lengths")
     figure = empty_figure(height=3.2)
     axes = figure.subplots()
-    axes.plot(x, y, color=PREDICTED, linewidth=1.5, label="predicted, all lines")
+    axes.plot(x, y, color=PREDICTED, linewidth=1.5, label=f"predicted, all {unit}s")
     if at.size:
         positive = actual > 0
         low, high = 100 * actual[positive] / 2, 100 * actual[positive] * 2
         axes.fill_between(at[positive], low, high, color=NEAR, linewidth=0, label="within a factor of 2")
         name = f"actual, {plain_text(part)}"
         axes.plot(at[positive], 100 * actual[positive], "s-", color=ACTUAL, markersize=5, linewidth=1, label=name)
-        name = "_" if part == "all lines" else f"predicted, {plain_text(part)}"  # the curve itself, then
+        name = "_" if part == f"all {unit}s" else f"predicted, {plain_text(part)}"  # the curve itself, then
         axes.plot(at, 100 * expected, "o", color=PREDICTED, markerfacecolor="white", markersize=5, label=name)
     axes.set_yscale("log")
     plain_decades(axes)
     axes.grid(axis="y", color=GRID, linewidth=0.6)
-    label_axes(axes, measured_label("line"), "remaining relative L2 error (%)")
-    figure.legend(loc="outside upper center", ncols=2, fontsize=SMALL, frameon=False)
+    label_axes(axes, measured_label(unit), "remaining relative L2 error (%)")
+    legend_above(figure, 2)
     return figure
 
 
@@ -230,7 +222,7 @@ def innovation_course(
     noise: ArrayLike | None = None,
     unit: str = "k-space units squared",
 ) -> Figure:
-    """What each measured line held that its prediction did not, against what was expected, in acquisition order.
+    """Energy of every innovation, predicted and found, in acquisition order.
 
     Parameters
     ----------
@@ -257,14 +249,7 @@ def innovation_course(
     expected, actual, ratio = values
     figure = empty_figure(height=3.9)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-    above.vlines(
-        x,
-        np.minimum(expected, actual),
-        np.maximum(expected, actual),
-        color=CONNECTOR,
-        linewidth=1,
-        zorder=1,
-    )
+    above.vlines(x, np.minimum(expected, actual), np.maximum(expected, actual), color=CONNECTOR, linewidth=1, zorder=1)
     above.plot(x, expected, "o", color=PREDICTED, markersize=4, label="predicted before it was measured")
     above.plot(x, actual, "s", color=ACTUAL, markersize=4, label="found")
     if noise is not None:
@@ -272,9 +257,7 @@ def innovation_course(
     above.set_yscale("log")
     plain_numbers(above.yaxis)
     label_axes(above, "", f"innovation ({unit})")
-    figure.legend(
-        *above.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL, frameon=False
-    )
+    legend_above(figure, 3, above)
     below.axhspan(0.5, 2.0, color=RIGHT, linewidth=0)
     below.axhline(1.0, color=GREY, linewidth=0.8, linestyle=":")
     below.plot(x, expected / actual, ".", color=DOT, markersize=4)
@@ -312,9 +295,9 @@ def line_predictions(panels: Sequence[LinePanel], unit: str = "k-space units squ
     n_lines = len(panels[0].predicted)
     ky = ky_coordinates(np.arange(n_lines), n_lines)
     figure = empty_figure(height=max(1.45 * len(panels) + 0.6, 3.2))
-    cells = figure.subplots(len(panels), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
+    rows = figure.subplots(len(panels), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
     top = every.max() * 2
-    for axes, panel in zip(cells, panels, strict=True):
+    for axes, panel in zip(rows, panels, strict=True):
         axes.set_yscale("log")
         plain_numbers(axes.yaxis)
         starts, widths = runs(panel.acquired)
@@ -327,11 +310,41 @@ def line_predictions(panels: Sequence[LinePanel], unit: str = "k-space units squ
             axes.plot(ky, known, style, color=colour, markersize=1.5, alpha=0.4, markeredgewidth=0)
         axes.set_title(plain_text(panel.title), fontsize=SMALL, loc="left")
         label_axes(axes, "", "")
-    cells[0].set_ylim(max(every.min() / 1.5, top / _DECADES_SHOWN), top)
-    cells[0].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
-    cells[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
+    rows[0].set_ylim(max(every.min() / 1.5, top / _DECADES_SHOWN), top)
+    rows[0].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
+    rows[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
     figure.supylabel(plain_text(f"energy of the error ({unit})"), fontsize=LABEL)
-    figure.legend(
-        *cells[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL, frameon=False
-    )
+    legend_above(figure, 3, rows[0])
+    return figure
+
+
+def block_course(counts: Sequence[int], curves: Mapping[str, Sequence[float]], what: str) -> Figure:
+    """Numbers along a design, one per block of samples.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        Samples measured at each.
+    curves : mapping of str to sequence of float
+        Name to values, as many as counts; NaN leaves a gap.
+    what : str
+        Name of the vertical axis.
+
+    Raises
+    ------
+    InputError
+        Where lengths disagree.
+    """
+    if any(len(values) != len(counts) for values in curves.values()):
+        lengths = [len(values) for values in curves.values()]
+        raise InputError(field="curves", got=f"{lengths} values", wanted=f"{len(counts)} each")
+    figure = empty_figure(height=2.8)
+    axes = figure.subplots()
+    for number, (name, values) in enumerate(curves.items()):
+        style = "-" if number == 0 else "--"
+        axes.plot(counts, values, style, marker="o", markersize=3, color=PALETTE[number], label=plain_text(name))
+    axes.set_yscale("log")
+    plain_decades(axes)
+    label_axes(axes, "measured samples", what)
+    axes.legend(fontsize=SMALL, frameon=False)
     return figure

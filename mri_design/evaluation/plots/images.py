@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 from PIL import Image as Pixels  # of the plotting library; what that writes itself has three times the bytes
 
@@ -21,7 +20,8 @@ from mri_design.evaluation.plots.style import (
     LABEL,
     SMALL,
     WIDTH,
-    empty_figure,
+    colour_bar,
+    grid_of_axes,
     label_image_axes,
     named_across,
     plain_text,
@@ -48,22 +48,10 @@ def image_grid(panels: Sequence[ImagePanel], orientation: Layout = "ky-rows", co
         Where there is no panel or the shapes disagree.
     """
     magnitudes = [np.abs(panel.image) for panel in panels]
-    captions = _captions([panel.caption for panel in panels], orientation)
-    figure, cells = _grid(magnitudes, orientation, columns, with_bar=False, captions=captions)
-    top = scale_top(magnitudes)
-    for index, (axes, magnitude, panel) in enumerate(zip(cells, magnitudes, panels, strict=True)):
-        _show(axes, magnitude, orientation, top, "gray", panel.title, labelled=index == 0)
-        _caption(axes, captions[index])
-    return figure
+    return _maps(magnitudes, panels, orientation, columns, colours="gray")
 
 
-def error_maps(
-    panels: Sequence[ImagePanel],
-    reference: Image,
-    orientation: Layout = "ky-rows",
-    columns: int = 3,
-    unit: str = "image units",
-) -> Figure:
+def error_maps(panels: Sequence[ImagePanel], reference: Image, orientation: Layout = "ky-rows") -> Figure:
     """Absolute difference of magnitudes to the reference, every map on the same scale.
 
     Parameters
@@ -73,10 +61,6 @@ def error_maps(
     reference : complex or real array, shape (ky, kx)
     orientation : Layout
         How the source file lays the image.
-    columns : int
-        At most this many maps in a row.
-    unit : str
-        Unit of the pixels, for the colour bar.
 
     Raises
     ------
@@ -85,17 +69,10 @@ def error_maps(
     """
     _refuse_other_shapes([reference, *(panel.image for panel in panels)])
     errors = [np.abs(np.abs(panel.image) - np.abs(reference)) for panel in panels]
-    captions = _captions([panel.caption for panel in panels], orientation)
-    figure, cells = _grid(errors, orientation, columns, with_bar=True, captions=captions)
-    top = scale_top(errors)
-    for index, (axes, error, panel) in enumerate(zip(cells, errors, panels, strict=True)):
-        drawn = _show(axes, error, orientation, top, ERROR_COLOURS, panel.title, labelled=index == 0)
-        _caption(axes, captions[index])
-    _colour_bar(figure, drawn, cells, f"|magnitude error| ({unit})")
-    return figure
+    return _maps(errors, panels, orientation, 3, "|magnitude error| (image units)")
 
 
-def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows", unit: str = "image units") -> Figure:
+def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows") -> Figure:
     """Posterior standard deviation of every pixel.
 
     Parameters
@@ -104,20 +81,13 @@ def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows", unit: st
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
     orientation : Layout
         How the source file lays the image.
-    unit : str
-        Unit of the pixels, for the colour bar.
 
     Raises
     ------
     InputError
         Where ``std`` has not two axes.
     """
-    captions = _captions([""], orientation)
-    figure, cells = _grid([std], orientation, columns=1, with_bar=True, captions=captions)
-    drawn = _show(cells[0], std, orientation, scale_top([std]), ERROR_COLOURS, "posterior std", labelled=True)
-    _caption(cells[0], captions[0])
-    _colour_bar(figure, drawn, cells, f"std per pixel ({unit})")
-    return figure
+    return _maps([std], [ImagePanel(std, "posterior std")], orientation, 1, "std per pixel (image units)")
 
 
 def std_against_error(
@@ -125,7 +95,6 @@ def std_against_error(
     image: Image,
     reference: Image,
     orientation: Layout = "ky-rows",
-    unit: str = "image units",
 ) -> Figure:
     """Predicted error beside the error that was made, on one scale.
 
@@ -137,8 +106,6 @@ def std_against_error(
         The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
     orientation : Layout
         How the source file lays the image.
-    unit : str
-        Unit of the pixels, for the colour bar.
 
     Raises
     ------
@@ -147,80 +114,48 @@ def std_against_error(
     """
     _refuse_other_shapes([reference, image, std])
     error = np.abs(np.asarray(image) - np.asarray(reference))
-    said = [f"root mean square {np.sqrt(np.mean(np.square(pixels))):.3g}" for pixels in (std, error)]
-    captions = _captions(said, orientation)
-    figure, cells = _grid([std, error], orientation, columns=2, with_bar=True, captions=captions)
-    top = scale_top([std, error])
-    for index, (axes, pixels, title) in enumerate(
-        zip(
-            cells,
-            (std, error),
-            ("posterior std", "actual error"),
-            strict=True,
-        )
-    ):
-        drawn = _show(axes, pixels, orientation, top, ERROR_COLOURS, title, labelled=index == 0)
-        _caption(axes, captions[index])
-    _colour_bar(figure, drawn, cells, f"per pixel ({unit})")
-    return figure
+    panels = [
+        ImagePanel(pixels, title, f"root mean square {np.sqrt(np.mean(np.square(pixels))):.3g}")
+        for pixels, title in ((std, "posterior std"), (error, "actual error"))
+    ]
+    return _maps([std, error], panels, orientation, 2, "per pixel (image units)")
 
 
-def _grid(
-    images: Sequence[NDArray[np.floating]],
+def _maps(
+    shown: Sequence[NDArray[np.floating]],
+    panels: Sequence[ImagePanel],
     orientation: Layout,
     columns: int,
-    with_bar: bool,
-    captions: Sequence[str] = (),
-) -> tuple[Figure, list[Axes]]:
-    """One axes per image in rows of equal length, the figure as high as the images' shape and captions ask for."""
-    _refuse_other_shapes(images)
-    down = -(-len(images) // max(columns, 1))
-    across = -(-len(images) // down)
-    caption_lines = max((len(text.splitlines()) for text in captions), default=0)
-    rows, row_length = displayed(images[0], orientation).shape
+    bar: str = "",
+    colours: str = ERROR_COLOURS,
+) -> Figure:
+    """Pixels under the titles and over the captions of panels, on one scale that begins at 0.
+
+    The figure is as high as the images' shape and captions ask for; ``bar`` names the scale below it. Above the first
+    caption stands the name of the direction across, where it needs one.
+    """
+    _refuse_other_shapes(shown)
+    captions = [panel.caption for panel in panels]
+    captions[0] = "\n".join(filter(None, (named_across(orientation), captions[0])))
+    down = -(-len(shown) // max(columns, 1))
+    across = -(-len(shown) // down)
+    rows, row_length = displayed(shown[0], orientation).shape
     each = min((WIDTH - _NAME) / across, 2.6)
-    tall = min(each * rows / row_length, 5.0)
-    height = down * (tall + _TITLE + _LINE * caption_lines) + _BAR * with_bar
-    figure = empty_figure(height=height, width=across * each + _NAME)
-    axes = figure.subplots(down, across, squeeze=False).ravel()
-    for unused in axes[len(images) :]:
-        unused.set_axis_off()
-    return figure, list(axes[: len(images)])
-
-
-def _show(
-    axes: Axes,
-    pixels: NDArray[np.floating],
-    orientation: Layout,
-    top: float,
-    colours: str,
-    title: str,
-    labelled: bool,
-) -> AxesImage:
-    axes.set_title(plain_text(title, width=22), fontsize=LABEL)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    if labelled:
-        label_image_axes(axes, orientation)
-    return axes.imshow(displayed(pixels, orientation), cmap=colours, vmin=0.0, vmax=top, interpolation="none")
-
-
-def _captions(captions: Sequence[str], orientation: Layout) -> list[str]:
-    """Captions, above the first one the name of the direction across where it needs one."""
-    first, *others = captions or [""]
-    return ["\n".join(filter(None, (named_across(orientation), first))), *others]
-
-
-def _caption(axes: Axes, text: str) -> None:
-    axes.set_xlabel(plain_text(text), color=GREY, fontsize=SMALL)
-
-
-def _colour_bar(figure: Figure, drawn: AxesImage, cells: Sequence[Axes], label: str) -> None:
-    bar = figure.colorbar(drawn, ax=list(cells), extend="max", location="bottom", shrink=0.7, aspect=40, pad=0.02)
-    bar.set_label(plain_text(label), fontsize=LABEL)
-    bar.ax.tick_params(labelsize=SMALL)
+    below = _LINE * max(len(text.splitlines()) for text in captions)
+    height = down * (min(each * rows / row_length, 5.0) + _TITLE + below) + _BAR * bool(bar)
+    figure, cells = grid_of_axes(len(shown), across, height, across * each + _NAME)
+    top = scale_top(shown)
+    for axes, pixels, panel, caption in zip(cells, shown, panels, captions, strict=True):
+        axes.set_title(plain_text(panel.title, width=22), fontsize=LABEL)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+        drawn = axes.imshow(displayed(pixels, orientation), cmap=colours, vmin=0.0, vmax=top, interpolation="none")
+        axes.set_xlabel(plain_text(caption), color=GREY, fontsize=SMALL)
+    label_image_axes(cells[0], orientation)
+    if bar:
+        place: dict[str, Any] = {"extend": "max", "location": "bottom", "shrink": 0.7, "aspect": 40, "pad": 0.02}
+        colour_bar(figure, drawn, cells, bar, **place)
+    return figure
 
 
 def _refuse_other_shapes(images: Sequence[NDArray[np.generic]]) -> None:

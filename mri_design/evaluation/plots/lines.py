@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -22,13 +21,17 @@ from mri_design.evaluation.plots.style import (
     LABEL,
     SMALL,
     START,
+    colour_bar,
     empty_figure,
     ky_coordinates,
+    ky_ends,
     label_axes,
+    legend_above,
     plain_numbers,
     plain_text,
     refuse_lines,
     runs,
+    size_of,
 )
 
 
@@ -51,33 +54,18 @@ def mask_barcodes(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
     if len(lengths) > 1 or any(mask.ndim != 1 or mask.dtype != np.bool_ for mask in masks.values()):
         raise InputError(field="masks", got=f"shapes {sorted(lengths)}", wanted="bool vectors of one length")
     figure = empty_figure(height=0.55 * len(masks) + 0.6)
-    cells = figure.subplots(len(masks), 1, squeeze=False, sharex=True)[:, 0]
-    for axes, (title, mask) in zip(cells, masks.items(), strict=True):
-        _barcode(axes, mask)
-        axes.set_title(f"{plain_text(title)}  \N{EN DASH}  {_size_of(mask)}", fontsize=SMALL, loc="left")
-    cells[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
+    rows = figure.subplots(len(masks), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, (title, mask) in zip(rows, masks.items(), strict=True):
+        starts, widths = runs(mask)  # bars of whole runs: no seams, and no thin line is lost between pixels
+        axes.set_facecolor(BLANK)
+        axes.bar(starts, 1.0, widths, align="edge", color=INK, linewidth=0)
+        axes.plot([0, 0], [1.0, 1.18], color=PALETTE[1], linewidth=2, clip_on=False)
+        axes.set(xlim=ky_ends(len(mask)), ylim=(0, 1), yticks=[])
+        axes.tick_params(labelsize=SMALL)
+        axes.spines[:].set_visible(False)
+        axes.set_title(f"{plain_text(title)}  \N{EN DASH}  {size_of(mask, 'lines')}", fontsize=SMALL, loc="left")
+    rows[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
     return figure
-
-
-def _barcode(axes: Axes, mask: NDArray[np.bool_]) -> None:
-    """Runs of measured lines as bars: a run has no seams, and a thin line is never lost to pixel sampling."""
-    centre = len(mask) // 2
-    starts, widths = runs(mask)
-    axes.set_facecolor(BLANK)
-    axes.bar(starts, 1.0, widths, align="edge", color=INK, linewidth=0)
-    axes.plot([0, 0], [1.0, 1.18], color=PALETTE[1], linewidth=2, clip_on=False)
-    axes.set_xlim(-centre - 0.5, len(mask) - centre - 0.5)
-    axes.set_ylim(0, 1)
-    axes.set_yticks([])
-    axes.tick_params(labelsize=SMALL)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-
-
-def _size_of(mask: NDArray[np.bool_]) -> str:
-    count = int(mask.sum())
-    acceleration = f", {len(mask) / count:.2f}\N{MULTIPLICATION SIGN}" if count else ""
-    return f"{count} lines{acceleration}"
 
 
 def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis: str = CHOICE_ORDER) -> Figure:
@@ -109,14 +97,14 @@ def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis
         axes.plot(order[:n_start], ky[:n_start], "s", color=GREY, markersize=3.5, label="start lines")
     axes.plot(order[n_start:], ky[n_start:], "o", color=PALETTE[0], markersize=3.5, label="chosen by the design")
     axes.set_xlim(0.5, len(lines) + 0.5)
-    axes.set_ylim(n_lines - n_lines // 2 - 0.5, -(n_lines // 2) - 0.5)
+    axes.set_ylim(ky_ends(n_lines)[::-1])
     label_axes(axes, axis, KY_LABEL)
-    figure.legend(loc="outside upper center", ncols=2, fontsize=SMALL, frameon=False)
+    legend_above(figure, 2)
     return figure
 
 
 def information_gained(gains: Sequence[float], first_order: int = 1, unit: str = "nats") -> Figure:
-    """What each line brought when it was chosen, and the sum so far.
+    """Information gained with each line, and the sum so far.
 
     Parameters
     ----------
@@ -182,11 +170,11 @@ def mask_growth(lines: Sequence[int], n_lines: int, n_start: int = 0) -> Figure:
     new = begins[chosen]
     width = max(1.0, n_lines / 180)  # seen also where a line is thinner than a dot of the print
     axes.bar(ky[chosen], np.ones(len(new)), width, bottom=new - 0.5, color=PALETTE[1], linewidth=0, label="new line")
-    axes.set_xlim(-(n_lines // 2) - 0.5, n_lines - n_lines // 2 - 0.5)
+    axes.set_xlim(ky_ends(n_lines))
     axes.set_ylim(end, max(n_start, 1) - 0.5)
     label_axes(axes, KY_LABEL, "lines measured")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.legend(loc="outside upper center", ncols=3, fontsize=SMALL, frameon=False)
+    legend_above(figure, 3)
     return figure
 
 
@@ -219,7 +207,7 @@ def score_map(
     """
     _refuse_scores(scores, chosen)
     n_steps, n_lines = scores.shape
-    low, high = -(n_lines // 2) - 0.5, n_lines - n_lines // 2 - 0.5
+    low, high = ky_ends(n_lines)
     figure = empty_figure(height=3.4)
     axes = figure.subplots()
     axes.set_facecolor(BLANK)
@@ -244,20 +232,18 @@ def score_map(
         label="chosen line",
     )
     label_axes(axes, CHOICE_ORDER, KY_LABEL)
-    bar = figure.colorbar(drawn, ax=axes, pad=0.01, aspect=30)
-    bar.set_label(plain_text(unit), fontsize=LABEL)
-    bar.ax.tick_params(labelsize=SMALL)
+    bar = colour_bar(figure, drawn, axes, unit, pad=0.01, aspect=30)
     if bar.ax.get_yscale() == "log":
         plain_numbers(bar.ax.yaxis)
     axes.fill_between([], [], color=BLANK, label="not a candidate")
-    figure.legend(loc="outside upper center", ncols=2, fontsize=SMALL, frameon=False)
+    legend_above(figure, 2)
     return figure
 
 
 def score_profiles(
     scores: NDArray[np.floating],
     chosen: Sequence[int],
-    steps: Sequence[int] | None = None,
+    steps: Sequence[int],
     unit: str = "information gain (nats)",
     first_order: int = 1,
 ) -> Figure:
@@ -269,8 +255,8 @@ def score_profiles(
         NaN where a line was no candidate.
     chosen : sequence of int, length step
         The line taken at each step.
-    steps : sequence of int, optional
-        Indices into the first axis of ``scores``; by default four spread over the run.
+    steps : sequence of int
+        Indices into the first axis of ``scores``.
     unit : str
         Name and unit of the score.
     first_order : int
@@ -283,13 +269,12 @@ def score_profiles(
     """
     _refuse_scores(scores, chosen)
     n_steps, n_lines = scores.shape
-    shown = sorted(set(np.linspace(0, n_steps - 1, min(4, n_steps)).astype(int))) if steps is None else list(steps)
-    if not shown or not all(0 <= step < n_steps for step in shown):
-        raise InputError(field="steps", got=str(list(shown)), wanted=f"steps from 0 to {n_steps - 1}")
+    if not steps or not all(0 <= step < n_steps for step in steps):
+        raise InputError(field="steps", got=str(list(steps)), wanted=f"steps from 0 to {n_steps - 1}")
     ky = ky_coordinates(np.arange(n_lines), n_lines)
-    figure = empty_figure(height=1.15 * len(shown) + 0.5)
-    cells = figure.subplots(len(shown), 1, squeeze=False, sharex=True)[:, 0]
-    for axes, step in zip(cells, shown, strict=True):
+    figure = empty_figure(height=1.15 * len(steps) + 0.5)
+    rows = figure.subplots(len(steps), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, step in zip(rows, steps, strict=True):
         starts, widths = runs(np.isnan(scores[step]))
         whole = axes.get_xaxis_transform()
         axes.bar(starts, 1.0, widths, transform=whole, align="edge", color=BLANK, linewidth=0, zorder=0)
@@ -308,8 +293,8 @@ def score_profiles(
         if finite.size:
             room = 0.15 * (float(np.ptp(finite)) or 1.0)
             axes.set_ylim(float(finite.min()) - room, float(finite.max()) + room)
-    cells[-1].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
-    cells[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
+    rows[-1].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
+    rows[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
     figure.supylabel(plain_text(unit), fontsize=LABEL)
     return figure
 

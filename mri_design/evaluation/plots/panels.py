@@ -1,4 +1,4 @@
-"""What figures are drawn of: images, energies, errors and the words beside them; and how an image lies on the page."""
+"""Input of figures: images, energies and errors with the words beside them, and the layout of an image."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def error_caption(metrics: ImageMetrics) -> str:
 
 
 def scale_top(images: Sequence[NDArray[np.floating]]) -> float:
-    """What is shown brightest in these images: all but their brightest pixels lie below it."""
+    """Upper end of the scale of these images: all but their brightest pixels lie below it."""
     top = max(float(np.percentile(pixels, _SHOWN_FRACTION)) for pixels in images)
     return top or max(float(pixels.max()) for pixels in images) or 1.0
 
@@ -115,7 +115,7 @@ class LinePanel:
 
 @dataclass(frozen=True)
 class ErrorCurve:
-    """How one strategy's error falls with the lines it measures.
+    """Error of one strategy against the number of lines.
 
     Parameters
     ----------

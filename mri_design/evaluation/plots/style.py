@@ -1,4 +1,4 @@
-"""What all figures share: size, palette, and how an image lies."""
+"""Parts that figures share: size, palette, grids of axes, legends, labels."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from numpy.typing import NDArray
@@ -65,6 +67,55 @@ def empty_figure(height: float, width: float = WIDTH) -> Figure:
         Inches.
     """
     return SteadyFigure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
+
+
+def grid_of_axes(count: int, across: int, height: float, width: float = WIDTH) -> tuple[Figure, list[Axes]]:
+    """A figure with axes in rows of equal length, ``count`` of them; what is left of the last row stays empty."""
+    figure = empty_figure(height, width)
+    axes = figure.subplots(-(-count // across), across, squeeze=False).ravel().tolist()
+    for unused in axes[count:]:
+        unused.set_axis_off()
+    return figure, axes[:count]
+
+
+def legend_above(figure: Figure, columns: int, of: Axes | None = None) -> None:
+    """A legend above the axes: of all of them, or of one that stands for the others."""
+    marks = () if of is None else of.get_legend_handles_labels()
+    figure.legend(*marks, loc="outside upper center", ncols=columns, fontsize=SMALL, frameon=False)
+
+
+def legend_below(figure: Figure, marks: Sequence[Any], names: Sequence[str], columns: int = 2) -> None:
+    """A legend of these marks and names below the axes."""
+    shown = [plain_text(name, width=45) for name in names]
+    figure.legend(list(marks), shown, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
+
+
+def colour_bar(
+    figure: Figure, drawn: ScalarMappable, axes: Axes | list[Axes], label: str, size: float = LABEL, **place: Any
+) -> Colorbar:
+    """The scale of a picture, with its name and unit."""
+    bar = figure.colorbar(drawn, ax=axes, **place)
+    bar.set_label(plain_text(label), fontsize=size)
+    bar.ax.tick_params(labelsize=SMALL)
+    return bar
+
+
+def extent(shape: tuple[int, ...]) -> tuple[float, float, float, float]:
+    """Left, right, bottom and top of an array whose zero is at ``n // 2`` of either axis, rows downwards."""
+    (top, bottom), (left, right) = (ky_ends(count) for count in shape)
+    return left, right, bottom, top
+
+
+def ky_ends(n_lines: int) -> tuple[float, float]:
+    """Outer edges of the first and of the last of ``n_lines`` cells around zero."""
+    return -(n_lines // 2) - 0.5, n_lines - n_lines // 2 - 0.5
+
+
+def size_of(mask: NDArray[np.bool_], counted: str) -> str:
+    """Number measured by a mask, and its true acceleration, in words."""
+    count = int(mask.sum())
+    acceleration = f", {mask.size / count:.2f}\N{MULTIPLICATION SIGN}" if count else ""
+    return f"{count} {counted}{acceleration}"
 
 
 def label_image_axes(axes: Axes, orientation: Layout) -> None:

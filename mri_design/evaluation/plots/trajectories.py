@@ -22,7 +22,10 @@ from mri_design.evaluation.plots.style import (
     LABEL,
     SMALL,
     WIDTH,
-    empty_figure,
+    colour_bar,
+    extent,
+    grid_of_axes,
+    legend_below,
     plain_text,
 )
 from mri_design.kinds import count_text
@@ -35,7 +38,7 @@ _CAPTIONS, _BAR, _LEGEND = 0.8, 0.55, 0.6  # inches: title, ticks and lines belo
 
 
 def trajectory_curves(
-    sets: Mapping[str, NDArray[np.floating]], shape: tuple[int, int], *, columns: int = 2, first: str = "the first shot"
+    sets: Mapping[str, NDArray[np.floating]], shape: tuple[int, int], first: str = "the first shot"
 ) -> Figure:
     """Sets of shots as curves in k-space, the first shot of each marked.
 
@@ -48,8 +51,6 @@ def trajectory_curves(
         Title to shots, (ky, kx) in cycles per field of view.
     shape : (int, int)
         Grid (ky, kx), drawn as a frame.
-    columns : int
-        At most this many panels in a row.
     first : str
         What the marked one is, for the legend.
 
@@ -64,7 +65,7 @@ def trajectory_curves(
     if not shots or wrong is not None:
         got = "no set" if wrong is None else f"shape {wrong}"
         raise InputError(field="sets", got=got, wanted="one or more of (shot, sample, 2)")
-    figure, cells = _panels(len(shots), columns, rows_of_grid / columns_of_grid, bar=_LEGEND)
+    figure, cells = _panels(len(shots), 2, rows_of_grid / columns_of_grid, bar=_LEGEND)
     for axes, (title, each) in zip(cells, shots.items(), strict=True):
         left, top = -columns_of_grid / 2, -rows_of_grid / 2
         axes.add_patch(Rectangle((left, top), columns_of_grid, rows_of_grid, fill=False, edgecolor=DOT, linewidth=0.5))
@@ -85,11 +86,11 @@ def trajectory_curves(
     cells[0].set_ylabel(f"\N{LEFTWARDS ARROW} {KY_LABEL}", fontsize=SMALL, color=GREY)
     others, marked = cells[0].collections
     curves = [marked] if all(len(each) == 1 for each in shots.values()) else [marked, others]
-    figure.legend(curves, [plain_text(first, width=45), "the others"][: len(curves)], **_below(cells))
+    legend_below(figure, curves, [first, "the others"][: len(curves)], min(len(cells), 2))
     return figure
 
 
-def point_spread_maps(spreads: Mapping[str, NDArray[Any]], *, columns: int = 2) -> Figure:
+def point_spread_maps(spreads: Mapping[str, NDArray[Any]]) -> Figure:
     """Moduli of point-spread functions in decibels below their peaks, all on one scale.
 
     Every caption has the largest value more than two pixels from the middle: how strong the strongest artefact of a
@@ -99,8 +100,6 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]], *, columns: int = 2) 
     ----------
     spreads : mapping of str to array, shape (ky, kx)
         Title to point-spread function, as `scan.trajectories.point_spread` makes it; all of one shape.
-    columns : int
-        At most this many panels in a row.
 
     Raises
     ------
@@ -115,24 +114,21 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]], *, columns: int = 2) 
     middle = shape[0] // 2, shape[1] // 2
     y, x = np.ogrid[: shape[0], : shape[1]]
     aside = np.maximum(abs(y - middle[0]), abs(x - middle[1])) > _MAIN_LOBE
-    figure, cells = _panels(len(spreads), columns, shape[0] / shape[1], bar=_BAR)
+    figure, cells = _panels(len(spreads), 2, shape[0] / shape[1], bar=_BAR)
     for axes, (title, spread) in zip(cells, spreads.items(), strict=True):
         peak = float(np.abs(spread[middle]))
         if not peak > 0 or not np.isfinite(spread).all():
             raise InputError(field=title, got="no peak in the middle", wanted="a point-spread function")
         with np.errstate(divide="ignore"):
             decibels = 20 * np.log10(np.abs(spread) / peak)
-        left, top = -middle[1] - 0.5, -middle[0] - 0.5
-        place = (left, left + shape[1], top + shape[0], top)  # pixels from the middle, rows downwards
-        drawn = axes.imshow(decibels, cmap="viridis", vmin=_FLOOR, vmax=0.0, interpolation="none", extent=place)
+        drawn = axes.imshow(decibels, cmap="viridis", vmin=_FLOOR, vmax=0.0, interpolation="none", extent=extent(shape))
         axes.tick_params(labelsize=SMALL)
         axes.set_title(plain_text(title, width=26), fontsize=LABEL)
         lobe = f"largest side lobe {decibels[aside].max():.1f} dB"
         axes.set_xlabel(f"pixels from the point\n{lobe}", fontsize=SMALL, color=GREY)
     cells[0].set_ylabel("\N{LEFTWARDS ARROW} pixels from the point", fontsize=SMALL, color=GREY)
-    bar = figure.colorbar(drawn, ax=cells, location="bottom", shrink=0.6, aspect=30)
-    bar.set_label("modulus below the peak (dB)", fontsize=SMALL)
-    bar.ax.tick_params(labelsize=SMALL)
+    place = {"location": "bottom", "shrink": 0.6, "aspect": 30}
+    colour_bar(figure, drawn, cells, "modulus below the peak (dB)", SMALL, **place)
     return figure
 
 
@@ -140,7 +136,6 @@ def angle_scores(
     angles: NDArray[np.floating],
     scores: Mapping[str, NDArray[np.floating]],
     measured: Mapping[str, NDArray[np.bool_]],
-    unit: str = "nats",
 ) -> Figure:
     """Scores of shots over their angles, one panel for each moment, with ticks at the angles measured so far.
 
@@ -152,8 +147,6 @@ def angle_scores(
         Title to scores, NaN where there are none.
     measured : mapping of str to bool array, shape (shot,)
         The same titles to what had been measured.
-    unit : str
-        Of the scores.
 
     Raises
     ------
@@ -175,15 +168,10 @@ def angle_scores(
         axes.set_title(plain_text(title, width=26), fontsize=LABEL)
         axes.set_xlabel("angle (degrees)", fontsize=SMALL, color=GREY)
         axes.tick_params(labelsize=SMALL)
-    cells[0].set_ylabel(plain_text(f"score ({unit})"), fontsize=SMALL, color=GREY)
+    cells[0].set_ylabel("score (nats)", fontsize=SMALL, color=GREY)
     drawn, ticks = cells[0].lines
-    figure.legend([drawn, ticks], ["score of an angle", "measured angle"], **_below(cells))
+    legend_below(figure, [drawn, ticks], ["score of an angle", "measured angle"], min(len(cells), 2))
     return figure
-
-
-def _below(cells: list[Axes]) -> dict[str, Any]:
-    """How a legend stands below the panels: its names beside each other where there is room."""
-    return {"loc": "outside lower center", "ncols": min(len(cells), 2), "fontsize": SMALL, "frameon": False}
 
 
 def _panels(count: int, columns: int, tallness: float, *, bar: float) -> tuple[Figure, list[Axes]]:
@@ -191,8 +179,4 @@ def _panels(count: int, columns: int, tallness: float, *, bar: float) -> tuple[F
     across = min(count, max(columns, 1))
     down = -(-count // across)
     each = min(WIDTH / across, 3.2)
-    figure = empty_figure(height=down * (each * tallness + _CAPTIONS) + bar, width=across * each + 0.3)
-    axes = figure.subplots(down, across, squeeze=False).ravel()
-    for unused in axes[count:]:
-        unused.set_axis_off()
-    return figure, list(axes[:count])
+    return grid_of_axes(count, across, down * (each * tallness + _CAPTIONS) + bar, across * each + 0.3)

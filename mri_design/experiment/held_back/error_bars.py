@@ -18,6 +18,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
+from mri_design.potentials.laplace import Laplace
 
 SHARE = 0.9
 """Squared error of a mean over what is predicted of it, on training masks (results/benchmarks/non-local.md)."""
@@ -84,11 +85,12 @@ def std_factor(
     Returns
     -------
     StdFactor or None
-        None where nothing is predicted: lines with holes, samples of a plane, and priors of other blocks.
+        None where nothing is predicted: lines with holes, samples of a plane, and priors of other blocks or sites.
     """
     if slice_model.candidates.name != "lines" or slice_model.samples is not None:
         return None
-    if {block.name for block in local.model.blocks} != LOCAL_KINDS:
+    blocks = local.model.blocks
+    if {block.name for block in blocks} != LOCAL_KINDS or not all(isinstance(one.potential, Laplace) for one in blocks):
         return None
     steps = [] if without is None else _innovations(without, seed)
     order = tuple(lines) if without is None else (*without.known, *without.held)

@@ -1,4 +1,4 @@
-"""What a design at the scanner leaves in its folder: all that a design leaves, the readouts, and how long it took."""
+"""Report of a design at the scanner: that of a design, and how long decisions took."""
 
 from __future__ import annotations
 

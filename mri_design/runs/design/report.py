@@ -1,4 +1,4 @@
-"""What a design leaves in its folder: lines, mask, image, error bars, tables, figures, manifest and page."""
+"""Report of a design: lines, mask, image, error bars, tables, figures, manifest and page."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ import numpy as np
 from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
-from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
+from mri_design.operators.encodings import ShotEncoding
 from mri_design.runs.design.earlier import contradicted, opinion_share, share_in_words
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.design_sections import (
     ABOUT_SHOTS,
-    model_sections,
-    model_settings,
     save_acquisition,
     save_design,
-    save_plane_design,
-    save_shot_design,
+    save_trajectory,
     score_unit,
     step_explorer,
 )
@@ -54,22 +51,18 @@ def report_design(
     recipe, trace, known = result.request.recipe, result.trace, result.known
     candidates = known.slice_model.candidates
     name, start, n_lines = recipe.design.strategy, len(trace.start), candidates.size
-    if isinstance(candidates, PlaneEncoding):
-        designed = save_plane_design(run.folder, result.account, candidates)
-    elif isinstance(candidates, ShotEncoding):
-        designed = save_shot_design(run.folder, trace, known, candidates)
-    else:
-        first, *others = save_design(run.folder, result.account, known.slice_model.noise_variance)
-        if run.folder.reported:
-            steps = step_explorer(
-                result.account, score_unit(trace), known.reference, known.data.orientation, known.image_unit
-            )
-            first = replace(first, blocks=[steps, *first.blocks])
-        designed = [first, *others]
+    first, *others = save_design(run.folder, result.account, candidates, known.slice_model.noise_variance)
+    if isinstance(candidates, ShotEncoding):
+        save_trajectory(run.folder, trace, known, candidates)
+    elif candidates.name == "lines" and run.folder.reported:
+        steps = step_explorer(
+            result.account, score_unit(trace), known.reference, known.data.orientation, known.image_unit
+        )
+        first = replace(first, blocks=[steps, *first.blocks])
     about = ABOUT_SHOTS if isinstance(candidates, ShotEncoding) else None
     sections = [
-        *designed,
-        *model_sections(run.folder, result.account),
+        first,
+        *others,
         *save_acquisition(run.folder, result.acquisition, recipe),
         *save_reconstruction(run.folder, known, result.images, trace.lines, about),
         *more,
@@ -83,7 +76,6 @@ def report_design(
         **{f"weight_of_{whose.replace(' ', '_')}": opinion_share(trace) for whose in opinion},
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
-        **model_settings(result.account.models),
         **known.settings(),
         **account_settings(account | known_beside),
     }
@@ -108,7 +100,7 @@ def report_design(
 
 
 def _opinion(result: DesignResult) -> dict[str, str]:
-    """Whose opinion counted beside the scan's own posterior, and how much."""
+    """Side information that counted beside the scan's own posterior, and its weight in words."""
     seen, weight = result.request.seen, opinion_share(result.trace)
     unit = result.known.slice_model.candidates.unit
     share = share_in_words(weight, unit)

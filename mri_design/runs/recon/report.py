@@ -1,18 +1,19 @@
-"""What a reconstruction leaves in its folder: image, error bars, mask, errors, figures, manifest and page."""
+"""Report of a reconstruction: image, error bars, mask, errors, figures, manifest and page."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mri_design.evaluation import plots
-from mri_design.evaluation.page import Section, saved_figure
+from mri_design.evaluation.page import Section
 from mri_design.runs.image_sections import (
     account_settings,
     curves_figure,
     image_sections,
-    mask_sentence,
+    mask_figure,
+    metric_rows,
     point_spread_figure,
     save_coil_maps,
     save_images,
@@ -35,26 +36,41 @@ from mri_design.runs.scan_facts import (
 _WITH_THE_SCAN = ", by the weights that came with the scan,"
 
 
-def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
-    """Write image, error bars, the mask of readouts, errors, figures, manifest and page into the run's folder."""
-    scan, image = result.scan, result.images[0]
+def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> Ending:
+    """Write everything about a reconstruction into the run's folder."""
+    image = result.images[0]
+    told = _told_along(run, result) if isinstance(result, TrajectoryResult) else _told_on_grid(run, result)
+    run.folder.write_mask(result.mask)
+    account = image.reconstruction.account()
+    summary = {
+        "method": image.name,
+        **told.summary,
+        **account,
+        "multiplications with A": image.reconstruction.convergence.matvecs,
+    }
+    facts = {**told.facts, **account_settings(account)}
+    record = replace(result.record, settings={**result.record.settings, **facts})
+    ended = run.finish(result.ending, record, f"Reconstruction: {told.name}", summary, told.sections)
+    run.progress.show(REPORT, 1, 1)
+    return ended
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Rows for the page's table and for the manifest, and sections, of one kind of reconstruction."""
+
+    name: str
+    summary: Mapping[str, object]
+    facts: Mapping[str, object]
+    sections: Sequence[Section]
+
+
+def _told_along(run: Run, result: TrajectoryResult) -> _Told:
+    scan = result.scan
     data = scan.data
     count, pixels = len(data.trajectory), data.grid_shape[0] * data.grid_shape[1]
-    rows: list[dict[str, object]] = [
-        {
-            "method": named.name,
-            "readouts": data.readouts,
-            "samples": count,
-            "relative_l2": named.errors.relative_l2 if named.errors else None,
-            "psnr": named.errors.psnr if named.errors else None,
-            "ssim": named.errors.ssim if named.errors else None,
-            "converged": named.reconstruction.convergence.converged,
-            "matvecs": named.reconstruction.convergence.matvecs,
-        }
-        for named in result.images
-    ]
-    save_images(run.folder, image.reconstruction, rows)
-    run.folder.write_mask(result.mask)
+    rows = metric_rows(result.images, {"readouts": data.readouts, "samples": count})
+    save_images(run.folder, result.images[0].reconstruction, rows)
     unit = scan.image_unit(0)
     reference = None if data.reference is None else np.asarray(data.reference[0] * unit)
     about = (
@@ -77,9 +93,7 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
     ]
     assert data.noise_variance is not None
     levels = (data.noise_variance, result.signal, typical_unit(unit))
-    account = image.reconstruction.account()
     summary: dict[str, object] = {
-        "method": image.name,
         "readouts": f"{data.readouts} of {len(result.mask)}",
         "samples": count,
         "noise": scan.noise_source,
@@ -87,8 +101,6 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         **level_summary(*levels),
         **left_out_summary(data),
         **({"field of view": FOLDED} if result.folded else {}),
-        **account,
-        "multiplications with A": image.reconstruction.convergence.matvecs,
     }
     facts = {
         "noise_source": scan.noise_source,
@@ -98,44 +110,20 @@ def report_trajectory(run: Run, result: TrajectoryResult) -> Ending:
         **level_settings(*levels),
         **left_out_settings(data),
         **({"field_of_view_doubt": FOLDED} if result.folded else {}),
-        **account_settings(account),
     }
-    record = replace(result.record, settings={**result.record.settings, **facts})
-    return run.finish(result.ending, record, f"Reconstruction: {data.name}", summary, sections)
+    return _Told(data.name, summary, facts, sections)
 
 
-def report_reconstruction(run: Run, result: ReconResult | TrajectoryResult) -> Ending:
-    """Write everything about a reconstruction into the run's folder."""
-    ended = report_trajectory(run, result) if isinstance(result, TrajectoryResult) else _report_on_grid(run, result)
-    run.progress.show(REPORT, 1, 1)
-    return ended
-
-
-def _report_on_grid(run: Run, result: ReconResult) -> Ending:
+def _told_on_grid(run: Run, result: ReconResult) -> _Told:
     known, mask, lines = result.known, result.mask, result.ending.lines
-    image = result.images[0]
     unit = known.slice_model.candidates.unit
-    if unit == "line":
-        barcode = saved_figure(
-            run.folder, "mask", lambda: plots.mask_barcodes({"measured lines": mask}), mask_sentence(mask)
-        )
-    else:
-        caption = "Measured samples (ky, kz), DC in the middle."
-        barcode = saved_figure(run.folder, "mask", lambda: plots.plane_masks({"measured samples": mask}), caption)
-    account = image.reconstruction.account()
     sections = [
         *save_reconstruction(run.folder, known, result.images, lines),
-        Section(f"{unit.capitalize()}s", [barcode]),
+        Section(f"{unit.capitalize()}s", [mask_figure(run.folder, f"measured {unit}s", mask)]),
     ]
-    run.folder.write_mask(mask)
     summary: dict[str, object] = {
-        "method": image.name,
         f"{unit}s": f"{len(lines)} of {mask.size}",
         **simulation_summary([simulated_from(known.data)]),
         **known.summary(),
-        **account,
-        "multiplications with A": image.reconstruction.convergence.matvecs,
     }
-    facts = {**account_settings(account), **known.settings()}
-    record = replace(result.record, settings={**result.record.settings, **facts})
-    return run.finish(result.ending, record, f"Reconstruction: {known.data.name}", summary, sections)
+    return _Told(known.data.name, summary, known.settings(), sections)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file
+from mri_design.scan.io.source import ReadOptions, Scan, Source
 from mri_design.scan.io.stored_arrays import (
-    ArrayCard,
+    ArrayHeader,
+    StackSource,
+    StoredSource,
+    images_of,
     kspace_axes,
-    outline_of_images,
-    outline_of_slices,
-    outline_of_whole,
-    read_card,
+    read_header_file,
     scan_of_arrays,
 )
-from mri_design.scan.outline import ScanOutline
+from mri_design.scan.sampling import Sampling
 from mri_design.scan.trajectories.exchange import from_bart
-from mri_design.scan.trajectory_data import TrajectoryData
 
 AXES: tuple[str, ...] = (
     *("read", "phs1", "phs2", "coil", "maps", "te", "coeff", "coeff2"),
@@ -105,26 +101,15 @@ def _samples(path: Path, shape: tuple[int, ...], number: int = 0) -> NDArray[np.
     return stored.astype(np.complex64, copy=False).reshape(shape, order="F")
 
 
-def read(
-    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS, matrix: tuple[int, int] | None = None
-) -> KSpaceData | TrajectoryData | ImageStack:
-    """Read k-space, or with a card ``kind`` ("image domain ...") images, that BART or its like wrote.
+def opened(path: Path, options: ReadOptions) -> Source:
+    """K-space or, with a header file's ``kind`` ("image domain ..."), images that BART or its like wrote.
 
     Axes are BART's: readout, phase encode, second phase encode, coil and, 14th, slice; all others must have length 1.
     A volume becomes one plane (ky, kz) for each readout position; (1, ky, kz, coil) is one such plane. Samples along a
     trajectory have a readout of length 1, too, (1, sample, shot, coil), and their trajectory (3, sample, shot) in a
-    pair NAME_traj beside them, or the one that the card names as ``trajectory``; there it may say the ``matrix`` of the
-    image. The card NAME.json may also say ``noise_variance``, ``zero_filled_k1_columns``, and, as ``"encoding":
-    "plane"``, that samples without readouts are those of a plane.
-
-    Parameters
-    ----------
-    path : path
-        NAME, NAME.hdr or NAME.cfl.
-    limits : ReadLimits
-        Bounds that the files are held to before anything is allocated.
-    matrix : tuple of int, optional
-        Pixels (ky, kx) of the image along a trajectory, in the place of what the files say.
+    pair NAME_traj beside them, or the one that the header file names as ``trajectory``; there it may say the ``matrix``
+    of the image. The header file NAME.json may also say ``noise_variance``, ``zero_filled_k1_columns``, and, as
+    ``"encoding": "plane"``, that samples without readouts are those of a plane. Slices can be read one by one.
 
     Raises
     ------
@@ -132,63 +117,64 @@ def read(
         On anything else than such a pair, naming the file and the field; zeros and ones alone are a mask, as
         ``mri-design export --to cfl`` writes it, and no data.
     """
-    path = Path(path)
     header, samples = pair_of(path)
-    card = read_card(samples, limits, matrix)
-    stored = read_pair(path, limits)
-    with errors_named(header):
-        _refuse_further_axes(stored)
-        array = stored.reshape([stored.shape[AXES.index(name)] for name in _DATA])
-        if not card.image_domain:
-            _refuse_mask(array)
-        card = replace(card, text={**(card.text or {}), "format": "BART cfl"}, shape=None, float_pairs=False)
-        if array.shape[0] == 1 and not card.image_domain and not _is_plane(samples, array, card):
-            return _along_trajectory(samples, array, card, limits)
-        dims = ("x", "y", "z", "coil", "slice") if card.image_domain else ("k0", "k1", "k2", "coil", "slice")
-        kept = [axis for axis in range(5) if array.shape[axis] > 1 or axis < 2]
-        named, array = tuple(dims[axis] for axis in kept), array.reshape([array.shape[axis] for axis in kept])
-        if card.image_domain:
-            return _images(samples, array, named, card, limits)
-        return scan_of_arrays(samples, "kspace", {"kspace": array}, replace(card, dims=named), limits)
-
-
-def outline(
-    path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS, matrix: tuple[int, int] | None = None
-) -> ScanOutline | TrajectoryData | ImageOutline:
-    """What `read` would read; of slices with two in memory at most, and the middle one kept.
-
-    Parameters
-    ----------
-    path, limits, matrix
-        As for `read`.
-
-    Raises
-    ------
-    InputError
-        As `read`, but for lines of other slices that should have been empty.
-    """
-    header, samples = pair_of(Path(path))
-    card = read_card(samples, limits, matrix)
+    card, limits = read_header_file(samples, options.limits, options.matrix), options.limits
+    card = replace(card, text={**(card.text or {}), "format": "BART cfl"}, shape=None, float_pairs=False)
+    pair = _Pair(samples, card, limits)
     shape = _checked_lengths(header, samples, limits) if header.exists() and samples.exists() else ()
     lengths = dict(zip(AXES, shape, strict=False))
     count = lengths.get("slice", 1)
     alone = all(length == 1 for name, length in lengths.items() if name not in _DATA) and card.phase_encode_axis is None
-    if 1 < count <= limits.max_slices and alone and lengths["read"] > 1 and lengths["phs2"] == 1:
-        each = (lengths["read"], lengths["phs1"], lengths["coil"], 1)
-        parts = (_samples(samples, each, number) for number in range(count))
-        told = replace(card, text={**(card.text or {}), "format": "BART cfl"}, shape=None, float_pairs=False)
-        with errors_named(header):
-            if not card.image_domain:
-                told = replace(told, dims=("k0", "k1", "coil", "slice"))
-                slices = ({"kspace": part} for part in _beyond_masks(parts))
-                return outline_of_slices(samples, slices, count, kspace_axes(4, told.dims), told, limits)
-            if lengths["coil"] == 1:
-                images = (part[np.newaxis, :, :, 0, 0] for part in parts)
-                shape = (count, *each[:2])
-                seen = outline_of_images(samples, "image", images, shape, replace(told, dims=None), limits)
-                assert seen is not None  # three axes
-                return seen
-    return outline_of_whole(read(path, limits=limits, matrix=matrix))
+    if not (1 < count <= limits.max_slices and alone and lengths["read"] > 1 and lengths["phs2"] == 1):
+        return pair
+    each = (lengths["read"], lengths["phs1"], lengths["coil"], 1)
+    if not card.image_domain:
+        named = replace(card, dims=("k0", "k1", "coil", "slice"))
+
+        def part(number: int) -> dict[str, NDArray[Any]]:
+            return {"kspace": _samples(samples, each, number)}
+
+        return _Slices(pair, part, count, kspace_axes(4, named.dims), named)
+    images = (_samples(samples, each, number)[np.newaxis, :, :, 0, 0] for number in range(count))
+    made = images_of(pair, "image", images, (count, *each[:2]), replace(card, dims=None))
+    return pair if lengths["coil"] > 1 or made is None else made
+
+
+class _Slices(StackSource):
+    """Slices that are not all of them masks."""
+
+    def samplings(self) -> tuple[Sampling, ...]:
+        """Which samples every slice holds."""
+        ones: int | None = 0
+        found = list[Sampling]()
+        for number in range(self.count):
+            (part,) = self.part(number).values()
+            found.append(self._sampling(part))
+            ones = None if ones is None or not _is_mask(part) else ones + int(np.count_nonzero(part))
+        if ones:
+            raise _mask_error(ones)
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Pair(StoredSource):
+    """A pair of files."""
+
+    def load(self) -> Scan:
+        """All that it holds."""
+        stored, header = read_pair(self.path, self.limits), self.header
+        _refuse_further_axes(stored)
+        array = stored.reshape([stored.shape[AXES.index(name)] for name in _DATA])
+        if not header.image_domain:
+            _refuse_mask(array)
+        if array.shape[0] == 1 and not header.image_domain and not _is_plane(self.path, array, header):
+            return _along_trajectory(self.path, array, header, self.limits)
+        dims = ("x", "y", "z", "coil", "slice") if header.image_domain else ("k0", "k1", "k2", "coil", "slice")
+        kept = [axis for axis in range(5) if array.shape[axis] > 1 or axis < 2]
+        named, array = tuple(dims[axis] for axis in kept), array.reshape([array.shape[axis] for axis in kept])
+        if header.image_domain:
+            return _images(self.path, array, named, header, self.limits)
+        return scan_of_arrays(self.path, "kspace", {"kspace": array}, replace(header, dims=named), self.limits)
 
 
 def _lengths(header: Path) -> tuple[int, ...]:
@@ -221,16 +207,6 @@ def _refuse_further_axes(stored: NDArray[np.complex64]) -> None:
             )
 
 
-def _beyond_masks(parts: Iterable[NDArray[np.complex64]]) -> Iterator[NDArray[np.complex64]]:
-    """The parts of an array, refused in the end where all of them are a mask."""
-    ones: int | None = 0
-    for part in parts:
-        ones = None if ones is None or not _is_mask(part) else ones + int(np.count_nonzero(part))
-        yield part
-    if ones:
-        raise _mask_error(ones)
-
-
 def _refuse_mask(array: NDArray[np.complex64]) -> None:
     if _is_mask(array) and array.any():
         raise _mask_error(int(np.count_nonzero(array)))
@@ -249,7 +225,7 @@ def _mask_error(ones: int) -> InputError:
     )
 
 
-def _is_plane(samples: Path, array: NDArray[np.complex64], card: ArrayCard) -> bool:
+def _is_plane(samples: Path, array: NDArray[np.complex64], card: ArrayHeader) -> bool:
     """Whether samples (1, ...) are those of a plane (ky, kz), not of shots along a trajectory.
 
     Both have the same axes. A plane has no trajectory beside it, and either its card says so (``"encoding": "plane"``)
@@ -264,16 +240,14 @@ def _is_plane(samples: Path, array: NDArray[np.complex64], card: ArrayCard) -> b
     return held.size > 0 and float(held.max()) > _GATHERED * float(np.median(held))
 
 
-def _trajectory_beside(samples: Path, card: ArrayCard) -> Path | None:
+def _trajectory_beside(samples: Path, card: ArrayHeader) -> Path | None:
     """The pair in the same folder with the trajectory of samples, by its usual name or that of the card."""
     named = (card.text or {}).get("trajectory", f"{samples.stem}_traj")
     plain = Path(named).name == named
     return samples.with_name(named) if plain and pair_of(samples.with_name(named))[0].exists() else None
 
 
-def _along_trajectory(
-    samples: Path, array: NDArray[np.complex64], card: ArrayCard, limits: ReadLimits
-) -> KSpaceData | TrajectoryData | ImageStack:
+def _along_trajectory(samples: Path, array: NDArray[np.complex64], card: ArrayHeader, limits: ReadLimits) -> Scan:
     """Samples (1, sample, shot, coil, slice), with the trajectory beside them."""
     beside = _trajectory_beside(samples, card)
     if beside is None:
@@ -291,8 +265,8 @@ def _along_trajectory(
 
 
 def _images(
-    samples: Path, array: NDArray[np.complex64], named: tuple[str, ...], card: ArrayCard, limits: ReadLimits
-) -> KSpaceData | TrajectoryData | ImageStack:
+    samples: Path, array: NDArray[np.complex64], named: tuple[str, ...], card: ArrayHeader, limits: ReadLimits
+) -> Scan:
     """Images (x, y), (x, y, slice), or a volume (x, y, z)."""
     if "coil" in named:
         wanted = "images that are combined over coils"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.image_sequence import ImageSequence
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
+from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_file
 from mri_design.scan.io.samples import to_float32
+from mri_design.scan.io.source import ImageSource, ReadOptions
 from mri_design.scan.source_image import SourceImage
 
 _PER_FRAME, _SHARED = "PerFrameFunctionalGroupsSequence", "SharedFunctionalGroupsSequence"
@@ -134,7 +133,6 @@ def _alike(place: SliceGeometry | None, wanted: SliceGeometry) -> bool:
     )
 
 
-Made = TypeVar("Made")
 _START, _MAGIC = 128, b"DICM"
 _ANSWERS = 2**16
 """Longest element, in bytes, that is read with the header: pixels are not among them."""
@@ -160,8 +158,9 @@ def is_dicom(path: Path) -> bool:
         return stream.read(len(_MAGIC)) == _MAGIC
 
 
-def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStack:
-    """Read the frames of one DICOM file, each rescaled as the file says of it.
+@contextmanager
+def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
+    """The frames of one DICOM file, each rescaled as the file says of it, with one in memory beside the file's bytes.
 
     Scaling, sizes and places are those of the frame, of the functional groups that frames share, or of the file itself,
     whichever there is first.
@@ -170,64 +169,42 @@ def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -
     the kind of image and the size of pixels, and nothing about the patient. Identifiers of the patient, the study and
     the image come along apart (`ImageStack.source`), for DICOM files that are made from it.
 
-    Parameters
-    ----------
-    path : path
-        A file with uncompressed grey pixels; one of a series is one slice.
-    limits : ReadLimits
-        Bounds that the file is held to before anything is allocated.
-
     Raises
     ------
     MissingPackageError
         Where pydicom is not installed.
     InputError
-        On anything else than such a file, naming the file and the element.
+        On anything else than uncompressed grey pixels, naming the element.
     """
-    stack = _read(Path(path), limits, ImageSequence.stack)
-    low = float(stack.images.min())
-    if low >= 0:
-        return stack
-    return replace(stack, card={**stack.card, "values": f"from {low:g}: negative ones are no magnitudes"})
-
-
-def outline(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageOutline:
-    """What `read` would read, with one frame in memory beside the bytes of the file.
-
-    Parameters
-    ----------
-    path, limits
-        As for `read`.
-
-    Raises
-    ------
-    MissingPackageError, InputError
-        As `read`.
-    """
-    return _read(Path(path), limits, ImageSequence.outline)
-
-
-def _read(path: Path, limits: ReadLimits, made: Callable[[ImageSequence], Made]) -> Made:
-    """What is made of the frames of a file."""
     size = check_file(path)
     pydicom = optional_package("pydicom", "export")
-    with errors_named(path):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of values that are not as the standard has them
-                file = pydicom.dcmread(path, defer_size=_ANSWERS)
-                return made(_frames(file, path, size, limits))
-        except InputError:
-            raise
-        except MemoryError as error:  # pydicom makes room for as much as an element declares
-            wanted = f"elements within the {size} bytes of the file, and room for them"
-            raise InputError(field="elements", got="one that memory cannot hold", wanted=wanted) from error
-        except Exception as error:  # a damaged file may fail anywhere in the parser
-            got = f"{type(error).__name__}: {error}"[:120]
-            raise InputError(field="elements", got=got, wanted="a DICOM image") from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of values that are not as the standard has them
+            yield _frames(pydicom.dcmread(path, defer_size=_ANSWERS), path, size, options.limits)
+    except InputError:
+        raise
+    except MemoryError as error:  # pydicom makes room for as much as an element declares
+        wanted = f"elements within the {size} bytes of the file, and room for them"
+        raise InputError(field="elements", got="one that memory cannot hold", wanted=wanted) from error
+    except Exception as error:  # a damaged file may fail anywhere in the parser
+        got = f"{type(error).__name__}: {error}"[:120]
+        raise InputError(field="elements", got=got, wanted="a DICOM image") from error
 
 
-def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageSequence:
+class _Frames(ImageSource):
+    """Frames, of which it is noted where values are no magnitudes."""
+
+    def load(self) -> ImageStack:
+        """All of them."""
+        stack = super().load()
+        low = float(stack.images.min())
+        if low >= 0:
+            return stack
+        return replace(stack, card={**stack.card, "values": f"from {low:g}: negative ones are no magnitudes"})
+
+
+def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageSource:
     _require_grey(file)
     count, rows, columns = int(file.get("NumberOfFrames") or 1), int(file.Rows), int(file.Columns)
     for name, side, bound in (
@@ -251,7 +228,7 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageSequen
         left = f"without {', '.join(wrong)}, which DICOM has in another form"
         card["identifiers_left_out"] = left if source is not None else f"none, {left}"
     images = _rescaled(file, facts, (rows, columns))
-    return ImageSequence(images, shape, name=path.stem, card=card, geometry=geometry, source=source)
+    return _Frames(images, shape, name=path.stem, card=card, geometry=geometry, source=source)
 
 
 def _require_grey(file: Any) -> None:

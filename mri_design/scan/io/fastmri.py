@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.hdf5 import (
     has_object,
+    is_hdf5,
+    names_in,
     open_read_only,
     read_array,
     read_text,
@@ -26,78 +27,26 @@ from mri_design.scan.io.hdf5 import (
     require_numbers_of,
 )
 from mri_design.scan.io.mrd_header import EncodedSpace, parse_mrd_header
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
+from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.samples import measured_lines, only_coils, to_complex64, working_coils
-from mri_design.scan.outline import ScanOutline, middle_slice
+from mri_design.scan.io.source import ReadOptions, SlicedSource
 from mri_design.scan.sampling import Sampling, measured_samples
 from mri_design.scan.source_image import SourceImage
 
 _ATTRIBUTES = ("acquisition", "max", "norm")  # the patient's identifier is left where it is
 
 
-def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> KSpaceData:
-    """Read one fastMRI volume.
-
-    ``kspace`` is (slice, coil, row, column) or (slice, row, column), the phase encode along the columns. It
-    becomes (slice, coil, ky, kx) as stored: readout oversampling is kept, and the size of the reconstructed
-    image, where the file's header tells it, goes to the card as ``reconstruction_matrix``. Lines that the
-    ``mask`` omits, and lines without any sample, are known to be not measured.
-
-    Parameters
-    ----------
-    path : path
-        The HDF5 file; it is opened read-only.
-    limits : ReadLimits
-        Bounds that the file is held to before anything is allocated.
-
-    Raises
-    ------
-    InputError
-        On anything else than such a file, naming the file and the field.
-    """
-    path = Path(path)
-    with _opened(path, limits) as volume:
-        stored = volume.stored[()]
-    with errors_named(path):
-        return volume.scan(stored)
-
-
-def outline(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ScanOutline:
-    """What `read` would read, with one slice in memory at a time; the samples of the middle one are kept.
-
-    Coils that hold nothing of their own are those of the slice that is kept.
-
-    Parameters
-    ----------
-    path, limits
-        As for `read`.
-
-    Raises
-    ------
-    InputError
-        As `read`, but for samples of other slices that are no numbers.
-    """
-    path = Path(path)
-    with _opened(path, limits) as volume:
-        samplings = tuple(volume.sampling(number) for number in range(volume.shape[0]))
-        index = middle_slice(samplings)
-        stored = volume.stored[index : index + 1]
-    with errors_named(path):
-        part = volume.scan(stored)
-        return ScanOutline(
-            (*samplings[:index], *part.samplings, *samplings[index + 1 :]),
-            part.n_coils,
-            name=part.name,
-            index=index,
-            part=part,
-            geometry=_geometry(volume.encoded, (len(samplings), *part.kspace.shape[1:])),
-            card=part.card,
-        )
+def is_fastmri(path: Path) -> bool:
+    """Whether a file is HDF5 with ``kspace`` at its top; beside ``dataset``, of raw data, it has to be no link."""
+    if not is_hdf5(path) or "kspace" not in (names := names_in(path)):
+        return False
+    with open_read_only(path) as file:
+        return "dataset" not in names or has_object(file, "kspace")
 
 
 @dataclass(frozen=True)
-class _Volume:
-    """An open file, whose samples are read when asked for."""
+class _Volume(SlicedSource):
+    """An open file; coils that hold nothing of their own are those of the slices that are read."""
 
     path: Path
     stored: h5py.Dataset
@@ -111,14 +60,33 @@ class _Volume:
         """Samples (slice, [coil,] row, column) as (slice, coil, ky, kx)."""
         return stored.reshape(len(stored), *self.shape[1:]).swapaxes(-1, -2)
 
-    def sampling(self, number: int) -> Sampling:
-        """Which samples of a slice are not zero."""
+    @property
+    def geometry(self) -> tuple[SliceGeometry, ...] | None:
+        """Sizes of pixels, where the header gives the field of view; these files do not say where slices lie."""
+        if self.encoded is None:
+            return None
+        (along_x, along_y, along_z), (slices, _, rows, columns) = self.encoded.field_of_view, self.shape
+        place = SliceGeometry.of_header((along_y / columns, along_x / rows), along_z / self.encoded.matrix[2])
+        return None if place is None else (place,) * slices
+
+    def load(self) -> KSpaceData:
+        """All slices."""
+        return self._scan(self.stored[()], self.geometry)
+
+    def slice(self, index: int) -> KSpaceData:
+        """One slice."""
+        return self._scan(self.stored[index : index + 1], self.geometry and self.geometry[:1])
+
+    def samplings(self) -> tuple[Sampling, ...]:
+        """Which samples of each slice are not zero, one slice after the other."""
+        return tuple(map(self._sampling, range(self.shape[0])))
+
+    def _sampling(self, number: int) -> Sampling:
         (coils,) = self.arranged(self.stored[number : number + 1])
         held = measured_samples(to_complex64("kspace", coils))
         return Sampling(held if self.declared is None else held & self.declared[:, np.newaxis])
 
-    def scan(self, stored: NDArray[Any]) -> KSpaceData:
-        """Some slices, or all, as they were stored."""
+    def _scan(self, stored: NDArray[Any], geometry: tuple[SliceGeometry, ...] | None) -> KSpaceData:
         kspace = to_complex64("kspace", self.arranged(stored))
         coils, notes = working_coils(kspace)
         kspace = only_coils(kspace, coils)
@@ -130,16 +98,27 @@ class _Volume:
             name=self.path.stem,
             orientation="ky-columns",
             card={**self.card, **notes},
-            geometry=_geometry(self.encoded, kspace.shape),
+            geometry=geometry,
             source=self.source,
         )
 
 
 @contextmanager
-def _opened(path: Path, limits: ReadLimits) -> Iterator[_Volume]:
-    """An open file, once its sizes, its mask and its header have been checked."""
-    check_file(path)
-    with errors_named(path), open_read_only(path) as file:
+def opened(path: Path, options: ReadOptions) -> Iterator[SlicedSource]:
+    """An open volume, once its sizes, its mask and its header have been checked.
+
+    ``kspace`` is (slice, coil, row, column) or (slice, row, column), the phase encode along the columns. It
+    becomes (slice, coil, ky, kx) as stored: readout oversampling is kept, and the size of the reconstructed
+    image, where the file's header tells it, goes to the card as ``reconstruction_matrix``. Lines that the
+    ``mask`` omits, and lines without any sample, are known to be not measured.
+
+    Raises
+    ------
+    InputError
+        On anything else than such a file, naming the field.
+    """
+    limits = options.limits
+    with open_read_only(path) as file:
         stored = require_dataset(file, "kspace", limits)
         if stored.ndim not in (3, 4):
             raise InputError(
@@ -150,15 +129,6 @@ def _opened(path: Path, limits: ReadLimits) -> Iterator[_Volume]:
         _check_sides((slices, coils, rows, columns), limits)
         declared = _mask(read_array(file, "mask", limits), columns) if has_object(file, "mask") else None
         yield _Volume(path, stored, (slices, coils, rows, columns), declared, *_card(file, path, limits))
-
-
-def _geometry(encoded: EncodedSpace | None, shape: tuple[int, ...]) -> tuple[SliceGeometry, ...] | None:
-    """Sizes of pixels, where the header gives the field of view; these files do not say where slices lie."""
-    if encoded is None:
-        return None
-    along_x, along_y, along_z = encoded.field_of_view
-    place = SliceGeometry.of_header((along_y / shape[2], along_x / shape[3]), along_z / encoded.matrix[2])
-    return None if place is None else (place,) * shape[0]
 
 
 def _check_sides(shape: tuple[int, ...], limits: ReadLimits) -> None:

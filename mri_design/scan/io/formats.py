@@ -3,48 +3,44 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from mri_design.errors import InputError, require_instance
-from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.io import bart, dicom, fastmri, ismrmrd, nifti, pfile
-from mri_design.scan.io import numpy_files as npy
-from mri_design.scan.io import twix as measurements
-from mri_design.scan.io import twix as siemens
-from mri_design.scan.io.hdf5 import has_object, is_hdf5, open_read_only
-from mri_design.scan.io.isolated import read_isolated
-from mri_design.scan.io.mrd_acquisitions import checked_counters
-from mri_design.scan.io.npy import MAGIC
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
-from mri_design.scan.outline import ScanOutline
+from mri_design.scan.io import bart, dicom, fastmri, ismrmrd, nifti, numpy_files, pfile, twix
+from mri_design.scan.io.hdf5 import is_hdf5, names_in
+from mri_design.scan.io.isolated import IsolatedSource
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
+from mri_design.scan.io.source import REGISTERED, DuplicatePolicy, Reader, ReadOptions, Scan, Source, Summary
 from mri_design.scan.trajectory_data import TrajectoryData
 
-SUPPORTED = (
-    "NumPy .npy or .npz",
-    "fastMRI HDF5 (kspace)",
-    "ISMRMRD HDF5 (dataset/xml, dataset/data)",
-    "Siemens raw data (twix .dat)",
-    f"GE P-files of revision {pfile.REVISION:g}",
-    "BART .cfl with its .hdr",
-    "NIfTI or DICOM images",
-)
-"""The formats `read` knows, for people."""
-
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+Held = TypeVar("Held")
+BART = Reader("BART .cfl with its .hdr", bart.is_bart, bart.opened, matrix=True)
+"""Recognised by names, because only one file of a pair need be named."""
+READERS: list[Reader] = [
+    Reader("NumPy .npy or .npz", numpy_files.is_numpy, numpy_files.opened, matrix=True),
+    Reader("DICOM images", dicom.is_dicom, dicom.opened),
+    Reader("NIfTI images", nifti.is_nifti, nifti.opened),
+    Reader("fastMRI HDF5 (kspace)", fastmri.is_fastmri, fastmri.opened, container=is_hdf5),
+    Reader("ISMRMRD HDF5 (dataset/xml, dataset/data)", ismrmrd.is_mrd, ismrmrd.opened, series=True, container=is_hdf5),
+    Reader(f"GE P-files of revision {pfile.REVISION:g}", pfile.is_pfile, pfile.opened),
+    Reader("Siemens raw data (twix .dat)", twix.is_twix, twix.opened, series=True),
+]  # fmt: skip
+"""The formats of this package, a line each, in the order in which a file is asked for their marks."""
 
 
 def read(
     path: str | os.PathLike[str],
     *,
     limits: ReadLimits = DEFAULT_LIMITS,
-    duplicates: ismrmrd.DuplicatePolicy = "error",
+    duplicates: DuplicatePolicy = "error",
     counters: Mapping[str, int] | None = None,
     matrix: tuple[int, int] | None = None,
     isolated: bool = True,
-) -> KSpaceData | TrajectoryData | ImageStack:
-    """Read a scan or a stack of images in any supported format.
+) -> Scan:
+    """Read a scan or a stack of images in any supported format, or one of `register_reader`.
 
     Parameters
     ----------
@@ -72,30 +68,20 @@ def read(
     InputError
         Where the format is unknown or the file does not pass its reader's checks.
     """
-    path, counters, kind = *_checked(path, counters), _format_of(path)
-    if matrix is not None:
-        return _on_matrix(path, kind, _READERS_OF_CARDS, limits, matrix)
-    if kind == "HDF5" and isolated:
-        scan = read_isolated(path, limits=limits, duplicates=duplicates, counters=counters)
-        assert not isinstance(scan, ScanOutline)
-        return scan
-    if kind == "HDF5" and _is_raw(path):
-        return ismrmrd.read(path, limits=limits, duplicates=duplicates, counters=counters)
-    if kind == "twix":
-        return siemens.read(path, limits=limits, duplicates=duplicates, counters=counters)
-    _require_first(path, counters)
-    return _READERS[kind](path, limits=limits)
+    options = ReadOptions(limits=limits, duplicates=duplicates, counters=counters or {}, matrix=matrix)
+    with opened(path, options, isolated=isolated) as source:
+        return _on_matrix(source.load(), Path(path), matrix)
 
 
-def outline(
+def summary(
     path: str | os.PathLike[str],
     *,
     limits: ReadLimits = DEFAULT_LIMITS,
-    duplicates: ismrmrd.DuplicatePolicy = "error",
+    duplicates: DuplicatePolicy = "error",
     counters: Mapping[str, int] | None = None,
     matrix: tuple[int, int] | None = None,
     isolated: bool = True,
-) -> ScanOutline | TrajectoryData | ImageOutline:
+) -> Summary:
     """What `read` would read, told without all of it: of raw data the samples of one slice are kept, of images none.
 
     Parameters
@@ -110,93 +96,93 @@ def outline(
     InputError
         As `read`, but for samples that were not looked at.
     """
-    path, counters, kind = *_checked(path, counters), _format_of(path)
-    if matrix is not None:
-        return _on_matrix(path, kind, _OUTLINES_OF_CARDS, limits, matrix)
-    if kind == "HDF5" and isolated:
-        told = read_isolated(path, limits=limits, duplicates=duplicates, counters=counters, whole=False)
-        assert not isinstance(told, KSpaceData)
-        return told
-    if kind == "HDF5" and _is_raw(path):
-        return ismrmrd.outline(path, limits=limits, duplicates=duplicates, counters=counters)
-    if kind == "twix":
-        return siemens.outline(path, limits=limits, duplicates=duplicates, counters=counters)
-    _require_first(path, counters)
-    return _OUTLINES[kind](path, limits=limits)
+    options = ReadOptions(limits=limits, duplicates=duplicates, counters=counters or {}, matrix=matrix)
+    with opened(path, options, isolated=isolated) as source:
+        return _on_matrix(source.summary(), Path(path), matrix)
 
 
-_READERS: Mapping[str, Callable[..., KSpaceData | TrajectoryData | ImageStack]] = {
-    "BART": bart.read,
-    "NumPy": npy.read,
-    "DICOM": dicom.read,
-    "NIfTI": nifti.read,
-    "P-file": pfile.read,
-    "HDF5": fastmri.read,
-}
-"""Readers of formats without series to choose from; of HDF5 files, that of those which hold no raw data."""
-_OUTLINES: Mapping[str, Callable[..., ScanOutline | TrajectoryData | ImageOutline]] = {
-    "BART": bart.outline,
-    "NumPy": npy.outline,
-    "DICOM": dicom.outline,
-    "NIfTI": nifti.outline,
-    "P-file": pfile.outline,
-    "HDF5": fastmri.outline,
-}
-"""The same, for what they hold without all of it."""
+@contextmanager
+def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool = True) -> Iterator[Source]:
+    """A file as a `Source`, while it is open: only its header has been read.
+
+    Parameters
+    ----------
+    path, isolated
+        As for `read`.
+    options : ReadOptions
+        How it is to be read.
+
+    Raises
+    ------
+    InputError
+        As `read`.
+    """
+    require_instance((str, os.PathLike), wanted="the path of a file", path=path)
+    path = Path(path)
+    reader = _reader_of(path, isolated)
+    if reader is None or not reader.matrix:
+        _on_matrix(None, path, options.matrix)
+    if reader is None:
+        yield IsolatedSource(path, options)
+        return
+    if not reader.series:
+        _require_first(path, options.counters)
+    if reader is BART:
+        path, _ = bart.pair_of(path)
+    with errors_named(path), reader.opened(path, options) as source:
+        yield source
 
 
-_READERS_OF_CARDS: Mapping[str, Callable[..., object]] = {"BART": bart.read, "NumPy": npy.read}
-_OUTLINES_OF_CARDS: Mapping[str, Callable[..., object]] = {"BART": bart.outline, "NumPy": npy.outline}
-"""Those of `_READERS` and `_OUTLINES` whose files may hold trajectories without a matrix."""
-
-
-def _on_matrix(
-    path: Path, kind: str, readers: Mapping[str, Callable[..., object]], limits: ReadLimits, matrix: tuple[int, int]
-) -> TrajectoryData:
-    """Samples along a trajectory, for whose image somebody asked for a matrix."""
-    told = readers[kind](path, limits=limits, matrix=matrix) if kind in readers else None
-    if not isinstance(told, TrajectoryData):
+def _on_matrix(held: Held, path: Path, matrix: tuple[int, int] | None) -> Held:
+    """What was read, which has to be samples along a trajectory where somebody asked for the matrix of their image."""
+    if matrix is not None and not isinstance(held, TrajectoryData):
         raise InputError(
             field="matrix",
             got=f"{' x '.join(map(str, matrix))} pixels asked for of {path.name}, which says its own",
             wanted="samples along a trajectory, in NumPy or BART files",
             cure="Leave out --matrix, or matrix under [input] in the recipe.",
         )
-    return told
+    return held
 
 
-def _format_of(path: str | os.PathLike[str]) -> str:
-    """What a file is by its first bytes, or its name: one of `_READERS`, or twix."""
-    path = Path(path)
+def _reader_of(path: Path, isolated: bool) -> Reader | None:
+    """The reader of a file, by its first bytes or its name; None for one that another process has to look at."""
     if not path.name:  # the current folder, or the root
         check_file(path)
     nifti.refuse_pair(path)
-    if bart.is_bart(path):
-        return "BART"
+    if BART.recognises(path):
+        return BART
     check_file(path)
+    _refuse_other_files(path)
+    for reader in (*REGISTERED, *READERS):
+        if isolated and reader.container is not None and reader.container(path):
+            return None
+        if reader.recognises(path):
+            return reader
+    with path.open("rb") as stream:
+        got = f"a file starting with {stream.read(8)!r}"
+    if is_hdf5(path):
+        got = f"HDF5 with {', '.join(sorted(names_in(path))[:6]) or 'nothing this package reads'}"
+    raise InputError(field=str(path), got=got, wanted=_known())
+
+
+def _known() -> str:
+    """The formats that are read, for people."""
+    return "; ".join(reader.says for reader in (*REGISTERED, *READERS, BART))
+
+
+def _refuse_other_files(path: Path) -> None:
+    """Refuse sequences and JSON, which belong to scans and are none, with what to give instead."""
     with path.open("rb") as stream:
         head = stream.read(8)
-    if head.startswith((MAGIC, *_ZIP)):
-        return "NumPy"
     if head.startswith(b"# Pulse"):
         cure = "Give the raw data that the scanner measured with it; mri-design info tells what the sequence says."
         raise InputError(field=str(path), got="a Pulseq sequence, without samples", wanted="measured data", cure=cure)
-    if head.lstrip().startswith(b"{"):
-        cure = "Readouts as JSON lines are taken by mri-design adapt; a card (JSON) belongs to the array beside it."
-        raise InputError(field=str(path), got="JSON", wanted="; ".join(SUPPORTED), cure=cure)
-    recognised = (
-        *(("DICOM", dicom.is_dicom), ("NIfTI", nifti.is_nifti), ("HDF5", is_hdf5)),
-        *(("P-file", pfile.is_pfile), ("twix", measurements.is_twix)),
-    )
-    kind = next((name for name, is_one in recognised if is_one(path)), None)
-    if kind is None:
-        raise InputError(field=str(path), got=f"a file starting with {head!r}", wanted="; ".join(SUPPORTED))
-    return kind
-
-
-def _checked(path: str | os.PathLike[str], counters: Mapping[str, int] | None) -> tuple[Path, dict[str, int]]:
-    require_instance((str, os.PathLike), wanted="the path of a file", path=path)
-    return Path(path), checked_counters(counters or {})
+    if head.lstrip().startswith(b"{") and not any(reader.recognises(path) for reader in REGISTERED):
+        cure = (
+            "Readouts as JSON lines are taken by mri-design adapt; a header file (JSON) belongs to the array beside it."
+        )
+        raise InputError(field=str(path), got="JSON", wanted=_known(), cure=cure)
 
 
 def _require_first(path: Path, counters: Mapping[str, int]) -> None:
@@ -209,21 +195,3 @@ def _require_first(path: Path, counters: Mapping[str, int]) -> None:
                 wanted="0, or none",
                 cure=f"Leave out --{name}, or {name} under [input] in the recipe.",
             )
-
-
-def _is_raw(path: Path) -> bool:
-    """Whether an HDF5 file holds raw data of ISMRMRD; False for one of fastMRI.
-
-    Raises
-    ------
-    InputError
-        For a file that is neither.
-    """
-    with open_read_only(path) as file:
-        # Links of any kind count here, so that the reader can say which link it refuses.
-        names = {str(name) for name in file} if len(file) <= 1000 else set()
-        raw = "dataset" in names and not has_object(file, "kspace")
-    if not raw and "kspace" not in names:
-        got = f"HDF5 with {', '.join(sorted(names)[:6]) or 'nothing this package reads'}"
-        raise InputError(field=str(path), got=got, wanted="; ".join(SUPPORTED))
-    return raw

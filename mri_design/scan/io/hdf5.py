@@ -59,6 +59,12 @@ def open_read_only(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         ) from error
 
 
+def names_in(path: Path) -> set[str]:
+    """Names at the top of an HDF5 file, links of any kind included; none of a file with more than a thousand."""
+    with open_read_only(path) as file:
+        return {str(name) for name in file} if len(file) <= 1000 else set()
+
+
 def has_object(file: h5py.File, name: str) -> bool:
     """True where ``name`` ("group/dataset") is reached through hard links alone."""
     place: h5py.Group = file

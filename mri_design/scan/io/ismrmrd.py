@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, cast, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.operators.nonuniform.convention import look_of_trajectory
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.hdf5 import open_read_only, read_text
+from mri_design.scan.io.hdf5 import is_hdf5, names_in, open_read_only, read_text
 from mri_design.scan.io.mrd_acquisitions import (
     Acquisitions,
     Purposes,
-    StoredAcquisitions,
-    checked_counters,
     common_channels,
     noise_of_data,
     open_acquisitions,
     sort_by_purpose,
 )
-from mri_design.scan.io.mrd_cartesian import outline_cartesian, read_cartesian, require_one_partition
+from mri_design.scan.io.mrd_cartesian import CartesianSource, require_one_partition
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
+from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.samples import only_coils, working_coils
-from mri_design.scan.outline import ScanOutline
+from mri_design.scan.io.source import ReadOptions, Source
 from mri_design.scan.trajectory_data import TrajectoryData
 
 _WITH_COORDINATES = ("radial", "goldenangle", "spiral", "other")
@@ -73,10 +68,9 @@ def holds_trajectories(field: str, acquisitions: Acquisitions, purposes: Purpose
     )
 
 
-def read_shots(
-    acquisitions: Acquisitions, header: MrdHeader, purposes: Purposes, limits: ReadLimits, duplicates: str
-) -> TrajectoryData:
-    """Samples along a trajectory from the acquisitions of one series.
+@dataclass(frozen=True)
+class ShotSource(Source):
+    """One series of samples along a trajectory, which are read together.
 
     Shots are in the order of their counter, ``kspace_encode_step_1``, and those of equal counters in the file's order.
     The image has the header's reconstructed matrix. Coordinates are (kx, ky) or (kx, ky, 0), in cycles per field of
@@ -84,51 +78,54 @@ def read_shots(
 
     Parameters
     ----------
-    acquisitions : Acquisitions
-        Of the open file.
-    header : MrdHeader
-        The file's header.
-    purposes : Purposes
-        Which acquisitions are read, and as what.
-    limits : ReadLimits
-        Bounds on the number of samples.
-    duplicates : {"error", "average", "last"}
-        What to do with a shot whose coordinates come again in the same slice.
+    acquisitions, header, purposes, options
+        As of a `CartesianSource`.
 
     Raises
     ------
     InputError
-        Naming the acquisition where there are no coordinates, they are of another dimension or unit, shots differ in
-        their length or between slices, or a shot comes again.
+        When it is read, naming the acquisition where there are no coordinates, they are of another dimension or unit,
+        shots differ in their length or between slices, or a shot comes again.
     """
-    plan = _planned(acquisitions, purposes, limits)
-    length = plan.kept.stop - plan.kept.start
-    for declared in ((len(plan.places), plan.channels, length), (len(plan.places), length, 3)):
-        check_declared_shape("number_of_samples", declared, 8, limits)
-    shots = _shots(acquisitions, plan, duplicates)
-    trajectory, notes = _in_cycles(acquisitions.field, _coordinates(acquisitions.field, plan, shots), purposes.encoding)
-    shape = (len(shots), plan.channels, len(shots[0]), length)
-    kspace, times = _filled(acquisitions, plan, shots, shape, duplicates)
-    coils, coil_notes = working_coils(kspace)
-    repeats = int(times.min()) if duplicates == "average" else 1
-    covariance, noise_notes = noise_of_data(
-        acquisitions, purposes.noise, plan.places.tolist(), coils, bandwidth=header.noise_bandwidth, repeats=repeats
-    )
-    notes = {**purposes.notes, **notes, **coil_notes, **noise_notes}
-    if len(purposes.calibration):
-        notes["calibration_skipped"] = f"{len(purposes.calibration)} readouts; maps are estimated from the samples"
-    if times.max() > 1:
-        notes["duplicates"] = f"{duplicates} of up to {times.max()} readouts a shot, at least {times.min()}"
-    width, height, _ = purposes.encoding.reconstructed.matrix
-    return TrajectoryData(
-        only_coils(kspace, coils).reshape(len(kspace), len(coils), -1),
-        trajectory.reshape(-1, 2),
-        (height, width),
-        readouts=shape[2],
-        name=acquisitions.path.stem,
-        noise_covariance=covariance,
-        card={**acquisitions.provenance, **notes},
-    )
+
+    acquisitions: Acquisitions
+    header: MrdHeader
+    purposes: Purposes
+    options: ReadOptions
+
+    def load(self) -> TrajectoryData:
+        """All shots of all slices."""
+        acquisitions, purposes, duplicates = self.acquisitions, self.purposes, self.options.duplicates
+        plan = _planned(acquisitions, purposes, self.options.limits)
+        length = plan.kept.stop - plan.kept.start
+        for declared in ((len(plan.places), plan.channels, length), (len(plan.places), length, 3)):
+            check_declared_shape("number_of_samples", declared, 8, self.options.limits)
+        shots = _shots(acquisitions, plan, duplicates)
+        stored = _coordinates(acquisitions.field, plan, shots)
+        trajectory, notes = _in_cycles(acquisitions.field, stored, purposes.encoding)
+        shape = (len(shots), plan.channels, len(shots[0]), length)
+        kspace, times = _filled(acquisitions, plan, shots, shape, duplicates)
+        coils, coil_notes = working_coils(kspace)
+        repeats = int(times.min()) if duplicates == "average" else 1
+        covariance, noise_notes = noise_of_data(
+            acquisitions, purposes.noise, plan.places.tolist(), coils,
+            bandwidth=self.header.noise_bandwidth, repeats=repeats,
+        )  # fmt: skip
+        notes = {**purposes.notes, **notes, **coil_notes, **noise_notes}
+        if len(purposes.calibration):
+            notes["calibration_skipped"] = f"{len(purposes.calibration)} readouts; maps are estimated from the samples"
+        if times.max() > 1:
+            notes["duplicates"] = f"{duplicates} of up to {times.max()} readouts a shot, at least {times.min()}"
+        width, height, _ = purposes.encoding.reconstructed.matrix
+        return TrajectoryData(
+            only_coils(kspace, coils).reshape(len(kspace), len(coils), -1),
+            trajectory.reshape(-1, 2),
+            (height, width),
+            readouts=shape[2],
+            name=acquisitions.path.stem,
+            noise_covariance=covariance,
+            card={**acquisitions.provenance, **notes},
+        )
 
 
 @dataclass(frozen=True)
@@ -304,35 +301,18 @@ def _filled(
     return kspace, times
 
 
-DuplicatePolicy = Literal["error", "average", "last"]
-"""What to do with a line that was acquired more than once (averages, or a counter that repeats)."""
+_GROUP = "dataset"
+"""That holds ``xml`` and ``data``."""
 
 
-def checked_policy(duplicates: str) -> DuplicatePolicy:
-    """What to do with lines that come twice, by name.
-
-    Raises
-    ------
-    InputError
-        For another name.
-    """
-    if duplicates not in get_args(DuplicatePolicy):
-        raise InputError(field="duplicates", got=repr(duplicates), wanted="'error', 'average' or 'last'")
-    return cast(DuplicatePolicy, duplicates)
+def is_mrd(path: Path) -> bool:
+    """Whether a file is HDF5 with the group of raw data at its top."""
+    return is_hdf5(path) and _GROUP in names_in(path)
 
 
-_FIRST: Mapping[str, int] = MappingProxyType({})
-
-
-def read(
-    path: str | os.PathLike[str],
-    *,
-    limits: ReadLimits = DEFAULT_LIMITS,
-    duplicates: DuplicatePolicy = "error",
-    counters: Mapping[str, int] = _FIRST,
-    group: str = "dataset",
-) -> KSpaceData | TrajectoryData:
-    """Read one image series of an MRD file.
+@contextmanager
+def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
+    """One image series of an open MRD file.
 
     All slices of one contrast, repetition, set and phase are read. Lines are placed by their counter
     relative to the centre of k-space, reversed readouts are turned, what a partial echo leaves out stays empty, and
@@ -343,22 +323,8 @@ def read(
 
     Calibration lines acquired within the scan are data; those of a calibration scan of their own go to ``calibration``.
     Noise readouts give the noise covariance, scaled to the dwell time and the averages of the data. Coils that hold
-    only zeros, or the samples of another coil, are left out.
-
-    Parameters
-    ----------
-    path : path
-        The HDF5 file. It is opened read-only and its bytes do not change.
-    limits : ReadLimits
-        Bounds that the file is held to before anything is allocated.
-    duplicates : {"error", "average", "last"}
-        Refuse a line or shot that comes twice, average its readouts, or keep the last one. Averaging makes the noise
-        variance of that line smaller; the covariance given is that of the line with the fewest readouts.
-    counters : mapping of str to int
-        Which "contrast", "phase", "repetition" and "set" to read, by the file's own numbers; the first of those that
-        are not named.
-    group : str
-        Group that holds ``xml`` and ``data``.
+    only zeros, or the samples of another coil, are left out. Averaging lines that come twice makes their noise variance
+    smaller; the covariance given is that of the line with the fewest readouts.
 
     Raises
     ------
@@ -370,50 +336,10 @@ def read(
     NOT done: EPI phase correction, trajectories in three dimensions, and a shift of full-length readouts whose echo is
     off the centre.
     """
-    path, duplicates = Path(path), checked_policy(duplicates)
-    with _opened(path, limits, counters, group) as (acquisitions, header, purposes):
-        if holds_trajectories(f"{path}: {group}/xml", acquisitions, purposes):
-            return read_shots(acquisitions, header, purposes, limits, duplicates)
-        return read_cartesian(acquisitions, header, purposes, limits, duplicates)
-
-
-def outline(
-    path: str | os.PathLike[str],
-    *,
-    limits: ReadLimits = DEFAULT_LIMITS,
-    duplicates: DuplicatePolicy = "error",
-    counters: Mapping[str, int] = _FIRST,
-    group: str = "dataset",
-) -> ScanOutline | TrajectoryData:
-    """What `read` would read, told by the headers of all readouts and the samples of one slice.
-
-    Samples along trajectories are read as a whole. A file of labels without data has an outline without samples.
-
-    Parameters
-    ----------
-    path, limits, duplicates, counters, group
-        As for `read`.
-
-    Raises
-    ------
-    InputError
-        As `read`, but for samples that were not looked at.
-    """
-    path, duplicates = Path(path), checked_policy(duplicates)
-    with _opened(path, limits, counters, group) as (acquisitions, header, purposes):
-        if holds_trajectories(f"{path}: {group}/xml", acquisitions, purposes):
-            return read_shots(acquisitions, header, purposes, limits, duplicates)
-        return outline_cartesian(acquisitions, header, purposes, limits, duplicates)
-
-
-@contextmanager
-def _opened(
-    path: Path, limits: ReadLimits, counters: Mapping[str, int], group: str
-) -> Iterator[tuple[StoredAcquisitions, MrdHeader, Purposes]]:
-    """An open file: its readouts, its header, and which readouts are read as what."""
-    check_file(path)
-    counters = checked_counters(counters)
-    with errors_named(path), open_read_only(path) as file:
-        header = parse_mrd_header(f"{path}: {group}/xml", read_text(file, f"{group}/xml", limits), limits)
-        acquisitions = open_acquisitions(file, f"{group}/data", limits)
-        yield acquisitions, header, sort_by_purpose(acquisitions.field, acquisitions.heads, header, counters)
+    limits, field = options.limits, f"{path}: {_GROUP}/xml"
+    with open_read_only(path) as file:
+        header = parse_mrd_header(field, read_text(file, f"{_GROUP}/xml", limits), limits)
+        acquisitions = open_acquisitions(file, f"{_GROUP}/data", limits)
+        purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, header, options.counters)
+        along = holds_trajectories(field, acquisitions, purposes)
+        yield (ShotSource if along else CartesianSource)(acquisitions, header, purposes, options)

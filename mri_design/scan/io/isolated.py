@@ -15,7 +15,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,17 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
+from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.outline import ScanOutline
+from mri_design.scan.io.source import ReadOptions, Source
 from mri_design.scan.sampling import Sampling
 from mri_design.scan.source_image import SourceImage
+from mri_design.scan.summary import ImageSummary, ScanSummary
 from mri_design.scan.trajectory_data import TrajectoryData
 
-_CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.read)"
-_OUTLINING_CHILD = _CHILD.replace("formats.read", "formats.outline")
+_CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.opened)"
 _SECONDS, _COMPUTING, _BYTES_PER_SECOND = 30, 4, 5_000_000
 """For the smallest files the longest time, and of it the longest computing; and how many bytes add a second to both."""
 # What raw data hold, in the order in which it is sent, and the plain values that go before.
@@ -44,49 +45,56 @@ _HELD = "samplings"
 _ROOM = 2 * 2**30  # address space for the interpreter and its libraries
 
 
-def read_isolated(
-    path: Path,
-    *,
-    limits: ReadLimits,
-    duplicates: str,
-    counters: Mapping[str, int] | None = None,
-    seconds: float | None = None,
-    whole: bool = True,
-) -> KSpaceData | TrajectoryData | ScanOutline:
-    """Read an HDF5 scan in a child process with bounded memory and time.
+@dataclass(frozen=True)
+class IsolatedSource(Source):
+    """An HDF5 file that a child process opens anew for each question, with bounded memory and time.
 
     Parameters
     ----------
     path : Path
         The file; its format is recognised in the child.
-    limits : ReadLimits
-        Bounds as for reading here; the child's address space is four times ``max_bytes`` and 2 GiB.
-    duplicates : str
-        Policy for repeated lines.
-    counters : mapping of str to int, optional
-        Which series of raw data to read.
+    options : ReadOptions
+        As for reading here; the child's address space is four times ``max_bytes`` and 2 GiB.
     seconds : float, optional
         Longest time; by default half a minute, of which four seconds of computing, and for both a second more for every
         5 MB of the file.
-    whole : bool
-        Whether all samples are read; otherwise the outline of a Cartesian scan.
 
-    Raises
-    ------
-    InputError
-        As reading here would, and where the library crashes or does not come to an end.
+    Notes
+    -----
+    Reading raises `InputError` as reading here would, and where the library crashes or does not come to an end.
     """
+
+    path: Path
+    options: ReadOptions
+    seconds: float | None = None
+
+    def load(self) -> KSpaceData | TrajectoryData:
+        """All samples."""
+        scan = _asked("load", self.path, self.options, self.seconds)
+        assert not isinstance(scan, ScanSummary)
+        return scan
+
+    def summary(self) -> ScanSummary | TrajectoryData:
+        """The samplings, and the samples of one slice."""
+        told = _asked("summary", self.path, self.options, self.seconds)
+        assert not isinstance(told, KSpaceData)
+        return told
+
+
+def _asked(
+    question: str, path: Path, options: ReadOptions, seconds: float | None
+) -> KSpaceData | TrajectoryData | ScanSummary:
+    """What a child process answers: all of a file (load), or its summary."""
     more = path.stat().st_size / _BYTES_PER_SECOND
     allowed = _SECONDS + more if seconds is None else seconds
     computing = math.ceil(min(allowed, _COMPUTING + more))
-    settings = {"limits": asdict(limits), "duplicates": duplicates, "counters": dict(counters or {})}
-    request = json.dumps({"path": str(path), "computing": computing, **settings})
+    settings = {"limits": asdict(options.limits), "duplicates": options.duplicates, "counters": dict(options.counters)}
+    request = json.dumps({"path": str(path), "question": question, "computing": computing, **settings})
     home = str(Path(__file__).parents[3])
     folders = [home, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
     with tempfile.TemporaryFile() as complaints:
-        code = _CHILD if whole else _OUTLINING_CHILD
-        command = [sys.executable, "-P", "-c", code, request]  # -P: nothing from the current folder
+        command = [sys.executable, "-P", "-c", _CHILD, request]  # -P: nothing from the current folder
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, env=environment
         )
@@ -95,7 +103,7 @@ def read_isolated(
         timer = threading.Timer(allowed, _stop, (child, stalled))
         timer.start()
         try:
-            scan = _received(child.stdout, limits)
+            scan = _received(child.stdout, options.limits)
         except BaseException:
             child.kill()
             raise
@@ -118,7 +126,7 @@ def read_isolated(
         raise RuntimeError(f"the reading process failed:\n{complaints.read()[-2000:].decode(errors='replace')}")
 
 
-def serve(read: Callable[..., Any]) -> None:
+def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
     """The child's whole work: read what the command line asks for and write the scan to standard output."""
     request = json.loads(sys.argv[1])
     limits = ReadLimits(**request["limits"])
@@ -129,11 +137,13 @@ def serve(read: Callable[..., Any]) -> None:
     reply: dict[str, Any]
     arrays: dict[str, NDArray[Any]] = {}
     try:
-        policy = {name: request[name] for name in ("duplicates", "counters")}
-        scan = read(request["path"], limits=limits, **policy, isolated=False)
-        told = scan.part if isinstance(scan, ScanOutline) else scan
+        options = ReadOptions(limits=limits, duplicates=request["duplicates"], counters=request["counters"])
+        with opened(request["path"], options, isolated=False) as source:
+            scan = source.load() if request["question"] == "load" else source.summary()
+        assert not isinstance(scan, ImageStack | ImageSummary)  # HDF5 holds none
+        told = scan.part if isinstance(scan, ScanSummary) else scan
         known = {name: getattr(told, name, None) for name in _ARRAYS}
-        if isinstance(scan, ScanOutline):
+        if isinstance(scan, ScanSummary):
             known[_HELD] = np.packbits([sampling.samples for sampling in scan.samplings])
         arrays = {name: np.ascontiguousarray(array) for name, array in known.items() if array is not None}
         reply = {"arrays": list(arrays), **_values(scan)}
@@ -147,9 +157,9 @@ def serve(read: Callable[..., Any]) -> None:
     stream.flush()
 
 
-def _values(scan: KSpaceData | TrajectoryData | ScanOutline) -> dict[str, Any]:
+def _values(scan: KSpaceData | TrajectoryData | ScanSummary) -> dict[str, Any]:
     """What a scan or its outline holds beside arrays, as JSON has it."""
-    if isinstance(scan, ScanOutline):
+    if isinstance(scan, ScanSummary):
         own = {name: getattr(scan, name) for name in _OF_OUTLINE}
         part = None if scan.part is None else _values(scan.part)
         grid = (scan.n_slices, *scan.grid_shape)
@@ -173,7 +183,7 @@ def _stop(child: subprocess.Popen[bytes], stalled: threading.Event) -> None:
     child.kill()
 
 
-def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryData | ScanOutline | None:
+def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryData | ScanSummary | None:
     """The scan or outline that the child sends; None where it ended before or sends something else."""
     try:
         reply = json.loads(stream.readline(2 * limits.max_text_bytes))
@@ -195,7 +205,7 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryD
     shape, part = tuple(reply.pop("grid")), reply.pop("part")
     held = np.unpackbits(arrays.pop(_HELD), count=math.prod(shape)).astype(bool).reshape(shape)
     reply["geometry"] = _geometry(reply)
-    return ScanOutline(
+    return ScanSummary(
         tuple(Sampling(samples) for samples in held), part=None if part is None else _scan(arrays, part), **reply
     )
 

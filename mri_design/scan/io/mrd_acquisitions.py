@@ -13,10 +13,11 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, described
+from mri_design.errors import InputError
 from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.io.source import COUNTERS
 from mri_design.scan.left_out import OTHERS_UNREAD
 
 _COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", "contrast", "phase", "repetition", "set")
@@ -233,9 +234,6 @@ def _has(dtype: np.dtype[Any], names: tuple[str, ...], kinds: str) -> bool:
     return set(names) <= set(dtype.names or ()) and all(dtype[name].kind in kinds for name in names)
 
 
-COUNTERS = ("contrast", "phase", "repetition", "set")
-"""Counters of which one value is read. Averages are repeats of one line, so they are duplicates."""
-
 # Numbers of the MRD acquisition flags; flag n is bit n - 1.
 _NOISE, _CALIBRATION, _CALIBRATION_AND_IMAGING = 19, 20, 21
 # Navigation, phase correction, feedback, dummy, surface-coil correction, phase stabilisation.
@@ -267,22 +265,6 @@ class Purposes:
     notes: Mapping[str, str]
 
 
-def checked_counters(counters: Mapping[str, int]) -> dict[str, int]:
-    """Which contrast, phase, repetition and set to read, by name.
-
-    Raises
-    ------
-    InputError
-        For other names, and anything but whole numbers from 0.
-    """
-    for name, number in counters.items():
-        if name not in COUNTERS:
-            raise InputError(field="counters", got=described(name), wanted=f"one of {', '.join(COUNTERS)}")
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 65535:
-            raise InputError(field=name, got=described(number), wanted="a whole number from 0 to 65535")
-    return dict(counters)
-
-
 def sort_by_purpose(
     field: str, heads: NDArray[Any], header: MrdHeader, counters: Mapping[str, int] | None = None
 ) -> Purposes:
@@ -304,7 +286,7 @@ def sort_by_purpose(
     InputError
         Where there is no imaging readout, none with a number that was asked for, or no such encoding.
     """
-    chosen, notes = checked_counters(counters or {}), dict[str, str]()
+    chosen, notes = dict(counters or {}), dict[str, str]()
     noise, calibration, imaging = by_flags(heads)
     skipped = int((~(noise | calibration | imaging)).sum())
     if skipped:

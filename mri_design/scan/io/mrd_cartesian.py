@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.mrd_acquisitions import (
-    COUNTERS,
-    Acquisitions,
-    Places,
-    Purposes,
-    common_channels,
-    has_flag,
-    noise_of_data,
-)
+from mri_design.scan.io.mrd_acquisitions import Acquisitions, Places, Purposes, common_channels, has_flag, noise_of_data
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.samples import (
@@ -33,8 +25,9 @@ from mri_design.scan.io.samples import (
     within_single_precision,
     working_coils,
 )
-from mri_design.scan.outline import ScanOutline, middle_slice
+from mri_design.scan.io.source import COUNTERS, ReadOptions, SlicedSource
 from mri_design.scan.sampling import ROUND_OFF, Sampling, index_runs, strongest_component
+from mri_design.scan.summary import ScanSummary, middle_slice
 
 _REVERSED = 22  # number of the MRD acquisition flag
 # Calibration that was scanned on its own, perhaps with another contrast: for coil maps, never data.
@@ -382,10 +375,9 @@ Vector = tuple[float, ...]
 _VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
 
 
-def read_cartesian(
-    acquisitions: Acquisitions, header: MrdHeader, purposes: Purposes, limits: ReadLimits, duplicates: str
-) -> KSpaceData:
-    """K-space on a grid from the acquisitions of one series.
+@dataclass(frozen=True)
+class CartesianSource(SlicedSource):
+    """One series of lines on a grid: of raw data, whose headers are read before any samples.
 
     Parameters
     ----------
@@ -395,149 +387,144 @@ def read_cartesian(
         The file's header.
     purposes : Purposes
         Which acquisitions are read, and as what.
-    limits : ReadLimits
-        Bounds on the grid.
-    duplicates : {"error", "average", "last"}
-        What to do with a line that comes again.
+    options : ReadOptions
+        Bounds on the grid, and what to do with a line that comes again.
 
     Raises
     ------
     InputError
-        As `plan_readouts`, for samples that do not fit their header, and as `KSpaceData`.
+        When it is read: as `plan_readouts`, for samples that do not fit their header, and as `KSpaceData`.
     """
-    plan = _planned(acquisitions, header, purposes, limits, duplicates)
-    read = _read(acquisitions, header, purposes, plan, GridImages(purposes.encoding), duplicates, plan.times)
-    if not read["kspace"].any():
-        raise InputError(
-            field=acquisitions.field,
-            got=f"zeros in all {len(plan.readouts)} readouts",
-            wanted="measured samples",
-            cure="Labels without samples, as of a design that was exported, say what to measure: mri-design info lists "
-            "their lines.",
+
+    acquisitions: Acquisitions
+    header: MrdHeader
+    purposes: Purposes
+    options: ReadOptions
+    by_headers: ClassVar[bool] = True
+
+    @cached_property
+    def plan(self) -> ReadoutPlan:
+        """Where every readout belongs."""
+        once, limits = self.options.duplicates == "error", self.options.limits
+        field, heads = self.acquisitions.field, self.acquisitions.heads
+        plan = plan_readouts(field, heads, self.header, self.purposes, limits, repeats_allowed=not once)
+        check_declared_shape("encodedSpace.matrixSize", plan.shape, 8, limits)
+        return plan
+
+    @cached_property
+    def images(self) -> GridImages:
+        """How the grid becomes images' k-space."""
+        return GridImages(self.purposes.encoding)
+
+    @property
+    def geometry(self) -> tuple[SliceGeometry, ...] | None:
+        """Size and place of every slice, or of every plane of a volume."""
+        return self.images.geometry(self.acquisitions.heads, self.plan, self.header)
+
+    def load(self) -> KSpaceData:
+        """All slices, or planes."""
+        read = self._read(self.plan, self.images)
+        if not read["kspace"].any():
+            raise InputError(
+                field=self.acquisitions.field,
+                got=f"zeros in all {len(self.plan.readouts)} readouts",
+                wanted="measured samples",
+                cure="Labels without samples, as of a design that was exported, say what to measure: mri-design info "
+                "lists their lines.",
+            )
+        return KSpaceData(**read)
+
+    def slice(self, index: int) -> KSpaceData:
+        """One slice, or one plane of a volume."""
+        return KSpaceData(**self._part(index))
+
+    def samplings(self) -> tuple[Sampling, ...]:
+        """Which samples were measured, by the headers alone."""
+        return self.images.samplings(self.plan)
+
+    def summary(self) -> ScanSummary:
+        """The samples of one slice, or of a volume those of one plane, and the rest from headers."""
+        samplings = self.samplings()
+        index = middle_slice(samplings)
+        read = self._part(index)
+        if self.images.volume:
+            read["card"]["volume"] = volume_note(len(samplings), read["kspace"].shape[2:])
+        part = KSpaceData(**read) if read["kspace"].any() else None
+        return ScanSummary(
+            samplings if part is None else self._looked_at(samplings, index, part),
+            read["kspace"].shape[1],
+            name=read["name"],
+            index=index,
+            part=part,
+            geometry=self.geometry,
+            by_headers=len(samplings) > 1,
+            card=read["card"],
         )
-    return KSpaceData(**read)
 
+    def _looked_at(self, samplings: Sequence[Sampling], index: int, part: KSpaceData) -> tuple[Sampling, ...]:
+        """Samplings by the headers, less the readouts of zeros that the samples of one slice or plane lead to.
 
-def outline_cartesian(
-    acquisitions: Acquisitions, header: MrdHeader, purposes: Purposes, limits: ReadLimits, duplicates: str
-) -> ScanOutline:
-    """The same scan with the samples of one slice, or of a volume with those of one plane; the rest from headers.
+        A readout of a volume brings a sample to every plane, so that what is empty in one plane is empty in all. Lines
+        that are empty in the slice that was read, although a readout is there, are looked at in the other slices too:
+        zeros fill the edges of k-space in all slices alike.
+        """
+        (held,) = part.samplings
+        if self.images.volume:
+            return (held,) * len(samplings)
+        empty = samplings[index].lines & ~held.lines
+        suspects = {at.index: at for at in self.plan.readouts if empty[at.line] and at.slice != index}
+        full = {(at.slice, at.line) for at in self.plan.readouts if at.index not in suspects}
+        limit = ROUND_OFF * strongest_component(part.kspace)
+        for number, samples in self.acquisitions.samples(list(suspects)):
+            if strongest_component(samples) > limit:
+                full.add((suspects[number].slice, suspects[number].line))
+        lines = np.zeros((len(samplings), len(empty)), dtype=bool)
+        lines[tuple(np.transpose(sorted(full)))] = True
+        looked = (Sampling(one.samples & there[:, np.newaxis]) for one, there in zip(samplings, lines, strict=True))
+        return tuple(held if number == index else one for number, one in enumerate(looked))
 
-    Parameters
-    ----------
-    acquisitions, header, purposes, limits, duplicates
-        As for `read_cartesian`.
+    def _part(self, index: int) -> dict[str, Any]:
+        """What `KSpaceData` is made of, of one slice or plane."""
+        if self.images.volume:
+            return self._read(self.plan, GridImages(self.purposes.encoding, self.images.columns.start + index))
+        return self._read(self.plan.of_slice(index), self.images)
 
-    Raises
-    ------
-    InputError
-        As `read_cartesian`, where samples that are read do not fit.
-    """
-    plan = _planned(acquisitions, header, purposes, limits, duplicates)
-    images = GridImages(purposes.encoding)
-    samplings = images.samplings(plan)
-    index = middle_slice(samplings)
-    alone = GridImages(purposes.encoding, images.columns.start + index) if images.volume else images
-    chosen = plan if images.volume else plan.of_slice(index)
-    read = _read(acquisitions, header, purposes, chosen, alone, duplicates, plan.times)
-    if images.volume:
-        read["card"]["volume"] = volume_note(len(samplings), read["kspace"].shape[2:])
-    part = KSpaceData(**read) if read["kspace"].any() else None
-    return ScanOutline(
-        samplings if part is None else _looked_at(acquisitions, plan, samplings, index, part, images),
-        read["kspace"].shape[1],
-        name=read["name"],
-        index=index,
-        part=part,
-        geometry=images.geometry(acquisitions.heads, plan, header),
-        by_headers=len(samplings) > 1,
-        card=read["card"],
-    )
-
-
-def _looked_at(
-    acquisitions: Acquisitions,
-    plan: ReadoutPlan,
-    samplings: Sequence[Sampling],
-    index: int,
-    part: KSpaceData,
-    images: GridImages,
-) -> tuple[Sampling, ...]:
-    """Samplings by the headers, less the readouts of zeros that the samples of one slice or plane lead to.
-
-    A readout of a volume brings a sample to every plane, so that what is empty in one plane is empty in all. Lines that
-    are empty in the slice that was read, although a readout is there, are looked at in the other slices too: zeros
-    fill the edges of k-space in all slices alike.
-    """
-    (held,) = part.samplings
-    if images.volume:
-        return (held,) * len(samplings)
-    empty = samplings[index].lines & ~held.lines
-    suspects = {at.index: at for at in plan.readouts if empty[at.line] and at.slice != index}
-    full = {(at.slice, at.line) for at in plan.readouts if at.index not in suspects}
-    limit = ROUND_OFF * strongest_component(part.kspace)
-    for number, samples in acquisitions.samples(list(suspects)):
-        if strongest_component(samples) > limit:
-            full.add((suspects[number].slice, suspects[number].line))
-    lines = np.zeros((len(samplings), len(empty)), dtype=bool)
-    lines[tuple(np.transpose(sorted(full)))] = True
-    looked = (
-        Sampling(one.samples & held_lines[:, np.newaxis]) for one, held_lines in zip(samplings, lines, strict=True)
-    )
-    return tuple(held if number == index else one for number, one in enumerate(looked))
-
-
-def _planned(
-    acquisitions: Acquisitions, header: MrdHeader, purposes: Purposes, limits: ReadLimits, duplicates: str
-) -> ReadoutPlan:
-    once = duplicates == "error"
-    plan = plan_readouts(acquisitions.field, acquisitions.heads, header, purposes, limits, repeats_allowed=not once)
-    check_declared_shape("encodedSpace.matrixSize", plan.shape, 8, limits)
-    return plan
-
-
-def _read(
-    acquisitions: Acquisitions,
-    header: MrdHeader,
-    purposes: Purposes,
-    plan: ReadoutPlan,
-    images: GridImages,
-    duplicates: str,
-    times: NDArray[np.intp],
-) -> dict[str, Any]:
-    """What `KSpaceData` is made of; ``times`` is how often each line of the whole scan was measured."""
-    with within_single_precision(acquisitions.field) as sums:
-        stored = _filled(acquisitions, plan, plan.readouts, duplicates, images)
-        coils, coil_notes = working_coils(stored)
-        kspace = images.kspace(only_coils(stored, coils), plan.readouts)
-        sums.append(kspace)
-        calibration = None
-        if plan.calibration:
-            stored = _filled(acquisitions, plan, plan.calibration, "average", images)
-            calibration = images.kspace(only_coils(stored, coils), plan.calibration)
-            sums.append(calibration)
-    repeats = int(times[times > 0].min()) if duplicates == "average" else 1
-    places = [readout.index for readout in plan.readouts]
-    covariance, noise_notes = noise_of_data(
-        acquisitions, purposes.noise, places, coils, bandwidth=header.noise_bandwidth, repeats=repeats
-    )
-    notes = {**purposes.notes, **plan.notes, **coil_notes, **noise_notes, **images.notes(plan, kspace)}
-    notes |= header.identifier_notes
-    if acquisitions.dimensions[purposes.imaging].any():
-        notes["coordinates_skipped"] = "those of the samples: by the header the scan is cartesian"
-    if times.max() > 1:
-        counts = f"up to {times.max()} readouts a line, at least {times[times > 0].min()}"
-        notes["duplicates"] = f"{duplicates} of {counts}"
-    return {
-        "kspace": kspace,
-        "measured": measured_lines("data", kspace),
-        "name": acquisitions.path.stem,
-        "card": {**acquisitions.provenance, **notes},
-        "noise_covariance": covariance,
-        "calibration": calibration,
-        "geometry": images.geometry(acquisitions.heads, plan, header),
-        "source": header.source_of(int(acquisitions.heads["idx"]["contrast"][purposes.imaging[0]])),
-    }
+    def _read(self, plan: ReadoutPlan, images: GridImages) -> dict[str, Any]:
+        """What `KSpaceData` is made of, of a part of the plan."""
+        acquisitions, purposes, duplicates = self.acquisitions, self.purposes, self.options.duplicates
+        with within_single_precision(acquisitions.field) as sums:
+            stored = _filled(acquisitions, plan, plan.readouts, duplicates, images)
+            coils, coil_notes = working_coils(stored)
+            kspace = images.kspace(only_coils(stored, coils), plan.readouts)
+            sums.append(kspace)
+            calibration = None
+            if plan.calibration:
+                stored = _filled(acquisitions, plan, plan.calibration, "average", images)
+                calibration = images.kspace(only_coils(stored, coils), plan.calibration)
+                sums.append(calibration)
+        times = self.plan.times
+        least, most = int(times[times > 0].min()), int(times.max())
+        places = [readout.index for readout in plan.readouts]
+        covariance, noise_notes = noise_of_data(
+            acquisitions, purposes.noise, places, coils,
+            bandwidth=self.header.noise_bandwidth, repeats=least if duplicates == "average" else 1,
+        )  # fmt: skip
+        notes = {**purposes.notes, **plan.notes, **coil_notes, **noise_notes, **images.notes(plan, kspace)}
+        notes |= self.header.identifier_notes
+        if acquisitions.dimensions[purposes.imaging].any():
+            notes["coordinates_skipped"] = "those of the samples: by the header the scan is cartesian"
+        if most > 1:
+            notes["duplicates"] = f"{duplicates} of up to {most} readouts a line, at least {least}"
+        return {
+            "kspace": kspace,
+            "measured": measured_lines("data", kspace),
+            "name": acquisitions.path.stem,
+            "card": {**acquisitions.provenance, **notes},
+            "noise_covariance": covariance,
+            "calibration": calibration,
+            "geometry": images.geometry(acquisitions.heads, plan, self.header),
+            "source": self.header.source_of(int(acquisitions.heads["idx"]["contrast"][purposes.imaging[0]])),
+        }
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import math
-import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -16,19 +15,10 @@ from typing import IO, Any
 import numpy as np
 
 from mri_design.errors import InputError, MissingPackageError, optional_package
-from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
-from mri_design.scan.image_outline import ImageOutline
-from mri_design.scan.image_sequence import ImageSequence
-from mri_design.scan.io.safe import (
-    DEFAULT_LIMITS,
-    ReadLimits,
-    check_declared_shape,
-    check_expansion,
-    check_file,
-    errors_named,
-)
+from mri_design.scan.io.safe import check_declared_shape, check_expansion, check_file
 from mri_design.scan.io.samples import to_complex64, to_float32
+from mri_design.scan.io.source import ImageSource, ReadOptions
 from mri_design.scan.left_out import OTHERS_UNREAD
 
 _PIECE = 2**18
@@ -142,54 +132,25 @@ def refuse_pair(path: Path) -> None:
         )
 
 
-def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStack:
-    """Read images (x, y), (x, y, z) or the first volume of (x, y, z, time).
+@contextmanager
+def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
+    """Images (x, y), (x, y, z) or the first volume of (x, y, z, time), while the file is open.
 
     Slices lie along z. Rows, the phase encode, are y, and columns x, in the order of the file: nothing is turned.
     There is neither k-space nor noise in such a file, so it serves simulations only. A thickness of 1 mm of which the
     description says that it is not known, as this package writes it, is none.
-
-    Parameters
-    ----------
-    path : path
-        A ``.nii`` or ``.nii.gz`` file.
-    limits : ReadLimits
-        Bounds that the file is held to before anything is allocated.
 
     Raises
     ------
     MissingPackageError
         Where nibabel is not installed.
     InputError
-        On anything else than such a file, naming the file and the field.
+        On anything else than such a file, naming the field.
     """
-    with _stored(Path(path), limits) as stored:
-        return stored.stack()
-
-
-def outline(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageOutline:
-    """What `read` would read, with one slice in memory at a time.
-
-    Parameters
-    ----------
-    path, limits
-        As for `read`.
-
-    Raises
-    ------
-    MissingPackageError, InputError
-        As `read`.
-    """
-    with _stored(Path(path), limits) as stored:
-        return stored.outline()
-
-
-@contextmanager
-def _stored(path: Path, limits: ReadLimits) -> Iterator[ImageSequence]:
-    """The slices of a file, while it is open."""
+    limits = options.limits
     size = check_file(path)
     nibabel = optional_package("nibabel", "export")
-    with errors_named(path), _typed(), _opened(path) as stream:
+    with _typed(), _opened(path) as stream:
         content = stream.read(_HEADER)
         kind = nibabel.Nifti2Image if content[4:8] in _MAGIC else nibabel.Nifti1Image
         if kind is nibabel.Nifti2Image:
@@ -222,7 +183,7 @@ def _stored(path: Path, limits: ReadLimits) -> Iterator[ImageSequence]:
             card["volumes"] = f"first of {shape[3]}; {OTHERS_UNREAD}"
         slices = _slices(stream, volume, dtype, header.get_slope_inter(), limits.max_bytes)
         columns, rows, count = volume
-        yield ImageSequence(slices, (count, rows, columns), name=_stem(path), card=card, geometry=geometry)
+        yield ImageSource(slices, (count, rows, columns), name=_stem(path), card=card, geometry=geometry)
 
 
 def _slices(

@@ -115,7 +115,13 @@ class NpySlices:
             Where the file has become shorter.
         """
         count = math.prod(self.shape[1:])
-        self.stream.seek(self.declared.start + number * count * self.dtype.itemsize)
+        start = self.declared.start + number * count * self.dtype.itemsize
+        if isinstance(self.stream, zipfile.ZipExtFile):  # it would pass over what lies before by 16 MiB at a time
+            if start < self.stream.tell():
+                self.stream.seek(0)
+            while self.stream.tell() < start and self.stream.read(min(start - self.stream.tell(), 2**18)):
+                pass
+        self.stream.seek(start)
         return self.declared.values(self.stream, count).reshape(1, *self.shape[1:])
 
 

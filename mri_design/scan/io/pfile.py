@@ -10,20 +10,19 @@ revisions are refused, and so is all that is measured in another way.
 from __future__ import annotations
 
 import math
-import os
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, errors_named
+from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_file
 from mri_design.scan.io.samples import measured_lines, only_coils, working_coils
-from mri_design.scan.outline import ScanOutline
+from mri_design.scan.io.source import ReadOptions, SlicedSource
 from mri_design.scan.sampling import Sampling
 
 REVISION = 26.002
@@ -62,62 +61,19 @@ def is_pfile(path: Path) -> bool:
     return any(head[at : at + len(_LOGO)] == _LOGO for at in _LOGO_AT)
 
 
-def read(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> KSpaceData:
-    """Read the slices of one P-file, in the order of their measurement.
+def opened(path: Path, options: ReadOptions) -> SlicedSource:
+    """The slices of one P-file, in the order of their measurement.
 
     The first frame of each slice and channel, which the scanner leaves empty as a baseline, is left out, and where the
     scanner alternates the sign of lines, which shifts the image by half a field of view, that is undone. The file's
     sizes of pixels and places of slices are not read.
-
-    Parameters
-    ----------
-    path : path
-        The file. It is opened read-only.
-    limits : ReadLimits
-        Bounds that the file is held to before anything is allocated.
 
     Raises
     ------
     InputError
         For another revision, another kind of measurement, and a file that is shorter or longer than its header says.
     """
-    path = Path(path)
-    with errors_named(path):
-        header = _header(path, limits)
-        kspace = _slices(path, header, range(header.slices))
-        return _scan(path, header, kspace)
-
-
-def outline(path: str | os.PathLike[str], *, limits: ReadLimits = DEFAULT_LIMITS) -> ScanOutline:
-    """What `read` would read, told by the header and the samples of one slice.
-
-    Parameters
-    ----------
-    path, limits
-        As for `read`.
-
-    Raises
-    ------
-    InputError
-        As `read`, but for samples that were not looked at.
-    """
-    path = Path(path)
-    with errors_named(path):
-        header = _header(path, limits)
-        index = header.slices // 2
-        part = _scan(path, header, _slices(path, header, [index]))
-        others = Sampling(np.ones((header.lines, header.samples), dtype=bool))
-        samplings = [others] * header.slices
-        samplings[index] = part.samplings[0]
-        return ScanOutline(
-            tuple(samplings),
-            part.n_coils,
-            name=part.name,
-            index=index,
-            part=part,
-            by_headers=header.slices > 1,
-            card=part.card,
-        )
+    return _PFile(path, _header(path, options.limits))
 
 
 @dataclass(frozen=True)
@@ -191,22 +147,39 @@ def _require(path: Path, name: str, got: int, right: bool, wanted: str) -> None:
         raise InputError(field=f"{path}: rdb_hdr_{name}", got=str(got), wanted=wanted, cure=_CONVERT)
 
 
-def _slices(path: Path, header: _Header, numbers: Sequence[int]) -> NDArray[np.complex64]:
-    """K-space (slice, channel, ky, kx) of some slices."""
-    file = np.memmap(path, header.word, "r", header.start, header.stored)
-    kspace = np.empty((len(numbers), header.channels, header.lines, header.samples), np.complex64)
-    for place, number in enumerate(numbers):
-        frames = file[:, number, 1:]
-        kspace[place].real, kspace[place].imag = frames[..., 0], frames[..., 1]
-    if header.alternated:
-        kspace[:, :, 1::2] *= -1
-    return kspace
+@dataclass(frozen=True)
+class _PFile(SlicedSource):
+    """A file whose header fits it."""
 
+    path: Path
+    header: _Header
+    by_headers: ClassVar[bool] = True
 
-def _scan(path: Path, header: _Header, kspace: NDArray[np.complex64]) -> KSpaceData:
-    coils, notes = working_coils(kspace)
-    kspace = only_coils(kspace, coils)
-    if header.alternated:
-        notes = {**notes, "alternating_sign": "every second line was measured with the other sign, which was undone"}
-    facts = {"file": path.name, "format": f"GE P-file, revision {REVISION:g}"}
-    return KSpaceData(kspace, measured_lines("samples", kspace), name=path.stem, card={**facts, **notes})
+    def load(self) -> KSpaceData:
+        """All slices."""
+        return self._scan(range(self.header.slices))
+
+    def slice(self, index: int) -> KSpaceData:
+        """One slice."""
+        return self._scan([index])
+
+    def samplings(self) -> tuple[Sampling, ...]:
+        """All samples of all slices, by the header."""
+        return (Sampling(np.ones((self.header.lines, self.header.samples), dtype=bool)),) * self.header.slices
+
+    def _scan(self, numbers: Sequence[int]) -> KSpaceData:
+        header = self.header
+        file = np.memmap(self.path, header.word, "r", header.start, header.stored)
+        kspace = np.empty((len(numbers), header.channels, header.lines, header.samples), np.complex64)
+        for place, number in enumerate(numbers):
+            frames = file[:, number, 1:]
+            kspace[place].real, kspace[place].imag = frames[..., 0], frames[..., 1]
+        notes = dict[str, str]()
+        if header.alternated:
+            kspace[:, :, 1::2] *= -1
+            notes["alternating_sign"] = "every second line was measured with the other sign, which was undone"
+        coils, dropped = working_coils(kspace)
+        kspace = only_coils(kspace, coils)
+        facts = {"file": self.path.name, "format": f"GE P-file, revision {REVISION:g}"}
+        card = {**facts, **dropped, **notes}
+        return KSpaceData(kspace, measured_lines("samples", kspace), name=self.path.stem, card=card)

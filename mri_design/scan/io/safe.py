@@ -171,11 +171,11 @@ def check_expansion(field: str, stored: int, expanded: int, limits: ReadLimits) 
 
 @contextmanager
 def errors_named(path: Path) -> Iterator[None]:
-    """Put the file's name before the field of every `InputError` raised inside."""
+    """Put the file's name before the field of every `InputError` raised inside, but of fields that name a neighbour."""
     try:
         yield
     except InputError as error:
-        if error.field.startswith(str(path)):
+        if error.field.startswith((str(path), f"{path.with_suffix('')}.")):
             raise
         field = f"{path}: {error.field}"
         raise InputError(field=field, got=error.got, wanted=error.wanted, cure=error.cure) from error

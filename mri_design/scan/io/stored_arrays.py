@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack, KSpaceData, Orientation
-from mri_design.scan.image_outline import ImageOutline
 from mri_design.scan.io.along_trajectory import along_trajectory
 from mri_design.scan.io.safe import ReadLimits, check_file
 from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32, volume_note
+from mri_design.scan.io.source import ImageSource, Scan, SlicedSource, Source
 from mri_design.scan.left_out import OTHERS_UNREAD
-from mri_design.scan.outline import ScanOutline, middle_slice
 from mri_design.scan.sampling import Sampling, measured_samples
 from mri_design.scan.trajectory_data import TrajectoryData
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArrayCard:
+class ArrayHeader:
     """The fields of a side card that change how an array is read, and all of it as text.
 
     Parameters
@@ -68,7 +67,7 @@ class ArrayCard:
     text: Mapping[str, str] | None = None
 
 
-def read_card(path: Path, limits: ReadLimits, matrix: tuple[int, int] | None = None) -> ArrayCard:
+def read_header_file(path: Path, limits: ReadLimits, matrix: tuple[int, int] | None = None) -> ArrayHeader:
     """The card beside the array at ``path`` (same stem, ``.json``), or one without fields where there is none.
 
     Parameters
@@ -88,7 +87,7 @@ def read_card(path: Path, limits: ReadLimits, matrix: tuple[int, int] | None = N
     """
     card_path = path.with_suffix(".json")
     if not card_path.exists() or card_path == path:
-        return ArrayCard(text={}, matrix=matrix)
+        return ArrayHeader(text={}, matrix=matrix)
     if check_file(card_path) > limits.max_text_bytes:
         raise InputError(field=str(card_path), got="an over-long card", wanted=f"at most {limits.max_text_bytes} bytes")
     try:
@@ -103,7 +102,7 @@ def read_card(path: Path, limits: ReadLimits, matrix: tuple[int, int] | None = N
     dims = _list(card_path, content, "dims", str)
     shape, member_shapes = _shapes(card_path, content)
     zero_filled = _list(card_path, content, "zero_filled_k1_columns", int)
-    return ArrayCard(
+    return ArrayHeader(
         dims=None if dims is None else tuple(dims),
         zero_filled=tuple(zero_filled or ()),
         image_domain=kind.startswith("image domain"),
@@ -301,12 +300,10 @@ Arrays = Mapping[str, NDArray[Any]]
 _STACK = ("slice", "row", "col")
 _STACKS = {_STACK, ("echo", "row", "col")}
 """Names of the axes of several images; those of several echoes are taken like slices, one after the other."""
-_NOTHING = Sampling(np.zeros((1, 1), dtype=bool))
-"""Of slices that have not come yet."""
 
 
 def scan_of_arrays(
-    path: Path, key: str, arrays: Arrays, card: ArrayCard, limits: ReadLimits
+    path: Path, key: str, arrays: Arrays, card: ArrayHeader, limits: ReadLimits
 ) -> KSpaceData | TrajectoryData | ImageStack:
     """What the arrays of a file hold.
 
@@ -318,7 +315,7 @@ def scan_of_arrays(
         Which of the arrays is the data: complex k-space, or images.
     arrays : mapping of str to array
         The data, `COMPANIONS`, and for samples along a trajectory what `along_trajectory` takes.
-    card : ArrayCard
+    card : ArrayHeader
         Names of axes, and what else is known.
     limits : ReadLimits
         Bounds on slices, coils and the sides of the grid.
@@ -352,27 +349,41 @@ def scan_of_arrays(
     return _kspace(path, key, stored, arrays, card, limits)
 
 
-def holds_images(key: str, dtype: np.dtype[Any], card: ArrayCard) -> bool:
+def holds_images(key: str, dtype: np.dtype[Any], card: ArrayHeader) -> bool:
     """Whether an array of that name is one of images, not of k-space."""
     real_without_card = dtype.kind != "c" and not card.float_pairs and card.dims is None and key != "kspace"
     return card.image_domain or key == "image" or "row" in (card.dims or ()) or real_without_card
 
 
-def outline_of_whole(scan: ImageStack | KSpaceData | TrajectoryData) -> ScanOutline | TrajectoryData | ImageOutline:
-    """What a file holds that had to be read as a whole; samples along a trajectory are told by themselves."""
-    if isinstance(scan, ImageStack):
-        return ImageOutline.of(scan)
-    return ScanOutline.of(scan) if isinstance(scan, KSpaceData) else scan
-
-
-def outline_of_images(
-    path: Path, key: str, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], card: ArrayCard, limits: ReadLimits
-) -> ImageOutline | None:
-    """What a stack of images holds, with one in memory at a time; None where it is no stack along its first axis.
+@dataclass(frozen=True)
+class StoredSource(Source):
+    """A file whose arrays are read as a whole.
 
     Parameters
     ----------
-    path, key, card, limits
+    path : Path
+        The file, for names and messages.
+    header : ArrayHeader
+        Names of axes, and what else is known.
+    limits : ReadLimits
+        As for `scan_of_arrays`.
+    """
+
+    path: Path
+    header: ArrayHeader
+    limits: ReadLimits
+
+
+def images_of(
+    file: StoredSource, key: str, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], header: ArrayHeader
+) -> ImageSource | None:
+    """A stack of images, with one in memory at a time; None where it is no stack along its first axis.
+
+    Parameters
+    ----------
+    file : StoredSource
+        That reads all of them.
+    key, header
         As for `scan_of_arrays`.
     parts : iterable of arrays, shape (1, row, column)
         The images.
@@ -384,15 +395,30 @@ def outline_of_images(
     InputError
         As `scan_of_arrays`.
     """
-    if len(shape) != 3 or card.float_pairs or card.dims not in {None, *_STACKS}:
+    if len(shape) != 3 or header.float_pairs or header.dims not in {None, *_STACKS}:
         return None
-    _check_sides(key, _STACK, shape, limits)
-    images = (_pixels(key, part)[0] for part in parts)
+    _check_sides(key, _STACK, shape, file.limits)
     count, rows, columns = shape
-    return ImageOutline.of_images(images, (count, rows, columns), name=path.stem, card=_provenance(path, card))
+    images = (_pixels(key, part)[0] for part in parts)
+    return _StoredImages(
+        images, (count, rows, columns), name=file.path.stem, card=_provenance(file.path, header), file=file
+    )
 
 
-def axes_of_slices(n_axes: int, dtype: np.dtype[Any], card: ArrayCard) -> KSpaceAxes | None:
+@dataclass(frozen=True, kw_only=True)
+class _StoredImages(ImageSource):
+    """A stack of images that is loaded at once."""
+
+    file: StoredSource
+
+    def load(self) -> ImageStack:
+        """All of them."""
+        stack = self.file.load()
+        assert isinstance(stack, ImageStack)
+        return stack
+
+
+def axes_of_slices(n_axes: int, dtype: np.dtype[Any], card: ArrayHeader) -> KSpaceAxes | None:
     """Axes of a stored array that is a stack of slices of k-space, one after the other; None where it is not.
 
     Parameters
@@ -401,7 +427,7 @@ def axes_of_slices(n_axes: int, dtype: np.dtype[Any], card: ArrayCard) -> KSpace
         Of the array.
     dtype : numpy dtype
         As stored.
-    card : ArrayCard
+    card : ArrayHeader
         Names of axes, and what else is known.
 
     Raises
@@ -415,74 +441,51 @@ def axes_of_slices(n_axes: int, dtype: np.dtype[Any], card: ArrayCard) -> KSpace
     return None if axes.volume or axes.roles[0] != "slice" else axes
 
 
-def outline_of_slices(
-    path: Path, parts: Iterable[Arrays], count: int, axes: KSpaceAxes, card: ArrayCard, limits: ReadLimits
-) -> ScanOutline:
-    """What a stack of slices of k-space holds, of which two are in memory at most.
+@dataclass(frozen=True)
+class StackSource(SlicedSource):
+    """Arrays of a file that are stacks of slices along their first axis.
 
     Parameters
     ----------
-    path : Path
-        The file, for names and messages.
-    parts : iterable of mapping of str to array
-        Slice by slice what `scan_of_arrays` takes: first the part (1, ...) of the data, then that of `COMPANIONS`.
+    file : StoredSource
+        That reads all slices.
+    part : function
+        By a slice's number what `scan_of_arrays` takes: first the part (1, ...) of the data, then those of
+        `COMPANIONS`.
     count : int
         Slices.
     axes : KSpaceAxes
         Of the data, from `axes_of_slices`.
-    card : ArrayCard
-        Names of axes, and what else is known; its shapes are of whole arrays, and not looked at.
-    limits : ReadLimits
-        As for `scan_of_arrays`.
-
-    Returns
-    -------
-    ScanOutline
-        Its part is the slice nearest to the middle that holds lines.
-
-    Raises
-    ------
-    InputError
-        As `scan_of_arrays`, but for lines of other slices that should have been empty.
+    header : ArrayHeader
+        Names of axes, and what else is known.
     """
-    samplings, index, kept = list[Sampling](), 0, dict[str, NDArray[Any]]()
-    for number, arrays in enumerate(parts):
-        samplings.append(_sampling_of_slice(next(iter(arrays.values())), axes, card))
-        if not kept or middle_slice([*samplings, *[_NOTHING] * (count - number - 1)]) == number:
-            index, kept = number, dict(arrays)
-    part = scan_of_arrays(path, next(iter(kept)), kept, replace(card, shape=None, member_shapes={}), limits)
-    assert isinstance(part, KSpaceData)
-    return ScanOutline(
-        (*samplings[:index], *part.samplings, *samplings[index + 1 :]),
-        part.n_coils,
-        name=part.name,
-        index=index,
-        part=part,
-        card=part.card,
-    )
 
+    file: StoredSource
+    part: Callable[[int], Arrays]
+    count: int
+    axes: KSpaceAxes
+    header: ArrayHeader
 
-def _sampling_of_slice(stored: NDArray[Any], axes: KSpaceAxes, card: ArrayCard) -> Sampling:
-    """Which samples one slice holds.
+    def load(self) -> Scan:
+        """All slices."""
+        return self.file.load()
 
-    Parameters
-    ----------
-    stored : complex array, shape (1, ...)
-        Part of the array along its first axis.
-    axes : KSpaceAxes
-        Of the array, from `axes_of_slices`.
-    card : ArrayCard
-        Whose lines filled with zeros hold nothing.
+    def slice(self, index: int) -> KSpaceData:
+        """One slice; the shapes in its header file are of whole arrays, and not looked at."""
+        arrays, header = self.part(index), replace(self.header, shape=None, member_shapes={})
+        scan = scan_of_arrays(self.file.path, next(iter(arrays)), arrays, header, self.file.limits)
+        assert isinstance(scan, KSpaceData)
+        return scan
 
-    Raises
-    ------
-    InputError
-        For samples that are not finite.
-    """
-    (coils,) = to_complex64("array", axes.arrange("array", stored))
-    held = measured_samples(coils)
-    held[[line for line in card.zero_filled if 0 <= line < len(held)]] = False
-    return Sampling(held)
+    def samplings(self) -> tuple[Sampling, ...]:
+        """Which samples every slice holds, one after the other; lines filled with zeros hold nothing."""
+        return tuple(self._sampling(next(iter(self.part(number).values()))) for number in range(self.count))
+
+    def _sampling(self, stored: NDArray[Any]) -> Sampling:
+        (coils,) = to_complex64("array", self.axes.arrange("array", stored))
+        held = measured_samples(coils)
+        held[[line for line in self.header.zero_filled if 0 <= line < len(held)]] = False
+        return Sampling(held)
 
 
 def _joined_pairs(key: str, stored: NDArray[Any]) -> NDArray[Any]:
@@ -492,7 +495,7 @@ def _joined_pairs(key: str, stored: NDArray[Any]) -> NDArray[Any]:
     return parts.view(np.complex64)[..., 0]
 
 
-def _images(path: Path, key: str, stored: NDArray[Any], card: ArrayCard, limits: ReadLimits) -> ImageStack:
+def _images(path: Path, key: str, stored: NDArray[Any], card: ArrayHeader, limits: ReadLimits) -> ImageStack:
     names = None if card.dims is None else tuple(name for name in card.dims if name != "real/imag")
     known = {_STACK[-2:]} if stored.ndim == 2 else {*_STACKS, ("x", "y", "z")}
     if stored.ndim not in (2, 3) or (names is not None and names not in known):
@@ -511,7 +514,7 @@ def _pixels(key: str, stored: NDArray[Any]) -> NDArray[np.float32] | NDArray[np.
 
 
 def _kspace(
-    path: Path, key: str, stored: NDArray[Any], arrays: Arrays, card: ArrayCard, limits: ReadLimits
+    path: Path, key: str, stored: NDArray[Any], arrays: Arrays, card: ArrayHeader, limits: ReadLimits
 ) -> KSpaceData:
     axes = kspace_axes(stored.ndim, card.dims, card.phase_encode_axis)
     _check_sides(key, axes.roles, stored.shape, limits)
@@ -548,7 +551,7 @@ def _check_sides(key: str, roles: tuple[str, ...], shape: tuple[int, ...], limit
             raise InputError(field=f"{key}: {role}", got=str(side), wanted=f"1 to {bound}")
 
 
-def _declared_lines(path: Path, card: ArrayCard, measured: NDArray[Any] | None, n_lines: int) -> NDArray[np.bool_]:
+def _declared_lines(path: Path, card: ArrayHeader, measured: NDArray[Any] | None, n_lines: int) -> NDArray[np.bool_]:
     declared = np.ones(n_lines, dtype=bool)
     if measured is not None:
         flags = measured.shape == (n_lines,) and measured.dtype.kind in "biu"
@@ -568,7 +571,7 @@ def _declared_lines(path: Path, card: ArrayCard, measured: NDArray[Any] | None, 
     return declared
 
 
-def _noise_variance(stored: NDArray[Any] | None, card: ArrayCard) -> float | None:
+def _noise_variance(stored: NDArray[Any] | None, card: ArrayHeader) -> float | None:
     if stored is None:
         return card.noise_variance
     if stored.size != 1 or stored.dtype.kind not in "iuf":
@@ -593,5 +596,5 @@ def _companion(name: str, arrays: Arrays, axes: KSpaceAxes, *, without: str) -> 
     return to_complex64(name, arranged.astype(np.complex128) if stored.dtype.kind in "iuf" else arranged)
 
 
-def _provenance(path: Path, card: ArrayCard) -> dict[str, str]:
+def _provenance(path: Path, card: ArrayHeader) -> dict[str, str]:
     return {**(card.text or {}), "file": path.name}

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.ismrmrd import DuplicatePolicy, checked_policy
-from mri_design.scan.io.mrd_acquisitions import Acquisitions, Purposes, checked_counters, has_flag, sort_by_purpose
-from mri_design.scan.io.mrd_cartesian import outline_cartesian, read_cartesian
-from mri_design.scan.io.mrd_header import MrdHeader
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
+from mri_design.scan.io.mrd_acquisitions import Acquisitions, has_flag, sort_by_purpose
+from mri_design.scan.io.mrd_cartesian import CartesianSource
+from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.io.source import ReadOptions
 from mri_design.scan.io.twix_protocol import Protocol, read_protocol
-from mri_design.scan.outline import ScanOutline
 
 _MOST_MEASUREMENTS, _ENTRY = 64, struct.Struct("<IIQQ64s64s")
 """Entries of the list of measurements at the start of a VD or VE file: number, file, place, length and two names."""
@@ -335,35 +330,15 @@ def _directions(quaternions: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
     return tuple(np.stack(columns, axis=-1) for columns in (phase, read, across))
 
 
-_FIRST: Mapping[str, int] = MappingProxyType({})
-
-
-def read(
-    path: str | os.PathLike[str],
-    *,
-    limits: ReadLimits = DEFAULT_LIMITS,
-    duplicates: DuplicatePolicy = "error",
-    counters: Mapping[str, int] = _FIRST,
-) -> KSpaceData:
-    """Read one image series of the last measurement in a file.
+@contextmanager
+def opened(path: Path, options: ReadOptions) -> Iterator[CartesianSource]:
+    """One image series of the last measurement in an open file.
 
     Earlier measurements of the file are the scanner's adjustments; their noise readouts are taken where the last one
-    has none and they have the same number of channels. Everything else is as for ISMRMRD files (`ismrmrd.read`): lines
-    are placed by their counter relative to the centre of k-space, reversed readouts are turned, what a partial echo
-    leaves out stays empty, the oversampling of readouts is removed, noise readouts give the noise covariance, and a
-    volume becomes one plane (ky, kz) for every readout position.
-
-    Parameters
-    ----------
-    path : path
-        The file. It is opened read-only.
-    limits : ReadLimits
-        Bounds that the file is held to before anything is allocated.
-    duplicates : {"error", "average", "last"}
-        What to do with a line that comes twice: an average, for example.
-    counters : mapping of str to int
-        Which "contrast" (echo), "phase", "repetition" and "set" to read, by the file's own numbers; the first of those
-        that are not named.
+    has none and they have the same number of channels. Everything else is as for ISMRMRD files (`ismrmrd.opened`):
+    lines are placed by their counter relative to the centre of k-space, reversed readouts are turned, what a partial
+    echo leaves out stays empty, the oversampling of readouts is removed, noise readouts give the noise covariance, and
+    a volume becomes one plane (ky, kz) for every readout position.
 
     Raises
     ------
@@ -378,51 +353,13 @@ def read(
     single channels. The relative noise bandwidth of the receiver and the dwell time of noise readouts are not in such
     files; they are those that the ISMRMRD converter takes (github.com/ismrmrd/siemens_to_ismrmrd).
     """
-    policy = checked_policy(duplicates)
-    with _opened(Path(path), limits, counters) as (acquisitions, header, purposes):
-        return read_cartesian(acquisitions, header, purposes, limits, policy)
-
-
-def outline(
-    path: str | os.PathLike[str],
-    *,
-    limits: ReadLimits = DEFAULT_LIMITS,
-    duplicates: DuplicatePolicy = "error",
-    counters: Mapping[str, int] = _FIRST,
-) -> ScanOutline:
-    """What `read` would read, told by the headers of all readouts and the samples of one slice.
-
-    Parameters
-    ----------
-    path, limits, duplicates, counters
-        As for `read`.
-
-    Raises
-    ------
-    MissingPackageError
-        As `read`.
-    InputError
-        As `read`, but for samples that were not looked at.
-    """
-    policy = checked_policy(duplicates)
-    with _opened(Path(path), limits, counters) as (acquisitions, header, purposes):
-        return outline_cartesian(acquisitions, header, purposes, limits, policy)
-
-
-@contextmanager
-def _opened(
-    path: Path, limits: ReadLimits, counters: Mapping[str, int]
-) -> Iterator[tuple[TwixAcquisitions, MrdHeader, Purposes]]:
-    """An open file: the readouts of its last measurement, their header, and which readouts are read as what."""
-    check_file(path)
-    counters = checked_counters(counters)
-    with errors_named(path), path.open("rb") as stream:
-        *earlier, last = find_measurements(path, stream, limits)
-        protocol = read_protocol(last.field, last.text, limits)
-        acquisitions = _acquisitions(path, stream, (earlier, last), protocol, limits)
-        purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, protocol.header, counters)
+    with path.open("rb") as stream:
+        *earlier, last = find_measurements(path, stream, options.limits)
+        protocol = read_protocol(last.field, last.text, options.limits)
+        acquisitions = _acquisitions(path, stream, (earlier, last), protocol, options.limits)
+        purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, protocol.header, options.counters)
         _require_echoes(acquisitions, purposes.imaging, protocol)
-        yield acquisitions, protocol.header, purposes
+        yield CartesianSource(acquisitions, protocol.header, purposes, options)
 
 
 def _acquisitions(

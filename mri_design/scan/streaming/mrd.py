@@ -13,10 +13,11 @@ from ismrmrd.hdf5 import acquisition_header_dtype
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.io.mrd_acquisitions import COUNTERS, Purposes, by_flags, checked_counters, kept_samples
+from mri_design.scan.io.mrd_acquisitions import Purposes, by_flags, kept_samples
 from mri_design.scan.io.mrd_cartesian import GridImages, kind_of, plan_readouts
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.io.source import COUNTERS, checked_counters
 from mri_design.scan.streaming.messages import (
     STREAM_LIMITS,
     Closed,

@@ -8,10 +8,11 @@ import pytest
 from mri_design import FiniteDifferences, Identity, InputError, MRSlice, SparsityBlock
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
 from mri_design.model.circulant_inverse import PhasedCirculantInverse, mirrored
-from mri_design.model.mr_image import DEFAULT_PRIOR, phase_refined, phase_variants
+from mri_design.model.mr_image import phase_refined, phase_variants
 from mri_design.model.phase.map import PhaseMap
 from mri_design.model.phase.prior import PhasePrior
 from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.sparsity import DEFAULT_PRIOR
 from mri_design.operators.fourier import CentredFFT
 
 N = (16, 12)

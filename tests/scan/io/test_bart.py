@@ -13,8 +13,8 @@ from mri_design import ImageStack, InputError, KSpaceData, ReadLimits, Trajector
 from mri_design.scan.centred_fft import to_kspace
 from mri_design.scan.io.bart import read_pair
 from mri_design.scan.io.companions import with_maps
-from mri_design.scan.io.formats import outline
-from tests.scan.io.outlines import assert_told
+from mri_design.scan.io.formats import summary
+from tests.scan.io.reading import assert_told
 
 RNG = np.random.default_rng(3)
 GOOD = "# Dimensions\n6 8 1 2 1 1 1 1 1 1 1 1 1 1 1 1\n# Creator\nBART 0.8\n"
@@ -61,17 +61,17 @@ def test_an_outline_is_what_reading_all_of_it_finds(tmp_path: Path, coils: int) 
     stored[:, 5] = 0
     stored[..., 2] = 0
     path = write_pair(tmp_path / "ksp", stored, {"noise_variance": 0.25, "zero_filled_k1_columns": [5]})
-    assert_told(outline(path), read(path))
+    assert_told(summary(path), read(path))
     path = write_pair(tmp_path / "img", stored[:, :, :, :1], {"kind": "image domain"})
-    assert_told(outline(path), read(path))
+    assert_told(summary(path), read(path))
     path = write_pair(tmp_path / "vol", stored[..., :1])
-    assert_told(outline(path), read(path))
+    assert_told(summary(path), read(path))
 
 
 def test_an_outline_holds_two_slices_at_most(tmp_path: Path) -> None:
     path = write_pair(tmp_path / "ksp", complex_numbers(32, 32, 1, 2, *[1] * 9, 64))
     tracemalloc.start()
-    outline(path)
+    summary(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < path.stat().st_size / 2
@@ -81,13 +81,13 @@ def test_an_outline_refuses_masks_and_halves(tmp_path: Path) -> None:
     mask = np.zeros((6, 8, *[1] * 11, 3), dtype=np.complex64)
     mask[:, ::2] = 1
     with pytest.raises(InputError, match=r"samples: got only zeros and 72 ones: a mask"):
-        outline(write_pair(tmp_path / "mask", mask))
+        summary(write_pair(tmp_path / "mask", mask))
     (tmp_path / "mask.cfl").write_bytes(bytes(80))
     with pytest.raises(InputError, match="got 80 bytes"):
-        outline(tmp_path / "mask.cfl")
+        summary(tmp_path / "mask.cfl")
     (tmp_path / "mask.cfl").unlink()
     with pytest.raises(InputError, match="both files of the pair"):
-        outline(tmp_path / "mask")
+        summary(tmp_path / "mask")
 
 
 def test_a_volume_becomes_planes_along_its_readout(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_two_phase_encodes_without_readouts_are_a_plane(tmp_path: Path, card: di
     assert isinstance(scan, KSpaceData) and scan.card["volume"] == "1 readout position, a plane (ky, kz) of (16, 12)"
     np.testing.assert_array_equal(scan.kspace, np.moveaxis(stored, 3, 1))
     assert np.argwhere(~scan.samplings[0].samples).tolist() == [[3, 4]]
-    assert_told(outline(path), scan)
+    assert_told(summary(path), scan)
 
 
 def test_shots_that_lost_their_trajectory_are_no_plane(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData
-from mri_design.scan.io import fastmri, ismrmrd
 from mri_design.scan.io.samples import only_coils, working_coils
+from tests.scan.io.reading import read_here
 
 
 def test_zeros_and_copies_are_found(scan: np.ndarray) -> None:
@@ -42,7 +42,7 @@ def test_noise_and_calibration_of_raw_data_follow(tmp_path: Path, scan: np.ndarr
     scan[:, 2] = 0
     raw.add_scan(scan)
     raw.add_scan(scan[:, :, 4:8], flag=library.ACQ_IS_PARALLEL_CALIBRATION)
-    got = ismrmrd.read(raw.write(tmp_path / "raw.h5"))
+    got = read_here(raw.write(tmp_path / "raw.h5"))
     assert isinstance(got, KSpaceData) and got.calibration is not None and got.noise_covariance is not None
     assert got.noise_covariance.shape == (2, 2)
     assert got.calibration.shape[1] == got.n_coils == 2
@@ -53,11 +53,11 @@ def test_fastmri_files_too(tmp_path: Path, scan: np.ndarray) -> None:
     scan[:, 1] = scan[:, 0]
     with h5py.File(tmp_path / "volume.h5", "w") as file:
         file["kspace"] = scan.swapaxes(-1, -2)
-    got = fastmri.read(tmp_path / "volume.h5")
+    got = read_here(tmp_path / "volume.h5")
     np.testing.assert_array_equal(got.kspace, scan[:, [0, 2]])
     assert got.card["coils_dropped"] == "coil 1 repeats coil 0"
     scan[:] = 0
     with h5py.File(tmp_path / "empty.h5", "w") as file:
         file["kspace"] = scan.swapaxes(-1, -2)
     with pytest.raises(InputError, match="no signal"):
-        fastmri.read(tmp_path / "empty.h5")
+        read_here(tmp_path / "empty.h5")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, read
-from mri_design.scan.io import fastmri
+from tests.scan.io.reading import read_here, summary_here
 
 HEADER = """<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD"><encoding>
 <encodedSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize></encodedSpace>
@@ -29,7 +29,7 @@ def write(path: Path, kspace: np.ndarray, **datasets: object) -> Path:
 @pytest.mark.parametrize("coils", [True, False])
 def test_columns_become_lines(tmp_path: Path, scan: np.ndarray, coils: bool) -> None:
     stored = scan.swapaxes(-1, -2) if coils else scan[:, 0].swapaxes(-1, -2)
-    got = fastmri.read(write(tmp_path / "v.h5", stored))
+    got = read_here(write(tmp_path / "v.h5", stored))
     np.testing.assert_array_equal(got.kspace, scan if coils else scan[:, :1])
     assert got.orientation == "ky-columns"
     assert got.kspace.flags.c_contiguous
@@ -41,21 +41,21 @@ def test_masked_and_zero_lines_are_known_to_be_not_measured(tmp_path: Path, scan
     scan[:, :, [2, 9]] = 0
     mask = np.ones(12, dtype)
     mask[2] = 0
-    got = fastmri.read(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), mask=mask))
+    got = read_here(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), mask=mask))
     assert np.flatnonzero(~got.measured).tolist() == [2, 9]
 
 
 @pytest.mark.parametrize("mask", [np.ones(11), np.full(12, 0.5), np.full(12, np.nan), np.zeros(12)])
 def test_a_mask_that_does_not_fit_is_refused(tmp_path: Path, scan: np.ndarray, mask: np.ndarray) -> None:
     with pytest.raises(InputError, match=r"v\.h5: mask"):
-        fastmri.read(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), mask=mask))
+        read_here(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), mask=mask))
 
 
 def test_the_card_holds_the_reconstruction_size_but_no_patient(tmp_path: Path, scan: np.ndarray) -> None:
     path = write(tmp_path / "v.h5", scan.swapaxes(-1, -2), ismrmrd_header=HEADER)
     with h5py.File(path, "a") as file:
         file.attrs.update({"acquisition": "CORPD_FBK", "max": 0.5, "patient_id": "1234"})
-    card = fastmri.read(path).card
+    card = read_here(path).card
     assert card["encoded_matrix"] == "16 x 12 x 1"
     assert card["reconstruction_matrix"] == "8 x 8 x 1"
     assert card["reconstruction_field_of_view_mm"] == "220 x 220 x 5"
@@ -78,7 +78,7 @@ def test_whose_scan_it_is_comes_along_apart_from_the_card(tmp_path: Path, scan: 
 def test_complex_numbers_stored_as_pairs(tmp_path: Path, scan: np.ndarray, names: tuple[str, str]) -> None:
     pairs = np.empty(scan.shape, [(names[0], "f4"), (names[1], "f4")])
     pairs[names[0]], pairs[names[1]] = scan.real, scan.imag
-    got = fastmri.read(write(tmp_path / "v.h5", pairs.swapaxes(-1, -2)))
+    got = read_here(write(tmp_path / "v.h5", pairs.swapaxes(-1, -2)))
     np.testing.assert_array_equal(got.kspace, scan)
 
 
@@ -96,25 +96,25 @@ def test_complex_numbers_stored_as_pairs(tmp_path: Path, scan: np.ndarray, names
 )
 def test_kspace_that_is_none_is_refused(tmp_path: Path, kspace: np.ndarray, field: str) -> None:
     with pytest.raises(InputError) as caught:
-        fastmri.read(write(tmp_path / "v.h5", kspace))
+        read_here(write(tmp_path / "v.h5", kspace))
     assert caught.value.field == f"{tmp_path / 'v.h5'}: {field}"
 
 
 def test_sizes_of_pixels_follow_from_the_encoded_field_of_view(tmp_path: Path, scan: np.ndarray) -> None:
     extents = "<fieldOfView_mm><x>440</x><y>240</y><z>5</z></fieldOfView_mm>"
     header = HEADER.replace("</matrixSize></encodedSpace>", f"</matrixSize>{extents}</encodedSpace>")
-    got = fastmri.read(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), ismrmrd_header=header.encode()))
+    got = read_here(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), ismrmrd_header=header.encode()))
     assert got.geometry is not None and len(got.geometry) == 2
     assert got.geometry[0].pixel == (20.0, 27.5) and got.geometry[0].thickness == 5.0
     assert not got.geometry[0].placed
-    bare = fastmri.read(write(tmp_path / "bare.h5", scan.swapaxes(-1, -2), ismrmrd_header=HEADER.encode()))
+    bare = read_here(write(tmp_path / "bare.h5", scan.swapaxes(-1, -2), ismrmrd_header=HEADER.encode()))
     assert bare.geometry is None
 
 
 def test_an_outline_is_what_reading_all_of_it_finds(fastmri_file: Path) -> None:
     with h5py.File(fastmri_file, "r+") as file:
         file["kspace"][0, :, :, 9:] = 0
-    told, scan = fastmri.outline(fastmri_file), fastmri.read(fastmri_file)
+    told, scan = summary_here(fastmri_file), read_here(fastmri_file)
     assert told.part is not None and told.index == 1 and not told.by_headers
     np.testing.assert_array_equal(told.part.kspace[0], scan.kspace[1])
     for ours, theirs in zip(told.samplings, scan.samplings, strict=True):

@@ -12,7 +12,8 @@ import pytest
 
 from mri_design import InputError, ReadLimits, read
 from mri_design.scan.io import isolated
-from mri_design.scan.io.isolated import read_isolated
+from mri_design.scan.io.isolated import IsolatedSource
+from mri_design.scan.io.source import ReadOptions
 
 
 def test_the_scan_that_comes_back_is_the_one_read_here(fastmri_file: Path) -> None:
@@ -53,7 +54,7 @@ def test_crashes_and_stalls_are_errors_with_the_path(
 ) -> None:
     monkeypatch.setattr(isolated, "_CHILD", child)
     with pytest.raises(InputError) as caught:
-        read_isolated(fastmri_file, limits=ReadLimits(), duplicates="error", seconds=1)
+        IsolatedSource(fastmri_file, ReadOptions(), seconds=1).load()
     assert caught.value.field == str(fastmri_file)
     assert caught.value.got == got
 
@@ -64,7 +65,7 @@ def test_a_library_that_computes_for_ever_is_stopped_early(fastmri_file: Path, m
     monkeypatch.setattr(isolated, "_CHILD", loop)
     monkeypatch.setattr(isolated, "_COMPUTING", 1)
     with pytest.raises(InputError) as caught:
-        read_isolated(fastmri_file, limits=ReadLimits(), duplicates="error")
+        IsolatedSource(fastmri_file, ReadOptions()).load()
     assert caught.value.got == "no end of reading within 2 s of computing"
 
 
@@ -91,7 +92,7 @@ def test_half_a_scan_is_none(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch
     half = f"print({reply!r}, flush=True); import os; os.write(1, b'\\x93NUMPY'); os.kill(os.getpid(), 9)"
     monkeypatch.setattr(isolated, "_CHILD", half)
     with pytest.raises(InputError, match="SIGKILL"):
-        read_isolated(fastmri_file, limits=ReadLimits(), duplicates="error")
+        IsolatedSource(fastmri_file, ReadOptions()).load()
 
 
 def test_a_defect_of_this_package_is_not_taken_for_a_bad_file(
@@ -99,7 +100,7 @@ def test_a_defect_of_this_package_is_not_taken_for_a_bad_file(
 ) -> None:
     monkeypatch.setattr(isolated, "_CHILD", "raise TypeError('our own')")
     with pytest.raises(RuntimeError, match="our own"):
-        read_isolated(fastmri_file, limits=ReadLimits(), duplicates="error")
+        IsolatedSource(fastmri_file, ReadOptions()).load()
 
 
 @pytest.mark.slow

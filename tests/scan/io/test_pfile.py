@@ -10,7 +10,7 @@ import pytest
 
 from mri_design import InputError, read
 from mri_design.scan.io import pfile
-from mri_design.scan.io.formats import outline
+from mri_design.scan.io.formats import summary
 
 SHARED = Path(__file__).parents[4] / "shared/data"
 START = 512
@@ -62,7 +62,7 @@ def test_samples_are_read_without_baselines_and_with_their_sign(
     np.testing.assert_array_equal(got.kspace, stored.swapaxes(0, 1) * signs)
     assert got.geometry is None and got.measured.all()
     assert ("alternating_sign" in got.card) == alternated
-    told = outline(path)
+    told = summary(path)
     assert told.index == 1 and told.n_slices == 3 and told.by_headers
     np.testing.assert_array_equal(told.part.kspace, got.kspace[1:2])
 

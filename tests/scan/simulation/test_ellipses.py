@@ -1,14 +1,17 @@
 """Closed-form k-space of ellipses against rasterised scenes and the theorems of the Fourier transform."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import fft
 
-from mri_design import InputError
+from mri_design import InputError, load_phantom
+from mri_design.scan.calibration.noise import with_volume_noise
 from mri_design.scan.simulation.coil_maps import coil_series
-from mri_design.scan.simulation.ellipses import EllipsePhantom, phase_series
+from mri_design.scan.simulation.ellipses import EllipsePhantom, EllipsoidPhantom, TrigonometricSeries, phase_series
+from mri_design.scan.simulation.phantoms import read_ellipsoid_table
 from mri_design.scan.simulation.settings import pixel_positions
 
 
@@ -230,3 +233,136 @@ def test_few_positions_at_once_give_the_same_samples(monkeypatch):
     np.testing.assert_allclose(phantom.samples(k, 16, (wave,)), whole, rtol=1e-12)
     with pytest.raises(InputError, match="trajectory"):
         phantom.samples(k[None], 16, (wave,))
+
+
+Y, X = np.linspace(-0.5, 0.5, 31), np.linspace(-0.5, 0.5, 23)
+
+
+def random_series(shape, seed):
+    rng = np.random.default_rng(seed)
+    return TrigonometricSeries(rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
+
+
+def test_values_are_the_sum_of_half_cycle_waves():
+    series = random_series((3, 5), 0)
+    y, x = 0.13, -0.41
+    total = sum(
+        series.coefficients[1 + i, 2 + j] * np.exp(2j * np.pi * (0.5 * i * y + 0.5 * j * x))
+        for i in (-1, 0, 1)
+        for j in (-2, -1, 0, 1, 2)
+    )
+    assert series.values(np.array([y]), np.array([x]))[0, 0] == pytest.approx(total)
+
+
+def test_product_of_series_is_product_of_values():
+    first, second = random_series((3, 5), 1), random_series((7, 1), 2)
+    np.testing.assert_allclose((first * second).values(Y, X), first.values(Y, X) * second.values(Y, X), rtol=1e-10)
+
+
+def test_product_drops_only_negligible_rims():
+    padded = np.zeros((9, 7), complex)
+    padded[4, 3], padded[4, 4], padded[8, 3] = 1.0, 0.5, 1e-12
+    product = TrigonometricSeries(padded) * TrigonometricSeries(np.ones((1, 1), complex))
+    assert product.coefficients.shape == (1, 3)
+    np.testing.assert_allclose(product.values(Y, X), TrigonometricSeries(padded).values(Y, X), atol=1e-11)
+
+
+@pytest.mark.parametrize("amplitude", [0.3, np.pi / 2, np.pi])
+def test_phase_series_has_unit_modulus_and_keeps_its_range(amplitude):
+    for seed in range(3):
+        values = phase_series(np.random.default_rng(seed), amplitude).values(Y, X)
+        np.testing.assert_allclose(np.abs(values), 1, atol=1e-6)
+        turned = np.unwrap(np.unwrap(np.angle(values), axis=0), axis=1)
+        assert 0 < np.ptp(turned) <= 2 * amplitude + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("direction", "still"), [((1, 0), (0, 1)), ((0, 1), (1, 0)), ((1, 1), (1, -1)), ((1, -1), (1, 1))]
+)
+def test_each_wave_of_the_phase_varies_along_its_own_direction_only(direction, still, monkeypatch):
+    monkeypatch.setattr("mri_design.scan.simulation.ellipses._DIRECTIONS", (direction,))
+    series = phase_series(np.random.default_rng(0))
+
+    def along(step):
+        return np.array([series.values(np.array([t * step[0]]), np.array([t * step[1]]))[0, 0] for t in Y])
+
+    np.testing.assert_allclose(along(still), along(still)[0], atol=1e-7)
+    assert np.abs(np.diff(along(direction))).max() > 0.01
+
+
+def test_phase_series_follows_its_generator():
+    draws = [phase_series(np.random.default_rng(seed)).values(Y, X) for seed in (5, 5, 6)]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    assert np.abs(draws[0] - draws[2]).max() > 0.1
+
+
+ONE = EllipsoidPhantom(np.array([[0.05, -0.1, 0.08]]), np.array([[0.3, 0.2, 0.25]]), np.array([2.0]))
+TWO = EllipsoidPhantom(
+    np.array([[0.0, 0.0, 0.0], [0.1, 0.05, -0.08]]),
+    np.array([[0.4, 0.35, 0.3], [0.1, 0.12, 0.09]]),
+    np.array([1.0, 1j]),
+)
+
+
+def test_dc_is_the_volume_and_the_closed_form_is_smooth_there() -> None:
+    volume = 2.0 * 4 / 3 * np.pi * 0.3 * 0.2 * 0.25
+    assert ONE.spectrum(0, 0, 0) == pytest.approx(volume)
+    near = ONE.spectrum(np.geomspace(1e-6, 1e-2, 30), 0, 0)
+    np.testing.assert_allclose(np.abs(near), volume, rtol=1e-4)
+
+
+def test_a_fine_raster_has_the_same_low_frequencies() -> None:
+    n = 48
+    raster = np.fft.fftshift(np.fft.fftn(np.fft.ifftshift(TWO.image(n, (n, n), supersampling=4)))) / n**3
+    few = slice(n // 2 - 3, n // 2 + 4)
+    k = np.arange(-3, 4)
+    exact = TWO.spectrum(k[:, None, None], k[:, None], k)
+    np.testing.assert_allclose(raster[few, few, few], exact, atol=2e-3 * np.abs(exact).max())
+
+
+def test_planes_are_the_readout_transformed() -> None:
+    planes = TWO.planes(12, (10, 8))
+    x, y, z = (np.arange(n) - n // 2 for n in (12, 10, 8))
+    whole = TWO.spectrum(x[:, None, None], y[:, None], z) * np.sqrt(12 * 10 * 8)
+    rows = np.exp(2j * np.pi * np.outer(x, x) / 12) / np.sqrt(12)
+    np.testing.assert_allclose(planes, np.einsum("pk,kyz->pyz", rows, whole), atol=1e-12)
+    assert np.abs(planes[0]).max() < 0.1 * np.abs(planes[6]).max()  # beside the object
+
+
+def test_the_shipped_volume_is_a_scan_of_planes_with_air_at_the_ends() -> None:
+    data = load_phantom("head-3d", shape=32, noise=0.01, rng=np.random.default_rng(0))
+    assert data.kspace.shape == (32, 1, 32, 32) and data.card["volume"] and data.reference is not None
+    shown = np.fft.fftshift(np.fft.ifft2(np.fft.ifftshift(data.kspace[16, 0]), norm="ortho"))
+    difference = np.linalg.norm(np.abs(shown) - np.abs(data.reference[16])) / np.linalg.norm(data.reference[16])
+    assert 0.01 < difference < 0.25  # it rings: the image is not the raster that made it
+    kept = np.random.default_rng(1).random((32, 32)) < 0.4
+    holes = load_phantom("head-3d", shape=32, noise=0.05, rng=np.random.default_rng(0))
+    found = with_volume_noise(replace(holes, kspace=holes.kspace * kept, noise_variance=None)).noise_covariance
+    assert found is not None and found[0, 0].real == pytest.approx(0.05**2, rel=0.15)
+    with pytest.raises(InputError, match="coils: got 4 for head-3d"):
+        load_phantom("head-3d", n_coils=4, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"ellipsoids": []}', "ellipsoids: got 0 rows"),
+        ('{"ellipsoids": [{"centre": [0, 0], "semi_axes": [0.1, 0.1, 0.1], "intensity": 1}]}', "centre"),
+        (
+            '{"ellipsoids": [{"centre": [0, 0, 0.45], "semi_axes": [0.1, 0.1, 0.1], "intensity": 1}]}',
+            "leaves the field",
+        ),
+        ('{"ellipsoids": [{"centre": [0, 0, 0], "semi_axes": [0.1, 0, 0.1], "intensity": 1}]}', "positive lengths"),
+    ],
+)
+def test_wrong_tables_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "t.json").write_text(text)
+    with pytest.raises(InputError, match=said):
+        read_ellipsoid_table(tmp_path / "t.json")
+
+
+def test_sizes_that_disagree_are_refused() -> None:
+    with pytest.raises(InputError, match="semi_axes: got shape"):
+        EllipsoidPhantom(np.zeros((1, 3)), np.ones((2, 3)), np.ones(1))
+    with pytest.raises(InputError, match="NaN or infinite"):
+        EllipsoidPhantom(np.full((1, 3), np.nan), np.ones((1, 3)), np.ones(1))

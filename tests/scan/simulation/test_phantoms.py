@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from mri_design import InputError
+from mri_design import InputError, load_phantom
 from mri_design.scan.simulation import phantoms
 from mri_design.scan.simulation.phantoms import (
     phantom_card,
@@ -15,6 +15,7 @@ from mri_design.scan.simulation.phantoms import (
     phantom_names,
     phantom_path,
     phantoms_folder,
+    read_ellipse_table,
     read_shipped_ellipses,
     read_shipped_images,
 )
@@ -119,3 +120,101 @@ def test_changed_files_are_refused(tmp_path, monkeypatch):
     (target / "brain.json").write_text(json.dumps(table))
     with pytest.raises(InputError, match="checksum"):
         read_shipped_ellipses("brain")
+
+
+ROW = {"centre": [0.1, -0.2], "semi_axes": [0.1, 0.2], "angle_degrees": 90, "intensity": 0.5}
+
+
+def write(tmp_path, content):
+    path = tmp_path / "scene.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def test_rows_are_read_with_units_and_complex_intensities(tmp_path):
+    phantom = read_ellipse_table(write(tmp_path, {"ellipses": [ROW, {**ROW, "intensity": [0.0, 1.0]}]}))
+    np.testing.assert_allclose(phantom.angles, np.pi / 2)
+    np.testing.assert_allclose(phantom.intensities, [0.5, 1j])
+    np.testing.assert_allclose(phantom.centres[0], [0.1, -0.2])
+    assert phantom.name == "scene"
+    plain = read_ellipse_table(write(tmp_path, {"ellipses": [{**ROW, "part": "remark"}]}), name="mine")
+    assert not np.iscomplexobj(plain.intensities)
+    assert plain.name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "scene.json"),
+        ("[" * 100_000, "scene.json"),
+        ([], "scene.json"),
+        ({}, "ellipses"),
+        ({"ellipses": []}, "0 rows"),
+        ({"ellipses": [ROW] * 1001}, "1001 rows"),
+        ({"ellipses": [3]}, r"ellipses\[0\]"),
+        ({"ellipses": [ROW, {**ROW, "centre": [0.1]}]}, r"ellipses\[1\].centre"),
+        ({"ellipses": [{**ROW, "centre": [0.1, "0"]}]}, r"ellipses\[0\].centre"),
+        ({"ellipses": [{**ROW, "intensity": float("nan")}]}, "intensity"),
+        ({"ellipses": [{**ROW, "intensity": 10**400}]}, "intensity"),
+        ({"ellipses": [{**ROW, "angle_degrees": None}]}, "angle_degrees"),
+        ({"ellipses": [{**ROW, "angle_degrees": True}]}, "angle_degrees"),
+        ({"ellipses": [{**ROW, "semi_axes": [0.1, 0]}]}, "semi_axes"),
+        ({"ellipses": [ROW, {**ROW, "centre": [0.45, 0.0]}]}, r"ellipses\[1\]"),
+        (" " * (1 << 20) + "{}", "bytes"),
+    ],
+)
+def test_bad_tables_are_refused_by_field(tmp_path, content, words):
+    with pytest.raises(InputError, match=words):
+        read_ellipse_table(write(tmp_path, content))
+
+
+def test_turned_ellipses_are_measured_turned(tmp_path):
+    slim = {"semi_axes": [0.3, 0.05], "intensity": 1}
+    for centre, fits, leaves in (([0.0, 0.35], 90, 60), ([0.35, 0.0], 0, 30)):
+        at = {**slim, "centre": centre}
+        read_ellipse_table(write(tmp_path, {"ellipses": [{**at, "angle_degrees": fits}]}))
+        with pytest.raises(InputError, match="field of view"):
+            read_ellipse_table(write(tmp_path, {"ellipses": [{**at, "angle_degrees": leaves}]}))
+
+
+def test_missing_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"nothing\.json"):
+        read_ellipse_table(tmp_path / "nothing.json")
+
+
+@pytest.mark.parametrize("name", ["shepp-logan", "brain", "t2w", "t1w"])
+@pytest.mark.parametrize(("shape", "grid"), [(64, (64, 64)), ((63, 50), (63, 50))])
+def test_every_scene_loads_on_every_grid(name, shape, grid):
+    scan = load_phantom(name, shape=shape, n_coils=2, rng=np.random.default_rng(0))
+    assert scan.kspace.shape == (1, 2, *grid)
+    assert scan.reference.shape == (1, *grid)
+    assert scan.coil_maps.shape == scan.kspace.shape
+    assert scan.kspace.dtype == scan.reference.dtype == scan.coil_maps.dtype == np.complex64
+    assert scan.noise_variance == pytest.approx(0.007**2)
+    assert scan.name == name
+    assert scan.card["licence"] == "CC0 1.0"
+    assert np.percentile(np.abs(scan.reference), 99.5) == pytest.approx(1, rel=1e-4)
+
+
+def test_usual_size_and_noise():
+    scan = load_phantom("t2w", noise=0.05, rng=np.random.default_rng(0))
+    assert scan.grid_shape == (256, 256)
+    assert scan.noise_variance == pytest.approx(0.0025)
+    quiet = load_phantom("t2w", noise=0, rng=np.random.default_rng(0))
+    assert (scan.kspace - quiet.kspace).real.std() == pytest.approx(0.05, rel=0.02)
+
+
+def test_phase_is_handed_on():
+    plain = load_phantom("t1w", shape=64, phase="none", rng=np.random.default_rng(0)).reference
+    assert np.abs(plain.imag).max() == 0
+    smooth = load_phantom("brain", shape=64, rng=np.random.default_rng(0)).reference
+    assert np.abs(smooth.imag).max() > 0.1
+
+
+def test_a_measured_scan_and_unknown_names_are_refused():
+    with pytest.raises(InputError, match=r"lf_6A_gre_slice\.npy"):
+        load_phantom("lf-gre", rng=np.random.default_rng(0))
+    with pytest.raises(InputError, match="one of"):
+        load_phantom("head", rng=np.random.default_rng(0))
+    with pytest.raises(InputError, match="phase"):
+        load_phantom("brain", phase="rough", rng=np.random.default_rng(0))

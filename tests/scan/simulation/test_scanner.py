@@ -4,9 +4,23 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from mri_design import ImageStack, InputError, simulate_scan
+from mri_design import (
+    ImageStack,
+    InputError,
+    equispaced_angles,
+    golden_angles,
+    interleaf_angles,
+    load_phantom,
+    load_phantom_shots,
+    nyquist_turns,
+    radial_spokes,
+    simulate_scan,
+    turned,
+)
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.simulation.ellipses import EllipsePhantom, TrigonometricSeries
-from mri_design.scan.simulation.scanner import simulate_ellipse_scan
+from mri_design.scan.simulation.scanner import fit_to_matrix, fitted_geometry, simulate_ellipse_scan
+from mri_design.scan.trajectories.spiral import spiral_curve
 
 
 def magnitude_stack(shape=(2, 48, 40)):
@@ -182,3 +196,134 @@ def test_ellipses_refuse_a_rough_phase_and_dark_images_are_refused():
     dark[0, 0, 0] = 1
     with pytest.raises(InputError, match=r"99\.5th percentile"):
         simulate_scan(ImageStack(dark), rng=rng())
+
+
+def test_no_matrix_leaves_the_images_alone():
+    images = np.random.default_rng(0).random((2, 9, 7)).astype(np.float32)
+    np.testing.assert_array_equal(fit_to_matrix(images, None), images)
+    np.testing.assert_array_equal(fit_to_matrix(images, (9, 7)), images)
+
+
+@pytest.mark.parametrize(("shape", "matrix"), [((49, 42), 49), ((40, 61), (80, 61)), ((31, 31), (31, 44))])
+def test_padding_keeps_every_pixel_and_the_centre(shape, matrix):
+    images = np.zeros((1, *shape))
+    images[0, shape[0] // 2, shape[1] // 2] = 5
+    images[0, 0, 0] = 3
+    fitted = fit_to_matrix(images, matrix)
+    assert fitted[0, fitted.shape[1] // 2, fitted.shape[2] // 2] == 5
+    assert fitted.sum() == 8
+
+
+def test_shapes_stay_in_proportion():
+    square = np.zeros((1, 120, 90))
+    square[0, 30:90, 15:75] = 1  # 60 x 60
+    rows, columns = np.nonzero(fit_to_matrix(square, (64, 64))[0] > 0.5)
+    assert np.ptp(rows) == np.ptp(columns) == 31
+
+
+def test_detail_beyond_the_matrix_does_not_alias():
+    stripes = np.tile([[1.0], [0.0], [0.0]], (64, 192))[None]  # three rows a cycle: beyond 64 rows' reach
+    fitted = fit_to_matrix(stripes, 64)[0]
+    assert np.abs(fitted[4:-4] - 1 / 3).max() < 0.05  # picking rows would be off by 0.33
+    fine = np.tile([[1.0], [0.0]], (96, 192))[None]
+    assert np.ptp(fit_to_matrix(fine, 80)[0, 4:-4]) < 0.2 < np.ptp(fine)
+
+
+def test_complex_images_keep_real_and_imaginary_parts():
+    rng = np.random.default_rng(1)
+    images = rng.random((2, 40, 30)) + 1j * rng.random((2, 40, 30))
+    fitted = fit_to_matrix(images, (16, 24))
+    np.testing.assert_allclose(fitted.real, fit_to_matrix(images.real, (16, 24)))
+    np.testing.assert_allclose(fitted.imag, fit_to_matrix(images.imag, (16, 24)))
+
+
+def test_wrong_matrix_is_refused():
+    with pytest.raises(InputError, match="matrix"):
+        fit_to_matrix(np.ones((1, 8, 8)), (8, 0))
+    with pytest.raises(InputError, match="images"):
+        fit_to_matrix(np.ones((1, 3, 8)), None)
+
+
+@pytest.mark.parametrize(("shape", "matrix"), [((6, 5), (12, 10)), ((12, 9), (8, 6)), ((6, 10), 5), ((7, 4), None)])
+def test_a_bright_spot_stays_where_it_was(shape: tuple[int, int], matrix: int | tuple[int, int] | None) -> None:
+    rows, columns = np.meshgrid(np.arange(shape[0]), np.arange(shape[1]), indexing="ij")
+    place = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    spot = np.exp(-((rows - shape[0] / 2 + 0.2) ** 2 + (columns - shape[1] / 2 - 0.1) ** 2) / 1.5)
+    fitted = fit_to_matrix(spot[np.newaxis], matrix)[0]
+    found = []
+    for image, geometry in ((spot, place), (fitted, fitted_geometry(place, shape, matrix))):
+        middle = [np.average(np.arange(n), weights=image.sum(axis=1 - k)) for k, n in enumerate(image.shape)]
+        corner = geometry.first_pixel((image.shape[0], image.shape[1]))
+        found.append(np.add(corner[:2], [middle[1] * geometry.pixel[1], middle[0] * geometry.pixel[0]]))
+    np.testing.assert_allclose(found[0], found[1], atol=0.25)
+
+
+SPOKES = radial_spokes(32, golden_angles(6), oversampling=2)
+SPIRALS = turned(spiral_curve(32, nyquist_turns(32, 4), points=120), interleaf_angles(3))
+
+
+def shots(trajectory, **settings):
+    return load_phantom_shots("brain", trajectory, shape=32, rng=np.random.default_rng(1), **settings)
+
+
+def waves(trajectory, shape):
+    """Rows of the orthonormal transform at a trajectory, (sample, ky, kx)."""
+    y, x = ((np.arange(n) - n // 2) / n for n in shape)
+    k = np.reshape(trajectory, (-1, 2))
+    each = np.exp(-2j * np.pi * k[:, :1] * y)[:, :, None] * np.exp(-2j * np.pi * k[:, 1:] * x)[:, None]
+    return each / np.sqrt(shape[0] * shape[1])
+
+
+@pytest.mark.parametrize("n_coils", [1, 3])
+def test_a_spoke_along_kx_is_the_middle_line_of_the_cartesian_scan(n_coils):
+    line = load_phantom("brain", shape=32, n_coils=n_coils, noise=0, rng=np.random.default_rng(1))
+    made = shots(radial_spokes(32, equispaced_angles(1)), n_coils=n_coils, noise=0)
+    np.testing.assert_allclose(made.kspace, line.kspace[0, :, 16], atol=1e-5)
+    np.testing.assert_array_equal(made.reference, line.reference[0])
+    assert made.noise_variance is None
+    if n_coils == 1:
+        assert made.coil_maps is None and line.coil_maps is None
+    else:
+        np.testing.assert_array_equal(made.coil_maps, line.coil_maps[0])
+
+
+@pytest.mark.parametrize("trajectory", [SPOKES, SPIRALS])
+def test_layout_and_noise(trajectory):
+    count = trajectory.shape[0] * trajectory.shape[1]
+    noisy, clean = shots(trajectory, n_coils=4, noise=0.02), shots(trajectory, n_coils=4, noise=0)
+    assert noisy.kspace.shape == (4, count) and noisy.kspace.dtype == np.complex64
+    assert noisy.trajectory.shape == (count, 2) and noisy.coil_maps.shape == (4, 32, 32)
+    noise = noisy.kspace - clean.kspace
+    assert noisy.noise_variance == pytest.approx(4e-4)
+    for part in (noise.real, noise.imag):
+        assert part.var() == pytest.approx(4e-4, rel=4 * np.sqrt(2 / part.size))  # 4 standard errors
+    assert noisy.card["licence"] == "CC0 1.0" and noisy.card["samples"] == str(count)
+
+
+def test_the_model_of_images_on_the_grid_explains_the_samples_nearly():
+    """No inverse crime: what is left is larger than rounding, and lies at the rim."""
+    made = shots(SPOKES, n_coils=2, noise=0)
+    rows = waves(made.trajectory, (32, 32))
+    shown = np.stack(load_phantom("brain", shape=32, n_coils=2, noise=0, rng=np.random.default_rng(1)).kspace[0])
+    grid = waves(np.stack(np.meshgrid(np.arange(32) - 16, np.arange(32) - 16, indexing="ij"), -1), (32, 32))
+    images = np.einsum("syx,cs->cyx", grid.conj(), shown.reshape(2, -1))
+    left = np.abs(np.einsum("syx,cyx->cs", rows, images) - made.kspace)
+    scale, radius = np.linalg.norm(made.kspace), np.linalg.norm(made.trajectory, axis=1)
+    assert 1e-3 < np.linalg.norm(left) / scale < 0.05
+    per_signal = [
+        np.linalg.norm(left[:, ring]) / np.linalg.norm(made.kspace[:, ring]) for ring in (radius < 8, radius > 14)
+    ]
+    assert per_signal[0] < 0.02 and per_signal[1] > 5 * per_signal[0]
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="cycles per pixel"):
+        shots(SPOKES / 32)
+    with pytest.raises(InputError, match="larger grid"):
+        load_phantom_shots("brain", SPOKES, shape=24, rng=np.random.default_rng(0))
+    with pytest.raises(InputError, match="phantom"):
+        load_phantom_shots("t2w", SPOKES, rng=np.random.default_rng(0))
+    with pytest.raises(InputError, match="phase"):
+        shots(SPOKES, phase="rough")
+    with pytest.raises(InputError, match="noise"):
+        shots(SPOKES, noise=-1.0)

@@ -1,0 +1,447 @@
+"""Flags, each described once: those of settings are made from the recipe, others stand here or in their only verb.
+
+A verb is a function. A parameter of it that is annotated with typer's options is a flag; one that is a `Recipe`, with
+the settings that flags may `Override`, stands for ``--recipe`` and those flags; one that is a dataclass of flags stands
+for its fields. What imports take seconds to know, as the names of strategies, is asked for where help is shown.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+from typer.models import OptionInfo
+
+from mri_design.errors import InputError, UsageError
+from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
+from mri_design.whole_numbers import whole_number
+
+PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "lf-gre")
+
+# Fields of errors, and the flags that may have brought them, the likeliest first.
+_FLAGS = {
+    "number of lines": ("lines",),
+    "start lines": ("start", "lines"),
+    "start samples": ("start", "lines"),
+    "required samples": ("calibration", "lines"),
+    "calibration region": ("calibration", "shutter", "partial_fourier"),
+    "calibration lines": ("start",),
+    "slice": ("index",),
+    "slices": ("slices", "sources"),
+    "error to stop at": ("until_error",),
+    "gain to stop at": ("until_gain",),
+    "forbidden lines": ("forbid",),
+    "required lines": ("require", "forbid", "partial_fourier"),
+    "constraints": ("forbid", "require", "partial_fourier", "max_jump"),
+    "forced centre": ("start", "forbid", "partial_fourier"),
+    "partial Fourier": ("partial_fourier",),
+    "maximum jump": ("max_jump",),
+    "order": ("order", "block", "max_jump"),
+    "field of view": ("fov",),
+    "echo time": ("te", "bandwidth"),
+    "repetition time": ("tr", "dummies", "te"),
+    "flip angle": ("flip",),
+    "max_gradient": ("scanner", "bandwidth", "resolution", "fov", "thickness", "formerly"),
+    "max_b1": ("scanner", "flip"),
+    "bandwidth": ("bandwidth", "resolution", "fov"),
+    "slice thickness": ("thickness", "formerly"),
+    "samples of a readout": ("resolution",),
+    "echo trains": ("etl", "sequence"),
+    "RF spoiling": ("spoiling",),
+}
+
+
+def option(*names: str, panel: str | None = None, **described: Any) -> OptionInfo:
+    """An option; its default is said in its help, where there is something to say."""
+    made: OptionInfo = typer.Option(*names, rich_help_panel=panel, **described)
+    return made
+
+
+def whole(*names: str, least: int | None = None, most: int | None = None, **described: Any) -> OptionInfo:
+    """An option that takes one whole number, in digits, from ``least`` to ``most``."""
+
+    def parsed(text: str | int) -> int:
+        number = whole_number(text) if isinstance(text, str) else text  # a default is a number already
+        if number is None:
+            raise typer.BadParameter(f"{text!r} is no whole number. Give one, in digits.")
+        if (least is not None and number < least) or (most is not None and number > most):
+            limits = f"{least} to {most}" if most is not None else f"{least} or more"
+            raise typer.BadParameter(f"{number} is out of range. Give {limits}.")
+        return number
+
+    return option(*names, min=least, max=most, parser=parsed, **described)
+
+
+def of(key: str, more: str = "") -> OptionInfo:
+    """The option that overrides a setting of the recipe: its name, limits and help are the setting's.
+
+    Parameters
+    ----------
+    key : str
+        ``section.name``.
+    more : str
+        Added to the help.
+    """
+    kind, default = _setting(key)
+    setting, name = kind.setting, key.rpartition(".")[2].replace("_", "-")
+    choices = f"One of: {', '.join(kind.choices)}." if not all(one in setting.help for one in kind.choices) else ""
+    fallback = "" if default is None and not setting.unset else "[default: the recipe's]"
+    if default is None and setting.unset:
+        fallback = f"[default: the recipe's, or {setting.unset}]"
+    said: dict[str, Any] = {
+        "help": " ".join(part for part in (setting.help, choices, more, fallback) if part),
+        "metavar": setting.metavar,
+        "panel": setting.panel,
+    }
+    if kind.base is int:
+        limits = (None if limit is None else int(limit) for limit in (setting.least, setting.most))
+        return whole(f"--{name}", **dict(zip(("least", "most"), limits, strict=True)), **said)
+    return option(f"--{name}/--no-{name}" if kind.base is bool else f"--{name}", **said)
+
+
+def _setting(key: str) -> tuple[Any, object]:
+    section, _, name = key.partition(".")
+    base = Recipe.kinds()[section].base
+    return base.kinds()[name], getattr(base, name)
+
+
+@dataclass(frozen=True)
+class Override:
+    """The settings of a recipe that flags of a verb override.
+
+    Parameters
+    ----------
+    keys : str
+        ``section.name``, with blanks between them.
+    more : mapping of str to str
+        What is added to the help of some, by name.
+    """
+
+    keys: str
+    more: Mapping[str, str] | None = None
+
+    def flags(self) -> dict[str, Flag]:
+        """``--recipe``, and the flags of the settings."""
+        found = {"recipe": Flag(RecipeFile, None)}
+        for key in self.keys.split():
+            base, name = _setting(key)[0].base, key.rpartition(".")[2]
+            kept = str if base is tuple else base
+            found[name] = Flag(Annotated[kept | None, of(key, (self.more or {}).get(name, ""))], None)
+        return found
+
+    def gathered(self, values: dict[str, Any]) -> Recipe:
+        """The recipe that was named, with what was given in the place of its settings."""
+        recipe = load_recipe(values["recipe"])
+        sections: dict[str, dict[str, object]] = {}
+        for section, _, name in (key.partition(".") for key in self.keys.split()):
+            if values[name] is not None:
+                given = matrix_of(values[name]) if name == "matrix" else values[name]
+                sections.setdefault(section, {})[name] = given
+        for section, given_there in sections.items():
+            recipe = recipe.replacing(section, **given_there)
+        return recipe
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A parameter of the command: a type with typer's description, and the default (`MISSING` has none)."""
+
+    annotation: Any
+    default: object
+
+    @property
+    def info(self) -> Any:
+        """Typer's description."""
+        return get_args(self.annotation)[1]
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a function takes from the command line.
+
+    Parameters
+    ----------
+    flags : mapping of str to Flag
+        By the name of the value.
+    parts : mapping of str to callable
+        For a parameter that stands for several flags: values of all flags -> its own.
+    plain : tuple of str
+        Parameters that are flags themselves.
+    """
+
+    flags: Mapping[str, Flag]
+    parts: Mapping[str, Callable[[dict[str, Any]], Any]]
+    plain: tuple[str, ...]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Command:
+        """Read off a function's annotations."""
+        flags: dict[str, Flag] = {}
+        parts: dict[str, Callable[[dict[str, Any]], Any]] = {}
+        plain: list[str] = []
+        hints = get_type_hints(function, include_extras=True)
+        for name, parameter in inspect.signature(function).parameters.items():
+            hint = hints[name]
+            if get_origin(hint) is Annotated and isinstance(override := get_args(hint)[1], Override):
+                flags |= override.flags()
+                parts[name] = override.gathered
+            elif is_dataclass(hint) and isinstance(hint, type):
+                flags |= _fields(hint)
+                parts[name] = _made_of(hint)
+            else:
+                flags[name] = Flag(hint, MISSING if parameter.default is inspect.Parameter.empty else parameter.default)
+                plain.append(name)
+        return cls(flags, parts, tuple(plain))
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """As typer reads it."""
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Signature(
+            [
+                inspect.Parameter(
+                    name,
+                    kind,
+                    annotation=flag.annotation,
+                    default=inspect.Parameter.empty if flag.default is MISSING else flag.default,
+                )
+                for name, flag in self.flags.items()
+            ]
+        )
+
+    def arguments(self, values: dict[str, Any]) -> dict[str, Any]:
+        """What the function is called with."""
+        made = {name: part(values) for name, part in self.parts.items()}
+        return {name: values[name] for name in self.plain} | made
+
+    def option_behind(self, error: InputError, values: Mapping[str, object]) -> str | None:
+        """The option or argument, as it is written, that was given and that ``error`` is about; None for a file.
+
+        Parameters
+        ----------
+        error : InputError
+            Its field names a value of the program, or a setting of the recipe in force
+            (``recipe: design.until_error``); one of a file (``recipe mine.toml: ...``) is about that file.
+        values : mapping of str to object
+            Of all flags; those equal to the default count as not given.
+        """
+        if error.field.startswith("recipe ") and not error.field.startswith("recipe: "):
+            return None  # a recipe file, whatever was given beside it
+        setting = error.field.rpartition(": ")[2].rpartition(".")[2]
+        for name in (*_FLAGS.get(error.field, _FLAGS.get(setting, ())), setting):
+            if name in values and values[name] != self.flags[name].default:
+                described = self.flags[name].info
+                names = (described.default, *(described.param_decls or ()), described.metavar)
+                start = ("--", described.metavar)
+                written = next(text for text in names if isinstance(text, str) and text.startswith(start))
+                return written.split("/")[-1 if values[name] is False else 0]  # --this/--no-this
+        return None
+
+
+def _fields(kind: type) -> dict[str, Flag]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: Flag(hints[field.name], field.default) for field in fields(kind)}
+
+
+def _made_of(kind: type) -> Callable[[dict[str, Any]], Any]:
+    return lambda values: kind(**{field.name: values[field.name] for field in fields(kind)})
+
+
+class HelpfulCommand(TyperCommand):
+    """A command whose help names what is registered, in the place of words like ``<strategies: lines>``."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Fill in the names, which only help has to know."""
+        for parameter in self.params:
+            if "<strategies: " in (text := getattr(parameter, "help", None) or ""):
+                named = re.sub(r"<strategies: ([\w -]+)>", lambda found: ", ".join(_strategies(found[1])), text)
+                parameter.help = named  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
+
+
+def _strategies(kind: str) -> list[str]:
+    from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, strategy_names
+
+    if kind == "protocol":
+        return [*TRAINING_RULES, *(name for name in strategy_names() if name not in (*ORACLES, *TRAINING_RULES))]
+    encoding, _, without = kind.partition(" ")
+    return [name for name in strategy_names(encoding) if not (without and name in TRAINING_RULES)]
+
+
+JOBS = max(1, min(4, os.cpu_count() or 1))
+SERIES = "input.contrast input.phase input.repetition input.set"
+CONSTRAINTS = "constraints.forbid constraints.require constraints.partial_fourier constraints.max_jump"
+PLANE = "constraints.shutter constraints.calibration"
+ENDS = "design.until_error design.until_gain"
+FILES = "trained:FILE or calibrated:FILE with a file of mri-design train"
+SHOT_STRATEGIES = "for spokes and spirals: <strategies: radial>."
+
+Input = Annotated[
+    str,
+    typer.Argument(
+        metavar="INPUT",
+        help="k-space (.npy/.npz with optional JSON card, fastMRI or ISMRMRD HDF5, Siemens .dat, BART .cfl), images to "
+        f"simulate it from (.npy/.npz, NIfTI, DICOM), or phantom:NAME ({', '.join(PHANTOMS)}).",
+        show_default=False,
+    ),
+]
+RecipeFile = Annotated[
+    str | None,
+    option(
+        "--recipe",
+        metavar="FILE.toml",
+        help=f"Settings: a TOML file, or a shipped recipe ({', '.join(shipped_recipes())}).",
+    ),
+]
+Out = Annotated[Path, option("--out", help="Run folder; made if it does not exist.", show_default=False)]
+Overwrite = Annotated[
+    bool,
+    option(
+        "--overwrite", help="Begin anew in a folder that is not empty: another run there goes, files may be replaced."
+    ),
+]
+Replace = Annotated[bool, option("--overwrite", help="Replace files that are there.")]
+Quiet = Annotated[bool, option("--quiet", help="No progress and no result lines.")]
+Seed = Annotated[int, whole("--seed", least=0, help="Of everything random.")]
+NoReport = Annotated[
+    bool, option("--no-report", help="For batch work: arrays, tables and the manifest, without figures and report.")
+]
+Png = Annotated[bool, option("--png", help="Write every figure as PNG too, for slides.")]
+Resume = Annotated[bool, option("--resume", help="Go on from the run folder's checkpoint.")]
+Jobs = Annotated[int, whole("--jobs", least=1, help="Processes; results do not depend on it.")]
+Executor = Annotated[
+    str,
+    option(
+        "--executor",
+        metavar="NAME",
+        help="Who computes: local, --jobs processes; dask, a dask cluster of --jobs workers on this machine; or "
+        "dask:ADDRESS, the workers of a scheduler. Results do not depend on it.",
+    ),
+]
+FieldOfView = Annotated[
+    str | None,
+    option(
+        "--fov",
+        metavar="M[,M]",
+        help="Field of view in metres, along phase encoding and readout where they differ. [default: the scan's]",
+    ),
+]
+LineCount = Annotated[
+    int,
+    whole(
+        "--lines",
+        "--samples",
+        least=1,
+        help="Lines, or samples of a plane, in the end, those at the start included.",
+        show_default=False,
+    ),
+]
+SliceIndex = Annotated[int, whole("--slice", help="Slice index; negative counts from the end.")]
+Slices = Annotated[
+    str, option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
+]
+Maps = Annotated[
+    Path | None,
+    option(
+        "--maps",
+        metavar="FILE",
+        help="Coil maps (.npy, .npz, .cfl): (slice,) coil, rows, columns as in INPUT. [default: INPUT's, or estimated]",
+    ),
+]
+MapsOfInputs = Annotated[
+    list[str] | None,
+    option(
+        "--maps",
+        metavar="INPUT=FILE",
+        help="Coil maps of one of the inputs, as for design; may be repeated. [default: INPUT's, or estimated]",
+    ),
+]
+Acceleration = Annotated[
+    float | None,
+    option(
+        "--acceleration",
+        metavar="R",
+        help="In the place of a number: measure one in R of the grid's lines, or samples.",
+        panel="Samples of a plane (3-D scans)",
+    ),
+]
+StrategyName = Annotated[
+    str | None,
+    option("--strategy", metavar="NAME", help=f"One of: <strategies: lines without>; {FILES}. [default: the recipe's]"),
+]
+Angles = Annotated[
+    int | None, of("shots.angles", "The recipe's table shots has the readouts and what gradients can do.")
+]
+
+
+def names_of(text: str) -> list[str]:
+    """Names of a list as it is typed, ``A,B,...``, each once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",")))
+
+
+def extents_of(text: str | None) -> tuple[float, float] | None:
+    """(ky, kx) of ``0.24`` or ``0.24,0.2``.
+
+    Raises
+    ------
+    UsageError
+        For anything else, and for lengths that only millimetres explain.
+    """
+    if text is None:
+        return None
+    try:
+        lengths = [float(part) for part in text.split(",")]
+    except ValueError:
+        lengths = []
+    if len(lengths) not in (1, 2) or not all(0.005 <= length <= 1 for length in lengths):
+        raise UsageError(f"--fov {text}: wanted one or two lengths in metres, 0.005 to 1, as 0.24 or 0.24,0.2")
+    return lengths[0], lengths[-1]
+
+
+def matrix_of(text: str) -> list[int]:
+    """[ky, kx] of ``128`` or ``128,96``.
+
+    Raises
+    ------
+    UsageError
+        For anything else.
+    """
+    counts = [whole_number(part.strip(" ")) or 0 for part in text.split(",")]
+    if len(counts) > 2 or not all(4 <= count < 10**6 for count in counts):
+        raise UsageError(f"--matrix {text}: wanted one or two whole numbers of pixels, 4 or more, as 128 or 128,96")
+    return [counts[0], counts[-1]]
+
+
+def check_angles(angles: int | None, encoding: str, strategies: list[str]) -> None:
+    """Refuse ``--angles``, where it is given, if lines or samples are chosen or no strategy chooses among angles.
+
+    Raises
+    ------
+    UsageError
+        With what to leave out or to give instead.
+    """
+    if angles is None:
+        return
+    from mri_design.experiment.strategy_names import chooses_angles
+    from mri_design.kinds import KINDS
+
+    if any(chooses_angles(name, encoding) for name in strategies):
+        return
+    kind = KINDS[encoding]
+    if not kind.shots:
+        raise UsageError(
+            f"--angles are those of spokes and arms to choose from, and {kind.unit}s are chosen here: leave it out, or "
+            "give --encoding radial or spiral"
+        )
+    raise UsageError(
+        f"--angles are to be chosen from, and {' and '.join(strategies)} "
+        f"{'has its' if len(strategies) == 1 else 'have their'} own angles: leave it out, or take the strategy "
+        "information-gain"
+    )

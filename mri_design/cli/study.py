@@ -1,0 +1,304 @@
+"""Verbs that judge masks on scans whose truth is known: compare, protocol, train and the demo."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mri_design.cli.flags import (
+    FILES,
+    JOBS,
+    PLANE,
+    SERIES,
+    SHOT_STRATEGIES,
+    Angles,
+    Executor,
+    Jobs,
+    LineCount,
+    MapsOfInputs,
+    Override,
+    Overwrite,
+    Png,
+    Quiet,
+    Seed,
+    Slices,
+    check_angles,
+    names_of,
+    option,
+    whole,
+)
+from mri_design.cli.terminal import (
+    Computed,
+    Destination,
+    Resumed,
+    ending,
+    kept_on_interruption,
+    load_ahead,
+    progress,
+    say,
+    verb,
+    warn,
+)
+from mri_design.errors import UsageError
+from mri_design.experiment.recipe import Recipe
+from mri_design.whole_numbers import whole_number
+
+_LINES = "calibrated,information-gain,vd-polynomial,fastmri-random,low-pass"
+_PLANE = "calibrated,vd-polynomial,poisson-disc,low-pass"
+_SLICES = "files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted."
+RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
+
+
+@verb
+def compare(
+    sources: Annotated[list[str], typer.Argument(metavar="INPUT", help=f"Test scans: {_SLICES}", show_default=False)],
+    to: Computed,
+    lines: Annotated[
+        str | None,
+        option("--lines", "--samples", "--shots", metavar="N,N,...", help="Counts of lines, of samples, or of shots."),
+    ] = None,
+    accelerations: Annotated[
+        str | None, option("--accelerations", metavar="R,R,...", help="In the place of counts, as 4,8,12.")
+    ] = None,
+    strategies: Annotated[
+        str | None,
+        option(
+            "--strategies",
+            metavar="A,B,...",
+            help=f"Names as for design. [default: {_LINES}; in a plane: {_PLANE}; of shots: all]",
+        ),
+    ] = None,
+    train: Annotated[
+        list[str] | None,
+        option(
+            "--train",
+            metavar="INPUT",
+            help="Training scan, may be repeated: densities are tuned on them, and posterior strategies also design "
+            "one fixed mask on them.",
+        ),
+    ] = None,
+    slices: Slices = "middle",
+    maps: MapsOfInputs = None,
+    seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random strategy.")] = 5,
+    *,
+    recipe: Annotated[
+        Recipe,
+        Override(
+            f"reconstruction.method design.encoding design.block {PLANE} {SERIES}",
+            {"encoding": f"Strategies for a plane: <strategies: plane>; {SHOT_STRATEGIES}"},
+        ),
+    ],
+    angles: Angles = None,
+) -> int:
+    """Compare sampling strategies: same slices, same reconstruction, several line counts.
+
+    Finished pieces are kept in the run folder: the same command in the same folder goes on where it stopped.
+    """
+    load_ahead(to.jobs, to.executor, sources)
+    from mri_design.evaluation.run_status import PROGRESS
+    from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.experiment.strategy_names import strategy_names
+    from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
+
+    counts = [] if lines is None else _counts(lines)
+    factors = [] if accelerations is None else _factors(accelerations)
+    recipe, encoding = recipe.replacing("shots", angles=angles), recipe.design.encoding
+    usual = {"lines": _LINES, "plane": _PLANE}.get(encoding) or ",".join(strategy_names(encoding))
+    names = names_of(strategies or usual)
+    check_angles(angles, encoding, names)
+    named = scan_sources([*sources, *(train or [])], slices, maps or [])
+    request = ComparisonRequest(
+        sources=named[: len(sources)],
+        recipe=recipe,
+        strategies=names,
+        lines=counts,
+        train=named[len(sources) :],
+        seeds=seeds,
+        accelerations=factors,
+    )
+    with to.opened(PROGRESS) as run:
+        ended = report_comparison(run, compare_strategies(request, run))
+    return to.ended("", ended.status)
+
+
+def _factors(text: str) -> list[float]:
+    try:
+        factors = [float(part) for part in text.split(",")]
+    except ValueError:
+        factors = []
+    if not factors or not all(1 <= factor < 1e6 for factor in factors):
+        raise UsageError(f"--accelerations {text!r}: give numbers of one or more, as 4,8,12")
+    return factors
+
+
+def _counts(text: str) -> list[int]:
+    numbers = [whole_number(part.strip(" ")) for part in text.split(",")]
+    counts = sorted({number for number in numbers if number is not None})
+    if None in numbers or counts[0] < 1:
+        raise UsageError(f"--lines {text!r}: give positive whole numbers, as 32,48,64")
+    return counts
+
+
+@verb
+def protocol(
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="INPUT", help=f"Fully sampled scans to design on: {_SLICES}", show_default=False),
+    ],
+    lines: LineCount,
+    to: Resumed,
+    test: Annotated[
+        list[str] | None,
+        option("--test", metavar="INPUT", help="Scan of another subject to judge the mask on; may be repeated."),
+    ] = None,
+    against: Annotated[
+        str,
+        option("--against", metavar="A,B,...", help="Competitors on the test scans; densities are tuned on INPUTS."),
+    ] = "low-pass,vd-polynomial",
+    swaps: Annotated[
+        int, whole("--swaps", least=0, help="Exchanges of lines to try at the end, against the truth of INPUTS.")
+    ] = 0,
+    strategy: Annotated[
+        str | None,
+        option(
+            "--strategy",
+            metavar="NAME",
+            help=f"One of: <strategies: protocol>; {FILES}. [default: residual-greedy, or the recipe's where it names "
+            "another than calibrated]",
+        ),
+    ] = None,
+    slices: Slices = "middle",
+    maps: MapsOfInputs = None,
+    seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random competitor.")] = 5,
+    *,
+    recipe: Annotated[
+        Recipe, Override(f"design.start reconstruction.method design.encoding design.block {PLANE} {SERIES}")
+    ],
+) -> int:
+    """Design one mask for all slices of all INPUTS together, and judge it on other subjects.
+
+    INPUTS are fully sampled, so the lines come next on and around which their reconstructions are most wrong
+    (residual-greedy). Other strategies add a line's score over the slices, as if INPUTS were measured now. --swaps then
+    tries to exchange lines, and keeps an exchange only where the mean error over INPUTS falls. With --encoding plane
+    the mask is of samples of the plane (ky, kz), for readout positions of volumes. For a mask that follows one scan,
+    see `mri-design design`.
+    """
+    load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
+    from mri_design.evaluation.run_status import CHECKPOINT
+    from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.kinds import KINDS, count_text
+    from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
+
+    named = scan_sources([*sources, *(test or [])], slices, maps or [])
+    request = ProtocolRequest(
+        sources=named[: len(sources)],
+        recipe=recipe,
+        lines=lines,
+        test=named[len(sources) :],
+        against=names_of(against),
+        swaps=swaps,
+        seeds=seeds,
+        strategy=strategy or protocol_strategy(recipe),
+    )
+    with to.opened(CHECKPOINT) as run:
+        ended = report_protocol(run, design_protocol(request, run))
+    return to.ended(count_text(lines, KINDS[recipe.design.encoding].unit), ended.status)
+
+
+@verb
+def train(
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="INPUT", help=f"Fully sampled training scans: {_SLICES}", show_default=False),
+    ],
+    lines: LineCount,
+    out: Annotated[Path, option("--out", metavar="FILE", help="File of the order (.npz).", show_default=False)],
+    rule: Annotated[str, option("--rule", metavar="NAME", help=f"One of: {', '.join(RULES)}.")] = RULES[0],
+    start: Annotated[int | None, whole("--start", least=1, help="Centre lines to begin with. [default: 4]")] = None,
+    candidates: Annotated[
+        int | None, whole("--candidates", least=1, help="stochastic-lbcs: lines to try at each step. [default: 16]")
+    ] = None,
+    scans: Annotated[
+        int | None, whole("--scans", least=1, help="stochastic-lbcs: images to try them on. [default: 3]")
+    ] = None,
+    slices: Slices = "middle",
+    maps: MapsOfInputs = None,
+    seed: Seed = 0,
+    jobs: Jobs = JOBS,
+    executor: Executor = "local",
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    *,
+    recipe: Annotated[Recipe, Override(f"reconstruction.method design.encoding design.block {PLANE} {SERIES}")],
+) -> int:
+    """Learn from INPUTs in which order to measure lines, for scans like them.
+
+    residual-greedy adds the line on which the reconstructions are most wrong, one reconstruction per image and line;
+    lbcs tries every line on every image; stochastic-lbcs some of both. With --encoding plane, residual-greedy adds
+    samples of the plane (ky, kz), --block of them at once. Use the file as `--strategy trained:FILE`, which
+    measures in this order; or as `calibrated:FILE`, which lets the training scans have a say beside the scan's own
+    posterior for as long as they predict its lines well. The same command goes on where it was interrupted.
+    """
+    load_ahead(jobs, executor, sources)
+    from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.kinds import KINDS, count_text
+    from mri_design.runs.run import Progress, Work
+    from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
+
+    request = TrainingRequest(
+        sources=scan_sources(sources, slices, maps or []),
+        recipe=recipe,
+        rule=training_rule(rule, candidates, scans),
+        lines=lines,
+        start=start,
+    )
+    file = OrderFile(out, overwrite, sys.argv[1:])
+    with kept_on_interruption(file.beginning), progress(quiet) as bar:
+        watching = Progress(bar.update, lambda text: say(text, quiet), lambda text: warn(text, quiet))
+        work = Work(seed=seed, jobs=jobs, executor=executor, progress=watching)
+        ended = report_order(file, learn_order(request, file, work))
+    say(f"{count_text(lines, KINDS[recipe.design.encoding].unit)} by {rule}, {ended.status}: {out}", quiet)
+    return ending(ended.status)
+
+
+@verb
+def demo(
+    out: Annotated[Path, option("--out", help="Folder for the results.")] = Path("demo-run"),
+    seed: Seed = 0,
+    tune: Annotated[
+        bool, option("--tune", help="Tune the random density anew, in place of the powers that are shipped.")
+    ] = False,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    png: Png = False,
+) -> int:
+    """Choose lines for a head whose truth is known, against random ones; then for a real low-field scan.
+
+    Uses the embedded scans only. Ends with the report to open.
+    """
+    from mri_design.runs.compare import report_comparison
+    from mri_design.runs.demo import (
+        DESIGN,
+        STUDY,
+        begin_demo,
+        compare_on_head,
+        design_real_scan,
+        part_of_demo,
+        report_demo,
+    )
+    from mri_design.runs.design.report import report_design
+
+    with Destination(out=out, seed=seed, overwrite=overwrite, png=png, quiet=quiet).opened(STUDY) as run:
+        begin_demo(run)
+        with part_of_demo(run, STUDY) as part:
+            study = compare_on_head(part, tune=tune)
+            compared = report_comparison(part, study)
+        with part_of_demo(run, DESIGN) as part:
+            designed = design_real_scan(part)
+            ended = report_design(part, designed)
+        report_demo(run, study, designed)
+    say(f"Open {out / 'report.html'}", quiet)
+    return ending(compared.status, ended.status)

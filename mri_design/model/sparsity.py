@@ -1,0 +1,247 @@
+"""The prior of an image: blocks of sites on its coefficients, whose scales follow the data's own signal.
+
+Kinds of coefficients and of sites are registered by name; from then on recipes know them. In the package each is a
+file, of an operator or of a site, and a line at the end of this one; a script of one's own calls `register_block` and
+`register_site`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+
+import numpy as np
+
+from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
+from mri_design.model.alike_patches import AlikePatches
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.model.phase.prior import PhasePrior
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.diagonal import Identity
+from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.graph_differences import GraphDifferences
+from mri_design.operators.wavelet import Wavelet
+from mri_design.potentials.base import Site
+from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.sech2 import Sech2
+from mri_design.potentials.student_t import StudentT
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """What the sites of a block act on.
+
+    Parameters
+    ----------
+    analysis : LinearOperator
+        Image (ky, kx) -> coefficients.
+    rates : float array, optional
+        Dimensionless, as `SparsityBlock.scale` and in its place, where coefficients differ.
+    groups : tuple of int
+        Axes of the coefficients over which one site sees the norm.
+    """
+
+    analysis: LinearOperator
+    rates: Array | None = None
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """What is known of an image whose prior is made.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Its grid.
+    signal : float
+        99.5th percentile of its modulus.
+    alike : AlikePatches, optional
+        Which pixels belong together, where that is known.
+    """
+
+    shape: tuple[int, int]
+    signal: float
+    alike: AlikePatches | None = None
+
+
+BlockMaker = Callable[["SparsityBlock", ImageFacts], Coefficients]
+SiteMaker = Callable[[Array], Site]
+BLOCKS: dict[str, BlockMaker] = {}
+"""Kinds of coefficients, by the name that `SparsityBlock.kind` and recipes give."""
+SITES: dict[str, SiteMaker] = {}
+"""Kinds of sites, by the name that `SparsityBlock.site` and recipes give."""
+
+
+def register_block(kind: str, make: BlockMaker) -> None:
+    """Make a kind of coefficients known by a name, for `SparsityBlock` and ``[[prior]]`` of recipes.
+
+    Parameters
+    ----------
+    kind : str
+        Letters, digits and hyphens.
+    make : callable
+        (`SparsityBlock`, `ImageFacts`) -> `Coefficients`.
+
+    Raises
+    ------
+    InputError
+        For another name, or something that cannot be called.
+    """
+    BLOCKS[_name("block kind", kind, make)] = make
+
+
+def register_site(name: str, make: SiteMaker) -> None:
+    """Make a kind of sites known by a name, for `SparsityBlock` and ``[[prior]]`` of recipes.
+
+    Parameters
+    ----------
+    name : str
+        Letters, digits and hyphens.
+    make : callable
+        Rates tau, per standard deviation of the noise, one for all coefficients or one for each -> `Site`.
+
+    Raises
+    ------
+    InputError
+        For another name, or something that cannot be called.
+    """
+    SITES[_name("site", name, make)] = make
+
+
+def _name(field: str, name: str, make: object) -> str:
+    if not callable(make):
+        raise InputError(f"{field} {name}", described(make), "a function or a class that makes it")
+    if not name or not all(part.isalnum() for part in name.split("-")):
+        raise InputError(field, repr(name), "letters, digits and hyphens")
+    return name
+
+
+@dataclass(frozen=True)
+class SparsityBlock:
+    """Sites of one kind, by default Laplace sites exp(-scale |s| / signal), on moduli of coefficients of one kind.
+
+    Parameters
+    ----------
+    kind : str
+        Which coefficients: "pixels", "differences", "wavelet"; "non-local", differences between a pixel and those in
+        the middle of similar patches; or what `register_block` has named.
+    scale : float
+        Dimensionless rate: per unit of the image's own signal level (99.5th percentile of the modulus); non-local
+        differences have it per unit of what the similarity of their patches makes expect (`AlikePatches.expected`).
+    isotropic : bool
+        For differences: one site on both directions of a pixel together (isotropic total variation); for non-local
+        ones a site on all neighbours of a pixel together.
+    wavelet, levels : str, int
+        For wavelets: PyWavelets name and number of levels.
+    coarse_scale : float
+        For wavelets: rate of the coarse approximation, which is not sparse.
+    tau_limit : float, optional
+        Largest tau, the rate per standard deviation of the noise, whatever the scale. Where noise is strong, rates that
+        suit clean images would remove weak structure that the data show, but not clearly enough to resist the prior.
+    tau_limit_with_non_local : float, optional
+        The limit in models that have a non-local block, where it is lower than ``tau_limit``: there the non-local
+        block removes noise too, and both at full rate would remove structure with it.
+    neighbours : int
+        For non-local differences: how many of every pixel.
+    site : str
+        "laplace"; "student-t" with three degrees of freedom and "sech2", whose tau is 1 / width in the same units; or
+        what `register_site` has named.
+
+    Raises
+    ------
+    InputError
+        For an unknown kind or site, rates that are not positive, or no level.
+    """
+
+    kind: str
+    scale: float
+    _: KW_ONLY
+    isotropic: bool = False
+    wavelet: str = "db4"
+    levels: int = 3
+    coarse_scale: float = 0.1
+    tau_limit: float | None = None
+    tau_limit_with_non_local: float | None = None
+    neighbours: int = 6
+    site: str = "laplace"
+
+    def __post_init__(self) -> None:
+        require_choice(tuple(BLOCKS), **{"block kind": self.kind})
+        require_choice(tuple(SITES), site=self.site)
+        positive_number("scale", self.scale)
+        positive_number("coarse_scale", self.coarse_scale)
+        for name in ("tau_limit", "tau_limit_with_non_local"):
+            limit = getattr(self, name)
+            if limit is not None:
+                positive_number(name, limit)
+        require_counts(least=1, levels=self.levels, neighbours=self.neighbours)
+
+    def beside_non_local(self) -> SparsityBlock:
+        """The block as it is in models that have a non-local block."""
+        limits = [limit for limit in (self.tau_limit, self.tau_limit_with_non_local) if limit is not None]
+        return replace(self, tau_limit=min(limits, default=None))
+
+    def sites(
+        self,
+        shape: tuple[int, int],
+        signal: float,
+        noise_sd: float,
+        phase: PhasePrior | None = None,
+        alike: AlikePatches | None = None,
+    ) -> SiteBlock:
+        """The block on an image grid, tau = scale sigma / signal up to the limit; on moduli, or as ``phase`` has it.
+
+        Raises
+        ------
+        InputError
+            For non-local differences where it is not known what is alike.
+        """
+        tau_per_rate = noise_sd / signal
+        made = BLOCKS[self.kind](self, ImageFacts(shape, signal, alike))
+        analysis, groups = made.analysis, made.groups
+        rates: Array | float = self.scale if made.rates is None else made.rates
+        if self.tau_limit is not None:
+            rates = np.minimum(rates, self.tau_limit / tau_per_rate)
+        if phase is not None:
+            analysis, rates, groups = phase.on(analysis, rates, groups)
+        return SiteBlock(self.kind, analysis, SITES[self.site](np.asarray(rates * tau_per_rate)), groups)
+
+
+def _pixels(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+    return Coefficients(Identity(image.shape))
+
+
+def _differences(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+    return Coefficients(FiniteDifferences(image.shape), groups=(-3,) if block.isotropic else ())
+
+
+def _wavelet(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+    analysis = Wavelet(image.shape, block.wavelet, block.levels)
+    return Coefficients(analysis, np.where(analysis.level_map() == 0, block.coarse_scale, block.scale))
+
+
+def _non_local(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+    if image.alike is None:
+        raise InputError("alike", "none yet", "AlikePatches", "find_alike finds them in an image.")
+    analysis = GraphDifferences(image.alike.neighbours[: block.neighbours])
+    rates = block.scale * image.signal / image.alike.expected(image.signal)[: block.neighbours]
+    if block.isotropic:
+        return Coefficients(analysis, rates.mean(axis=0, keepdims=True), (-3,))
+    return Coefficients(analysis, rates)
+
+
+register_block("pixels", _pixels)
+register_block("differences", _differences)
+register_block("wavelet", _wavelet)
+register_block("non-local", _non_local)
+register_site("laplace", Laplace)
+register_site("student-t", lambda tau: StudentT(3.0, np.square(tau)))
+register_site("sech2", Sech2)
+
+DEFAULT_PRIOR = (SparsityBlock("pixels", 100.0, tau_limit=0.4), SparsityBlock("differences", 10.0))
+"""Dark background and piecewise smoothness, for images whose 99.5th percentile is 1.
+
+The pixels' rate is limited by the noise, because a fixed rate empties noisy images. The trials behind both rates and
+the limit are in results/benchmarks/measured-once.md.
+"""

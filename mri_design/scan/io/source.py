@@ -1,0 +1,280 @@
+"""A file as a source: its header is read when it is opened, its samples when they are asked for, slice by slice."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+
+from mri_design.errors import InputError, described
+from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
+from mri_design.scan.sampling import Sampling
+from mri_design.scan.source_image import SourceImage
+from mri_design.scan.summary import Image, ImageSummary, ScanSummary, middle_slice
+from mri_design.scan.trajectory_data import TrajectoryData
+
+Scan = KSpaceData | TrajectoryData | ImageStack
+Summary = ScanSummary | TrajectoryData | ImageSummary
+DuplicatePolicy = Literal["error", "average", "last"]
+"""What to do with a line that was acquired more than once (averages, or a counter that repeats)."""
+COUNTERS = ("contrast", "phase", "repetition", "set")
+"""Counters of which one value is read. Averages are repeats of one line, so they are duplicates."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How somebody wants a file to be read.
+
+    Parameters
+    ----------
+    limits : ReadLimits
+        Bounds that the file is held to before anything is allocated.
+    duplicates : {"error", "average", "last"}
+        Refuse a line or shot of raw data that comes twice, average its readouts, or keep the last one.
+    counters : mapping of str to int
+        Which "contrast", "phase", "repetition" and "set" of raw data to read, by the file's own numbers; the first of
+        those that are not named.
+    matrix : tuple of int, optional
+        Pixels (ky, kx) of the image of samples along a trajectory, in the place of what the file says.
+
+    Raises
+    ------
+    InputError
+        For another policy or counter, and numbers that are not whole or negative.
+    """
+
+    limits: ReadLimits = DEFAULT_LIMITS
+    duplicates: DuplicatePolicy = "error"
+    counters: Mapping[str, int] = field(default_factory=dict)
+    matrix: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.duplicates not in get_args(DuplicatePolicy):
+            raise InputError(field="duplicates", got=repr(self.duplicates), wanted="'error', 'average' or 'last'")
+        checked_counters(self.counters)
+
+
+def checked_counters(counters: Mapping[str, int]) -> dict[str, int]:
+    """Which contrast, phase, repetition and set to read, by name.
+
+    Raises
+    ------
+    InputError
+        For other names, and anything but whole numbers from 0.
+    """
+    for name, number in counters.items():
+        if name not in COUNTERS:
+            raise InputError(field="counters", got=described(name), wanted=f"one of {', '.join(COUNTERS)}")
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 65535:
+            raise InputError(field=name, got=described(number), wanted="a whole number from 0 to 65535")
+    return dict(counters)
+
+
+class Source(ABC):
+    """An open file whose header was read and checked."""
+
+    @abstractmethod
+    def load(self) -> Scan:
+        """All that the file holds.
+
+        Raises
+        ------
+        InputError
+            Where samples are missing, are not finite, or contradict the header.
+        """
+
+    def slice(self, index: int) -> KSpaceData | TrajectoryData | ImageStack:
+        """One slice; read on its own where the format allows."""
+        return self.load().select_slice(index)
+
+    def summary(self) -> Summary:
+        """What the file holds, told with as few samples in memory as the format allows.
+
+        Raises
+        ------
+        InputError
+            As `load`, but for samples that were not looked at.
+        """
+        whole = self.load()
+        if isinstance(whole, ImageStack):
+            return ImageSummary.of(whole)
+        return ScanSummary.of(whole) if isinstance(whole, KSpaceData) else whole
+
+
+class SlicedSource(Source):
+    """A source of k-space on a grid whose slices can be read one by one."""
+
+    by_headers: ClassVar[bool] = False
+    """Whether `samplings` looks at headers alone."""
+
+    @property
+    def geometry(self) -> tuple[SliceGeometry, ...] | None:
+        """Size and place of every slice; None where the file does not say."""
+        return None
+
+    @abstractmethod
+    def samplings(self) -> tuple[Sampling, ...]:
+        """Which samples each slice holds, with a bounded number of slices in memory."""
+
+    @abstractmethod
+    def slice(self, index: int) -> KSpaceData:
+        """One slice, without the others in memory."""
+
+    def summary(self) -> ScanSummary:
+        """The sampling of every slice, and the samples of the middle one."""
+        samplings = self.samplings()
+        index = middle_slice(samplings)
+        part = self.slice(index)
+        return ScanSummary(
+            (*samplings[:index], *part.samplings, *samplings[index + 1 :]),
+            part.n_coils,
+            name=part.name,
+            index=index,
+            part=part,
+            geometry=self.geometry,
+            by_headers=self.by_headers and len(samplings) > 1,
+            card=part.card,
+        )
+
+
+@dataclass(frozen=True)
+class Loaded(Source):
+    """What a reader read as a whole."""
+
+    scan: Scan
+
+    def load(self) -> Scan:
+        """It."""
+        return self.scan
+
+
+@dataclass(frozen=True)
+class ImageSource(Source):
+    """Images of a file, of which one is in memory at a time. They can be gone through once.
+
+    Parameters
+    ----------
+    images : iterator of float32 or complex64 arrays, shape (row, column)
+        All of one kind, as many as ``shape`` says.
+    shape : tuple of int
+        Images, rows and columns.
+    name, card, geometry, source
+        As of an `ImageStack`.
+    """
+
+    images: Iterator[Image]
+    shape: tuple[int, int, int]
+    _: KW_ONLY
+    name: str = "images"
+    card: Mapping[str, str] = field(default_factory=dict)
+    geometry: SliceGeometry | None = None
+    source: SourceImage | None = None
+
+    def load(self) -> ImageStack:
+        """All of them."""
+        first = next(self.images)
+        gathered: Any = np.empty(self.shape, first.dtype)
+        gathered[0] = first
+        for number, image in enumerate(self.images, 1):
+            gathered[number] = image
+        return ImageStack(gathered, self.name, self.card, self.geometry, self.source)
+
+    def summary(self) -> ImageSummary:
+        """Their values' range, and what else is known of them."""
+        told = {"name": self.name, "card": self.card, "geometry": self.geometry}
+        return ImageSummary.of_images(self.images, self.shape, **told)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How files of one format are recognised and opened.
+
+    Parameters
+    ----------
+    says : str
+        The format, for people: refusals of other files list it.
+    recognises : function
+        Whether a file, which exists and is not empty, is of this format.
+    opens : function
+        Opens a path by `ReadOptions`: a `Source`, a context manager of one (a file that stays open while samples are
+        read), or at once what the file holds.
+    series : bool
+        Whether files may hold repeated lines and several series, of which `ReadOptions` choose.
+    matrix : bool
+        Whether files may hold samples along a trajectory without the matrix of their image.
+    container : function, optional
+        Whether a file is of the format around this one, whose library damaged files can crash: recognised and read in a
+        process of its own.
+    """
+
+    says: str
+    recognises: Callable[[Path], bool]
+    opens: Callable[[Path, ReadOptions], AbstractContextManager[Source] | Source | Scan]
+    _: KW_ONLY
+    series: bool = False
+    matrix: bool = False
+    container: Callable[[Path], bool] | None = None
+
+    @contextmanager
+    def opened(self, path: Path, options: ReadOptions) -> Iterator[Source]:
+        """The source that a file is, while it is open."""
+        made = self.opens(path, options)
+        with made if isinstance(made, AbstractContextManager) else nullcontext(made) as held:
+            yield held if isinstance(held, Source) else Loaded(held)
+
+
+REGISTERED: list[Reader] = []
+"""Readers from outside the package, the newest first; they are asked before the package's own."""
+
+
+def register_reader(
+    says: str, begins: bytes | Callable[[Path], bool], *, series: bool = False, matrix: bool = False
+) -> Callable[[Callable[[Path, ReadOptions], Any]], Callable[[Path, ReadOptions], Any]]:
+    """Make a function the reader of a file format, for `read`, the command line's verbs and all that reads scans.
+
+    Parameters
+    ----------
+    says : str
+        The format, for people.
+    begins : bytes or function
+        The first bytes of such files, or a function of a path that says whether a file is one.
+    series, matrix : bool
+        As of a `Reader`.
+
+    Returns
+    -------
+    decorator
+        Of a function of a path and `ReadOptions`, which returns what the file holds (`KSpaceData`, `TrajectoryData` or
+        `ImageStack`) or a `Source`. The function stays as it is.
+
+    Examples
+    --------
+    >>> @register_reader("toy files (.toy)", b"TOY1")
+    ... def read_toy(path, options):
+    ...     kspace = np.frombuffer(path.read_bytes()[4:], np.complex64).reshape(1, 1, 8, 8)
+    ...     return KSpaceData(kspace, np.any(kspace, axis=(0, 1, 3)), name=path.stem)
+    """
+
+    def register(opens: Callable[[Path, ReadOptions], Any]) -> Callable[[Path, ReadOptions], Any]:
+        recognises = begins if callable(begins) else starting(begins)
+        REGISTERED.insert(0, Reader(says, recognises, opens, series=series, matrix=matrix))
+        return opens
+
+    return register
+
+
+def starting(*marks: bytes) -> Callable[[Path], bool]:
+    """Whether a file starts with one of some marks, as a function of its path."""
+
+    def recognises(path: Path) -> bool:
+        with path.open("rb") as stream:
+            return stream.read(max(map(len, marks))).startswith(marks)
+
+    return recognises

@@ -1,0 +1,117 @@
+"""An order of samples of a plane: how it is learnt, in blocks, and how a design follows it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import DesignView, InputError, LineCandidates, MRSlice, zero_filled
+from mri_design.design.blocks import removed_share, thinned
+from mri_design.design.constraints import PlaneConstraints
+from mri_design.design.strategies.trained import TrainedOrder
+from mri_design.design.trained_design import TrainedDesign
+from mri_design.design.training.rules import OrderTraining, ResidualGreedy, begin_training, train
+from mri_design.design.trials import ReferenceSlice, replayed
+from mri_design.experiment.trained_file import load_trained, save_trained
+from mri_design.operators.base import Array
+from mri_design.operators.encodings import LineEncoding, PlaneEncoding
+from tests.design.plane.conftest import plane_slice
+
+PLANE = PlaneEncoding((16, 16))
+START = tuple(PLANE.outwards[:20].tolist())
+
+
+def plain(one: MRSlice, samples: Sequence[int]) -> Array:
+    return zero_filled(one.model(samples))
+
+
+def training(n_coils: int = 1, target: int = 60) -> OrderTraining:
+    slices = [plane_slice(n_coils, seed=seed) for seed in (0, 1)]
+    scans = [ReferenceSlice(str(i), one, one.plain_image(range(256))) for i, one in enumerate(slices)]
+    constraints = PlaneConstraints(PLANE)
+    return OrderTraining(scans, ResidualGreedy(), target, replayed(plain, scans), constraints=constraints, block=16)
+
+
+def learnt(n_coils: int = 1) -> TrainedDesign:
+    return train(training(n_coils), begin_training(training(n_coils), START))
+
+
+@pytest.mark.parametrize("n_coils", [1, 3])
+def test_samples_come_in_blocks_where_the_images_are_most_wrong(n_coils: int) -> None:
+    design, scans = learnt(n_coils), training(n_coils).scans
+    assert design.counts == (20, 36, 52, 60)
+    assert len(set(design.lines)) == 60 and design.lines[:20] == START
+    for row, count in enumerate(design.counts):
+        total = np.zeros(256)
+        for scan in scans:
+            wrong = PLANE.values(
+                (plain(scan.slice_model, design.lines[:count]) - scan.reference)[None], scan.slice_model.maps
+            )
+            total += np.sum(np.abs(wrong) ** 2, axis=(0, 1, 3)) / np.sum(np.abs(scan.reference) ** 2) / 2
+        np.testing.assert_allclose(design.profile[row], total, rtol=1e-3, atol=1e-9)
+    candidates = LineCandidates(np.ones(256, dtype=bool), START, 60, 20, PlaneConstraints(PLANE), PLANE)
+    scores = ResidualGreedy().scores(candidates, design.profile[0], 2, replayed(plain, scans), np.random.default_rng(0))
+    assert design.lines[20] == int(np.argmax(np.where(candidates.remaining, scores, -1)))
+
+
+def test_a_block_is_thinned_by_the_errors_of_the_training_images() -> None:
+    """The map of squared errors stands in the place of a posterior's variances."""
+    design, scans = learnt(3), training(3).scans
+    candidates = LineCandidates(np.ones(256, dtype=bool), START, 60, 20, PlaneConstraints(PLANE), PLANE)
+    scores = ResidualGreedy().scores(candidates, design.profile[0], 2, lambda _: [], np.random.default_rng(0))
+    shares = []
+    for scan in scans:
+        squared = np.abs(plain(scan.slice_model, START) - scan.reference) ** 2
+        shares.append(removed_share(squared, scan.slice_model.maps, scan.slice_model.noise_variance))
+    squared = np.fft.fftshift(np.mean(shares, axis=0))
+    left = np.where(candidates.remaining, scores, np.nan)
+    assert list(design.lines[20:36]) == thinned(left, squared, PLANE, 16)
+    assert set(design.lines[20:36]) != set(np.argsort(-np.where(candidates.remaining, scores, -1))[:16].tolist())
+
+
+def test_an_interrupted_training_learns_the_same_order() -> None:
+    states: list[TrainedDesign] = []
+    whole = train(training(), begin_training(training(), START), states.append)
+    again = train(training(), states[0])
+    assert again.lines == whole.lines and again.counts == whole.counts
+    np.testing.assert_array_equal(again.profile, whole.profile)
+    assert again.reconstructions == whole.reconstructions == 2 * 4
+
+
+def test_a_design_follows_the_order_in_blocks_of_its_own_and_goes_on_by_the_last_residual(tmp_path: Path) -> None:
+    save_trained(tmp_path / "order.npz", learnt())
+    rule = TrainedOrder(design=load_trained(tmp_path / "order.npz"))
+    order = learnt().lines
+    assert rule.design.counts == learnt().counts and rule.default_start(PLANE, 60) == 20
+    measurable = np.ones(256, dtype=bool)
+    measurable[order[25]] = False
+    candidates = LineCandidates(measurable, START, 80, 20, PlaneConstraints(PLANE), PLANE)
+    block = [choice.line for choice in rule.choose_block(DesignView(candidates), np.random.default_rng(0), 50)]
+    assert block[:39] == [*order[20:25], *order[26:]]
+    left = np.where(candidates.remaining, rule.design.profile[-1], -1)
+    left[block[:39]] = -1
+    assert block[39:] == np.argsort(-left, kind="stable")[:11].tolist()
+
+
+def test_another_plane_and_lines_are_refused() -> None:
+    rule = TrainedOrder(design=learnt())
+    with pytest.raises(InputError, match="samples of a plane of 16 x 16 for a scan with a plane of 8 x 32"):
+        rule.default_start(PlaneEncoding((8, 32)), 40)
+    with pytest.raises(InputError, match="samples of a plane of 16 x 16 for a scan with 16 phase-encode lines"):
+        rule.default_start(LineEncoding((16, 16)), 8)
+    with pytest.raises(InputError, match="trained design: counts"):
+        replace(learnt(), counts=(20, 52, 36, 60))
+
+
+def test_a_sample_that_training_took_counts_with_its_residual_before(rng: np.random.Generator) -> None:
+    design = learnt()
+    for acquired, row in ((5, 0), (20, 0), (35, 0), (36, 1), (51, 1), (60, 3), (99, 3)):
+        values = design.residuals(acquired)
+        measured = design.lines[: design.counts[row]]
+        left = np.setdiff1d(np.arange(256), measured)
+        np.testing.assert_array_equal(values[left], design.profile[row, left])
+        for place, sample in enumerate(measured[20:], 20):
+            before = max(r for r, count in enumerate(design.counts) if count <= place)
+            assert values[sample] == min(values[left].max(), design.profile[before, sample])

@@ -1,0 +1,169 @@
+"""A site and a kind of coefficients of one's own: a file and a line each in the package, or two calls in a script."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import (
+    Coefficients,
+    FiniteDifferences,
+    Generic,
+    ImageFacts,
+    InputError,
+    LinearOperator,
+    Recipe,
+    SparsityBlock,
+    load_input,
+    load_recipe,
+    prepare,
+    reconstruct,
+    register_block,
+    register_site,
+)
+from mri_design.model.sparsity import BLOCKS, SITES
+
+REPOSITORY = Path(__file__).parents[2]
+OPERATOR = """
+from mri_design.operators.base import LinearOperator
+
+
+class RowSums(LinearOperator):
+    def __init__(self, shape):
+        super().__init__(shape, shape[:1])
+
+    def _apply(self, u):
+        return u.sum(axis=-1)
+
+    def _adjoint(self, v):
+        return v[..., None].repeat(self.in_shape[1], axis=-1)
+"""
+SITE = """
+import numpy as np
+
+from mri_design.potentials.generic import Generic
+
+
+def cauchy(tau):
+    width = 1 / np.square(tau)
+    return Generic(
+        lambda x: -np.log1p(x / width),
+        lambda x: -1 / (width + x),
+        lambda x: 1 / (width + x) ** 2,
+        log_concave=False,
+        name="Cauchy",
+    )
+"""
+LINES = """
+from mri_design.operators.row_sums import RowSums
+from mri_design.potentials.cauchy import cauchy
+
+register_block("row-sums", lambda block, image: Coefficients(RowSums(image.shape)))
+register_site("cauchy", cauchy)
+"""
+RECIPE = """
+[simulation]
+matrix = 16
+[phase]
+model = "modulus"
+[inference]
+samples = 4
+loops = 4
+tolerance = 0.3
+[reconstruction]
+std_samples = 4
+[[prior]]
+kind = "differences"
+scale = 10.0
+site = "cauchy"
+[[prior]]
+kind = "row-sums"
+scale = 0.1
+[[prior]]
+kind = "pixels"
+scale = 10.0
+"""
+
+
+@pytest.mark.slow
+def test_a_planted_site_and_a_planted_block_go_through_design_recon_and_report(tmp_path: Path) -> None:
+    package = tmp_path / "mri_design"
+    shutil.copytree(REPOSITORY / "mri_design", package, ignore=shutil.ignore_patterns("__pycache__", "kernels"))
+    kernels = package / "operators" / "kernels"
+    kernels.symlink_to(REPOSITORY / "mri_design" / "operators" / "kernels")  # with what is compiled of them
+    (tmp_path / "phantoms").symlink_to(REPOSITORY / "phantoms")
+    (package / "operators" / "row_sums.py").write_text(OPERATOR)
+    (package / "potentials" / "cauchy.py").write_text(SITE)
+    with (package / "model" / "sparsity.py").open("a") as registry:
+        registry.write(LINES)
+    (tmp_path / "mine.toml").write_text(RECIPE)
+    for words in ("design phantom:brain --lines 7 --start 5 --out d", "recon phantom:brain --mask d/mask.npy --out r"):
+        command = [sys.executable, "-m", "mri_design.cli.start", *words.split(), "--recipe", "mine.toml"]
+        environment = os.environ | {"PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 4), done.stderr
+        page = (tmp_path / words.split()[-1] / "report.html").read_text(encoding="utf-8")
+        assert "row-sums" in page and "cauchy" in page
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    register_site("cauchy", cauchy)
+    register_block("halves", lambda block, image: Coefficients(Halves(image.shape)))
+    yield
+    del SITES["cauchy"], BLOCKS["halves"]
+
+
+class Halves(FiniteDifferences):
+    """Anything with an adjoint."""
+
+
+def cauchy(tau: np.ndarray) -> Generic:
+    width = 1 / np.square(tau)
+    return Generic(
+        lambda x: -np.log1p(x / width),
+        lambda x: -1 / (width + x),
+        lambda x: 1 / (width + x) ** 2,
+        log_concave=False,
+        name="Cauchy",
+    )
+
+
+def test_a_script_registers_both_and_recipes_name_them(registered: None, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(RECIPE.replace("row-sums", "halves"))
+    recipe = load_recipe(path)
+    scan = prepare(load_input("phantom:t2w", recipe), recipe)
+    one = scan.slice_model(0, recipe)
+    assert isinstance(one.model().blocks[1].analysis, LinearOperator)
+    image = reconstruct(one, range(4, 12), "mean", recipe, np.random.default_rng(0), with_std=False).image
+    assert np.isfinite(image).all()
+
+
+@pytest.mark.parametrize("site", ["student-t", "sech2"])
+def test_other_sites_than_laplace_make_an_image(site: str) -> None:
+    recipe = Recipe.of(
+        {
+            "prior": [{"kind": "pixels", "scale": 30.0}, {"kind": "differences", "scale": 10.0, "site": site}],
+            "simulation": {"matrix": 24},
+            "phase": {"model": "modulus"},
+        }
+    )
+    one = prepare(load_input("phantom:brain", recipe), recipe).slice_model(0, recipe)
+    result = reconstruct(one, [*range(8, 16), 3, 20], "mean", recipe, np.random.default_rng(0))
+    assert np.isfinite(result.image).all() and result.std is not None and result.std_factor is None
+
+
+def test_what_cannot_be_registered_or_named_is_refused() -> None:
+    with pytest.raises(InputError, match="letters, digits and hyphens"):
+        register_site("a b", cauchy)
+    with pytest.raises(InputError, match="a function or a class that makes it"):
+        register_block("mine", 3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"site: got 'laplas'; wanted .*laplace"):
+        SparsityBlock("pixels", 1.0, site="laplas")
+    assert ImageFacts((4, 4), 1.0).alike is None

@@ -1,0 +1,400 @@
+"""What is converted comes back, and what a format cannot hold is said or refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import ImageStack, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom, read
+from mri_design.runs.convert import convert_file
+from mri_design.runs.export import ExportRequest, export_run
+from mri_design.runs.made_files import MadeFiles, write_made_files
+from mri_design.scan.centred_fft import to_kspace
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.atomic import write_json, write_npy, write_npz
+from mri_design.scan.io.bart import read_pair
+from mri_design.scan.io.companions import with_maps
+from mri_design.scan.writing.nifti import nifti_bytes
+
+SHAPE = (12, 10)
+Convert = Callable[..., MadeFiles]
+
+
+def _scan(coils: int = 3) -> KSpaceData:
+    scan = load_phantom("brain", shape=SHAPE, n_coils=coils, rng=np.random.default_rng(0))
+    measured = np.ones(SHAPE[0], dtype=bool)
+    measured[[1, 4, 11]] = False
+    return replace(scan, kspace=np.where(measured[:, np.newaxis], scan.kspace, 0), measured=measured)
+
+
+@pytest.fixture
+def scan_file(tmp_path: Path) -> Path:
+    """Three coils, some lines missing, noise, maps and truth known."""
+    scan = _scan()
+    assert scan.coil_maps is not None and scan.reference is not None and scan.noise_variance is not None
+    known = {"coil_maps": scan.coil_maps, "reference": scan.reference, "noise_variance": scan.noise_variance}
+    write_npz(tmp_path / "scan.npz", {"kspace": scan.kspace, "measured": scan.measured, **known})
+    return tmp_path / "scan.npz"
+
+
+@pytest.fixture
+def spokes_file(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(1)
+    radius, angles = np.arange(-8, 8) / 2, np.pi * np.arange(5)[:, np.newaxis] / 5
+    kspace = rng.standard_normal((2, 2, 3, 5, 16))
+    maps = rng.standard_normal((2, 3, 8, 8)) + 1j
+    arrays = {
+        "kspace": (kspace[0] + 1j * kspace[1]).astype(np.complex64),
+        "trajectory": np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1),
+        "matrix": np.array([8, 8]),
+        "coil_maps": (maps / np.linalg.norm(maps, axis=1, keepdims=True)).astype(np.complex64),
+        "noise_variance": np.float64(0.25),
+    }
+    write_npz(tmp_path / "spokes.npz", arrays)
+    return tmp_path / "spokes.npz"
+
+
+@pytest.fixture
+def convert(tmp_path: Path) -> Convert:
+    """Convert into a folder of its own and write the files."""
+
+    def call(source: Path | str, name: str, **given: tuple[float, float]) -> MadeFiles:
+        (tmp_path / "out").mkdir(exist_ok=True)
+        made = convert_file(str(source), tmp_path / "out" / name, Recipe(), **given)
+        write_made_files(made)
+        return made
+
+    return call
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.npy", "a.mrd", "a.cfl"])
+def test_lines_come_back_from_every_format(convert: Convert, scan_file: Path, tmp_path: Path, name: str) -> None:
+    made = convert(scan_file, name)
+    before, after = read(scan_file), read(tmp_path / "out" / name, isolated=False)
+    assert isinstance(before, KSpaceData) and isinstance(after, KSpaceData)
+    np.testing.assert_array_equal(after.kspace, before.kspace)
+    np.testing.assert_array_equal(after.measured, before.measured)
+    lost = made.sentences[-1]
+    parts = {"coil_maps": "coil maps", "noise_variance": "the noise variance", "reference": "the true image"}
+    for part, words in parts.items():
+        kept = getattr(after, part) is not None
+        if not (part == "coil_maps" and name == "a.cfl"):
+            assert kept != (words in lost)
+        if kept:
+            np.testing.assert_array_equal(getattr(after, part), getattr(before, part))
+    assert made.sentences[0].startswith("1 slice, 3 coils, 9 lines of a grid of 12 x 10 (ky x kx): ")
+
+
+def test_coil_maps_stand_beside_a_bart_pair(convert: Convert, scan_file: Path, tmp_path: Path) -> None:
+    convert(scan_file, "a.cfl")
+    before, after = read(scan_file), read(tmp_path / "out" / "a.cfl")
+    assert isinstance(before, KSpaceData) and isinstance(after, KSpaceData)
+    again = with_maps(after, tmp_path / "out" / "a_maps.cfl")
+    np.testing.assert_allclose(again.coil_maps, before.coil_maps, atol=1e-6)
+
+
+def test_several_slices_keep_their_order(convert: Convert, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    parts = rng.standard_normal((2, 3, 2, *SHAPE))
+    kspace = (parts[0] + 1j * parts[1]).astype(np.complex64)
+    write_npy(tmp_path / "slices.npy", kspace)
+    for name in ("a.cfl", "a.h5"):
+        convert(tmp_path / "slices.npy", name)
+        after = read(tmp_path / "out" / name, isolated=False)
+        assert isinstance(after, KSpaceData)
+        np.testing.assert_array_equal(after.kspace, kspace)
+
+
+def test_sizes_come_from_the_input_or_are_given(convert: Convert, scan_file: Path, tmp_path: Path) -> None:
+    assert "--fov gives the field of view" in convert(scan_file, "plain.h5").sentences[1]
+    convert(scan_file, "sized.h5", field_of_view=(0.24, 0.2))
+    sized = read(tmp_path / "out" / "sized.h5", isolated=False)
+    assert isinstance(sized, KSpaceData) and sized.geometry is not None
+    assert sized.geometry[0].pixel == pytest.approx((20.0, 20.0))
+    made = convert(tmp_path / "out" / "sized.h5", "again.h5")
+    assert not any("--fov" in sentence for sentence in made.sentences)
+    again = read(tmp_path / "out" / "again.h5", isolated=False)
+    assert isinstance(again, KSpaceData) and again.geometry == sized.geometry
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.cfl"])
+def test_samples_along_a_trajectory_come_back(convert: Convert, spokes_file: Path, tmp_path: Path, name: str) -> None:
+    convert(spokes_file, name)
+    before, after = read(spokes_file), read(tmp_path / "out" / name)
+    assert isinstance(before, TrajectoryData) and isinstance(after, TrajectoryData)
+    np.testing.assert_array_equal(after.kspace, before.kspace)
+    np.testing.assert_allclose(after.trajectory, before.trajectory, atol=1e-6)
+    assert (after.readouts, after.grid_shape, after.noise_variance) == (5, (8, 8), 0.25)
+    assert (tmp_path / "out" / "a_maps.cfl").exists() == (name == "a.cfl")
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.nii", "a.nii.gz"])
+def test_images_keep_their_values(convert: Convert, tmp_path: Path, name: str) -> None:
+    images = np.random.default_rng(3).random((2, 6, 5)).astype(np.float32) - 0.2
+    write_npy(tmp_path / "images.npy", images)
+    if ".nii" in name:
+        nibabel = pytest.importorskip("nibabel")
+        made = convert(tmp_path / "images.npy", name, field_of_view=(0.12, 0.2))
+        opened = nibabel.load(tmp_path / "out" / name)
+        np.testing.assert_array_equal(np.asarray(opened.dataobj).T, images)
+        assert opened.header.get_zooms() == pytest.approx((40.0, 20.0, 1.0))
+        assert "thickness of the slice is not known" in made.sentences[1]
+    else:
+        convert(tmp_path / "images.npy", name)
+        after = read(tmp_path / "out" / name)
+        assert isinstance(after, ImageStack)
+        np.testing.assert_array_equal(after.images, images)
+
+
+def test_complex_images_stay_images(convert: Convert, tmp_path: Path) -> None:
+    images = (np.random.default_rng(4).random((2, 6, 5)) + 1j).astype(np.complex64)
+    write_npz(tmp_path / "images.npz", {"image": images})
+    with pytest.raises(UsageError, match=r"would be read as k-space; give a name that ends in \.npz"):
+        convert(tmp_path / "images.npz", "a.npy")
+    convert(tmp_path / "images.npz", "a.npz")
+    after = read(tmp_path / "out" / "a.npz")
+    assert isinstance(after, ImageStack)
+    np.testing.assert_array_equal(after.images, images)
+    nibabel = pytest.importorskip("nibabel")
+    assert "Not in this file: the phase." in convert(tmp_path / "images.npz", "a.nii").sentences
+    np.testing.assert_allclose(nibabel.load(tmp_path / "out" / "a.nii").get_fdata().T, np.abs(images), rtol=1e-6)
+
+
+def test_every_slice_is_a_dicom_file_of_one_series(convert: Convert, tmp_path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    images = np.random.default_rng(5).random((3, 6, 5)).astype(np.float32)
+    write_npy(tmp_path / "images.npy", images)
+    made = convert(tmp_path / "images.npy", "one.dcm", field_of_view=(0.12, 0.1))
+    assert len(made.sentences) == 1 and "one_0001.dcm to one_0003.dcm" in made.sentences[0]
+    files = [pydicom.dcmread(tmp_path / "out" / f"one_{number:04d}.dcm") for number in (1, 2, 3)]
+    assert len({file.SeriesInstanceUID for file in files}) == 1 and len({file.SOPInstanceUID for file in files}) == 3
+    assert [file.InstanceNumber for file in files] == [1, 2, 3]
+    assert files[0].PixelSpacing == [20.0, 20.0] and "SliceThickness" not in files[0]
+    for file, image in zip(files, images, strict=True):
+        np.testing.assert_allclose(file.pixel_array * float(file.RescaleSlope), image, atol=1e-5)
+    write_npy(tmp_path / "single.npy", images[0])
+    made = convert(tmp_path / "single.npy", "single.dcm")
+    assert [path.name for path in made.files] == ["single.dcm"]
+    assert "neither do the files" in made.sentences[-1]
+
+
+def test_places_of_images_go_from_format_to_format(convert: Convert, tmp_path: Path) -> None:
+    pytest.importorskip("nibabel")
+    pytest.importorskip("pydicom")
+    turned, _ = np.linalg.qr(np.random.default_rng(7).standard_normal((3, 3)))
+    phase, read_out, _ = turned
+    normal = np.cross(read_out, phase)
+    place = SliceGeometry(
+        (1.5, 2.0), 4.0, (10.0, -20.0, 30.0), *(tuple(map(float, v)) for v in (phase, read_out, normal))
+    )
+    stack = np.random.default_rng(8).random((3, 6, 5)).astype(np.float32)
+    (tmp_path / "stack.nii").write_bytes(nifti_bytes(stack, place, "x", compressed=False))
+    assert len(convert(tmp_path / "stack.nii", "slice.dcm").sentences) == 1
+    assert "sizes and places" in convert(tmp_path / "stack.nii", "a.npy").sentences[-1]
+    for number in range(3):
+        source = f"slice_{number + 1:04d}"
+        convert(tmp_path / "out" / f"{source}.dcm", f"{source}.nii")
+        again = read(tmp_path / "out" / f"{source}.nii")
+        assert isinstance(again, ImageStack) and again.geometry is not None and again.geometry.centre is not None
+        np.testing.assert_allclose(again.images[0], stack[number], atol=2e-5)
+        np.testing.assert_allclose(again.geometry.centre, place.slice_after(number).centre, atol=1e-4)
+        np.testing.assert_allclose(again.geometry.vectors[1:], (phase, read_out, normal), atol=1e-5)
+        assert again.geometry.pixel == pytest.approx((1.5, 2.0)) and again.geometry.thickness == pytest.approx(4.0)
+
+
+def test_nifti_without_sizes_becomes_dicom_without_sizes(convert: Convert, tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    pydicom = pytest.importorskip("pydicom")
+    nibabel.save(nibabel.Nifti1Image(np.ones((5, 6, 1), np.float32), np.eye(4)), tmp_path / "image.nii")
+    assert "--fov gives the field of view" in convert(tmp_path / "image.nii", "a.dcm").sentences[-1]
+    assert "PixelSpacing" not in pydicom.dcmread(tmp_path / "out" / "a.dcm")
+    convert(tmp_path / "image.nii", "b.dcm", field_of_view=(0.24, 0.2))
+    assert list(pydicom.dcmread(tmp_path / "out" / "b.dcm").PixelSpacing) == [40, 40]
+
+
+def test_dicom_images_stay_the_patient_s(convert: Convert, tmp_path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    write_npy(tmp_path / "single.npy", np.random.default_rng(3).random((6, 5)))
+    convert(tmp_path / "single.npy", "first.dcm", field_of_view=(0.24, 0.2))
+    file = pydicom.dcmread(tmp_path / "out" / "first.dcm")
+    file.PatientID, file.StudyInstanceUID = "77", "1.2.3"
+    file.save_as(tmp_path / "own.dcm")
+    made = convert(tmp_path / "own.dcm", "second.dcm")
+    assert "names as its source" in made.sentences[-1]
+    again = pydicom.dcmread(tmp_path / "out" / "second.dcm")
+    assert (again.PatientID, again.StudyInstanceUID) == ("77", "1.2.3")
+    assert again.SourceImageSequence[0].ReferencedSOPInstanceUID == file.SOPInstanceUID != again.SOPInstanceUID
+    assert "identifiers of the patient" in convert(tmp_path / "own.dcm", "a.npz").sentences[-1]
+
+
+def test_volumes_become_no_lines(convert: Convert, tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    write_npy(tmp_path / "volume.npy", rng.standard_normal((2, 6, 5, 4)) + 1j * rng.standard_normal((2, 6, 5, 4)))
+    write_json(tmp_path / "volume.json", {"dims": ["coil", "ky", "kz", "kx"]})
+    with pytest.raises(UsageError, match=r"is a volume.*Give a name that ends in \.cfl, \.npz or \.npy"):
+        convert(tmp_path / "volume.npy", "a.h5")
+    convert(tmp_path / "volume.npy", "a.npz")
+    before, after = read(tmp_path / "volume.npy"), read(tmp_path / "out" / "a.npz")
+    assert isinstance(before, KSpaceData) and isinstance(after, KSpaceData)
+    np.testing.assert_array_equal(after.kspace, before.kspace)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("a.nii", {}, r"holds k-space: reconstruct it \(mri-design recon"),
+        ("a.tiff", {}, r"a\.tiff has no ending that says a format: end it in \.npz"),
+        (".h5", {}, r"\.h5 has no ending"),
+        ("a.npz", {"field_of_view": (0.2, 0.2)}, r"--fov is for files with sizes of pixels: \.h5"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    convert: Convert, scan_file: Path, name: str, given: dict[str, tuple[float, float]], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        convert(scan_file, name, **given)
+
+
+def test_what_images_and_trajectories_cannot_be_is_refused(convert: Convert, spokes_file: Path) -> None:
+    with pytest.raises(UsageError, match=r"samples along a trajectory: end the name of the file in \.npz or \.cfl"):
+        convert(spokes_file, "a.h5")
+    write_npy(spokes_file.with_name("image.npy"), np.ones((6, 5)))
+    with pytest.raises(UsageError, match=r"holds images, from which no k-space is made here: end .* \.nii\.gz"):
+        convert(spokes_file.with_name("image.npy"), "a.cfl")
+    with pytest.raises(UsageError, match="slices behind # belong to verbs that take several"):
+        convert(f"{spokes_file}#0", "a.npz")
+
+
+def test_inputs_and_their_cards_stay_as_they_are(scan_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"scan\.npz belongs to the input"):
+        convert_file(str(scan_file), scan_file, Recipe())
+    write_made_files(convert_file(str(scan_file), tmp_path / "a.cfl", Recipe()))
+    for source in ("a", "a.hdr", "a.cfl"):
+        with pytest.raises(UsageError, match="belongs to the input"):
+            convert_file(str(tmp_path / source), tmp_path / "a.cfl", Recipe())
+    with pytest.raises(UsageError, match=r"a\.json belongs to the input"):
+        convert_file(str(tmp_path / "a.cfl"), tmp_path / "a.npy", Recipe())
+    (tmp_path / "b.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"b\.json would be read as the card of b\.npz"):
+        convert_file(str(scan_file), tmp_path / "b.npz", Recipe())
+
+
+def test_phantoms_are_converted_too(convert: Convert, tmp_path: Path) -> None:
+    convert("phantom:lf-gre", "a.npz")
+    after = read(tmp_path / "out" / "a.npz")
+    assert isinstance(after, KSpaceData) and after.n_slices >= 1
+
+
+INTEROPERABLE, LINES, WEIGHT = (16, 12), [1, 3, 5, 6, 7, 8, 9, 10, 13, 15], 0.05
+needs_bart = pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART, a system package")
+
+
+def _bart(folder: Path, *words: str) -> None:
+    subprocess.run(["bart", *words], cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> KSpaceData:
+    """A scan of some lines as scan.cfl, its maps as scan_maps.cfl, and the mask of a run as mask.cfl."""
+    scan = load_phantom("brain", shape=INTEROPERABLE, n_coils=4, rng=np.random.default_rng(0))
+    measured = np.zeros(INTEROPERABLE[0], dtype=bool)
+    measured[LINES] = True
+    scan = replace(scan, kspace=np.where(measured[:, np.newaxis], scan.kspace, 0), measured=measured)
+    assert scan.coil_maps is not None
+    write_npz(tmp_path / "scan.npz", {"kspace": scan.kspace, "coil_maps": scan.coil_maps})
+    write_made_files(convert_file(str(tmp_path / "scan.npz"), tmp_path / "scan.cfl", Recipe()))
+    (tmp_path / "run").mkdir()
+    np.save(tmp_path / "run/mask.npy", measured)
+    np.save(tmp_path / "run/recon.npy", np.zeros(INTEROPERABLE, np.complex64))
+    (tmp_path / "run/manifest.json").write_text(json.dumps({"lines": LINES, "settings": {}}))
+    write_made_files(export_run(ExportRequest(tmp_path / "run", "cfl", tmp_path / "mask.cfl")))
+    return scan
+
+
+@pytest.fixture
+def expected(data: KSpaceData) -> np.ndarray:
+    """The image that minimises |A u - y|^2 + weight |u|^2, from the normal equations."""
+    assert data.coil_maps is not None
+    pixels = np.eye(INTEROPERABLE[0] * INTEROPERABLE[1]).reshape(-1, 1, *INTEROPERABLE)
+    columns = to_kspace(data.coil_maps[0] * pixels)[:, :, data.measured].reshape(len(pixels), -1)
+    precision = columns.conj() @ columns.T + WEIGHT * np.eye(len(pixels))
+    solved: np.ndarray = np.linalg.solve(precision, columns.conj() @ data.kspace[0][:, data.measured].ravel())
+    return solved.reshape(INTEROPERABLE)
+
+
+@needs_bart
+def test_bart_s_transform_of_the_file_is_ours(data: KSpaceData, tmp_path: Path) -> None:
+    _bart(tmp_path, "fft", "-u", "-i", "3", "scan", "coil_images")
+    images = read_pair(tmp_path / "coil_images").squeeze().T
+    np.testing.assert_allclose(to_kspace(images), data.kspace[0], atol=1e-5 * np.abs(data.kspace).max())
+
+
+@needs_bart
+def test_bart_reconstructs_from_mask_data_and_maps(data: KSpaceData, expected: np.ndarray, tmp_path: Path) -> None:
+    options = ["-d0", "-S", "-l2", "-r", str(WEIGHT), "-i", "200", "-p", "mask"]
+    _bart(tmp_path, "pics", *options, "scan", "scan_maps", "image")
+    image = read_pair(tmp_path / "image").squeeze().T
+    assert np.linalg.norm(image - expected) < 1e-3 * np.linalg.norm(expected)
+
+
+@pytest.mark.slow
+def test_sigpy_reconstructs_from_the_same_files(data: KSpaceData, expected: np.ndarray, tmp_path: Path) -> None:
+    pytest.importorskip("sigpy")
+    from sigpy.mri.app import SenseRecon
+
+    mask, scan, maps = (read_pair(tmp_path / name).squeeze().T for name in ("mask", "scan", "scan_maps"))
+    solved = SenseRecon(scan, maps, lamda=WEIGHT, weights=mask.real, max_iter=200, show_pbar=False).run()
+    assert np.linalg.norm(solved - expected) < 1e-3 * np.linalg.norm(expected)
+
+
+@needs_bart
+def test_a_plane_of_bart_goes_there_and_back(tmp_path: Path) -> None:
+    """BART undersamples and reconstructs the plane that `convert` wrote, and its mask chooses our samples."""
+    scan = load_phantom("brain", shape=(16, 12), n_coils=4, rng=np.random.default_rng(0))
+    write_npz(tmp_path / "scan.npz", {"kspace": scan.kspace, "coil_maps": scan.coil_maps})
+    plane = Recipe().replacing("design", encoding="plane")
+    write_made_files(convert_file(str(tmp_path / "scan.npz"), tmp_path / "plane.cfl", plane))
+    assert read_pair(tmp_path / "plane").shape[:4] == read_pair(tmp_path / "plane_maps").shape[:4] == (1, 16, 12, 4)
+    _bart(tmp_path, "pics", "-d0", "-S", "-l2", "-r", "1e-4", "-i", "100", "plane", "plane_maps", "image")
+    image = read_pair(tmp_path / "image").reshape(16, 12)
+    assert scan.reference is not None
+    assert np.linalg.norm(image - scan.reference[0]) < 0.1 * np.linalg.norm(scan.reference)
+    _bart(tmp_path, "fft", "-u", "6", "image", "again")  # rows and columns are BART's axes 1 and 2
+    back = read(tmp_path / "again.cfl")
+    assert isinstance(back, KSpaceData) and "plane (ky, kz)" in back.card["volume"]
+    np.testing.assert_allclose(back.kspace[0, 0], to_kspace(image), atol=1e-4 * np.abs(back.kspace).max())
+
+
+def test_a_volume_goes_to_bart_and_back(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    stored = (rng.standard_normal((3, 8, 6, 12)) + 1j * rng.standard_normal((3, 8, 6, 12))).astype(np.complex64)
+    stored[:, 2, 3] = 0
+    np.save(tmp_path / "volume.npy", stored)
+    (tmp_path / "volume.json").write_text(json.dumps({"dims": ["coil", "ky", "kz", "kx"], "noise_variance": 0.5}))
+    write_made_files(convert_file(str(tmp_path / "volume.npy"), tmp_path / "bart.cfl", Recipe()))
+    np.testing.assert_allclose(read_pair(tmp_path / "bart").squeeze(), stored.transpose(3, 1, 2, 0), atol=1e-5)
+    first, again = read(tmp_path / "volume.npy"), read(tmp_path / "bart.cfl")
+    assert isinstance(first, KSpaceData) and isinstance(again, KSpaceData) and again.noise_variance == 0.5
+    np.testing.assert_allclose(again.kspace, first.kspace, atol=1e-5)
+    assert np.argwhere(~again.samplings[0].samples).tolist() == [[2, 3]]
+    write_made_files(convert_file(str(tmp_path / "bart.cfl"), tmp_path / "one.cfl", Recipe(), index=4))
+    assert read_pair(tmp_path / "one").shape[:4] == (1, 8, 6, 3)
+    alone = read(tmp_path / "one.cfl")  # noise alone, which does not look like a plane: the card says it
+    assert isinstance(alone, KSpaceData)
+    np.testing.assert_allclose(alone.kspace, first.kspace[4:5], atol=1e-5)
+
+
+def test_slices_are_no_plane(tmp_path: Path) -> None:
+    kspace = np.ones((3, 1, 8, 6), dtype=np.complex64)
+    np.save(tmp_path / "slices.npy", kspace)
+    plane = Recipe().replacing("design", encoding="plane")
+    with pytest.raises(UsageError, match=r"3 slices, and a plane .* is one: choose it with --slice"):
+        convert_file(str(tmp_path / "slices.npy"), tmp_path / "a.cfl", plane)
+    convert_file(str(tmp_path / "slices.npy"), tmp_path / "a.cfl", plane, index=1)

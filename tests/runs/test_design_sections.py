@@ -1,0 +1,254 @@
+"""The report of a design shows what is known, and nothing else."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import Recipe, equispaced_angles, radial_spokes, turned
+from mri_design.design.trace import DesignTrace
+from mri_design.evaluation.account import account_of
+from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Section
+from mri_design.evaluation.predictions import PredictionCheck
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.experiment.ending import in_acquisition_order
+from mri_design.operators.encodings import LineEncoding, PlaneEncoding, ShotEncoding
+from mri_design.runs.design_sections import (
+    save_acquisition,
+    save_design,
+    score_rows,
+    step_explorer,
+    step_rows,
+)
+from tests import short_trace
+from tests.design_steps import changed, design_step
+
+ALWAYS = {"mask", "mask-growth", "order"}
+SCORED = {"scores", "score-profiles", "information"}
+JUDGED = {"innovations", "calibration"}
+LINES = LineEncoding((8, 6))
+
+
+def scores(**values: float) -> np.ndarray:
+    """Of 8 lines: _6=9.5 for line 6."""
+    table = np.full(8, np.nan)
+    for line, value in values.items():
+        table[int(line[1:])] = value
+    return table
+
+
+TRACE = DesignTrace(
+    "information-gain",
+    8,
+    (4, 3),
+    (
+        design_step(6, scores=scores(_6=9.5, _0=1), predicted_energy=3.0, actual_energy=6.0, information=9.5 / 2),
+        design_step(0, scores=scores(_0=2.25, _7=1), predicted_energy=4.0, actual_energy=2.0, information=2.25 / 2),
+    ),
+)
+BLIND = DesignTrace("random", 8, (4,), (design_step(6), design_step(0)))
+KNOWING = replace(TRACE, steps=tuple(changed(s, expected=np.full(8, 2.0), image_energy=1584.0) for s in TRACE.steps))
+IMAGE = np.outer(np.arange(8.0), np.ones(6)) * (1 + 1j)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path / "run")
+
+
+def checks(**more: object) -> list[PredictionCheck]:
+    """The error of the two decisions, with the measured lines' error unknown."""
+    masks = [KNOWING.mask(count) for count in (2, 3)]
+    return [
+        PredictionCheck(
+            2 + i,
+            np.full(8, 2.0),
+            np.where(mask, np.nan, 8.0),
+            mask,
+            predicted_level=1600.0,
+            actual_level=1600.0,
+            **more,  # type: ignore[arg-type]
+        )
+        for i, mask in enumerate(masks)
+    ]
+
+
+def figures(folder: RunFolder) -> set[str]:
+    return {path.stem for path in (folder.path / "figures").glob("*.svg")}
+
+
+def table(folder: RunFolder, name: str) -> list[dict[str, str]]:
+    with (folder.path / name).open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def tables(folder: RunFolder) -> set[str]:
+    return {path.name for path in folder.path.glob("*.csv")} - {"lines.csv"}
+
+
+def texts(sections: list[Section]) -> str:
+    return "\n".join(b.text for s in sections for b in s.blocks if isinstance(b, Paragraph))
+
+
+@pytest.mark.slow
+def test_a_design_with_scores_shows_them(folder: RunFolder) -> None:
+    sections = save_design(folder, account_of(TRACE), LINES, 1.0)
+    assert figures(folder) == ALWAYS | SCORED | JUDGED
+    assert tables(folder) == {"steps.csv", "scores.csv"}
+    assert [s.title for s in sections] == ["Design", "What was learned", "Was the prediction right?"]
+    assert all(b.caption for s in sections for b in s.blocks if isinstance(b, ReportFigure))
+    said = texts(sections)
+    assert f"5.875 nats ({5.875 / np.log(2):.5g} bits), 2.938 nats a line" in said and "at most" not in said
+    assert "geometric mean over lines: 1.00" in said  # (3/6 * 4/2)^(1/2)
+    assert [tuple(row.values()) for row in table(folder, "lines.csv")] == [
+        ("0", "4", "0", ""),
+        ("1", "3", "-1", ""),
+        ("2", "6", "2", "9.5"),
+        ("3", "0", "-4", "2.25"),
+    ]
+    mask = np.load(folder.path / "mask.npy")
+    assert mask.dtype == bool and np.flatnonzero(mask).tolist() == [0, 3, 4, 6]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("trace", "written"), [(BLIND, {"steps.csv"}), (replace(TRACE, steps=()), set())])
+def test_a_rule_that_knows_nothing_shows_its_mask(folder: RunFolder, trace: DesignTrace, written: set[str]) -> None:
+    (section,) = save_design(folder, account_of(trace), LINES, 1.0)
+    assert section.title == "Design" and figures(folder) == ALWAYS and tables(folder) == written
+
+
+@pytest.mark.slow
+def test_the_predicted_error_is_shown_without_a_truth(folder: RunFolder) -> None:
+    twice = tuple(changed(s, predicted_energy=2 * s.outcome.predicted_energy) for s in KNOWING.steps)
+    sections = save_design(folder, account_of(replace(KNOWING, strategy="expected-error", steps=twice)), LINES, 1.0)
+    assert figures(folder) == ALWAYS | SCORED | JUDGED | {"predicted-error"}
+    assert [row["predicted_error"] for row in table(folder, "steps.csv")] == ["0.1", "0.1"]
+    assert "at most" in texts(sections) and "geometric mean over lines: 2.00" in texts(sections)
+
+
+@pytest.mark.slow
+def test_with_a_truth_the_report_says_how_right_it_was(folder: RunFolder) -> None:
+    sections = save_design(folder, account_of(KNOWING, checks()), LINES, 2.0)
+    assert {"predicted-error", "prediction-lines"} <= figures(folder)
+    along, often = (b for b in sections[1].blocks if isinstance(b, ReportTable))
+    assert [row["lines"] for row in along.rows] == [2, 3]
+    assert [row["ratio"] for row in along.rows] == pytest.approx([0.5, 0.5])
+    assert often.rows[0]["cases"] == 2 and often.rows[0]["within_factor_2"] == 1.0
+    caption = next(b.caption for b in sections[1].blocks if isinstance(b, ReportFigure) and "believed" in b.caption)
+    assert "lines not yet measured" in caption
+    rows = table(folder, "prediction-lines.csv")
+    assert len(rows) == 16
+    assert rows[4] == {"lines": "2", "line": "4", "ky": "0", "measured": "yes", "predicted": "2", "actual": ""}
+    assert rows[8] == {"lines": "3", "line": "0", "ky": "-4", "measured": "no", "predicted": "2", "actual": "8"}
+    whole = [replace(check, actual=np.full(8, 8.0)) for check in checks()]
+    known = save_design(folder, account_of(KNOWING, whole), LINES, 2.0)[1].blocks
+    assert not any("not yet measured" in b.caption for b in known if isinstance(b, ReportFigure))
+
+
+def test_a_design_over_a_plane_is_told_block_by_block(folder: RunFolder) -> None:
+    plane = PlaneEncoding((2, 4))
+    sections = save_design(folder, account_of(KNOWING, checks(unit="sample")), plane, 1.0)
+    assert [s.title for s in sections] == ["Design", "Was the prediction right?"]
+    assert figures(folder) == {"mask-growth", "scores", "predicted-error", "innovations"}
+    assert np.load(folder.path / "mask.npy").shape == (2, 4)
+    samples = [(row["sample"], row["ky"], row["kz"], row["block"]) for row in table(folder, "samples.csv")]
+    assert samples == [("4", "0", "-2", "0"), ("3", "-1", "1", "0"), ("6", "0", "0", "1"), ("0", "-1", "-2", "2")]
+    blocks = table(folder, "blocks.csv")
+    assert [(row["samples"], row["chosen"], row["predicted"], row["found"]) for row in blocks] == [
+        ("2", "1", "3", "6"),
+        ("3", "1", "4", "2"),
+    ]
+    assert table(folder, "prediction.csv")[0]["samples"] == "2"
+
+
+def test_a_design_over_shots_shows_their_angles(folder: RunFolder) -> None:
+    angles = equispaced_angles(8)
+    shots = ShotEncoding((8, 8), turned(radial_spokes(8, equispaced_angles(1))[0], angles), "radial", tuple(angles))
+    (section,) = save_design(folder, account_of(TRACE), shots, 1.0)
+    assert section.title == "Design" and figures(folder) == {"trajectory", "scores", "point-spread"}
+    rows = table(folder, "shots.csv")
+    assert [row["shot"] for row in rows] == ["4", "3", "6", "0"]
+    assert [row["information_nats"] for row in rows] == ["", "", "4.75", "1.125"]
+    sections = save_design(folder, account_of(KNOWING), shots, 1.0)  # by a strategy that believes errors
+    assert [s.title for s in sections] == ["Design", "Was the prediction right?"]
+    assert "before each spoke" in sections[1].blocks[0].caption  # type: ignore[union-attr]
+
+
+def test_rules_that_know_nothing_leave_gaps() -> None:
+    first = step_rows(account_of(BLIND))[0]
+    assert (first["lines"], first["line"], first["ky"], first["score"]) == (1, 6, 2, None)
+    assert (first["predicted_error"], first["found"], first["running_ratio"]) == (None, None, None)
+    assert score_rows(BLIND) == []
+
+
+def test_steps_add_up_and_exchanged_lines_leave_gaps() -> None:
+    trace = short_trace.TRACE
+    first, second, third = step_rows(account_of(replace(trace, steps=(*trace.steps, design_step(1)))))
+    assert (first["lines"], second["lines"]) == (2, 3)
+    assert (second["line"], second["ky"], second["score"]) == (0, -4, 3.0)
+    assert (second["gain_nats"], second["total_nats"], third["total_nats"]) == (1.5, 3.5, None)
+    assert first["predicted_error"] == pytest.approx(np.sqrt(8 * 20 / (1000 + 8 * 20)))
+    assert (second["predicted"], second["found"], third["found"]) == (15, 60, None)
+    assert "at_most_nats" in step_rows(account_of(replace(trace, strategy="x")))[0]
+    scores = score_rows(trace)[0]
+    assert list(scores) == ["lines", "line", *(f"ky={k}" for k in range(-4, 4))]
+    assert (scores["ky=2"], scores["ky=1"]) == (4.0, None)
+
+
+def test_steps_scores_and_images_follow_the_trace() -> None:
+    account = account_of(TRACE, checks(mean=IMAGE, deviation=np.ones((8, 6))))
+    told = json.loads(step_explorer(account, "nats", 2 * IMAGE, "ky-rows").json)
+    assert told["lines"] == TRACE.n_lines and tuple(told["start"]) == TRACE.start and told["unit"] == "nats"
+    assert [step["line"] for step in told["steps"]] == [step.line for step in TRACE.steps]
+    for step, made in zip(told["steps"], TRACE.steps, strict=True):
+        np.testing.assert_allclose(np.array(step["scores"], dtype=float), made.choice.scores, rtol=5e-3)
+    assert [image["count"] for image in told["images"]] == [2, 3]
+    assert all(image["error"] == pytest.approx(0.5) and image["difference"] for image in told["images"])
+    unknown = json.loads(step_explorer(account, "nats", None, "ky-columns").json)["images"]
+    assert len(unknown) == 2 and all(i["error"] is None and not i["difference"] and i["mean"] for i in unknown)
+    assert json.loads(step_explorer(account_of(TRACE, checks()), "nats", None, "ky-rows").json)["images"] == []
+
+
+def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:
+    recipe = Recipe().replacing("design", order="interleaved", block=3)
+    with RunFolder(tmp_path / "run") as folder:
+        sections = save_acquisition(folder, in_acquisition_order((4, 3, 6, 0, 1), LINES, recipe), recipe)
+        with (folder.path / "acquisition.csv").open(newline="") as stream:
+            rows = [tuple(row.values()) for row in csv.DictReader(stream)]
+        assert rows == [
+            ("0", "0", "1", "0", "-4"),
+            ("1", "0", "2", "3", "-1"),
+            ("2", "0", "3", "6", "2"),
+            ("3", "1", "1", "1", "-3"),
+            ("4", "1", "2", "4", "0"),
+        ]
+        paragraph = sections[0].blocks[0]
+        assert isinstance(paragraph, Paragraph)
+        assert "2 echo trains of 2 to 3 lines; echo 2 measures DC" in paragraph.text
+        assert "Largest jump between consecutive lines: 5" in paragraph.text
+        assert (folder.path / "figures" / "acquisition.svg").exists()
+
+
+def test_trains_of_a_plane_are_written_and_drawn(tmp_path: Path) -> None:
+    recipe = Recipe().replacing("design", encoding="plane", order="centre-out", train=3)
+    made = in_acquisition_order((27, 36, 35, 44, 8, 63), PlaneEncoding((8, 8)), recipe)
+    with RunFolder(tmp_path / "run") as folder:
+        sections = save_acquisition(folder, made, recipe)
+        with (folder.path / "acquisition.csv").open(newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        assert {(row["sample"], row["ky"], row["kz"]) for row in rows} >= {("36", "0", "0"), ("8", "-3", "-4")}
+        assert [row["echo"] for row in rows] == ["1", "2", "3"] * 2
+        paragraph = sections[0].blocks[0]
+        assert isinstance(paragraph, Paragraph)
+        assert "2 echo trains of 3 samples; echo 1 measures DC. The median jump" in paragraph.text
+        assert (folder.path / "figures" / "acquisition.svg").exists()
+
+
+def test_nothing_is_written_where_lines_are_measured_as_chosen(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "run") as folder:
+        folder.output_path("acquisition.csv").write_text("of another run")
+        assert save_acquisition(folder, in_acquisition_order((4, 3, 6, 0, 1), LINES, Recipe()), Recipe()) == []
+        assert not list(folder.path.glob("acquisition*"))

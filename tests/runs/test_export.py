@@ -1,0 +1,360 @@
+"""What a run left comes back, in every format; what the run does not know is said."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import InputError, UsageError
+from mri_design.evaluation.tables import write_csv
+from mri_design.runs.export import ENDINGS, ExportRequest, ScanParameters, SequenceRequest, export_run
+from mri_design.runs.made_files import write_made_files
+from mri_design.runs.stored_run import read_run
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.formats import summary
+from mri_design.sequences.scanner import load_scanner
+from mri_design.sequences.settings import SequenceSettings
+
+LINES = [8, 3, 12, 9, 0]
+TRAINS = [[3, 9], [0, 12], [8]]
+PLACED = SliceGeometry((2.0, 2.5), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+IMAGE = (np.random.default_rng(0).standard_normal((16, 12)) + 1j).astype(np.complex64)
+STD = np.random.default_rng(1).random((16, 12)).astype(np.float32)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Callable[..., Path]:
+    """Make the folder of a run: with images unless told otherwise, with trains or a place where asked for."""
+
+    def make(*, images: bool = True, trains: bool = False, place: SliceGeometry | None = None) -> Path:
+        path = tmp_path / "run"
+        path.mkdir()
+        mask = np.zeros(16, dtype=bool)
+        mask[LINES] = True
+        np.save(path / "mask.npy", mask)
+        settings = {"identity": "one of its kind"} | ({} if place is None else {"geometry": place.as_settings()})
+        (path / "manifest.json").write_text(json.dumps({"lines": LINES, "settings": settings}))
+        if images:
+            np.save(path / "recon.npy", IMAGE)
+            np.save(path / "std.npy", STD)
+        if trains:
+            places = [(shot, echo, line) for shot, train in enumerate(TRAINS) for echo, line in enumerate(train, 1)]
+            rows = [
+                {"order": i, "train": shot, "echo": echo, "line": line, "ky": line - 8}
+                for i, (shot, echo, line) in enumerate(places)
+            ]
+            write_csv(path / "acquisition.csv", rows)
+        return path
+
+    return make
+
+
+def test_everything_comes_back(folder: Callable[..., Path]) -> None:
+    run = read_run(folder(place=PLACED))
+    assert run.name == "run"
+    assert run.trains() == tuple((line,) for line in LINES)
+    assert run.line_order().n_lines == 16
+    assert run.geometry == PLACED
+    np.testing.assert_array_equal(run.image, IMAGE)
+    np.testing.assert_array_equal(run.std, STD)
+
+
+def test_the_order_of_measurement_goes_before_that_of_choice(folder: Callable[..., Path]) -> None:
+    run = read_run(folder(trains=True, images=False))
+    assert run.trains() == tuple(map(tuple, TRAINS))
+    assert run.image is None and run.std is None and run.geometry is None
+
+
+def test_other_folders_are_refused(tmp_path: Path, folder: Callable[..., Path]) -> None:
+    with pytest.raises(UsageError, match="holds no finished run with a mask; give a folder of design, recon or"):
+        read_run(tmp_path)
+    path = folder()
+    (path / "manifest.json").unlink()
+    (path / "checkpoint.npz").touch()
+    with pytest.raises(UsageError, match="finish it with --resume first"):
+        read_run(path)
+
+
+def without_lines(path: Path, counted: str) -> Path:
+    """The same folder as one of a run that measured something else."""
+    if counted == "samples":
+        np.save(path / "mask.npy", np.ones(IMAGE.shape, dtype=bool))
+    elif counted == "shots":
+        (path / "shots.csv").write_text("order,shot\n0,8\n")
+    else:
+        (path / "manifest.json").write_text(json.dumps({"lines": [], "settings": {"readouts": 5}}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("counted", "measured", "cure"),
+    [
+        ("samples", "192 of 192 samples", "--to cfl, csv and npy its samples"),
+        ("shots", "5 of 16 shots", r"takes its trajectory\.npz to other formats"),
+        ("readouts", "5 of 16 readouts", "makes a sequence of the design that chose it"),
+    ],
+)
+def test_runs_over_anything_but_lines_have_images_and_no_lines(
+    folder: Callable[..., Path], counted: str, measured: str, cure: str
+) -> None:
+    path = without_lines(folder(), counted)
+    images = read_run(path)
+    assert (images.counted, images.measured) == (counted, measured)
+    np.testing.assert_array_equal(images.image, IMAGE)
+    np.testing.assert_array_equal(images.std, STD)
+    with pytest.raises(UsageError, match=f"no lines: --to nifti and --to dicom take its image.*{cure}"):
+        images.line_order()
+
+
+def test_images_of_a_trajectory_need_no_row_for_each_readout(folder: Callable[..., Path]) -> None:
+    path = without_lines(folder(), "readouts")
+    np.save(path / "mask.npy", np.ones(40, dtype=bool))
+    assert read_run(path).image is not None
+    (path / "manifest.json").write_text(json.dumps({"lines": LINES, "settings": {}}))
+    with pytest.raises(InputError, match=r"run/recon\.npy: got shape \(16, 12\); wanted \(40, 12\), as mask\.npy"):
+        read_run(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("manifest.json", b"{", "run/manifest.json"),
+        ("manifest.json", b"", "empty file"),
+        ("manifest.json", b"[]", "run/manifest.json"),
+        ("manifest.json", b'{"lines": [], "settings": {}}', "run/manifest.json"),
+        ("manifest.json", b'{"lines": [1.5], "settings": {}}', "run/manifest.json"),
+        ("manifest.json", b'{"lines": [true], "settings": {}}', "run/manifest.json"),
+        ("manifest.json", b'{"lines": [1], "settings": []}', "run/manifest.json"),
+        ("manifest.json", b'{"lines": [8, 3, 12, 9, 1], "settings": {}}', "other than those of mask.npy"),
+        ("manifest.json", b'{"lines": [8, 3, 12, 9, 0, 8], "settings": {}}', "line 8 twice"),
+        ("manifest.json", b'{"lines": [8, 3, 12, 9, 99], "settings": {}}', "got 99"),
+        ("manifest.json", b'{"lines": [8, 3, 12, 9, 0], "settings": {"geometry": 7}}', "geometry of a slice"),
+        ("mask.npy", b"\x93NUMPY", "run/mask.npy"),
+        ("recon.npy", b"no array", "run/recon.npy"),
+        ("acquisition.csv", b"order,train,echo\n0,0,1\n", "run/acquisition.csv"),
+        ("acquisition.csv", b"train,line\n0,8\n0,x\n", "run/acquisition.csv"),
+        ("acquisition.csv", b"train,line\n0,8\n0,3\n", "other than those of mask.npy"),
+        ("acquisition.csv", b"train,line\n0,8,3\n", "run/acquisition.csv"),
+        ("acquisition.csv", b"\xff\xfe", "run/acquisition.csv"),
+    ],
+)
+def test_damaged_files_are_refused(folder: Callable[..., Path], name: str, content: bytes, words: str) -> None:
+    path = folder()
+    (path / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_run(path).line_order()
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("mask.npy", np.ones(16)),
+        ("mask.npy", np.ones((4, 4, 4), dtype=bool)),
+        ("recon.npy", STD),
+        ("recon.npy", IMAGE[:8]),
+        ("recon.npy", IMAGE[0]),
+        ("recon.npy", np.where(STD > 0.9, np.nan, IMAGE)),
+        ("std.npy", STD[:, :8]),
+        ("std.npy", IMAGE),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(folder: Callable[..., Path], name: str, array: np.ndarray) -> None:
+    path = folder()
+    np.save(path / name, array)
+    with pytest.raises(InputError, match=f"run/{name}"):
+        read_run(path)
+
+
+def test_a_manifest_without_geometry_is_no_fault(folder: Callable[..., Path]) -> None:
+    path = folder(place=PLACED)
+    manifest = json.loads((path / "manifest.json").read_text())
+    del manifest["settings"]["geometry"]
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    assert read_run(path).geometry is None
+
+
+def _settings(extents: tuple[float, float], samples: int, in_trains: bool, scan: ScanParameters) -> SequenceSettings:
+    return SequenceSettings(
+        kind="tse" if in_trains else "gre",
+        field_of_view=extents,
+        samples=samples,
+        echo_time=0.015,
+        repetition_time=0.2,
+        flip_angle=20.0,
+        bandwidth=300.0,
+    )
+
+
+def _sequence(resolution: float | None = None) -> SequenceRequest:
+    return SequenceRequest(load_scanner("generic"), _settings, resolution)
+
+
+def test_csv_and_npy_have_the_order_of_measurement(folder: Callable[..., Path], tmp_path: Path) -> None:
+    path, table, array = folder(trains=True), tmp_path / "o.csv", tmp_path / "o.npy"
+    text = export_run(ExportRequest(path, "csv", table)).files[table].decode()
+    rows = ["order,line,ky,shot,echo", "0,3,-5,0,1", "1,9,1,0,2", "2,0,-8,1,1", "3,12,4,1,2", "4,8,0,2,1"]
+    assert text.splitlines() == rows
+    lines = np.load(io.BytesIO(export_run(ExportRequest(path, "npy", array)).files[array]))
+    assert lines.tolist() == [line for train in TRAINS for line in train]
+
+
+@pytest.mark.parametrize(("images", "columns"), [(True, 12), (False, 1)])
+def test_cfl_has_the_mask_over_the_grid(
+    folder: Callable[..., Path], tmp_path: Path, images: bool, columns: int
+) -> None:
+    exported = export_run(ExportRequest(folder(images=images), "cfl", tmp_path / "m.cfl"))
+    assert exported.files[tmp_path / "m.hdr"].split(b"\n")[1].split()[:3] == [b"%d" % columns, b"16", b"1"]
+    mask = np.frombuffer(exported.files[tmp_path / "m.cfl"], dtype="<c8").reshape(16, columns)
+    assert np.flatnonzero(mask[:, 0]).tolist() == sorted(LINES) and (mask == mask[:, :1]).all()
+
+
+@pytest.mark.parametrize(("plane", "axes"), [(False, b"12 16 1 3"), (True, b"1 16 12 3")])
+def test_cfl_has_the_coil_maps_along_the_axes_of_the_mask(
+    folder: Callable[..., Path], tmp_path: Path, plane: bool, axes: bytes
+) -> None:
+    path = without_lines(folder(), "samples") if plane else folder()
+    if plane:
+        numbers = list(range(IMAGE.size))
+        (path / "manifest.json").write_text(json.dumps({"lines": numbers, "settings": {}}))
+    np.save(path / "coil_maps.npy", np.ones((3, *IMAGE.shape), np.complex64))
+    exported = export_run(ExportRequest(path, "cfl", tmp_path / "m.cfl"))
+    assert b" ".join(exported.files[tmp_path / "m_maps.hdr"].split(b"\n")[1].split()[:4]) == axes
+    assert "coil maps (" in exported.sentences[1]
+
+
+@pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART, a system package")
+def test_bart_shows_the_mask(folder: Callable[..., Path], tmp_path: Path) -> None:
+    write_made_files(export_run(ExportRequest(folder(), "cfl", tmp_path / "m.cfl")))
+    done = subprocess.run(["bart", "show", "-d", "1", str(tmp_path / "m")], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == 16
+
+
+def test_nifti_has_magnitude_and_error_bars(folder: Callable[..., Path], tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    exported = export_run(ExportRequest(folder(place=PLACED), "nifti", tmp_path / "i.nii.gz"))
+    write_made_files(exported)
+    image, std = (nibabel.load(tmp_path / name) for name in ("i.nii.gz", "i_std.nii.gz"))
+    np.testing.assert_allclose(image.get_fdata()[:, :, 0].T, np.abs(IMAGE), rtol=1e-6)
+    np.testing.assert_array_equal(np.asarray(std.dataobj)[:, :, 0].T, STD)
+    np.testing.assert_allclose(image.affine, PLACED.affine((16, 12)), atol=1e-6)
+    assert len(exported.sentences) == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "extents", "zooms", "said"),
+    [
+        (None, None, (1.0, 1.0, 1.0), "sizes of 1 without a unit"),
+        (None, (0.24, 0.24), (20.0, 15.0, 1.0), "no place or directions"),
+        (SliceGeometry((2.0, 2.5), 5.0), None, (2.5, 2.0, 5.0), "no place or directions"),
+        (PLACED, (0.24, 0.24), (20.0, 15.0, 5.0), "standard deviation"),
+    ],
+)
+def test_what_nifti_does_not_know_it_says(
+    folder: Callable[..., Path],
+    tmp_path: Path,
+    place: SliceGeometry | None,
+    extents: tuple[float, float] | None,
+    zooms: tuple[float, ...],
+    said: str,
+) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    request = ExportRequest(folder(place=place), "nifti", tmp_path / "i.nii", field_of_view=extents)
+    exported = export_run(request)
+    read = nibabel.Nifti1Image.from_bytes(exported.files[tmp_path / "i.nii"])
+    assert read.header.get_zooms() == pytest.approx(zooms)
+    assert said in exported.sentences[-1]
+
+
+def test_dicom_has_both_images_in_one_study(folder: Callable[..., Path], tmp_path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    exported = export_run(ExportRequest(folder(), "dicom", tmp_path / "i.dcm"))
+    image, std = (pydicom.dcmread(io.BytesIO(exported.files[tmp_path / name])) for name in ("i.dcm", "i_std.dcm"))
+    assert image.StudyInstanceUID == std.StudyInstanceUID
+    assert [image.SeriesDescription, std.SeriesDescription] == ["magnitude", "standard deviation"]
+    assert image.DerivationDescription == "5 of 16 lines, reconstructed by mri-design"
+    np.testing.assert_allclose(std.pixel_array * float(std.RescaleSlope), STD, atol=1e-5)
+    assert "how large pixels are" in exported.sentences[-1]
+
+
+def test_runs_without_images_have_none_to_export(folder: Callable[..., Path], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="run holds no image; nifti is for runs of design and recon"):
+        export_run(ExportRequest(folder(images=False), "nifti", tmp_path / "i.nii"))
+
+
+@pytest.mark.parametrize("images", [True, False])
+def test_mrd_has_the_grid_and_says_what_is_not_known(folder: Callable[..., Path], tmp_path: Path, images: bool) -> None:
+    exported = export_run(ExportRequest(folder(images=images), "mrd", tmp_path / "s.h5"))
+    columns = 12 if images else 16
+    assert f"<x>{columns}</x><y>16</y><z>1</z>".encode() in exported.files[tmp_path / "s.h5"]
+    assert "those of 1 mm are written, marked as not known" in exported.sentences[-1]
+    (tmp_path / "s.h5").write_bytes(exported.files[tmp_path / "s.h5"])
+    assert summary(tmp_path / "s.h5", isolated=False).geometry is None
+    assert ("as many as there are lines" in exported.sentences[1]) is not images
+
+
+def test_seq_takes_geometry_and_readouts_from_the_run(folder: Callable[..., Path], tmp_path: Path) -> None:
+    pytest.importorskip("pypulseq")
+    exported = export_run(ExportRequest(folder(place=PLACED), "seq", tmp_path / "l.seq", sequence=_sequence()))
+    assert b"\nFOV 0.03 0.032 0.005 \nFlipAngle 20 " in exported.files[tmp_path / "l.seq"]
+    assert b"\nMatrix 12 16 1 \n" in exported.files[tmp_path / "l.seq"]
+    assert exported.sentences[0] == f"gre, 5 lines: {tmp_path / 'l.seq'}"
+
+
+def test_seq_plays_trains_as_turbo_spin_echo(folder: Callable[..., Path], tmp_path: Path) -> None:
+    pytest.importorskip("pypulseq")
+    request = ExportRequest(
+        folder(trains=True, images=False),
+        "seq",
+        tmp_path / "l.seq",
+        field_of_view=(0.24, 0.2),
+        sequence=_sequence(0.01),
+    )
+    exported = export_run(request)
+    assert exported.sentences[0].startswith("tse, echo trains of 2, 5 lines")
+    assert "Pixels of 15 x 10 mm (ky x kx), slices of 5 mm, effective echo time 15 ms" in exported.sentences[1]
+    assert b"\nMatrix 20 16 1 \n" in exported.files[tmp_path / "l.seq"]
+
+
+def test_what_seq_needs_is_asked_for(folder: Callable[..., Path], tmp_path: Path) -> None:
+    path = folder()
+    with pytest.raises(UsageError, match=r"give the field of view in metres, as --fov 0\.24"):
+        export_run(ExportRequest(path, "seq", tmp_path / "l.seq", sequence=_sequence()))
+    asked = ExportRequest(path, "seq", tmp_path / "l.seq", field_of_view=(0.2, 0.2), sequence=_sequence(0.0333))
+    with pytest.raises(InputError, match=r"resolution: got 0\.0333 m.*as 0\.0333333 m"):
+        export_run(asked)
+
+
+@pytest.mark.parametrize("form", ENDINGS)
+def test_names_end_as_their_format_does(form: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"a.txt is no file name ending in {re.escape(' or '.join(ENDINGS[form]))}"):
+        ExportRequest(tmp_path, form, tmp_path / "a.txt")
+    with pytest.raises(UsageError, match="is no file name ending in"):
+        ExportRequest(tmp_path, form, tmp_path / ENDINGS[form][0])
+    with pytest.raises(UsageError, match="there is no format 'tiff'"):
+        ExportRequest(tmp_path, "tiff", tmp_path / "a.tiff")
+
+
+def test_files_that_are_there_stay_unless_they_may_go(folder: Callable[..., Path], tmp_path: Path) -> None:
+    exported = export_run(ExportRequest(folder(), "cfl", tmp_path / "new" / "m.cfl"))
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "m.hdr").write_text("somebody's")
+    with pytest.raises(UsageError, match=r"m\.hdr is there already.*--overwrite"):
+        write_made_files(exported)
+    assert os.listdir(tmp_path / "new") == ["m.hdr"]
+    write_made_files(exported, overwrite=True)
+    assert sorted(os.listdir(tmp_path / "new")) == ["m.cfl", "m.hdr"]
+    (tmp_path / "new" / "m.cfl").unlink()
+    (tmp_path / "new" / "m.cfl").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="symbolic link"):
+        write_made_files(exported, overwrite=True)
+    assert not (tmp_path / "elsewhere").exists()

@@ -1,0 +1,224 @@
+"""What an input is, in words: images, sequences and folders of runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mri_design import ImageStack, InputError, Recipe, read
+from mri_design.runs.info import describe_folder, describe_images, describe_sequence, is_sequence
+from mri_design.runs.stored_run import read_run
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.summary import ImageSummary
+from mri_design.sequences.orders import LineOrder
+from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.scanner import load_scanner
+from mri_design.sequences.settings import SequenceSettings
+
+PLACE = SliceGeometry((2.0, 1.5), 5.0, (1.0, 2.0, 3.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
+STACK = ImageStack(np.arange(1.0, 241, dtype=np.float32).reshape(3, 8, 10), "head", {"file": "head.nii"}, PLACE)
+HELD = ImageSummary.of(STACK)
+
+
+def test_size_voxels_orientation_and_use_are_told() -> None:
+    rows = describe_images(HELD, Recipe().replacing("simulation", matrix=64, noise=0.02))
+    assert rows["images"] == "3 of 8 x 10 pixels (rows x columns)"
+    assert rows["field of view"] == "16 x 15 mm, voxels of 2 x 1.5 x 5 mm"
+    assert rows["orientation"] == "transverse; rows follow each other from back to front, columns from right to left"
+    assert rows["values"] == "real, 1 to 240"
+    assert rows["phase"].startswith("none") and rows["k-space"].startswith("none") and "noise" in rows["k-space"]
+    assert rows["use"].startswith("simulation only") and "64 x 64, 1 coil and noise of sd 0.02" in rows["use"]
+    assert rows["file"] == "head.nii"
+    assert not {"noise", "measured lines", "fully sampled", "coil maps"} & set(rows)
+
+
+def test_what_the_file_does_not_say_is_said_to_be_missing() -> None:
+    rows = describe_images(replace(HELD, geometry=None), Recipe())
+    assert rows["field of view"].startswith("not in the file") and "orientation" not in rows
+    rows = describe_images(replace(HELD, geometry=SliceGeometry((2.0, 1.5), None)), Recipe())
+    assert rows["field of view"] == "16 x 15 mm, pixels of 2 x 1.5 mm" and rows["orientation"] == "not in the file"
+
+
+def test_complex_and_negative_values_are_named() -> None:
+    rows = describe_images(ImageSummary.of(replace(STACK, images=(STACK.images * 1j).astype(np.complex64))), Recipe())
+    assert rows["values"] == "complex, modulus up to 240" and rows["phase"] == "that of the images"
+    rows = describe_images(ImageSummary.of(replace(STACK, images=STACK.images - 5)), Recipe())
+    assert rows["values"] == "real, -4 to 235: negative ones are no magnitudes"
+
+
+MANIFEST = {
+    "command": ["design", "scan.h5", "--lines", "30"],
+    "status": "converged",
+    "inputs": [{"name": "scan.h5", "sha256": "0"}],
+    "lines": list(range(30)),
+}
+
+
+def folder(path: Path, files: str = "mask.npy lines.csv report.html", **changes: Any) -> Path:
+    (path / "run").mkdir()
+    for name in files.split():
+        (path / "run" / name).touch()
+    (path / "run/manifest.json").write_text(json.dumps({**MANIFEST, **changes}))
+    return path / "run"
+
+
+def test_a_finished_design_names_its_verb_its_lines_and_what_takes_it(tmp_path: Path) -> None:
+    rows = describe_folder(folder(tmp_path))
+    assert rows["run"] == "mri-design design scan.h5 --lines 30" and rows["ended"] == "converged"
+    assert rows["inputs"] == "scan.h5" and rows["lines"].startswith("30: 0, 1, 2,") and rows["lines"].endswith(", ...")
+    assert rows["holds"] == "lines.csv, manifest.json, mask.npy, report.html"
+    for word in ("report.html", "mri-design recon SCAN --mask", "mri-design export"):
+        assert word in rows["next"]
+
+
+def test_a_study_has_no_mask_to_go_on_with(tmp_path: Path) -> None:
+    rows = describe_folder(folder(tmp_path, "report.html", command=["compare", "x.h5"], lines=[]))
+    assert "lines" not in rows and rows["next"] == f"open {tmp_path / 'run/report.html'}"
+
+
+def test_a_design_of_a_plane_counts_samples_and_goes_to_a_sequence(tmp_path: Path) -> None:
+    rows = describe_folder(folder(tmp_path, "mask.npy samples.csv recon.npy"))
+    assert rows["samples"].startswith("30: 0, 1, 2,") and "lines" not in rows
+    assert f"mri-design recon SCAN --mask {tmp_path / 'run/mask.npy'}" in rows["next"]
+    assert "to a Pulseq sequence (--to seq), and its image to nifti and dicom" in rows["next"]
+
+
+def test_a_reconstruction_of_a_plane_counts_samples_as_its_export_does(tmp_path: Path) -> None:
+    made = folder(tmp_path, "recon.npy", command=["recon", "x.npz"], settings={"identity": "x"})
+    mask = np.zeros((12, 10), dtype=bool)
+    mask.flat[:30] = True
+    np.save(made / "mask.npy", mask)
+    np.save(made / "recon.npy", np.ones((12, 10), np.complex64))
+    rows = describe_folder(made)
+    assert read_run(made).measured == "30 of 120 samples" and rows["samples"].startswith("30: 0, 1, 2,")
+    assert "lines" not in rows and "--to seq" not in rows["next"] and "its image to nifti and dicom" in rows["next"]
+
+
+def test_a_design_of_shots_is_reconstructed_from_its_trajectory(tmp_path: Path) -> None:
+    rows = describe_folder(folder(tmp_path, "mask.npy shots.csv trajectory.npz"))
+    assert rows["shots"].startswith("30: 0, 1, 2,") and "lines" not in rows and "--mask" not in rows["next"]
+    assert f"mri-design recon {tmp_path / 'run/trajectory.npz'} reconstructs" in rows["next"]
+    assert rows["next"].endswith("takes it to a Pulseq sequence (--to seq)")
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.npz").touch()
+    rows = describe_folder(tmp_path)
+    assert rows["run"].startswith("interrupted") and "--resume" in rows["next"]
+
+
+@pytest.mark.parametrize("change", [{"lines": "all"}, {"command": None}, {"status": 3}])
+def test_a_damaged_manifest_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"manifest.json: {next(iter(change))}"):
+        describe_folder(folder(tmp_path, **change))
+
+
+def test_other_folders_are_refused_with_what_would_do(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a folder without a run of this program.*DICOM"):
+        describe_folder(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(InputError, match="the manifest of a run"):
+        describe_folder(tmp_path)
+
+
+TEXT = """# Pulseq sequence file
+# Created by nobody
+
+[VERSION]
+major 1
+minor 4
+revision 1
+
+[DEFINITIONS]
+FOV 0.24 0.24 0.005
+TE 0.01
+kSpaceCenterLine 8
+
+# Format of blocks
+[BLOCKS]
+1 10 1 0 0 0 0 0
+2 20 0 3 0 0 1 0
+
+[RF]
+1 250 1 2 0 100 0 0
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "lines.seq"
+    file.write_text(TEXT)
+    return file
+
+
+def test_version_definitions_and_blocks_are_told(path: Path) -> None:
+    assert is_sequence(path)
+    rows = describe_sequence(path)
+    assert rows["sequence"] == "Pulseq 1.4.1, 2 blocks"
+    assert rows["FOV"] == "0.24 0.24 0.005 m" and rows["TE"] == "0.01 s" and rows["kSpaceCenterLine"] == "8"
+    assert rows["samples"].startswith("none")
+
+
+def test_half_a_sequence_and_other_files_are_refused(path: Path, tmp_path: Path) -> None:
+    path.write_text(TEXT.partition("# Format of blocks")[0])
+    with pytest.raises(InputError, match="no list of blocks"):
+        describe_sequence(path)
+    (tmp_path / "text.txt").write_text("[BLOCKS]\n1\n")
+    assert not is_sequence(tmp_path / "text.txt") and not is_sequence(tmp_path) and not is_sequence(tmp_path / "absent")
+
+
+def signed(text: str, kind: str = "md5", ends: str = "\n") -> bytes:
+    hashed = hashlib.md5(text.encode()).hexdigest()
+    return f"{text}\n[SIGNATURE]\n# About it\nType {kind}\nHash {hashed}\n".replace("\n", ends).encode()
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_the_signature_is_checked(path: Path, ends: str) -> None:
+    assert describe_sequence(path)["signature"].startswith("none, so whether the file is whole cannot be told")
+    path.write_bytes(signed(TEXT, ends=ends))
+    assert describe_sequence(path)["signature"].startswith("matches")
+    path.write_bytes(signed(TEXT, kind="sha1"))
+    assert "sha1, which is not checked" in describe_sequence(path)["signature"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content.replace(b"TE 0.01", b"TE 0.02"),
+        lambda content: content.replace(b"2 20 0 3 0 0 1 0\n", b""),
+        lambda content: content[:-4],
+        lambda content: content[: content.index(b"Type")],
+    ],
+)
+def test_a_sequence_that_was_changed_is_refused(path: Path, change: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(change(signed(TEXT)))
+    with pytest.raises(InputError, match=r"lines\.seq: signature: got .*does not match: the file was changed after it"):
+        describe_sequence(path)
+
+
+def test_what_the_package_writes_is_signed(tmp_path: Path) -> None:
+    pytest.importorskip("pypulseq")
+    settings = SequenceSettings(
+        kind="gre",
+        field_of_view=(0.24, 0.24),
+        samples=16,
+        echo_time=0.015,
+        repetition_time=0.2,
+        flip_angle=20.0,
+        bandwidth=300.0,
+    )
+    made = pulseq_file(LineOrder.of_lines([3, 8], 16), settings, load_scanner("generic"))
+    (tmp_path / "a.seq").write_bytes(made.content)
+    assert describe_sequence(tmp_path / "a.seq")["signature"].startswith("matches")
+
+
+def test_as_a_scan_it_is_refused_with_the_way_out(path: Path) -> None:
+    with pytest.raises(InputError, match=r"Pulseq sequence, without samples.*Give the raw data"):
+        read(path)

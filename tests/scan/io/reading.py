@@ -1,0 +1,31 @@
+"""Reading in this process, and what a summary has to say: what reading everything finds."""
+
+from functools import partial
+
+import numpy as np
+
+from mri_design import ImageStack, KSpaceData, TrajectoryData
+from mri_design.scan.io.formats import read, summary
+from mri_design.scan.summary import ImageSummary, ScanSummary
+
+read_here = partial(read, isolated=False)
+summary_here = partial(summary, isolated=False)
+
+
+def assert_told(
+    told: ScanSummary | TrajectoryData | ImageSummary, whole: KSpaceData | TrajectoryData | ImageStack
+) -> None:
+    """The same slice, the same samples of all slices, the same card; of images the same range of values."""
+    if isinstance(whole, ImageStack):
+        assert told == ImageSummary.of(whole)
+        return
+    assert isinstance(told, ScanSummary) and told.part is not None and isinstance(whole, KSpaceData)
+    for name in ("kspace", "coil_maps", "reference"):
+        ours, theirs = getattr(told.part, name), getattr(whole, name)
+        assert (ours is None) == (theirs is None)
+        if theirs is not None:
+            np.testing.assert_array_equal(ours[0], theirs[told.index])
+    for mine, other in zip(told.samplings, whole.samplings, strict=True):
+        np.testing.assert_array_equal(mine.samples, other.samples)
+    assert (told.card, told.name, told.n_coils) == (whole.card, whole.name, whole.n_coils)
+    assert (told.part.noise_variance, told.part.orientation) == (whole.noise_variance, whole.orientation)

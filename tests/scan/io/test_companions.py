@@ -1,0 +1,118 @@
+"""Coil maps from a file of their own."""
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import InputError, KSpaceData
+from mri_design.scan.io.companions import read_mask, with_maps
+from tests.scan.io.test_bart import complex_numbers, write_pair
+
+
+@pytest.fixture
+def data(scan: np.ndarray) -> KSpaceData:
+    return KSpaceData(scan, np.ones(12, dtype=bool))
+
+
+def unit(maps: np.ndarray) -> np.ndarray:
+    return maps / np.linalg.norm(maps, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", ["coil_maps", "maps", "sensitivities", ""])
+def test_one_set_serves_all_slices_and_is_scaled(tmp_path: Path, data: KSpaceData, scan: np.ndarray, name: str) -> None:
+    path = tmp_path / "maps.npz"
+    if name:
+        np.savez(path, **{name: scan[0]})
+    else:
+        np.save(path.with_suffix(".npy"), scan[0])
+    found = with_maps(data, path if name else path.with_suffix(".npy"))
+    np.testing.assert_allclose(found.coil_maps, unit(np.stack([scan[0], scan[0]])), rtol=1e-6)
+    assert "scaled from" in found.card["coil_maps_file"]
+
+
+def test_every_slice_may_have_its_own_and_empty_pixels_stay_empty(
+    tmp_path: Path, data: KSpaceData, scan: np.ndarray
+) -> None:
+    maps = unit(scan)
+    maps[1, :, 3, 4] = 0
+    np.save(tmp_path / "maps.npy", maps)
+    found = with_maps(data, tmp_path / "maps.npy")
+    assert found.coil_maps is not None
+    np.testing.assert_allclose(found.coil_maps, maps, atol=1e-6)
+    assert not found.coil_maps[1, :, 3, 4].any()
+    assert found.card["coil_maps_file"] == "maps.npy"
+
+
+def test_rows_and_columns_lie_as_in_the_file_of_the_scan(tmp_path: Path, data: KSpaceData, scan: np.ndarray) -> None:
+    np.save(tmp_path / "maps.npy", scan.swapaxes(-1, -2))
+    found = with_maps(replace(data, orientation="ky-columns"), tmp_path / "maps.npy")
+    np.testing.assert_allclose(found.coil_maps, unit(scan), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("maps", "match"),
+    [
+        (np.ones((3, 12, 15), np.complex64), r"shape \(3, 12, 15\)"),
+        (np.ones((2, 12, 16), np.complex64), r"wanted \(3, 12, 16\)"),
+        (np.zeros((3, 12, 16), np.complex64), "zeros only"),
+        (np.full((3, 12, 16), np.nan + 0j), "NaN"),
+        (np.ones((3, 12, 16), np.int16), "int16"),
+        (np.ones(5), "shape"),
+    ],
+)
+def test_maps_that_do_not_fit_are_refused(tmp_path: Path, data: KSpaceData, maps: np.ndarray, match: str) -> None:
+    np.save(tmp_path / "maps.npy", maps)
+    with pytest.raises(InputError, match=match):
+        with_maps(data, tmp_path / "maps.npy")
+
+
+def test_an_archive_of_something_else_is_refused(tmp_path: Path, data: KSpaceData) -> None:
+    np.savez(tmp_path / "maps.npz", image=np.ones((3, 12, 16)))
+    with pytest.raises(InputError, match="an array named coil_maps, maps, sensitivities"):
+        with_maps(data, tmp_path / "maps.npz")
+
+
+LINES = np.array([False, True, True, False, True, True, False, True])
+SAMPLES = np.random.default_rng(1).random((8, 6)) < 0.4
+EVERYWHERE = np.ones((8, 6), dtype=bool)
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted"),
+    [
+        (LINES[None], LINES),  # one column, as of a run without an image
+        (np.broadcast_to(LINES, (6, 8)), LINES),
+        (SAMPLES.T, SAMPLES),  # samples inside lines
+        (SAMPLES[None], SAMPLES),  # a plane
+        (np.broadcast_to(SAMPLES, (5, 8, 6)), SAMPLES),
+    ],
+)
+def test_a_mask_of_bart_is_one_of_lines_or_of_samples(tmp_path: Path, stored: np.ndarray, wanted: np.ndarray) -> None:
+    path = write_pair(tmp_path / "mask", stored)
+    np.testing.assert_array_equal(read_mask(path, EVERYWHERE[:, 0], EVERYWHERE), wanted)
+
+
+@pytest.mark.parametrize(
+    ("stored", "match"),
+    [
+        (complex_numbers(6, 8), "other samples than zeros and ones.*bart pattern"),
+        (np.ones((6, 8, 1, 2)), "got 2 along coil; wanted one mask for all coils"),
+        (np.random.default_rng(2).random((5, 8, 6)) < 0.5, "readouts that are measured in part"),
+        (np.ones((6, 7)), r"bool \(7,\); wanted bool \(8,\)"),
+        (np.zeros((6, 8)), "no line"),
+    ],
+)
+def test_what_is_no_mask_of_this_scan_is_refused(tmp_path: Path, stored: np.ndarray, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        read_mask(write_pair(tmp_path / "mask", stored), EVERYWHERE[:, 0], EVERYWHERE)
+
+
+@pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART")
+def test_the_pattern_that_bart_makes_is_read(tmp_path: Path) -> None:
+    write_pair(tmp_path / "ksp", SAMPLES[None, ..., None] * complex_numbers(1, 8, 6, 3))
+    subprocess.run(["bart", "pattern", "ksp", "mask"], cwd=tmp_path, check=True, capture_output=True)
+    np.testing.assert_array_equal(read_mask(tmp_path / "mask", EVERYWHERE[:, 0], EVERYWHERE), SAMPLES)

@@ -1,0 +1,1045 @@
+"""F3: MRD files are read line by line to the right place, and what does not fit is refused by acquisition."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import ismrmrd as library
+import numpy as np
+import pytest
+
+from mri_design import InputError, KSpaceData, ReadLimits, read
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io import mrd_acquisitions as acquisitions
+from mri_design.scan.io.formats import summary
+from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale
+from mri_design.scan.io.safe import DEFAULT_LIMITS
+from mri_design.scan.io.samples import readout_positions
+from mri_design.scan.left_out import left_out_text
+from mri_design.scan.summary import ScanSummary
+from mri_design.scan.writing.mrd import mrd_skeleton_bytes
+from tests.scan.io.reading import read_here, summary_here
+from tests.slow_cases import slow_case
+
+
+def image(kspace: np.ndarray) -> np.ndarray:
+    shifted = np.fft.ifftshift(kspace, axes=(-2, -1))
+    return np.fft.fftshift(np.fft.ifft2(shifted, norm="ortho"), axes=(-2, -1))
+
+
+def test_all_slices_are_read_and_the_file_is_untouched(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd()
+    raw.add_scan(scan)
+    path = raw.write(tmp_path / "raw.h5")
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.chmod(0o444)
+    got = read_here(path)
+    np.testing.assert_array_equal(got.kspace, scan)
+    assert got.measured.all()
+    assert got.orientation == "ky-rows"
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+
+
+@pytest.mark.parametrize(("ny", "centre"), [(12, 4), (13, 4), (12, None)])
+def test_lines_are_placed_relative_to_the_centre(
+    tmp_path: Path, scan: np.ndarray, mrd: type, ny: int, centre: int | None
+) -> None:
+    raw = mrd(ny=ny, centre=centre)
+    counters = [3, 4, 6]
+    for counter in counters:
+        raw.add(scan[0, :, counter], kspace_encode_step_1=counter)
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    rows = [counter - (ny // 2 if centre is None else centre) + ny // 2 for counter in counters]
+    assert np.flatnonzero(got.measured).tolist() == rows
+    np.testing.assert_array_equal(got.kspace[0][:, rows], scan[0][:, counters])
+
+
+def test_slices_may_hold_lines_of_their_own(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw, held = mrd(), ([0, 4, 6, 7], [2, 6, 9])
+    for number, lines in enumerate(held):
+        for line in lines:
+            raw.add(scan[number, :, line], slice=number, kspace_encode_step_1=line)
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 6, 7, 9]
+    for number, lines in enumerate(held):
+        one = got.select_slice(number)
+        assert np.flatnonzero(one.measured).tolist() == lines and one.whole_lines
+        np.testing.assert_array_equal(one.kspace[0][:, lines], scan[number][:, lines])
+
+
+def test_readout_oversampling_is_an_exact_crop_of_the_image(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd(fov=400, rx=8)
+    raw.add_scan(scan)
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    assert got.grid_shape == (12, 8)
+    np.testing.assert_allclose(image(got.kspace), image(scan)[..., 4:12], atol=1e-6)
+
+
+def test_without_a_larger_field_of_view_nothing_is_cropped(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd(rx=8)  # fewer samples over the same field: lower resolution, not oversampling
+    raw.add_scan(scan)
+    assert read_here(raw.write(tmp_path / "raw.h5")).grid_shape == (12, 16)
+
+
+def test_reversed_readouts_discards_and_partial_echoes(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd()
+    lines = scan[0]
+    raw.add(lines[:, 0, ::-1], kspace_encode_step_1=0, flag=library.ACQ_IS_REVERSE)
+    padded = np.pad(lines[:, 1], ((0, 0), (0, 0)))
+    raw.add(padded, kspace_encode_step_1=1)
+    got = read_here(raw.write(tmp_path / "full.h5"))
+    np.testing.assert_array_equal(got.kspace[0, :, :2], lines[:, :2])
+
+    partial = mrd()
+    # Samples 5 to 15 of 16 with two to discard in front and one behind; the echo is sample 8 of the grid.
+    stored = np.pad(lines[:, 2, 5:], ((0, 0), (2, 1)), constant_values=99)
+    partial.add(stored, kspace_encode_step_1=2, discard_pre=2, discard_post=1, center_sample=2 + 8 - 5)
+    backwards = stored[:, ::-1]
+    partial.add(
+        backwards,
+        kspace_encode_step_1=3,
+        discard_pre=1,
+        discard_post=2,
+        center_sample=1 + 15 - 8,
+        flag=library.ACQ_IS_REVERSE,
+    )
+    got = read_here(partial.write(tmp_path / "partial.h5"))
+    expected = np.where(np.arange(16) < 5, 0, lines[:, 2])
+    np.testing.assert_array_equal(got.kspace[0, :, 2], expected)
+    np.testing.assert_array_equal(got.kspace[0, :, 3], expected)
+
+
+def test_readouts_of_one_kept_length_may_be_stored_with_more_samples(
+    tmp_path: Path, scan: np.ndarray, mrd: type
+) -> None:
+    raw = mrd()
+    for line in range(12):
+        extra = (3, 1) if line % 2 else (0, 0)
+        stored = np.pad(scan[0, :, line], ((0, 0), extra), constant_values=99)
+        raw.add(stored, kspace_encode_step_1=line, discard_pre=extra[0], discard_post=extra[1])
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    np.testing.assert_array_equal(got.kspace, scan[:1])
+
+
+def test_samples_to_be_discarded_are_no_noise(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    rng = np.random.default_rng(4)
+    noise = (rng.standard_normal((3, 40)) + 1j * rng.standard_normal((3, 40))).astype(np.complex64)
+    found = []
+    for name, extra in (("bare", (0, 0)), ("padded", (5, 2))):
+        raw = mrd()
+        padded = np.pad(noise, ((0, 0), extra), constant_values=1e6)
+        fields = {"discard_pre": extra[0], "discard_post": extra[1]}
+        raw.add(padded, flag=library.ACQ_IS_NOISE_MEASUREMENT, **fields)
+        raw.add_scan(scan)
+        found.append(read_here(raw.write(tmp_path / f"{name}.h5")).noise_covariance)
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_readouts_of_fewer_channels_are_dropped_and_counted(
+    tmp_path: Path, scan: np.ndarray, mrd: type, first: bool
+) -> None:
+    raw = mrd()
+    few = np.full((2, 16), 99)
+    if first:
+        raw.add(few, kspace_encode_step_1=3)
+    raw.add_scan(scan)
+    raw.add(few, kspace_encode_step_1=5)
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    np.testing.assert_array_equal(got.kspace, scan)
+    dropped = f"{1 + first} of {25 + first} dropped: they have 2 where the others have 3"
+    assert got.card["readouts_of_fewer_channels"] == dropped
+    assert "readouts of fewer channels" in left_out_text(got.card)
+
+
+def test_a_centre_beyond_the_matrix_or_the_samples_is_named(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd(centre=300)
+    raw.add_scan(scan)
+    with pytest.raises(InputError, match="centre of k-space at 300, which lies beyond the matrix of 12: row -294"):
+        read_here(raw.write(tmp_path / "lines.h5"))
+    raw = mrd()
+    raw.add_scan(scan, center_sample=99)
+    card = read_here(raw.write(tmp_path / "whole.h5")).card
+    assert card["centre_beyond_samples"].startswith("center_sample 99 of acquisition 0 lies beyond its 16 samples")
+    raw = mrd()
+    raw.add_scan(scan[..., 4:], center_sample=99)
+    with pytest.raises(InputError, match="99 for 12 samples, which lies beyond them"):
+        read_here(raw.write(tmp_path / "partial.h5"))
+
+
+def test_navigation_and_what_does_not_fit_the_scan_is_left_out(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd()
+    raw.add(np.full((5, 7), 99), flag=library.ACQ_IS_NOISE_MEASUREMENT)  # other sizes: never looked at
+    for flag in (
+        library.ACQ_IS_NAVIGATION_DATA,
+        library.ACQ_IS_PHASECORR_DATA,
+        library.ACQ_IS_PARALLEL_CALIBRATION,
+        library.ACQ_IS_DUMMYSCAN_DATA,
+    ):
+        raw.add(np.full((3, 16), 99), kspace_encode_step_1=6, flag=flag)
+    raw.add_scan(scan[:1])
+    for readout in raw.readouts[-6:]:
+        readout.set_flag(library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING)
+        readout.set_flag(library.ACQ_IS_PARALLEL_CALIBRATION)
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    np.testing.assert_array_equal(got.kspace, scan[:1])
+    assert got.card["readouts_skipped"].startswith("3 of 17")
+    assert got.card["noise_readouts"] == "1, not used: other channels than the data"
+    assert got.card["calibration_scan"].startswith("1 readouts")  # it repeats a row
+
+
+@pytest.mark.parametrize("counter", ["contrast", "repetition", "set", "phase"])
+def test_only_the_first_of_each_counter_is_read(tmp_path: Path, scan: np.ndarray, mrd: type, counter: str) -> None:
+    raw = mrd()
+    raw.add_scan(-scan, **{counter: 2})
+    raw.add_scan(scan, **{counter: 1})
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    np.testing.assert_array_equal(got.kspace, scan)
+    assert got.card[counter].startswith("1, the first of 2")
+
+
+def test_slices_with_gaps_in_their_numbers(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd()
+    for number, index in ((65535, 1), (7, 0)):
+        for line in range(12):
+            raw.add(scan[index, :, line], slice=number, kspace_encode_step_1=line)
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    np.testing.assert_array_equal(got.kspace, scan)
+    assert got.card["slices"] == "present: 7, 65535"
+
+
+def test_duplicates_need_a_policy(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd()
+    raw.add_scan(scan[:1])
+    raw.add(3 * scan[0, :, 5], kspace_encode_step_1=5, average=1)
+    path = raw.write(tmp_path / "raw.h5")
+    with pytest.raises(InputError, match=r"dataset/data\[12\].*as acquisition 5.*duplicates='average'"):
+        read_here(path)
+    factor = np.ones(12)
+    for policy, factor[5] in (("average", 2), ("last", 3)):
+        got = read_here(path, duplicates=policy)  # type: ignore[arg-type]
+        np.testing.assert_allclose(got.kspace, scan[:1] * factor[:, np.newaxis], rtol=1e-6)
+        assert got.card["duplicates"].startswith(policy)
+    with pytest.raises(InputError, match="duplicates"):
+        read_here(path, duplicates="first")  # type: ignore[arg-type]
+
+
+def change(**fields: int) -> Callable[[Any], None]:
+    def apply(raw: Any) -> None:
+        for name, value in fields.items():
+            head = raw.readouts[7]
+            setattr(head.idx if hasattr(head.idx, name) else head, name, value)
+
+    return apply
+
+
+def resize(samples: int, channels: int) -> Callable[[Any], None]:
+    def apply(raw: Any) -> None:
+        raw.readouts[7].resize(samples, channels)
+
+    return apply
+
+
+def header(**fields: Any) -> Callable[[Any], None]:
+    def apply(raw: Any) -> None:
+        for name, value in fields.items():
+            setattr(raw, name, value)
+
+    return apply
+
+
+def one_sample_nan(raw: Any) -> None:
+    raw.readouts[7].data[1, 2] = np.nan
+
+
+def all_nan(raw: Any) -> None:
+    raw.readouts[7].data[:] = np.inf
+
+
+def only_noise(raw: Any) -> None:
+    for readout in raw.readouts:
+        readout.set_flag(library.ACQ_IS_NOISE_MEASUREMENT)
+
+
+ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ismrmrdHeader>&b;</ismrmrdHeader>'
+
+
+@pytest.mark.parametrize(
+    ("spoil", "field"),
+    [
+        (change(kspace_encode_step_1=12), "data[7]: kspace_encode_step_1"),
+        (change(kspace_encode_step_1=65535), "data[7]: kspace_encode_step_1"),
+        (header(centre=0), "data[6]: kspace_encode_step_1"),
+        (change(kspace_encode_step_1=6), "data[7]: kspace_encode_step_1"),
+        (change(kspace_encode_step_2=1), "data[7]: kspace_encode_step_2"),
+        (change(discard_pre=10, discard_post=6), "data[7]: number_of_samples"),
+        (change(discard_pre=65535), "data[7]: number_of_samples"),
+        (change(discard_pre=6, center_sample=15), "data[7]: center_sample"),
+        (resize(0, 3), "data[7]: number_of_samples"),
+        (resize(12, 3), "data[7]: number_of_samples"),
+        (resize(16, 4), "data[7]: active_channels"),
+        (header(nx=15), "data[0]: number_of_samples"),
+        (header(nx=0), "encodedSpace.matrixSize.x"),
+        (header(nx=-16), "encodedSpace.matrixSize.x"),
+        (header(nx="1e3"), "encodedSpace.matrixSize.x"),
+        (header(nx=10**9), "encodedSpace.matrixSize.x"),
+        (header(ny=4), "data[4]: kspace_encode_step_1"),
+        (header(nz=4), "data[12]: slice"),
+        (header(nz=0), "encodedSpace.matrixSize.z"),
+        (header(fov="nan"), "encodedSpace.fieldOfView_mm.x"),
+        (header(fov=-1), "encodedSpace.fieldOfView_mm.x"),
+        (header(rfov="wide"), "reconSpace.fieldOfView_mm.x"),
+        (header(trajectory="spiral"), "trajectory"),
+        (header(header=""), "dataset/xml"),
+        (header(header="<ismrmrdHeader>"), "dataset/xml"),
+        (header(header="not xml \x01"), "dataset/xml"),
+        (header(header="<a/>"), "dataset/xml"),
+        (header(header=ENTITIES), "dataset/xml"),
+        (one_sample_nan, "data[7]: data"),
+        (all_nan, "data[7]: data"),
+        (only_noise, "dataset/data"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_acquisition(
+    tmp_path: Path, scan: np.ndarray, mrd: type, spoil: Callable[[Any], None], field: str
+) -> None:
+    raw = mrd()
+    raw.add_scan(scan)
+    spoil(raw)
+    path = raw.write(tmp_path / "raw.h5")
+    before = path.read_bytes()
+    with pytest.raises(InputError) as caught:
+        read_here(path)
+    assert field in caught.value.field
+    assert str(path) in caught.value.field
+    assert path.read_bytes() == before
+
+
+def edit_data(path: Path, **head: int) -> None:
+    with h5py.File(path, "a") as file:
+        rows = file["dataset/data"][:]
+        for name, value in head.items():
+            rows["head"][name][7] = value
+        file["dataset/data"][:] = rows
+
+
+@pytest.mark.parametrize("name", ["number_of_samples", "active_channels"])
+def test_headers_that_lie_about_the_samples_behind_them(tmp_path: Path, scan: np.ndarray, mrd: type, name: str) -> None:
+    raw = mrd(nx=60_000 if name == "number_of_samples" else 16)
+    raw.add(scan[0, :, 0])
+    path = raw.write(tmp_path / "raw.h5")
+    with h5py.File(path, "a") as file:
+        rows = file["dataset/data"][:]
+        rows["head"][name] = 60_000 if name == "number_of_samples" else 1000
+        file["dataset/data"][:] = rows
+    if name == "number_of_samples":
+        with pytest.raises(InputError, match=r"matrixSize\.x"):
+            read_here(path)
+        with pytest.raises(InputError, match=r"data\[0\]: data.*96 numbers"):
+            read_here(path, limits=ReadLimits(max_side=2**16))
+    else:
+        with pytest.raises(InputError, match=r"data\[0\]: data.*96 numbers"):
+            read_here(path)
+
+
+def test_the_grid_is_refused_before_it_is_allocated(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd(nx=32768, ny=32768, centre=0)
+    for line in range(12):
+        raw.add(scan[0, :, line], kspace_encode_step_1=line)
+    with pytest.raises(InputError, match=r"raw\.h5: encodedSpace\.matrixSize.*24\.0 GiB"):
+        read_here(raw.write(tmp_path / "raw.h5"))
+
+
+@pytest.mark.parametrize("missing", ["xml", "data", "dataset", "fields", "type", "text"])
+def test_missing_and_foreign_parts(tmp_path: Path, scan: np.ndarray, mrd: type, missing: str) -> None:
+    raw = mrd()
+    raw.add_scan(scan)
+    path = raw.write(tmp_path / "raw.h5")
+    with h5py.File(path, "a") as file:
+        if missing == "dataset":
+            del file["dataset"]
+        elif missing in ("xml", "data"):
+            del file[f"dataset/{missing}"]
+        elif missing == "text":
+            del file["dataset/xml"]
+            file["dataset/xml"] = np.arange(3)
+        else:
+            del file["dataset/data"]
+            samples = h5py.vlen_dtype(np.dtype("f4" if missing == "fields" else "f8"))
+            file["dataset"].create_dataset("data", (3,), [("head", [("flags", "u8")]), ("data", samples)])
+    with pytest.raises(InputError, match=r"raw\.h5: (dataset|got HDF5 with nothing)"):
+        read_here(path)
+
+
+def test_flag_numbers_are_those_of_the_library() -> None:
+    from mri_design.scan.io import mrd_acquisitions as plan
+    from mri_design.scan.io import mrd_cartesian as readouts
+
+    assert readouts._REVERSED == library.ACQ_IS_REVERSE
+    assert plan._CALIBRATION == library.ACQ_IS_PARALLEL_CALIBRATION
+    assert plan._CALIBRATION_AND_IMAGING == library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING
+    assert plan._NOISE == library.ACQ_IS_NOISE_MEASUREMENT
+    assert library.ACQ_IS_NAVIGATION_DATA in plan._NEITHER
+
+
+SIGN = (
+    "<userParameters><userParameterLong><name>fourierSign</name><value>{}</value></userParameterLong></userParameters>"
+)
+VENDOR = (
+    "<acquisitionSystemInformation><systemVendor>{}</systemVendor><receiverChannels>3</receiverChannels>"
+    "</acquisitionSystemInformation>"
+)
+
+
+def _turned(raw: Any) -> np.ndarray:
+    """Directions of phase encoding, readout and slice, and a place for every slice, put into every readout."""
+    directions, _ = np.linalg.qr(np.random.default_rng(2).standard_normal((3, 3)))
+    for readout in raw.readouts:
+        readout.position[:] = (1.0, 2.0, 10.0 * readout.idx.slice)
+        readout.phase_dir[:], readout.read_dir[:], readout.slice_dir[:] = directions
+    return directions
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+def test_sizes_places_and_directions_are_read(tmp_path: Path, scan: np.ndarray, mrd: type, isolated: bool) -> None:
+    raw = mrd(fov=400, rx=8, more=SIGN.format(-1))
+    raw.add_scan(scan)
+    directions = _turned(raw)
+    got = read(raw.write(tmp_path / "raw.h5"), isolated=isolated)
+    assert got.geometry is not None and len(got.geometry) == 2
+    assert got.geometry[1].pixel == (200 / 12, 400 / 16) and got.geometry[1].thickness == 5.0
+    assert got.geometry[1].centre == (1.0, 2.0, 10.0)
+    np.testing.assert_allclose(got.geometry[0].vectors[1:], directions, atol=1e-6)
+    assert got.select_slice(1).geometry == got.geometry[1:]
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "0.000000"])
+def test_a_field_of_view_of_0_is_not_known(tmp_path: Path, scan: np.ndarray, mrd: type, text: str) -> None:
+    raw = mrd(fovz=text)
+    raw.add_scan(scan)
+    got = read_here(raw.write(tmp_path / "flat.h5"))
+    assert got.geometry is not None and got.geometry[0].thickness is None
+    raw = mrd(fov=text)
+    raw.add_scan(scan)
+    assert read_here(raw.write(tmp_path / "unsized.h5")).geometry is None
+
+
+@pytest.mark.parametrize(
+    ("vendor", "sign", "turned"),
+    [
+        ("SIEMENS", None, True),
+        ("Siemens Healthineers", None, True),
+        ("SIEMENS", -1, False),
+        ("GE MEDICAL SYSTEMS", 1, True),
+        ("", -1, False),
+    ],
+)
+def test_directions_are_those_of_the_image_by_maker_or_by_what_the_header_says(
+    tmp_path: Path, scan: np.ndarray, mrd: type, vendor: str, sign: int | None, turned: bool
+) -> None:
+    raw = mrd(system=VENDOR.format(vendor) if vendor else "", more="" if sign is None else SIGN.format(sign))
+    raw.add_scan(scan)
+    phase, read_out, across = _turned(raw)
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    along = -1 if turned else 1
+    np.testing.assert_array_equal(got.kspace, scan)  # samples stay as they are stored
+    np.testing.assert_allclose(got.geometry[1].vectors[1:], (along * phase, along * read_out, across), atol=1e-6)
+    assert got.geometry[1].centre == (1.0, 2.0, 10.0)
+
+
+@pytest.mark.parametrize(("vendor", "named"), [("", "names no maker"), ("GE MEDICAL SYSTEMS", "'GE MEDICAL SYSTEMS'")])
+def test_where_the_sign_is_not_settled_there_is_no_place_but_the_reason(
+    tmp_path: Path, scan: np.ndarray, mrd: type, vendor: str, named: str
+) -> None:
+    raw = mrd(system=VENDOR.format(vendor) if vendor else "")
+    raw.add_scan(scan)
+    _turned(raw)
+    for isolated in (True, False):
+        (place, _) = read(raw.write(tmp_path / f"raw-{isolated}.h5"), isolated=isolated).geometry
+        assert not place.placed and named in place.unplaced and "fourierSign" in place.unplaced
+        assert place.pixel == (200 / 12, 200 / 16)
+
+
+def test_another_sign_than_1_is_refused(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd(more=SIGN.format(2))
+    raw.add_scan(scan)
+    with pytest.raises(InputError, match="fourierSign: got 2; wanted -1 or 1"):
+        read_here(raw.write(tmp_path / "raw.h5"))
+
+
+def test_files_without_directions_give_the_sizes_alone(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd()
+    raw.add_scan(scan)
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    assert got.geometry is not None and not got.geometry[0].placed
+    assert got.geometry[0].pixel == (200 / 12, 200 / 16)
+    raw.header = (
+        '<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD"><encoding>'
+        "<encodedSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize></encodedSpace>"
+        "<reconSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize></reconSpace>"
+        "</encoding></ismrmrdHeader>"
+    )
+    assert read_here(raw.write(tmp_path / "no-sizes.h5")).geometry is None
+
+
+@pytest.mark.parametrize("counter", ["contrast", "phase", "repetition", "set"])
+def test_a_series_is_chosen_by_its_number(tmp_path: Path, scan: np.ndarray, mrd: type, counter: str) -> None:
+    raw = mrd()
+    for number in (3, 1, 2):
+        raw.add_scan(number * scan, **{counter: number})
+    path = raw.write(tmp_path / "raw.h5")
+    got = read_here(path, counters={counter: 2})
+    np.testing.assert_array_equal(got.kspace, 2 * scan)
+    assert got.card[counter] == "2, one of 3 (1, 2, 3); the others were not read"
+    with pytest.raises(InputError) as caught:
+        read(path, counters={counter: 0}, isolated=counter == "contrast")
+    assert caught.value.field.endswith(f"dataset/data: {counter}")
+    assert caught.value.wanted == "a number that the file holds: 1, 2, 3"
+    assert caught.value.cure.startswith(f"Change --{counter}, or {counter} under [input]")
+
+
+def test_the_first_of_what_is_left_where_numbers_depend_on_each_other(
+    tmp_path: Path, scan: np.ndarray, mrd: type
+) -> None:
+    raw = mrd()
+    raw.add_scan(scan, contrast=0, repetition=0)
+    raw.add_scan(2 * scan, contrast=1, repetition=4)
+    got = read_here(raw.write(tmp_path / "raw.h5"), counters={"contrast": 1})
+    np.testing.assert_array_equal(got.kspace, 2 * scan)
+    assert "repetition" not in got.card
+
+
+def test_calibration_that_was_scanned_once_serves_every_contrast(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd()
+    raw.add_scan(scan[:, :, 4:8], flag=library.ACQ_IS_PARALLEL_CALIBRATION)
+    for number in (0, 1):
+        raw.add_scan(scan, contrast=number)
+    got = read_here(raw.write(tmp_path / "raw.h5"), counters={"contrast": 1})
+    assert isinstance(got, KSpaceData) and got.calibration is not None
+    assert got.card["calibration_scan"].startswith("8 readouts")
+
+
+@pytest.mark.parametrize("wrong", [{"echo": 1}, {"contrast": -1}, {"contrast": True}, {"contrast": 1.5}])
+def test_other_counters_and_numbers_are_refused(tmp_path: Path, scan: np.ndarray, mrd: type, wrong: dict) -> None:
+    raw = mrd()
+    raw.add_scan(scan)
+    path = raw.write(tmp_path / "raw.h5")
+    with pytest.raises(InputError, match="contrast"):
+        read(path, counters=wrong)
+
+
+def test_formats_without_counters_have_number_zero_only(tmp_path: Path, scan: np.ndarray, fastmri_file: Path) -> None:
+    np.save(tmp_path / "scan.npy", scan)
+    for path in (tmp_path / "scan.npy", fastmri_file):
+        read(path, counters={"contrast": 0}, isolated=False)
+        with pytest.raises(InputError, match="contrast: got 1 asked for in a file that has no numbers"):
+            read(path, counters={"contrast": 1}, isolated=False)
+
+
+NY, NZ, NX, COILS = 8, 6, 12, 2
+
+
+@pytest.fixture
+def volume() -> np.ndarray:
+    """K-space (2 coils, 8 ky, 6 kz, 12 kx), every sample different."""
+    real, imaginary = np.random.default_rng(5).standard_normal((2, COILS, NY, NZ, NX))
+    return (real + 1j * imaginary).astype(np.complex64)
+
+
+def planes(volume: np.ndarray) -> np.ndarray:
+    return readout_positions(volume.transpose(3, 0, 1, 2))
+
+
+def add_volume(raw: object, volume: np.ndarray, **fields: int) -> None:
+    for ky, kz in np.ndindex(volume.shape[1:3]):
+        raw.add(volume[:, ky, kz], kspace_encode_step_1=ky, kspace_encode_step_2=kz, **fields)  # type: ignore[attr-defined]
+
+
+def builder(mrd: type, **settings: object) -> object:
+    return mrd(nx=NX, ny=NY, nz=NZ, rx=settings.pop("rx", NX), fovz=60, **settings)
+
+
+def test_a_volume_becomes_a_plane_for_every_readout_position(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
+    raw = builder(mrd)
+    add_volume(raw, volume)
+    got = read(raw.write(tmp_path / "volume.h5"))
+    assert isinstance(got, KSpaceData)
+    np.testing.assert_allclose(got.kspace, planes(volume), atol=1e-6)
+    assert got.card["volume"] == "12 readout positions, each a plane (ky, kz) of (8, 6)"
+    assert got.geometry is not None and len(got.geometry) == NX
+    assert got.geometry[0].pixel == (200 / NY, 60 / NZ) and got.geometry[0].thickness == 200 / NX
+
+
+def test_the_same_volume_from_an_array_and_from_raw_data(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
+    np.savez(tmp_path / "array.npz", kspace=volume)
+    (tmp_path / "array.json").write_text('{"dims": ["coil", "ky", "kz", "kx"]}')
+    raw = builder(mrd)
+    add_volume(raw, volume)
+    got, stored = read_here(raw.write(tmp_path / "volume.h5")), read(tmp_path / "array.npz")
+    assert isinstance(got, KSpaceData) and isinstance(stored, KSpaceData)
+    np.testing.assert_array_equal(got.kspace, stored.kspace)
+    assert got.card["volume"] == stored.card["volume"]
+
+
+def test_partitions_are_placed_by_the_centre_of_their_counter(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
+    raw = builder(mrd, centre=3, centre_partition=1)
+    for ky, kz in ((3, 1), (2, 0), (4, 3)):
+        raw.add(volume[:, ky, kz], kspace_encode_step_1=ky, kspace_encode_step_2=kz)
+    got = read_here(raw.write(tmp_path / "volume.h5"))
+    assert isinstance(got, KSpaceData)
+    held = np.argwhere(got.samplings[0].samples).tolist()
+    assert held == [[3, 2], [4, 3], [5, 5]]
+    np.testing.assert_allclose(got.kspace[:, :, 4, 3], planes(volume)[:, :, 3, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize(("vendor", "along"), [("SIEMENS", -1), ("", 1)])
+def test_positions_outside_the_field_of_view_are_cut(
+    tmp_path: Path, volume: np.ndarray, mrd: type, vendor: str, along: int
+) -> None:
+    system = f"<acquisitionSystemInformation><systemVendor>{vendor}</systemVendor></acquisitionSystemInformation>"
+    sign = "<userParameterLong><name>fourierSign</name><value>-1</value></userParameterLong>"
+    raw = builder(
+        mrd,
+        fov=400,
+        rx=6,
+        system=system if vendor else "",
+        more="" if vendor else f"<userParameters>{sign}</userParameters>",
+    )
+    add_volume(raw, volume)
+    for readout in raw.readouts:
+        readout.position[:] = (0, 0, 7)
+        readout.read_dir[:], readout.phase_dir[:], readout.slice_dir[:] = np.eye(3)
+    got = read_here(raw.write(tmp_path / "volume.h5"))
+    assert isinstance(got, KSpaceData)
+    np.testing.assert_allclose(got.kspace, planes(volume)[3:9], atol=1e-6)
+    assert got.geometry is not None
+    first, middle = got.geometry[0], got.geometry[3]
+    assert middle.centre == (0, 0, 7) and first.centre == (-100 * along, 0, 7)
+    assert (middle.phase, middle.read, middle.normal) == ((0, along, 0), (0, 0, along), (along, 0, 0))
+
+
+def test_a_partial_echo_of_a_volume_is_said(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
+    raw = builder(mrd)
+    add_volume(raw, volume[..., 4:], center_sample=2)
+    got = read_here(raw.write(tmp_path / "volume.h5"))
+    assert isinstance(got, KSpaceData)
+    expected = volume.copy()
+    expected[..., :4] = 0
+    np.testing.assert_allclose(got.kspace, planes(expected), atol=1e-6)
+    assert got.card["partial_echo"].startswith("columns 0-3 of the readouts count as zeros")
+
+
+def test_averages_noise_and_calibration_of_volumes(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
+    raw = builder(mrd)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((COILS, 256)) + 1j * rng.standard_normal((COILS, 256))
+    raw.add(0.1 * noise, flag=library.ACQ_IS_NOISE_MEASUREMENT)
+    for factor in (1, 3):
+        add_volume(raw, factor * volume)
+    add_volume(raw, volume[:, 2:5, 2:5], flag=library.ACQ_IS_PARALLEL_CALIBRATION)
+    path = raw.write(tmp_path / "volume.h5")
+    with pytest.raises(InputError, match="duplicates='average'"):
+        read_here(path)
+    got = read_here(path, duplicates="average")
+    assert isinstance(got, KSpaceData)
+    np.testing.assert_allclose(got.kspace, 2 * planes(volume), atol=1e-5)
+    assert got.noise_covariance is not None and got.calibration is not None
+    assert got.noise_covariance[0, 0].real == pytest.approx(0.005, rel=0.2)
+    assert np.argwhere(got.calibration[0].any(axis=0)).max(axis=0).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"kspace_encode_step_2": NZ}, "kspace_encode_step_2"),
+        ({"kspace_encode_step_2": 3, "kspace_encode_step_1": 4}, "kspace_encode_step_1"),
+        ({"slice": 1}, "slice"),
+    ],
+)
+def test_what_lies_outside_the_volume_is_refused(
+    tmp_path: Path, volume: np.ndarray, mrd: type, fields: dict[str, int], place: str
+) -> None:
+    raw = builder(mrd)
+    add_volume(raw, volume)
+    raw.add(volume[:, 0, 0], **fields)
+    with pytest.raises(InputError) as caught:
+        read_here(raw.write(tmp_path / "volume.h5"))
+    assert caught.value.field.endswith(f"data[{NY * NZ}]: {place}")
+
+
+def test_echo_planar_scans_are_refused_by_name(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
+    raw = builder(mrd, trajectory="EPI")
+    add_volume(raw, volume)
+    with pytest.raises(InputError, match=r"trajectory: got epi.*phase correction.*cartesian lines"):
+        read_here(raw.write(tmp_path / "volume.h5"))
+
+
+NOISE, SEPARATE = 19, 20
+
+
+def told_and_read(path: Path, **settings: object) -> tuple[ScanSummary, KSpaceData]:
+    told, scan = summary_here(path, **settings), read_here(path, **settings)  # type: ignore[arg-type]
+    assert isinstance(told, ScanSummary) and isinstance(scan, KSpaceData)
+    return told, scan
+
+
+def require_alike(told: ScanSummary, scan: KSpaceData) -> None:
+    """The same sizes, sampling and places, and for the one slice the same data."""
+    part = scan.select_slice(told.index)
+    assert told.part is not None
+    np.testing.assert_allclose(told.part.kspace, part.kspace, atol=1e-6)
+    for name in ("measured", "noise_covariance", "calibration"):
+        np.testing.assert_array_equal(getattr(told.part, name), getattr(part, name))
+    assert told.part.geometry == part.geometry and told.geometry == scan.geometry
+    assert (told.n_slices, told.n_coils, told.grid_shape) == (scan.n_slices, scan.n_coils, scan.grid_shape)
+    for ours, theirs in zip(told.samplings, scan.samplings, strict=True):
+        np.testing.assert_array_equal(ours.samples, theirs.samples)
+    assert dict(told.card) == dict(scan.card) and told.name == scan.name
+
+
+@pytest.mark.parametrize("isolated", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_slices_of_lines_of_their_own_with_noise_and_calibration(
+    tmp_path: Path, scan: np.ndarray, mrd: type, isolated: bool
+) -> None:
+    raw = mrd(nx=16, rx=8, rfov=100, centre=6, parallel="")
+    raw.add(np.random.default_rng(1).standard_normal((3, 64)) + 0j, flag=NOISE)
+    for line in range(2, 9):
+        raw.add(scan[0, :, line], slice=0, kspace_encode_step_1=line)
+    for line in range(0, 12, 2):
+        raw.add(scan[1, :, line, 4:], slice=1, kspace_encode_step_1=line, center_sample=4)
+    path = raw.write(tmp_path / "raw.h5")
+    with pytest.raises(InputError, match="number_of_samples"):
+        summary_here(path)
+    raw.readouts[8:] = []
+    for line in range(0, 12, 2):
+        raw.add(scan[1, :, line], slice=1, kspace_encode_step_1=line)
+    for line in range(4, 8):
+        raw.add(scan[1, :, line] * 2, slice=1, kspace_encode_step_1=line, flag=SEPARATE)
+    path = raw.write(tmp_path / "other.h5")
+    told, whole = summary(path, isolated=isolated), read(path, isolated=False)
+    assert isinstance(told, ScanSummary) and isinstance(whole, KSpaceData)
+    require_alike(told, whole)
+    assert told.index == 1 and told.by_headers
+    assert told.card["centre_in_file"] == "kspace_encode_step_1 = 6"
+    assert told.card["oversampling_removed"] == "readouts of 16 samples over 200 mm were cut to the 8 of 100 mm"
+
+
+def test_a_partial_echo_of_several_slices_is_known_from_headers(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd(rx=8, rfov=100)
+    for index, line in np.ndindex(2, 12):
+        raw.add(scan[index, :, line, 4:], slice=index, kspace_encode_step_1=line, center_sample=4)
+    told, whole = told_and_read(raw.write(tmp_path / "raw.h5"))
+    require_alike(told, whole)
+    assert not told.samplings[0].whole_lines
+
+
+def test_averages_are_counted_over_all_slices(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    raw = mrd()
+    raw.add_scan(scan)
+    raw.add_scan(scan[:1])
+    path = raw.write(tmp_path / "raw.h5")
+    require_alike(*told_and_read(path, duplicates="average"))
+    assert "up to 2 readouts a line, at least 1" in told_and_read(path, duplicates="last")[0].card["duplicates"]
+    with pytest.raises(InputError, match="each line once"):
+        summary_here(path)
+
+
+@pytest.mark.parametrize("oversampled", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_a_volume_one_plane_is_made(tmp_path: Path, mrd: type, oversampled: bool, turned: bool) -> None:
+    real, imaginary = np.random.default_rng(5).standard_normal((2, 2, 8, 6, 12))
+    volume = (real + 1j * imaginary).astype(np.complex64)
+    raw = mrd(nx=12, ny=8, nz=6, rx=6 if oversampled else 12, rfov=100 if oversampled else 200, fovz=60, centre=4)
+    for ky, kz in np.ndindex(8, 6):
+        if (ky + kz) % 3:
+            samples = volume[:, ky, kz, ::-1] if turned else volume[:, ky, kz]
+            raw.add(samples, kspace_encode_step_1=ky, kspace_encode_step_2=kz, **({"flag": 22} if turned else {}))
+    told, whole = told_and_read(raw.write(tmp_path / "raw.h5"))
+    require_alike(told, whole)
+    assert told.index == whole.n_slices // 2
+
+
+@pytest.mark.parametrize("isolated", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_readouts_of_zeros_are_no_measurement_in_any_slice(
+    tmp_path: Path, scan: np.ndarray, mrd: type, isolated: bool
+) -> None:
+    filled = np.concatenate([scan, scan])[:3].copy()
+    filled[:, :, [0, 11]] = 0  # zero-filled edges, in all slices
+    filled[1, :, 5] = 0  # lost in the slice that is looked at, not in the others
+    raw = mrd()
+    raw.add_scan(filled)
+    path = raw.write(tmp_path / "raw.h5")
+    require_alike(*told_and_read(path))
+    told = summary(path, isolated=isolated)
+    assert isinstance(told, ScanSummary) and told.index == 1
+    assert [int(sampling.lines.sum()) for sampling in told.samplings] == [10, 9, 10]
+
+
+def test_labels_without_samples_have_an_outline_and_no_reading(tmp_path: Path) -> None:
+    path = tmp_path / "skeleton.h5"
+    path.write_bytes(mrd_skeleton_bytes(((6, 3), (1,)), (12, 16), SliceGeometry((1.5, 2.0), 5.0)))
+    told = summary_here(path)
+    assert isinstance(told, ScanSummary) and told.part is None
+    assert np.flatnonzero(told.samplings[0].lines).tolist() == [1, 3, 6]
+    with pytest.raises(InputError, match=r"zeros in all 3 readouts.*mri-design info"):
+        read_here(path)
+
+
+def test_headers_are_loaded_a_few_at_a_time(
+    tmp_path: Path, scan: np.ndarray, mrd: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = mrd()
+    raw.add_scan(scan)
+    loaded, rows = list[int](), acquisitions._rows
+
+    def counted(dataset: object, start: int, stop: int) -> np.ndarray:
+        loaded.append(stop - start)
+        return rows(dataset, start, stop)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(acquisitions, "_rows", counted)
+    monkeypatch.setattr(acquisitions, "_AT_ONCE", 5)
+    told, _ = told_and_read(raw.write(tmp_path / "raw.h5"))
+    assert max(loaded) == 5 and told.samplings[0].full
+
+
+@pytest.mark.parametrize(
+    ("layout", "loads"),
+    [({"chunks": (1,)}, 0), ({"chunks": (7,)}, 0), ({"chunks": (7,), "shuffle": True}, 5), ({"chunks": None}, 5)],
+    ids=["one by one", "by sevens", "filtered", "contiguous"],
+)
+def test_headers_are_those_of_the_library_whatever_the_layout(
+    tmp_path: Path, scan: np.ndarray, mrd: type, monkeypatch: pytest.MonkeyPatch, layout: dict[str, object], loads: int
+) -> None:
+    raw = mrd()
+    raw.add_scan(scan)
+    with h5py.File(raw.write(tmp_path / "raw.h5"), "r") as written, h5py.File(tmp_path / "other.h5", "w") as other:
+        stored = written["dataset/data"]
+        other["dataset/xml"] = written["dataset/xml"][()]
+        if layout["chunks"] is None:
+            layout = {}
+        other.create_dataset("dataset/data", data=stored[()], dtype=stored.dtype, **layout)
+        heads = stored[()]["head"]
+    loaded = list[int]()
+    rows = acquisitions._rows
+    monkeypatch.setattr(acquisitions, "_AT_ONCE", 5)
+    monkeypatch.setattr(acquisitions, "_rows", lambda data, a, b: (loaded.append(b - a), rows(data, a, b))[1])
+    with h5py.File(tmp_path / "other.h5", "r") as file:
+        made = acquisitions.open_acquisitions(file, "dataset/data", DEFAULT_LIMITS)
+        np.testing.assert_array_equal(made.heads, heads)
+        assert max(loaded, default=0) == loads
+
+
+CALIBRATION, BOTH = library.ACQ_IS_PARALLEL_CALIBRATION, library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING
+MODE = "<parallelImaging><calibrationMode>{}</calibrationMode></parallelImaging>"
+SECOND = """<encoding>
+ <encodedSpace><matrixSize><x>8</x><y>6</y><z>1</z></matrixSize>
+  <fieldOfView_mm><x>{0}</x><y>{0}</y><z>5</z></fieldOfView_mm></encodedSpace>
+ <reconSpace><matrixSize><x>8</x><y>6</y><z>1</z></matrixSize>
+  <fieldOfView_mm><x>{0}</x><y>{0}</y><z>5</z></fieldOfView_mm></reconSpace>
+ <encodingLimits/><trajectory>cartesian</trajectory>
+</encoding>"""
+
+
+@pytest.fixture
+def accelerated(scan: np.ndarray, mrd: type) -> Callable[..., object]:
+    """A file with every second line as data and lines 4 to 8 flagged for calibration."""
+
+    def build(both: bool = True, **fields: object) -> object:
+        raw = mrd(**fields)
+        for index in range(2):
+            for line in range(12):
+                if line % 2 == 0:
+                    flags = {"flag": BOTH} if both and 4 <= line <= 8 else {}
+                    raw.add(scan[index, :, line], slice=index, kspace_encode_step_1=line, **flags)
+                elif 4 <= line <= 8:
+                    raw.add(scan[index, :, line], slice=index, kspace_encode_step_1=line, flag=CALIBRATION)
+        return raw
+
+    return build
+
+
+@pytest.mark.parametrize("parallel", ["", MODE.format("embedded"), MODE.format("interleaved"), MODE.format("other")])
+@pytest.mark.parametrize("both", [True, False])
+def test_calibration_lines_within_the_scan_are_data(
+    tmp_path: Path, scan: np.ndarray, accelerated: Callable, parallel: str, both: bool
+) -> None:
+    got = read_here(accelerated(both, parallel=parallel).write(tmp_path / "raw.h5"))
+    assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 5, 6, 7, 8, 10]
+    np.testing.assert_array_equal(got.kspace, np.where(got.measured[:, None], scan, 0))
+    assert got.calibration is None
+    assert got.card["calibration_lines"].startswith("4 readouts within the scan")
+
+
+@pytest.mark.parametrize("mode", ["separate", "external"])
+def test_a_calibration_scan_of_its_own_is_no_data(
+    tmp_path: Path, scan: np.ndarray, accelerated: Callable, mode: str
+) -> None:
+    got = read_here(accelerated(parallel=MODE.format(mode)).write(tmp_path / "raw.h5"))
+    assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 6, 8, 10]
+    assert got.calibration is not None
+    lines = np.isin(np.arange(12), [5, 7])
+    np.testing.assert_array_equal(got.calibration, np.where(lines[:, None], scan, 0))
+    assert got.card["calibration_scan"].startswith("4 readouts")
+
+
+def test_lines_that_repeat_the_image_come_from_a_scan_of_their_own(
+    tmp_path: Path, scan: np.ndarray, accelerated: Callable
+) -> None:
+    raw = accelerated(both=False)
+    for line in range(4, 9):
+        for index in range(2):
+            raw.add(3 * scan[index, :, line], slice=index, kspace_encode_step_1=line, flag=CALIBRATION)
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 6, 8, 10]
+    assert got.calibration is not None
+    np.testing.assert_array_equal(got.calibration[0, :, 4], 3 * scan[0, :, 4])
+    np.testing.assert_allclose(got.calibration[0, :, 5], 2 * scan[0, :, 5], rtol=1e-6)  # twice, averaged
+
+
+def test_repeated_calibration_lines_within_the_scan_need_a_policy(
+    tmp_path: Path, scan: np.ndarray, accelerated: Callable
+) -> None:
+    raw = accelerated(parallel=MODE.format("embedded"))
+    for index in range(2):
+        raw.add(3 * scan[index, :, 5], slice=index, kspace_encode_step_1=5, average=1, flag=CALIBRATION)
+    path = raw.write(tmp_path / "raw.h5")
+    with pytest.raises(InputError, match="duplicates='average'"):
+        read_here(path)
+    got = read_here(path, duplicates="average")
+    np.testing.assert_allclose(got.kspace[0, :, 5], 2 * scan[0, :, 5], rtol=1e-6)
+
+
+def test_a_smaller_calibration_matrix_lies_in_the_middle(
+    tmp_path: Path, scan: np.ndarray, accelerated: Callable
+) -> None:
+    raw = accelerated(both=False, more=SECOND.format(200))
+    raw.readouts = [one for one in raw.readouts if not one.is_flag_set(CALIBRATION)]
+    for line in range(6):
+        for index in range(2):
+            samples = scan[index, :, 3 + line, 4:12]
+            raw.add(samples, slice=index, kspace_encode_step_1=line, flag=CALIBRATION, encoding_space_ref=1)
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    expected = np.zeros_like(scan)
+    expected[:, :, 3:9, 4:12] = scan[:, :, 3:9, 4:12]
+    assert got.calibration is not None
+    np.testing.assert_array_equal(got.calibration, expected)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"more": SECOND.format(400), "encoding_space_ref": 1},  # another field of view
+        {"encoding_space_ref": 7},  # no such encoding
+        {"slice": 9},
+        {"kspace_encode_step_1": 200},
+    ],
+)
+def test_calibration_that_does_not_fit_is_counted_and_left_out(
+    tmp_path: Path, scan: np.ndarray, accelerated: Callable, wrong: dict[str, object]
+) -> None:
+    fields = {"slice": 0, "kspace_encode_step_1": 5, **{k: v for k, v in wrong.items() if k != "more"}}
+    raw = accelerated(more=str(wrong.get("more", "")))
+    raw.add(scan[0, :, 5], flag=CALIBRATION, **fields)
+    got = read_here(raw.write(tmp_path / "raw.h5"))
+    assert got.card["calibration_skipped"].startswith("1 readouts")
+    assert got.calibration is None
+
+
+def noisy(
+    raw: object, deviation: float, count: int, channels: int = 3, dwell: float = 0.0, seed: int = 0
+) -> np.ndarray:
+    """Add noise readouts of correlated channels; returns their true covariance per real component."""
+    rng = np.random.default_rng(seed)
+    mixing = deviation * (np.eye(channels) + 0.3j * np.eye(channels, k=1))
+    for _ in range(count):
+        white = rng.standard_normal((channels, 64)) + 1j * rng.standard_normal((channels, 64))
+        readout = raw.add((mixing @ white).astype(np.complex64), flag=library.ACQ_IS_NOISE_MEASUREMENT)  # type: ignore[attr-defined]
+        readout.sample_time_us = dwell
+    return mixing @ mixing.conj().T
+
+
+@pytest.mark.parametrize(
+    ("dwells", "bandwidth", "averages", "factor"),
+    [
+        ((0, 0), None, 1, 1.0),
+        slow_case((2.5, 10), None, 1, 0.25),
+        ((2.5, 10), 0.8, 1, 0.25 / 0.8),
+        slow_case((0, 10), 0.5, 1, 2.0),
+        ((5, 5), None, 2, 0.5),
+    ],
+)
+def test_noise_readouts_give_the_noise_of_the_data(
+    tmp_path: Path,
+    scan: np.ndarray,
+    mrd: type,
+    dwells: tuple[float, float],
+    bandwidth: float | None,
+    averages: int,
+    factor: float,
+) -> None:
+    system = f"<relativeReceiverNoiseBandwidth>{bandwidth}</relativeReceiverNoiseBandwidth>" if bandwidth else ""
+    raw = mrd(system=f"<acquisitionSystemInformation>{system}</acquisitionSystemInformation>")
+    truth = noisy(raw, 0.1, 40, dwell=dwells[0])
+    for average in range(averages):
+        raw.add_scan(scan, average=average)
+    for readout in raw.readouts[40:]:
+        readout.sample_time_us = dwells[1]
+    path = raw.write(tmp_path / "raw.h5")
+    got = read(path, duplicates="average")  # in its own process: arrays travel
+    assert got.noise_covariance is not None
+    np.testing.assert_allclose(got.noise_covariance, factor * truth, atol=0.15 * factor * truth[0, 0].real)
+    np.testing.assert_array_equal(got.kspace, scan)
+    assert got.card["noise_readouts"].startswith("40, 2560 samples a channel")
+
+
+def test_too_few_or_foreign_noise_readouts_are_said_not_to_be_used(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    for name, channels, width, reason in (("few", 3, 4, "too few samples"), ("foreign", 2, 64, "other channels")):
+        raw = mrd()
+        raw.add(np.ones((channels, width)), flag=library.ACQ_IS_NOISE_MEASUREMENT)
+        raw.add_scan(scan)
+        got = read_here(raw.write(tmp_path / f"{name}.h5"))
+        assert got.noise_covariance is None
+        assert f"not used: {reason}" in got.card["noise_readouts"]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "2", "x", "nan"])
+def test_an_impossible_noise_bandwidth_is_refused(tmp_path: Path, scan: np.ndarray, mrd: type, text: str) -> None:
+    inner = f"<relativeReceiverNoiseBandwidth>{text}</relativeReceiverNoiseBandwidth>"
+    raw = mrd(system=f"<acquisitionSystemInformation>{inner}</acquisitionSystemInformation>")
+    raw.add_scan(scan)
+    with pytest.raises(InputError, match="relativeReceiverNoiseBandwidth"):
+        read_here(raw.write(tmp_path / "raw.h5"))
+
+
+def test_a_partial_echo_stays_empty_where_oversampling_is_removed(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+    whole, partial = mrd(fov=400, rx=8), mrd(fov=400, rx=8)
+    for line in range(12):
+        whole.add(scan[0, :, line], kspace_encode_step_1=line)
+        partial.add(scan[0, :, line, 6:], kspace_encode_step_1=line, center_sample=2)
+    full = read_here(whole.write(tmp_path / "whole.h5"))
+    got = read_here(partial.write(tmp_path / "partial.h5"))
+    (sampling,) = got.samplings
+    assert np.flatnonzero(~sampling.columns).tolist() == [0, 1, 2]
+    assert "partial echo" in got.missing
+    assert full.fully_sampled
+
+
+def test_noise_covariance_needs_independent_channels() -> None:
+    rng = np.random.default_rng(0)
+    white = (rng.standard_normal((2, 50)) + 1j * rng.standard_normal((2, 50))).astype(np.complex64)
+    covariance, samples = noise_covariance([white[:, :20], white[:, 20:]])
+    assert samples == 50
+    np.testing.assert_allclose(covariance, white @ white.conj().T / 100, rtol=1e-5)
+    assert noise_covariance([white[[0, 0]]])[0] is None  # one channel twice
+    assert noise_covariance([]) == (None, 0)
+
+
+def test_noise_scale_says_what_it_took() -> None:
+    scale, reason = noise_scale(np.array([2.0]), np.array([8.0]), 0.5)
+    assert scale == 0.5
+    assert reason == "dwell time 2 against 8 us, relative receiver noise bandwidth 0.5"
+    assert "taken as equal" in noise_scale(np.array([0.0]), np.array([8.0]), None)[1]

@@ -1,0 +1,344 @@
+"""Siemens raw data are read line by line to the right place, and what does not fit is refused by readout."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import InputError, ReadLimits
+from mri_design.errors import MissingPackageError
+from mri_design.scan.io import formats
+from mri_design.scan.io import twix as measurements
+from tests.scan.io.reading import read_here, summary_here
+from tests.scan.io.twix_file import Measurement, write_twix
+
+pytest.importorskip("twixtools")
+RAW = Path("../shared/data/raw")  # beside the repository, where there is such a folder
+
+
+def cropped(kspace: np.ndarray) -> np.ndarray:
+    """Lines without the twofold oversampling of the readout."""
+    count = kspace.shape[-1]
+    lines = np.fft.fftshift(np.fft.ifft(np.fft.ifftshift(kspace, axes=-1), norm="ortho"), axes=-1)
+    lines = lines[..., count // 4 : 3 * count // 4]
+    return np.fft.fftshift(np.fft.fft(np.fft.ifftshift(lines, axes=-1), norm="ortho"), axes=-1)
+
+
+def noise(count: int, variance: float, seed: int) -> np.ndarray:
+    real, imaginary = np.sqrt(variance) * np.random.default_rng(seed).standard_normal((2, 3, count))
+    return (real + 1j * imaginary).astype(np.complex64)
+
+
+@pytest.mark.parametrize("vb", [False, True])
+def test_slices_are_read_and_the_file_is_untouched(tmp_path: Path, scan: np.ndarray, vb: bool) -> None:
+    raw = Measurement()
+    raw.add(np.ones((3, 4), np.complex64), "sync")  # no readout: the scanner's notes in between
+    raw.add_scan(scan)
+    path = write_twix(tmp_path / "raw.dat", raw, vb=vb)
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    got = formats.read(path)
+    np.testing.assert_allclose(got.kspace, cropped(scan), atol=1e-6)
+    assert got.measured.all() and got.noise_covariance is None
+    assert got.card["format"] == "Siemens raw data (twix)"
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+
+
+def test_the_field_of_view_and_the_place_of_a_slice_are_read(tmp_path: Path, scan: np.ndarray) -> None:
+    raw = Measurement(more="sKSpace.dPhaseOversampling = 0.5")
+    half = np.sqrt(0.5)
+    raw.add_scan(scan[:1], position=(1.0, -2.0, 3.0), quaternion=(half, 0.0, 0.0, half))  # a quarter turn about z
+    (place,) = read_here(write_twix(tmp_path / "raw.dat", raw)).geometry
+    assert place.pixel == pytest.approx((1.5 * 180 / 12, 200 / 8))
+    assert place.thickness == 5 and place.centre == (1, -2, 3)
+    # The scanner's samples are the conjugate of those whose image grows along the directions of the readout.
+    np.testing.assert_allclose([place.phase, place.read, place.normal], [(0, -1, 0), (1, 0, 0), (0, 0, 1)], atol=1e-6)
+
+
+def test_lines_are_placed_by_what_readouts_call_the_centre(tmp_path: Path, scan: np.ndarray) -> None:
+    raw = Measurement(oversampling="1.0", base=16)
+    for line in (0, 1, 3):
+        raw.add(scan[0, :, line], centre=(8, 2, 0), Lin=line)
+    got = read_here(write_twix(tmp_path / "raw.dat", raw))
+    assert np.flatnonzero(got.measured).tolist() == [4, 5, 7]
+    np.testing.assert_array_equal(got.kspace[0][:, [4, 5, 7]], scan[0][:, [0, 1, 3]])
+
+
+def test_without_a_centre_in_the_readouts_the_protocol_tells_it(tmp_path: Path, scan: np.ndarray) -> None:
+    raw = Measurement(oversampling="1.0", base=16, more='<ParamLong."iNoOfFourierLines"> { 9  }')
+    raw.add_scan(scan[:1, :, :9], centre=(0, 0, 0))
+    got = read_here(write_twix(tmp_path / "raw.dat", raw))
+    assert np.flatnonzero(got.measured).tolist() == list(range(3, 12))  # 3 lines of 12 left out before the centre
+
+
+def test_reversed_readouts_and_partial_echoes(tmp_path: Path, scan: np.ndarray) -> None:
+    raw = Measurement(oversampling="1.0", base=16)
+    lines = scan[0]
+    raw.add(lines[:, 0, ::-1], "reverse", Lin=0)
+    np.testing.assert_array_equal(read_here(write_twix(tmp_path / "reversed.dat", raw)).kspace[0, :, 0], lines[:, 0])
+    partial = Measurement(oversampling="1.0", base=16)
+    stored = np.pad(lines[:, 2, 5:], ((0, 0), (2, 1)), constant_values=99)
+    partial.add(stored, Lin=2, cut=(2, 1), centre=(2 + 8 - 5, 6, 0))
+    got = read_here(write_twix(tmp_path / "partial.dat", partial))
+    np.testing.assert_array_equal(got.kspace[0, :, 2, 5:], lines[:, 2, 5:])
+    assert not got.kspace[0, :, 2, :5].any() and not got.whole_lines
+    unsaid = Measurement(oversampling="1.0", base=16)
+    unsaid.add(lines[:, 2, 5:], Lin=2, centre=(0, 6, 0))
+    with pytest.raises(InputError, match=r"readouts\[0\]: CenterCol: got 0 for 11 of 16 samples"):
+        read_here(write_twix(tmp_path / "unsaid.dat", unsaid))
+
+
+def test_repeated_lines_need_a_policy_and_counters_choose_a_series(tmp_path: Path, scan: np.ndarray) -> None:
+    raw = Measurement(oversampling="1.0", base=16)
+    raw.add_scan(scan[:1])
+    raw.add_scan(3 * scan[:1], Ave=1)
+    path = write_twix(tmp_path / "averages.dat", raw)
+    with pytest.raises(InputError, match="duplicates='average'"):
+        formats.read(path)
+    np.testing.assert_allclose(formats.read(path, duplicates="average").kspace, 2 * scan[:1], rtol=1e-6)
+    echoes = Measurement(oversampling="1.0", base=16)
+    echoes.add_scan(scan[:1])
+    echoes.add_scan(5 * scan[:1], Eco=1, Rep=2)
+    path = write_twix(tmp_path / "echoes.dat", echoes)
+    assert "the first of 2" in formats.read(path).card["contrast"]
+    np.testing.assert_array_equal(formats.read(path, counters={"contrast": 1}).kspace, 5 * scan[:1])
+    with pytest.raises(InputError, match="no image with number 4"):
+        formats.read(path, counters={"repetition": 4})
+
+
+def test_readouts_that_are_no_image_are_left_out(tmp_path: Path, scan: np.ndarray) -> None:
+    raw = Measurement(oversampling="1.0", base=16)
+    raw.add(100 * scan[0, :, 0], "correction", Lin=6)
+    raw.add(100 * scan[0, :, 0], "feedback", Lin=6)
+    raw.add_scan(scan[:1, :, ::2], centre=(8, 3, 0))
+    raw.add(scan[0, :, 7], "calibration", centre=(8, 3, 0), Lin=7)
+    raw.add(scan[0, :, 8], "calibration", "both", centre=(8, 3, 0), Lin=8)
+    got = read_here(write_twix(tmp_path / "raw.dat", raw))
+    assert np.abs(got.kspace).max() < 50
+    assert got.card["readouts_skipped"].startswith("2 of 10")
+    assert got.card["calibration_lines"].startswith("1 readouts")
+    assert got.measured.sum() == 8
+
+
+_ECHOES = "lContrasts = 2\nalTE[0] = 3000\nalTE[1] = 5500\nalTE[2] = 20000"
+
+
+@pytest.mark.parametrize(
+    ("more", "contrast", "wanted"),
+    [
+        ("alTR[0] = 10000\nalTE[0] = 3000\nalTE[1] = 15000\nadFlipAngleDegree[0] = 15.0", 0, ("10", "3", "15")),
+        ("lContrasts\t = \t1\nalTR[0]\t = \t4620\nalTE[0]\t = \t2040", 0, ("4.62", "2.04", None)),
+        ("alTR[0] = 10000\nalTR[1] = 50000\n" + _ECHOES, 0, (None, "3", None)),
+        ("alTR[0] = 10000\nalTR[1] = 10000\n" + _ECHOES, 1, ("10", "5.5", None)),
+        ("lContrasts = 2\nalTE[0] = 3000", 1, (None, None, None)),
+        ("alTR[0] = fast\nalTE[0] = nan\nadFlipAngleDegree[0] = 1e400", 0, (None, None, None)),
+    ],
+)
+def test_protocol_times_and_flip_angle_are_those_of_the_header(
+    tmp_path: Path, scan: np.ndarray, more: str, contrast: int, wanted: tuple[str | None, ...]
+) -> None:
+    raw = Measurement(more=more, name="t1 gre")
+    raw.add_scan(scan[:1])
+    raw.add_scan(scan[:1], Eco=1)
+    got = read_here(write_twix(tmp_path / "raw.dat", raw), counters={"contrast": contrast}).source
+    assert got is not None and not got.image and not got.names_somebody
+    names = ("RepetitionTime", "EchoTime", "FlipAngle")
+    said = {name: text for name, text in zip(names, wanted, strict=True) if text}
+    assert got.identifiers == {"ProtocolName": "t1 gre", **said}
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_noise_readouts_give_the_noise_of_the_data(tmp_path: Path, scan: np.ndarray, own: bool) -> None:
+    image, adjustment = Measurement(dwell=10000), Measurement(name="AdjCoilSens", dwell=5000)
+    (image if own else adjustment).add(noise(4096, 4.0, 1), "noise")
+    adjustment.add(np.ones((3, 16), np.complex64))
+    image.add_scan(scan)
+    got = read_here(write_twix(tmp_path / "raw.dat", adjustment, image))
+    dwell = 1e6 / (130 * 4096) if own else 5.0  # against 10 us of the data
+    np.testing.assert_allclose(np.diag(got.noise_covariance).real, 4 * dwell / 10 / 0.793, rtol=0.1)
+    np.testing.assert_allclose(got.kspace, cropped(scan), atol=1e-6)
+    assert "4096 samples a channel" in got.card["noise_readouts"]
+
+
+def test_a_volume_becomes_planes(tmp_path: Path, scan: np.ndarray) -> None:
+    raw = Measurement(oversampling="1.0", base=16, partitions=4, dimension="0x4")
+    for partition, lines in enumerate([*scan, *scan]):
+        for line in range(12):
+            raw.add(lines[:, line], Lin=line, Par=partition)
+    got = read_here(write_twix(tmp_path / "raw.dat", raw))
+    assert got.kspace.shape == (16, 3, 12, 4)
+    energy = 2 * np.sum(np.abs(scan) ** 2)
+    assert np.sum(np.abs(got.kspace) ** 2) == pytest.approx(energy, rel=1e-5)
+    assert got.card["volume"].startswith("16 readout positions")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("sFastImaging.lEPIFactor = 32", "echo-planar imaging"),
+        ("sSliceAcceleration.lMultiBandFactor = 4", "4 slices measured at once"),
+        ("sKSpace.dPhaseOversampling = nan", "dPhaseOversampling: got 'nan'"),
+        ('<ParamDouble."flReadoutOSFactor"> { 1e9 }', "flReadoutOSFactor: got '1e9'"),
+    ],
+)
+def test_what_a_protocol_says_is_refused_by_name(tmp_path: Path, scan: np.ndarray, more: str, message: str) -> None:
+    raw = Measurement(more=more)
+    raw.add_scan(scan)
+    with pytest.raises(InputError, match=message):
+        read_here(write_twix(tmp_path / "raw.dat", raw))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"base": 0}, "lBaseResolution: got '0'; wanted a whole number from 1"),
+        ({"base": 10**7}, "lBaseResolution: got '10000000'"),
+        ({"lines": ""}, "lPhaseEncodingLines: got nothing"),
+        ({"oversampling": "0.2"}, "flReadoutOSFactor: got 0.2"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_refused(
+    tmp_path: Path, scan: np.ndarray, fields: dict[str, object], message: str
+) -> None:
+    raw = Measurement()
+    raw.add_scan(scan)
+    for name, value in fields.items():
+        setattr(raw, name, value)
+    with pytest.raises(InputError, match=message):
+        read_here(write_twix(tmp_path / "raw.dat", raw))
+
+
+def test_other_trajectories_are_refused_by_name(tmp_path: Path, scan: np.ndarray) -> None:
+    raw = Measurement()
+    raw.add_scan(scan)
+    path = write_twix(tmp_path / "raw.dat", raw)
+    path.write_bytes(path.read_bytes().replace(b"ucTrajectory = 0x1", b"ucTrajectory = 0x4"))
+    with pytest.raises(InputError, match="a spiral trajectory"):
+        read_here(path)
+
+
+@pytest.mark.parametrize("vb", [False, True])
+def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, scan: np.ndarray, vb: bool) -> None:
+    raw = Measurement()
+    raw.add_scan(scan[:1, :, :2])
+    path = write_twix(tmp_path / "raw.dat", raw, vb=vb)
+    whole = path.read_bytes()
+    for length in (4, 100, 9000, 10_000, len(whole) - 700, len(whole) - 352, len(whole) - 340):
+        path.write_bytes(whole[:length])
+        with pytest.raises(InputError) as refused:
+            formats.read(path)
+        assert str(path) in str(refused.value)
+    endless = Measurement(ends=False)
+    endless.add_scan(scan[:1, :, :2])
+    with pytest.raises(InputError, match="no end mark"):
+        formats.read(write_twix(path, endless, vb=vb))
+
+
+@pytest.mark.parametrize("vb", [False, True])
+def test_empty_readouts_and_too_many_are_refused(tmp_path: Path, scan: np.ndarray, vb: bool) -> None:
+    raw = Measurement()
+    raw.add_scan(scan)
+    path = write_twix(tmp_path / "raw.dat", raw, vb=vb)
+    with pytest.raises(InputError, match=r"readouts\[4\]: got more readouts"):
+        formats.read(path, limits=ReadLimits(max_readouts=4))
+    with pytest.raises(InputError, match="header: got 10240 bytes declared"):
+        formats.read(path, limits=ReadLimits(max_text_bytes=4096))
+    content = bytearray(path.read_bytes())
+    (measurement,) = measurements.find_measurements(path, path.open("rb"), ReadLimits())
+    place = measurement.data + (28 if vb else 48)
+    content[place : place + 2] = b"\0\0"  # the first readout says that it has no samples
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"readouts\[\d\]: got 3 channels of 0 samples"):
+        formats.read(path)
+
+
+def test_without_twixtools_the_error_says_how_to_install_it(
+    tmp_path: Path, scan: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = Measurement()
+    raw.add_scan(scan)
+    path = write_twix(tmp_path / "raw.dat", raw)
+    monkeypatch.setitem(__import__("sys").modules, "twixtools.mdh_def", None)
+    with pytest.raises(MissingPackageError, match=r"pip install '.\[twix\]'"):
+        formats.read(path)
+
+
+@pytest.mark.skipif(not RAW.exists(), reason="the scanner's files are not here")
+def test_a_scanners_own_file_is_read_as_twixtools_reads_it() -> None:
+    import twixtools
+
+    path = RAW / "twix_gre.dat"
+    (own,) = twixtools.read_twix(str(path), verbose=False, parse_geometry=False, parse_pmu=False)
+    lines = {block.cLin: block.data for block in own["mdb"] if block.is_image_scan()}
+    stored = np.stack([lines[line] for line in range(160)], axis=1)[None]
+    got = formats.read(path)
+    np.testing.assert_allclose(got.kspace, cropped(stored), atol=1e-6 * np.abs(stored).max())
+    assert got.geometry[0].orientation.startswith("transverse")
+    with pytest.raises(InputError, match="EPI"):
+        formats.read(RAW / "twix_epi.dat")
+
+
+@pytest.mark.parametrize("dimension", ["0x2", "0x4"])
+def test_samples_whose_sums_single_precision_does_not_hold_are_refused(
+    tmp_path: Path, scan: np.ndarray, dimension: str
+) -> None:
+    raw = Measurement(dimension=dimension)
+    raw.add_scan(scan * np.float32(3e38 / np.abs(scan).max()))
+    path = write_twix(tmp_path / "raw.dat", raw)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for look in (read_here, summary_here):
+            with pytest.raises(InputError, match="values that single precision holds"):
+                look(path)
+
+
+_DAMAGED = """
+import sys, warnings
+warnings.simplefilter("error")
+import numpy as np
+from pathlib import Path
+from mri_design.errors import InputError
+from mri_design.scan.io.safe import DEFAULT_LIMITS
+from mri_design.scan.io import twix as measurements
+from mri_design.scan.io.formats import read, summary
+
+whole, path, rng = Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), np.random.default_rng(0)
+with Path(sys.argv[1]).open("rb") as stream:
+    (found,) = measurements.find_measurements(path, stream, DEFAULT_LIMITS)
+    places = measurements.find_readouts(stream, found, DEFAULT_LIMITS).places
+outcomes = {"read": 0, "refused": 0}
+for case in range(40):
+    damaged = bytearray(whole)
+    if case % 4 == 0:
+        damaged = damaged[: int(rng.integers(len(whole)))]
+    for _ in range(2 if case % 4 else 0):
+        # anywhere; in the header of a readout; in the exponent of a sample
+        at = int(rng.integers(len(whole))), int(rng.choice(places)) + int(rng.integers(224))
+        at = (*at, int(rng.choice(places)) + 227 + 4 * int(rng.integers(500)))
+        damaged[at[case % 4 - 1]] ^= 1 << int(rng.integers(8)) if case % 8 < 4 else 0x7F
+    path.write_bytes(damaged)
+    for look in (read, summary):
+        try:
+            held = look(path)
+            assert look is summary or np.isfinite(held.kspace).all()
+            outcomes["read"] += 1
+        except InputError as error:
+            assert str(path) in error.field, error
+            outcomes["refused"] += 1
+print(outcomes["read"], outcomes["refused"])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (RAW / "twix_gre.dat").is_file(), reason="the scan is not beside the repository")
+def test_a_damaged_scan_is_read_or_refused_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _DAMAGED, str((RAW / "twix_gre.dat").resolve()), str(tmp_path / "damaged.dat")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 0, ended.stderr
+    read, refused = map(int, ended.stdout.split())
+    assert read > 6 and refused > 6
