@@ -57,11 +57,8 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (package / "experiment" / "strategy_names.py").open("a") as names:
         names.write('_ship("outermost", "outermost", "Outermost", random=False)\n')
     (package / "experiment" / "trajectories" / "rosettes.py").write_text(TRAJECTORY)
-    with (package / "experiment" / "trajectories" / "shots.py").open("a") as shots:
-        shots.write(
-            "from mri_design.experiment.trajectories.rosettes import petal\n"
-            'register_trajectory("rosette", petal, unit="petal")\n'
-        )
+    with (package / "kinds.py").open("a") as kinds:
+        kinds.write('KINDS["rosette"] = Kind("petal", "shots", "petals", 2 * math.pi, "rosettes:petal")\n')
     return folder
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import cast
 
 import numpy as np
@@ -30,7 +31,7 @@ MakesShot = Callable[[ShotRecipe, int, int], NDArray[np.float64]]
 cycles per field of view."""
 
 SHOT_MAKERS: dict[str, MakesShot] = {}
-"""By the names of families, which are those of encodings."""
+"""By the names of families that scripts have registered."""
 
 
 def register_trajectory(name: str, make: MakesShot, *, unit: str, several: str = "", turn: float = 2 * np.pi) -> None:
@@ -108,7 +109,7 @@ def shot_candidates(
             )
         angles = equispaced_angles(number, turn=turn)
     matrix = max(grid)
-    one = SHOT_MAKERS[family](settings, matrix, count)
+    one = _maker(family)(settings, matrix, count)
     if len(angles) * len(one) * n_coils > MOST_VALUES:
         raise InputError(
             field="angles",
@@ -134,8 +135,12 @@ def arm(settings: ShotRecipe, matrix: int, count: int) -> NDArray[np.float64]:
     return made.samples[: len(made.samples) // _SAMPLES_AT_ONCE * _SAMPLES_AT_ONCE]
 
 
-register_trajectory("radial", spoke, unit="spoke", turn=np.pi)
-register_trajectory("spiral", arm, unit="arm", several="arms of spirals")
+def _maker(family: str) -> MakesShot:
+    if family in SHOT_MAKERS:
+        return SHOT_MAKERS[family]
+    file, _, function = KINDS[family].shot.partition(":")
+    made: MakesShot = getattr(import_module(f"mri_design.experiment.trajectories.{file}"), function)
+    return made
 
 
 def closed_form_samples(source: str, shots: ShotEncoding, n_coils: int, recipe: Recipe, seed: int) -> Array | None:
