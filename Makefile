@@ -13,7 +13,7 @@ export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast lint format types notebooks docs bench lock clean
+.PHONY: help demo test test-fast lint format types notebooks docs lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
@@ -54,12 +54,6 @@ notebooks: $(STORIES)  ## run every notebook at its small size
 # Warnings are errors; the reference is read from docstrings, the notebooks' pages from their outputs; nothing is fetched.
 docs: $(READY) $(STORIES)  ## build the documents: build/docs/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
-
-bench: $(READY)  ## run every benchmark
-	@set -e; for bench in benchmarks/*.py; do \
-	  [ -e "$$bench" ] || { echo "No benchmarks."; continue; }; \
-	  echo "$$bench"; $(BIN)/python "$$bench"; \
-	done
 
 lock:  ## pin the newest dependencies that fit pyproject.toml (needs uv)
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --fork-strategy fewest \

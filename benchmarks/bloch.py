@@ -3,8 +3,9 @@
     pip install MRzeroCore pypulseqpp finufft
     OMP_NUM_THREADS=1 python benchmarks/bloch.py
 
-writes readers.csv, bloch.csv, bloch.md and bloch.png into results/interoperation; a few minutes. MRzeroCore needs
-PyTorch: install its CPU build first (``pip install torch --index-url https://download.pytorch.org/whl/cpu``). The
+writes readers.csv, bloch.csv, bloch.png and the tables of bloch.md into results/interoperation; a few minutes.
+MRzeroCore needs PyTorch: install its CPU build first
+(``pip install torch --index-url https://download.pytorch.org/whl/cpu``). The
 package, its extras and its continuous integration need none of these. ``--quick`` is the same at a small size.
 """
 
@@ -15,23 +16,22 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 
 import MRzeroCore
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from parts.pages import put_conditions, put_section, put_table
 from parts.pulseq_text import played
 from parts.second_reader import read_by_pypulseqpp
 
 import mri_design as md
-from mri_design.evaluation.manifest import installed_versions
 from mri_design.evaluation.pictures import png_bytes
-from mri_design.evaluation.plots import image_grid
+from mri_design.evaluation.plots.images import image_grid
 from mri_design.evaluation.plots.panels import ImagePanel
-from mri_design.evaluation.tables import Row, csv_text, markdown_text
-from mri_design.scan.io.atomic import write_bytes, write_text
+from mri_design.evaluation.tables import Row, markdown_text, write_csv
+from mri_design.scan.io.atomic import write_bytes
 from mri_design.scan.simulation.phantoms import load_phantom
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
@@ -40,7 +40,6 @@ from mri_design.sequences.scanner import load_scanner
 from mri_design.sequences.settings import SequenceSettings
 
 OUT = Path(__file__).parents[1] / "results/interoperation"
-COMMAND = "OMP_NUM_THREADS=1 python benchmarks/bloch.py"
 SEED, MATRIX, PLANE, SIDE, SLAB = 0, 64, 16, 0.22, 0.16
 SCANNER = load_scanner("generic")
 Image = NDArray[np.complexfloating] | NDArray[np.floating]
@@ -232,48 +231,6 @@ def _exact_samples(case: Case) -> NDArray[np.complex128]:
     return np.asarray(np.einsum("rsx,rsy,rsz,xyz->rs", *waves, case.density, optimize=True))
 
 
-def page(found: list[Row], rows: list[Row]) -> str:
-    """bloch.md."""
-    versions = installed_versions(("mri-design", "numpy", "pypulseq"))
-    versions |= {name: version(name) for name in ("pypulseqpp", "MRzeroCore", "torch")}
-    return "\n".join(
-        [
-            "# Exported sequences in other programs",
-            "",
-            f"`{COMMAND}` makes everything here; what it needs is in its first lines. Versions: "
-            + ", ".join(f"{name} {number}" for name, number in versions.items())
-            + f"; seed {SEED}.",
-            "",
-            "## Readers",
-            "",
-            "The same files, one of each kind that `export --to seq` writes, read by four programs: pypulseq, which",
-            "wrote them; this repository's own reader of the text; pypulseqpp, which is written in C++; and the",
-            "importer of MRzeroCore. The largest error is the distance of a sample from its designed place, in",
-            "cycles for each field of view (or slice); labels are `LIN` and, of a plane, `PAR`. pypulseqpp runs in",
-            "a process of its own: imported beside pypulseq, it makes that program's check of the timing find",
-            "faults that are none.",
-            "",
-            markdown_text(found),
-            "## Bloch simulation",
-            "",
-            "MRzeroCore simulates what each file makes of a phantom: proton densities of the brain of ellipses, or",
-            "of the head of ellipsoids, with one T1 and T2 everywhere, no off-resonance and instantaneous pulses.",
-            "Lines and samples of the plane are measured in random order, all of them, and placed by their labels",
-            "for a Fourier transform; spokes and spirals are reconstructed by least squares along the designed",
-            "trajectory. The image is scaled by one complex number, and its error is relative to the phantom;",
-            "beside it stands the error of the same reconstruction from exact samples at the designed places, which",
-            "spokes and spirals have because they leave out the corners of k-space. What the sequences add are the",
-            "approach to the steady state (60 excitations come before), imperfect spoiling and, of the turbo spin",
-            "echo, the decay along its trains of 8 echoes. The last column of errors is that of the same image with",
-            "one axis reversed, the least of all axes.",
-            "",
-            markdown_text(rows),
-            "![phantom, reconstruction and ten times their difference of every sequence](bloch.png)",
-            "",
-        ]
-    )
-
-
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -300,9 +257,13 @@ def main() -> None:
             ]
             print(row)
     asked.out.mkdir(parents=True, exist_ok=True)
-    write_text(asked.out / "readers.csv", csv_text(found))
-    write_text(asked.out / "bloch.csv", csv_text(rows))
-    write_text(asked.out / "bloch.md", page(found, rows))
+    write_csv(asked.out / "readers.csv", found)
+    write_csv(asked.out / "bloch.csv", rows)
+    put_table(asked.out / "bloch.md", "Readers", found)
+    table = markdown_text(rows)
+    picture = "![phantom, reconstruction and ten times their difference of every sequence](bloch.png)"
+    put_section(asked.out / "bloch.md", "Bloch simulation", f"{table}\n{picture}")
+    put_conditions(asked.out / "bloch.md", "mri-design", "numpy", "pypulseq", "pypulseqpp", "MRzeroCore", "torch")
     write_bytes(asked.out / "bloch.png", png_bytes(image_grid(panels)))
 
 

@@ -25,14 +25,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from parts.pages import put_table
+
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.tables import Row, csv_text, markdown_text, read_csv, write_csv
+from mri_design.evaluation.tables import Row, csv_text, read_csv, write_csv
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.slice_choice import scan_sources
-from mri_design.runs import demo as demo
+from mri_design.runs import demo
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.run import Run
-from mri_design.scan.io.atomic import write_text
 
 HERE = Path(__file__).parents[1]
 OUT = HERE / "results/speed"
@@ -140,39 +141,14 @@ def main(seeds: int, repeats: int, out: Path, only: str | None) -> None:
             for recipe in RECIPES
         ),
     ]
-    drawn = len({row["seed"] for row in errors})
     out.mkdir(parents=True, exist_ok=True)
     if not kept:
         write_csv(out / "demo.csv", errors, formats={"seconds": ".0f"})
         write_csv(out / "demo-powers.csv", powers)
     write_csv(out / "demo-seconds.csv", whole, formats={"seconds": ".0f"})
-    order = markdown_text(orders(errors))
-    text = f"""# The demo
-
-`OMP_NUM_THREADS=1 python benchmarks/demo.py` makes everything here. {drawn} seeds; medians of {repeats} for whole runs.
-
-## Seconds
-
-Of processor time, where nothing else is said.
-
-{markdown_text(whole, formats={"seconds": ".0f"})}
-## The order of the strategies
-
-The demo compares strategies under the recipe `{demo.RECIPE}`, since its images cost a fraction of the default recipe's.
-Errors are means over seeds, of random masks over draws, too. Both recipes leave low-pass and fastmri-random behind the
-other three, which lie within a per cent of each other and change places:
-
-{order}
-All errors are in [demo.csv](demo.csv).
-
-## The rival's powers
-
-The density that the design is held against is tuned on another head, by the mean error over three draws. The demo is
-shipped with the powers of seed 0 under its own recipe, and `mri-design demo --tune` finds them again.
-[demo-powers.csv](demo-powers.csv) has what every seed and recipe found.
-"""
-    write_text(out / "demo.md", text)
-    print(csv_text(whole), order)
+    put_table(out / "demo.md", "Seconds", whole, None, {"seconds": ".0f"})
+    put_table(out / "demo.md", "The order of the strategies", orders(errors))
+    print(csv_text(whole))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/design_study.py --data ../shared/data/mri --out results/design-study --jobs 2
 
-measures everything (an hour or more on two cores) and writes README.md, targets.csv, every measured cell, and figures.
+measures everything (an hour or more on two cores) and puts its tables into README.md, every measured cell, and figures.
 What is measured is kept: an interrupted run goes on where it was, a strategy that is new is measured alone. ``--only
 SECTION`` (again for more) measures some, ``--forget STRATEGY`` and ``--again SECTION`` drop rows first, ``--tables``
 only writes the tables anew, ``--images N`` looks at a part of each group for now. ``--quick`` is the same on toy sizes
@@ -12,7 +12,6 @@ from embedded phantoms in minutes, where numbers mean nothing.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from dataclasses import replace
@@ -23,22 +22,20 @@ from study.document import write_document
 from study.groups import TUNED, Entry, Group
 from study.ledger import Ledger
 from study.measure import measure, predict, tune
-from study.sections import DEFAULT, GROUPS, MODELS, PHASE_MODELS, POSTERIOR, Setting, real_phase, rivals
-from study.split import SPLIT
-from study.training import train_all, trained_groups
+from study.sections import GROUPS, POSTERIOR, Setting, real_phase, rivals
+from study.training import train_all
 from study.tuning import Show, tune_weight
 from threadpoolctl import threadpool_limits
 
-from mri_design.evaluation.manifest import InputFile, Manifest, installed_versions, manifest_text
+from mri_design.evaluation.manifest import InputFile, Manifest, manifest_text
 from mri_design.experiment.checkpoint import fingerprint
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.strategy_names import reads_file
 from mri_design.scan.io.atomic import write_text
 
 SEED = 0
-COMMAND = "OMP_NUM_THREADS=1 python benchmarks/design_study.py"
 SECTIONS = ("trained", *GROUPS, "prediction")
-"""In the order of their measurement: trained orders and masks are used by what comes after."""
+"""In the order of their measurement: trained orders are used by what comes after."""
 
 
 class Study:
@@ -51,19 +48,15 @@ class Study:
         self.setting = Setting(data, out / "trained")
 
     def check(self) -> None:
-        """Write the split down before anything else; refuse a folder that holds rows of another study."""
+        """Refuse a folder that holds rows of another study."""
         settings = load_recipe("local").as_settings() | {"design": None}
         settings["inference"] = {k: v for k, v in settings["inference"].items() if k != "memory"}  # same results
         learnt = resources.files("mri_design.design.strategies").joinpath("error_model.json").read_text("utf-8")
         identity = f"{'quick' if self.setting.quick else 'full'} {fingerprint(settings | {'error models': learnt})}\n"
-        for name, text in (("SPLIT.md", SPLIT), ("settings.txt", identity)):
-            path = self.out / name
-            if not path.exists():
-                write_text(path, text)
-            elif path.read_text(encoding="utf-8") != text and self.ledger.of("cells"):
-                sys.exit(f"{path.name} is of another study: give another --out, or delete the folder's rows and {name}")
-            else:
-                write_text(path, text)
+        path = self.out / "settings.txt"
+        if path.exists() and path.read_text(encoding="utf-8") != identity and self.ledger.of("cells"):
+            sys.exit("settings.txt is of another study: give another --out, or delete the folder's rows and this file")
+        write_text(path, identity)
 
     def tune_map(self) -> None:
         """The weight of MAP, once."""
@@ -89,13 +82,13 @@ class Study:
         """One section."""
         if section == "trained":
             train_all(self.setting, self.ledger, self.jobs, SEED, self.show)
-        if section == "prediction":
+        elif section == "prediction":
             self.predict()
-            return
-        groups = trained_groups(self.setting) if section == "trained" else GROUPS[section](self.setting)
-        self.tune_others(groups)
-        for group in self.runnable(groups):
-            measure(group, self.ledger, self.jobs, SEED, self.show)
+        else:
+            groups = GROUPS[section](self.setting)
+            self.tune_others(groups)
+            for group in self.runnable(groups):
+                measure(group, self.ledger, self.jobs, SEED, self.show)
 
     def tune_others(self, groups: list[Group]) -> None:
         """Densities of other groups that these take over, where they are missing."""
@@ -110,28 +103,12 @@ class Study:
         """Predictions on some images of the groups with real phase."""
         label = "trained residual-greedy"
         strategies = {name: (name, "mean") for name in POSTERIOR}
-        models = {name: MODELS[name](self.setting) for name in PHASE_MODELS}
-        rules = (DEFAULT,) if self.setting.quick else (DEFAULT, "information-gain")
-        strategies |= {f"{rule}, {name}": (rule, name) for rule in rules for name in models}
         for group in self.runnable(real_phase(self.setting))[:3]:
             some = 2 if len(group.tests) > 6 else 1
             tests = [group.tests[i] for i in group.images_of(Entry("", images=some))]
             named = {entry.label: entry for entry in group.entries}
             masks = {name: named[name] for name in (TUNED, "low-pass", label) if name in named}
-            group = replace(group, tests=tests, recipes={**group.recipes, **models})
-            predict(group, masks, strategies, self.ledger, self.jobs, SEED, self.show)
-
-    def write(self, section: str = "") -> str:
-        """Tables, targets, figures (of one section)."""
-        versions = installed_versions(("mri-design", "numpy", "scipy", "numba", "scikit-image"))
-        conditions = {
-            "command": f"`{COMMAND}{' --quick' if self.setting.quick else ''}`",
-            "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
-            "machine": f"{os.cpu_count()} cores",
-            "seed": str(SEED),
-            "weight of MAP": f"{self.setting.weight:g} times the recipe's rates",
-        }
-        return write_document(self.out, self.ledger, conditions, self.skipped(), section)
+            predict(replace(group, tests=tests), masks, strategies, self.ledger, self.jobs, SEED, self.show)
 
     def write_manifest(self, seconds: float, command: list[str]) -> None:
         """Versions, settings, and the checksums of the scans."""
@@ -168,7 +145,7 @@ def progress(what: str, done: int, of: int) -> None:
 
 
 def main() -> None:
-    """Measure, write after each section, print the targets."""
+    """Measure, write after each section."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path("results/design-study"), help="folder for the results")
     arguments.add_argument("--data", type=Path, default=Path("../shared/data/mri"), help="folder of the scans")
@@ -195,12 +172,13 @@ def main() -> None:
         for name in () if chosen.tables else [name for name in SECTIONS if name in (chosen.only or SECTIONS)]:
             start = time.perf_counter()
             study.run(name)
-            study.write(name)
+            write_document(study.out, study.ledger, name)
             print(f"... {name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
-    study.write()
+    write_document(study.out, study.ledger)
+    for line in study.skipped():
+        print(f"skipped: {line}", file=sys.stderr)
     if not chosen.tables:  # the manifest is of what was measured
         study.write_manifest(time.perf_counter() - began, sys.argv[1:])
-    print((chosen.out / "targets.csv").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

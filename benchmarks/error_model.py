@@ -32,9 +32,9 @@ from mri_design.design.strategies.error_model import FEATURES, ErrorModel, LineK
 from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.checkpoint import fingerprint
 from mri_design.inference.base import WarmStart
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_refined
-from mri_design.model.phase.prior import PhasePrior
+from mri_design.model.phase import PhasePrior
 from mri_design.model.sparsity import DEFAULT_PRIOR
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text

@@ -25,21 +25,19 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 from parts.mrpro_peer import brightest_by_mrpro, kspace_by_mrpro, lines_by_mrpro, write_by_mrpro
+from parts.pages import put_conditions, put_table
 
 from mri_design.errors import InputError
-from mri_design.evaluation.manifest import installed_versions
-from mri_design.evaluation.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.convert import convert_file
 from mri_design.runs.made_files import write_made_files
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.atomic import write_text
 from mri_design.scan.io.formats import read
 from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "results/interoperation"
-COMMAND = "OMP_NUM_THREADS=1 python benchmarks/foreign_files.py"
 COLUMNS = ["file", "written by", "read by", "outcome", "compared with", "largest difference", "unit", "right"]
 CLOSE_MM, CLOSE = 0.01, 1e-6
 GENERATOR = "ismrmrd_generate_cartesian_shepp_logan"
@@ -203,26 +201,6 @@ def _missing(file: str, by: str, why: str) -> Row:
     return _row(file, by, "-", f"not tried: {why}", "-", "-", "-", False)
 
 
-def page(rows: list[Row], versions: str) -> str:
-    """The page about the table."""
-    right = sum(bool(row["right"]) for row in rows)
-    return "\n".join(
-        [
-            "# Foreign files",
-            "",
-            f"`{COMMAND}` makes this page and [foreign-files.csv](foreign-files.csv). Versions: {versions}.",
-            "",
-            f"{right} of {len(rows)} are as they should be. A marker in a slice of MRpro's phantom, whose place and",
-            "directions are known, has one place in the patient: MRpro reads it from the DICOM file that it makes,",
-            "this package from the geometry of the scan. Samples of Siemens scanners go with the other sign than the",
-            "textbook's, [as the documents derive](../../docs/left-and-right.md); files of makers of whom this is not",
-            "known have no place.",
-            "",
-            markdown_text(rows, COLUMNS),
-        ]
-    )
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Write the page and the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
@@ -235,9 +213,9 @@ def main(arguments: list[str] | None = None) -> None:
         rows = [row for part in parts for row in part(Path(folder))]
     rows += scanner_rows(asked.data)
     asked.out.mkdir(parents=True, exist_ok=True)
-    versions = ", ".join(f"{name} {number}" for name, number in installed_versions().items())
-    write_text(asked.out / "foreign-files.csv", csv_text(rows, COLUMNS))
-    write_text(asked.out / "foreign-files.md", page(rows, versions))
+    write_csv(asked.out / "foreign-files.csv", rows, COLUMNS)
+    put_table(asked.out / "foreign-files.md", "Foreign files", rows, COLUMNS)
+    put_conditions(asked.out / "foreign-files.md", "mri-design", "numpy", "h5py", "ismrmrd")
     for row in rows:
         print("right" if row["right"] else "WRONG", *(row[name] for name in COLUMNS[:-1]), sep=" | ")
 

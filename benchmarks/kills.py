@@ -5,7 +5,7 @@
 runs each verb twice without interruption on small scans, then again and again with SIGKILL for the whole process group
 at a random moment of the time that it takes, each time going on as the verb says (`--resume`, `--overwrite`, or the
 same command), until it comes to an end. Every file that it leaves is compared with those of the uninterrupted runs.
-Writes results/reliability/kills.md, kills.csv and kills-targets.csv. The verb `demo`, which has no small size, is
+Writes results/reliability/kills.csv and the table of kills.md. The verb `demo`, which has no small size, is
 killed where `--verbs` names it.
 """
 
@@ -25,15 +25,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from parts.pages import put_table
 
-from mri_design.evaluation.manifest import installed_versions
-from mri_design.evaluation.tables import Row, csv_text, markdown_text
-from mri_design.scan.io.atomic import write_text
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.scan.simulation.phantoms import load_phantom
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "results/reliability"
-COMMAND = "OMP_NUM_THREADS=1 python benchmarks/kills.py"
 KILLS, MATRIX, LONGEST = 50, 32, 900
 QUICK = """
 [coils]
@@ -255,35 +253,6 @@ def row_of(verb: Verb, kills: int, folder: Path, rng: np.random.Generator) -> Ro
     }
 
 
-def targets(rows: Sequence[Row], wanted: int) -> list[Row]:
-    """What was asked for."""
-    kills, identical = (sum(int(str(row[name])) for row in rows) for name in ("kills", "identical"))
-    met = "yes" if identical == kills >= wanted else "no"
-    name = "kill -9 at random moments over all verbs: go on to identical results"
-    return [{"name": name, "target": f"{wanted} of {wanted}", "measured": identical, "unit": f"of {kills}", "met": met}]
-
-
-def page(rows: Sequence[Row], matrix: int, wanted: int) -> str:
-    """The page of results."""
-    parts = [
-        "# Killed runs",
-        f"`{COMMAND}` makes this page. Versions: python {installed_versions(())['python']}, "
-        f"mri-design {installed_versions(('mri-design',))['mri-design']}.",
-        f"Every verb that writes (but `demo`, a comparison and a design), on scans of {matrix} x {matrix}, killed "
-        "(SIGKILL, with its workers) at random moments of the time that an uninterrupted run takes, and called "
-        "again until it ends: with `--resume` where the verb has it, with `--overwrite` where it writes single "
-        "files and does not replace them unasked (`convert`, `export`), and otherwise as before. A run may be "
-        "killed several times. *Identical*: the kills whose run left the same files with the same arrays, tables, "
-        "figures and settings as the uninterrupted one, and none besides. Not compared is what is about time, the "
-        "command in the manifest, the text of reports, which have the seconds in them, and the records of `adapt`: "
-        "what came, what was sent, how long it took, how many readouts came again. When it goes on, the scanner "
-        "sends its readouts again, and they are recorded again.",
-        markdown_text(rows),
-        markdown_text(targets(rows, wanted)),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -307,9 +276,8 @@ def main() -> None:
             rows.append(row_of(verb, kills, folder, rng))
             print(rows[-1], flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
-    write_text(options.out / "kills.csv", csv_text(rows))
-    write_text(options.out / "kills-targets.csv", csv_text(targets(rows, options.kills)))
-    write_text(options.out / "kills.md", page(rows, options.matrix, options.kills))
+    write_csv(options.out / "kills.csv", rows)
+    put_table(options.out / "kills.md", "Killed runs", rows)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
 Scans of 64 x 64 are simulated with ratios of the image's 99.5th percentile to the standard deviation of the noise from
 10 to 1e7, and reconstructed from 24 lines by posterior mean and MAP; designs choose 16 lines. Recipes ``default`` and
 ``local``. k-space that a Bloch simulation made without noise (``simulated`` in the folder of shared data, where there
-is one) is reconstructed under the noise that the program estimates. Writes results/reliability/little-noise.md, .csv
-and -targets.csv.
+is one) is reconstructed under the noise that the program estimates. Writes results/reliability/little-noise.csv and the
+tables of little-noise.md.
 """
 
 from __future__ import annotations
@@ -18,23 +18,21 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from parts.pages import put_conditions, put_table
 
 from mri_design.errors import InputError
-from mri_design.evaluation.manifest import installed_versions
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.evaluation.tables import Row, csv_text, markdown_text
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.designing import run_design, start_lines
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, SimulationRecipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.operators.base import Array
-from mri_design.scan.io.atomic import write_text
 from mri_design.scan.io.formats import read
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "results/reliability"
-COMMAND = "OMP_NUM_THREADS=1 python benchmarks/little_noise.py"
 RATIOS = tuple(10.0**k for k in range(1, 8))
 SAFE = 1e3
 """Ratio at which single precision was right as well: errors of larger ratios are held against the error there."""
@@ -190,17 +188,9 @@ def main() -> None:
 
 
 def write(rows: list[Outcome], simulated: list[Outcome], out: Path) -> None:
-    write_text(out / "little-noise.csv", csv_text([asdict(row) for row in [*rows, *simulated]]))
-    body = table(rows)
-    largest = max(rise_of(line) for line in body)
-    good = sum(rise_of(line) <= 1 for line in body)
-    bad = sum(r.status != "converged" for r in [*rows, *simulated])
-    targets: list[Row] = [
-        target("largest rise of the error above a ratio of 1e3, per cent", 1, largest, largest <= 1),
-        target("scans, recipes and images whose error rises by 1 % at most", len(body), good, good == len(body)),
-        target("images and designs that were refused or did not converge", 0, bad, bad == 0),
-    ]
-    write_text(out / "little-noise-targets.csv", csv_text(targets))
+    """The csv file, and the tables of the page."""
+    write_csv(out / "little-noise.csv", [asdict(row) for row in [*rows, *simulated]])
+    put_table(out / "little-noise.md", "Little noise", table(rows))
     of_simulated: list[Row] = [
         {
             "scan": r.scan,
@@ -213,45 +203,8 @@ def write(rows: list[Outcome], simulated: list[Outcome], out: Path) -> None:
         }
         for r in simulated
     ]
-    versions = ", ".join(f"{name} {number}" for name, number in installed_versions().items())
-    write_text(
-        out / "little-noise.md",
-        f"""# Little noise
-
-`{COMMAND}` makes this page. Versions: {versions}.
-
-Scans of {MATRIX} x {MATRIX} with ratios of the image's 99.5th percentile to the standard deviation of the noise from 10
-to 1e7; the images of t2w and t1w are slices of a head, shepp-logan and brain are ellipses whose k-space is in closed
-form. Relative L2 error of the magnitude from {LINES} lines, or of the mean from {DESIGNED} lines that `calibrated`
-chose (*design*), mean over {len(SEEDS)} seeds. *Rise*: the largest error above a ratio of {SAFE:.0e}, over that there.
-
-{markdown_text(body)}
-Above a signal-to-noise ratio of 200 (|y| / sigma per root of the number of pixels) all is computed in double precision:
-the condition number of the posterior precision grows as the square of the ratio, and single precision fails first in
-the products, then in the image. Noise is raised, and this is said, where it is below the rounding of the largest sample
-(one coil on a grid), or where the ratio is above 1000 (several coils, trajectories).
-
-Designs of one coil choose other lines above a ratio of 1e3, and of 16 lines theirs are worse: the image is right for
-them, the choice is not as good. From a ratio of 1e4 on it does not change any more.
-
-With several coils the error of `brain` rises: its coil images are in closed form, and coil maps times one image of
-pixels explain them to 1e-4 of their energy only. That is no noise, but the model has no other word for it; where it is
-larger than the noise, give its variance under `[noise]` in a recipe.
-
-k-space of sequences that MRzero's Bloch simulation played without noise. The ratio is that to the noise that is
-estimated, and the error is up to a scale:
-
-{markdown_text(of_simulated) if of_simulated else "(not here)"}
-{markdown_text(targets)}""",
-    )
-
-
-def rise_of(line: Row) -> float:
-    return float(line["rise %"])  # type: ignore[arg-type]
-
-
-def target(name: str, wanted: float, measured: float, met: bool) -> Row:
-    return {"name": name, "target": wanted, "measured": measured, "met": "yes" if met else "no"}
+    put_table(out / "little-noise.md", "k-space of a Bloch simulation", of_simulated)
+    put_conditions(out / "little-noise.md", "mri-design", "numpy", "scipy")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/sequences.py
 
-writes sequences.csv (every round trip), refusals.csv (every refusal), README.md and targets.csv into
+writes sequences.csv (every round trip), refusals.csv (every refusal) and the tables of README.md into
 results/interoperation; a few minutes. Every file is read back by pypulseq in the program itself, and here once more by
 `parts/pulseq_text.py`, which shares no code with either. ``--quick`` is the same on a few small sequences.
 """
@@ -16,20 +16,19 @@ from collections.abc import Sequence as Many
 from pathlib import Path
 
 import numpy as np
+from parts.pages import put_conditions, put_table
 from parts.pulseq_text import played
 from parts.random_sequences import IMPOSSIBLE, Sequence, random_sequence
 from parts.random_shots import ENCODINGS, IMPOSSIBLE_SHOTS, random_shots
 
 from mri_design.errors import MriDesignError
-from mri_design.evaluation.manifest import installed_versions
-from mri_design.evaluation.tables import Row, csv_text, markdown_text, read_csv_texts
-from mri_design.scan.io.atomic import write_bytes, write_text
+from mri_design.evaluation.tables import Row, write_csv
+from mri_design.scan.io.atomic import write_bytes
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import GAMMA
 from mri_design.sequences.verification import LINE_TOLERANCE
 
 OUT = Path(__file__).parents[1] / "results/interoperation"
-COMMAND = "OMP_NUM_THREADS=1 python benchmarks/sequences.py"
 TRIPS, REFUSALS, LARGEST, SEED = 200, 100, 256, 0
 SHOT_TRIPS, SHOT_REFUSALS, LARGEST_SHOTS = 40, 40, 128
 ROUNDING = 1e-5
@@ -83,24 +82,8 @@ def refusal(of: str, kind: str, one: Sequence, rng: np.random.Generator, folder:
     return {"of": of, "what": kind, "sequence": one.settings.kind, "refused": refused, "message": said}
 
 
-def targets(trips: Many[Row], refusals: Many[Row]) -> list[Row]:
-    """The goals, of lines and of all other readouts, and what was found."""
-    goals: list[Row] = []
-    for of, lines in (("", True), (" of planes, spokes and spirals", False)):
-        for name, every, good in (
-            (f"Pulseq round trips{of} that are exact", trips, "exact"),
-            (f"impossible sequences{of} that are refused", refusals, "refused"),
-        ):
-            rows = [row for row in every if (row["of"] == "lines") == lines]
-            count = sum(bool(row[good]) for row in rows)
-            found: Row = {"measured": count, "unit": f"of {len(rows)}", "met": count == len(rows)}
-            goals.append({"name": name, "target": f">= {len(rows)}", **found})
-    return goals
-
-
-def page(trips: Many[Row], refusals: Many[Row], goals: Many[Row]) -> str:
-    """README.md."""
-    versions = installed_versions(("mri-design", "numpy", "pypulseq"))
+def kinds_of(trips: Many[Row]) -> list[Row]:
+    """Round trips by kind of readout and sequence."""
     kinds: list[Row] = []
     for of, kind in (("lines", "gre"), ("lines", "tse"), *((encoding, "gre") for encoding in ENCODINGS)):
         rows = [row for row in trips if row["sequence"] == kind and row["of"] == of]
@@ -117,6 +100,11 @@ def page(trips: Many[Row], refusals: Many[Row], goals: Many[Row]) -> str:
                     "median seconds": float(np.median([float(str(row["seconds"])) for row in rows])),
                 }
             )
+    return kinds
+
+
+def reasons_of(refusals: Many[Row]) -> list[Row]:
+    """Refusals by what was impossible."""
     reasons: list[Row] = []
     for lines in (True, False):
         of = "lines" if lines else "planes, spokes, spirals"
@@ -125,47 +113,7 @@ def page(trips: Many[Row], refusals: Many[Row], goals: Many[Row]) -> str:
             refused = sum(bool(row["refused"]) for row in rows)
             example = rows[-1]["message"]
             reasons.append({"of": of, "what": what, "tried": len(rows), "refused": refused, "for example": example})
-    return "\n".join(
-        [
-            "# Interoperation: Pulseq",
-            "",
-            f"`{COMMAND}` makes everything here. Versions: "
-            + ", ".join(f"{name} {version}" for name, version in versions.items())
-            + f"; seed {SEED}.",
-            "",
-            "A designed mask, its data and maps lead BART and SigPy to [the same image](same-image.md), as the",
-            "solvers of SciPy and PyLops with this package's operators.",
-            "[Clients of other projects](clients.md) that stream MRD data lead `adapt` to the lines of `design`.",
-            "[Other programs](bloch.md) read one file of each kind, whose Bloch simulation leads back to the phantom.",
-            "",
-            "The files of other programs and of scanners are [read as they are meant](foreign-files.md), "
-            "a marker's place included.",
-            "",
-            "## Targets",
-            "",
-            markdown_text(goals),
-            "## Round trips",
-            "",
-            "Sequences of random kind, matrix (4 to 256), field of view, lines, order, echo trains, times, flip angle,",
-            "bandwidth, slice and scanner; then samples of planes (4 to 128 along ky and kz), spokes at any angles,",
-            "and arms of spirals of any density, designed for other limits than the scanner's, at the largest",
-            "bandwidth that it has, or at a half or a third of that.",
-            "Bandwidths that the receiver cannot sample with are drawn again. A file is",
-            f"exact where every sample lies within {LINE_TOLERANCE:g} cycles for each field of view (or slice) of its",
-            "place, every label is its own, gradients and their slopes keep to the scanner's limits, and the same",
-            "request gives the same bytes again. The program itself computes this from the file with pypulseq; the",
-            "second error is computed from the file's text by `benchmarks/parts/pulseq_text.py`, without pypulseq. No",
-            "scanner has played these files. Every file is in [sequences.csv](sequences.csv).",
-            "",
-            markdown_text(kinds, formats={"median seconds": ".2f"}),
-            "## Refusals",
-            "",
-            "The same kind of sequences with one thing made impossible, or with one number of the written file",
-            "changed. All messages are in [refusals.csv](refusals.csv).",
-            "",
-            markdown_text(reasons),
-        ]
-    )
+    return reasons
 
 
 def main() -> None:
@@ -192,16 +140,14 @@ def main() -> None:
         for i in range(n_impossible):
             of, kind = encodings[i % len(encodings)], impossible[i % len(impossible)]
             refusals.append(refusal(of, kind, random_shots(of, other, min(largest_shots, 64)), other, place))
-    goals = targets(trips, refusals)
     chosen.out.mkdir(parents=True, exist_ok=True)
-    file = chosen.out / "targets.csv"
-    others = read_csv_texts(file) if file.exists() else []
-    own = {goal["name"] for goal in goals}
-    write_text(file, csv_text([*(row for row in others if row["name"] not in own), *goals]))
-    write_text(chosen.out / "sequences.csv", csv_text(trips))
-    write_text(chosen.out / "refusals.csv", csv_text(refusals))
-    write_text(chosen.out / "README.md", page(trips, refusals, goals))
-    print(markdown_text(goals), end="")
+    write_csv(chosen.out / "sequences.csv", trips)
+    write_csv(chosen.out / "refusals.csv", refusals)
+    put_table(chosen.out / "README.md", "Round trips", kinds_of(trips), None, {"median seconds": ".2f"})
+    put_table(chosen.out / "README.md", "Refusals", reasons_of(refusals))
+    put_conditions(chosen.out / "README.md", "mri-design", "numpy", "pypulseq")
+    for name, rows, good in (("exact", trips, "exact"), ("refused", refusals, "refused")):
+        print(f"{sum(bool(row[good]) for row in rows)} of {len(rows)} {name}")
 
 
 if __name__ == "__main__":

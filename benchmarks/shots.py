@@ -1,17 +1,15 @@
-"""Spokes and spirals: which sets to take, whether chosen angles help, how good error bars are, and what it all costs.
+"""Spokes and spirals: which sets to take, how good error bars are, and total variation beside BART.
 
     OMP_NUM_THREADS=1 python benchmarks/shots.py --data DATA --out results/encodings
 
-measures everything (some 45 minutes of processor time) and writes shots.md, its rows of targets.csv, and a table
-shots-SECTION.csv for each section. DATA is the folder of the study's scans (`study/split.py`). ``--only SECTION``
-(again for more) measures some; the page is made from the tables that are there. ``--quick`` is the same on toy sizes in
-seconds, where targets mean nothing; it needs no data. `encodings_results.py` runs this beside the benchmark of planes.
+measures everything (some half an hour of processor time) and writes a table shots-SECTION.csv for each section, and
+those of shots.md. DATA is the folder of the study's scans (`study/split.py`). ``--only SECTION`` (again for more)
+measures some. ``--quick`` is the same on toy sizes in seconds; it needs no data.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,25 +17,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from parts.bart_solver import bart_version
-from parts.targets import with_targets
+from parts.pages import put_conditions, put_table
 from study.split import TEST_HEADS
 from threadpoolctl import threadpool_limits
-from trajectories.chosen import chosen_rows
-from trajectories.cost import cost_rows
-from trajectories.coverage import coverage_rows, covered_sets
-from trajectories.measured import measured_rows, measured_spirals, toy_spirals
-from trajectories.page import document, target_rows
-from trajectories.resampled import resampled_rows
+from trajectories.coverage import RATIOS, SHARES, coverage_rows, coverage_summary, covered_sets
+from trajectories.measured import measured_rows, measured_spirals, resampled_rows, toy_spirals
 from trajectories.scenes import Scene, ellipses, heads
-from trajectories.sets import DENSITIES, radial_rows, spiral_rows
-from trajectories.total_variation import BART_LONG_RUNS, total_variation_rows
+from trajectories.sets import DENSITIES, HALF, USUAL, Against, radial_rows, spiral_rows, summary
+from trajectories.total_variation import total_variation_rows
 from trajectories.variances import variance_rows
 
-from mri_design.evaluation.manifest import installed_versions
-from mri_design.evaluation.tables import Row, csv_text, read_csv, write_csv
-from mri_design.scan.io.atomic import write_text
+from mri_design.evaluation.tables import Row, read_csv, write_csv
 
-COMMAND = "OMP_NUM_THREADS=1 python benchmarks/shots.py --data DATA --out results/encodings"
 INTERLEAVES, SPOKES = 12, 32
 SPIRALS, SCAN = "sp_phantom_8.npz", "mc_brain_cimax2.npy"
 HEADS = TEST_HEADS[::4]
@@ -130,7 +121,6 @@ class Sizes:
 
 SECTIONS: Mapping[str, Callable[[Sizes], Sequence[Row]]] = {
     "spirals": lambda s: spiral_rows(s.matrix, s.interleaves, s.scenes(), s.seeds),
-    "chosen": lambda s: chosen_rows(s.matrix, s.interleaves, s.scenes(), DENSITIES),
     "radial": lambda s: radial_rows(s.matrix, s.spokes, s.scenes(), s.seeds),
     "variances": lambda s: variance_rows(s.alone(s.small), s.repeats),
     "coverage": lambda s: coverage_rows(
@@ -140,53 +130,60 @@ SECTIONS: Mapping[str, Callable[[Sizes], Sequence[Row]]] = {
     ),
     "measured": lambda s: measured_rows(toy_spirals() if s.spirals is None else measured_spirals(s.spirals)),
     "resampled": lambda s: resampled_rows(s.scan, s.interleaves, DENSITIES),
-    "cost": lambda s: cost_rows(s.alone(s.large), s.spokes, s.runs),
     "tv": lambda s: total_variation_rows(s.alone(s.large), s.spokes, s.interleaves, s.coils, s.runs),
-    "tv-small": lambda s: total_variation_rows(
-        s.alone(s.matrix), s.spokes, s.interleaves, s.coils[-1:], 1, BART_LONG_RUNS
-    ),
 }
 
 
-def conditions(quick: bool) -> dict[str, str]:
-    """What a reader needs to run the same again."""
-    versions = installed_versions(("numpy", "scipy", "finufft"))
-    return {
-        "command": f"`{COMMAND}{' --quick' if quick else ''}`",
-        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()) + f", bart {bart_version()}",
-        "machine": f"{os.cpu_count()} cores, one thread used",
-    }
-
-
-def write_page(out: Path, quick: bool) -> str:
-    """The page and its targets from the tables that are there; the page's text."""
-    files = {name: out / f"shots-{name}.csv" for name in SECTIONS}
-    tables: dict[str, Sequence[Row]] = {name: read_csv(file) for name, file in files.items() if file.exists()}
-    targets = target_rows(tables)
-    text = document(tables, targets, conditions(quick))
-    write_csv(out / "targets.csv", with_targets(out / "targets.csv", targets))
-    write_text(out / "shots.md", text)
-    return text
+SPIRAL_COMPETITORS = {
+    "vs even full turn": Against(USUAL, 1.0),
+    "vs half turn": Against(HALF, 1.0),
+    "vs half turn, dense": Against(HALF, 1.5),
+}
+SHOWN: Mapping[str, tuple[str, Callable[[Sequence[Row]], Sequence[Row]]]] = {
+    "spirals": ("Spirals", lambda rows: summary(rows, SPIRAL_COMPETITORS)),
+    "radial": ("Spokes", lambda rows: summary(rows, {"vs uniform": Against("uniform", None)})),
+    "variances": ("Error bars against dense algebra", list),
+    "coverage": ("Error bars against actual errors", coverage_summary),
+    "resampled": ("Spirals through a measured brain", list),
+    "measured": ("A measured spiral scan", list),
+    "tv": ("Total-variation MAP", list),
+}
+"""Section to its heading on the page, and the rows that stand there."""
+FORMATS = {
+    "k and -k": ".0%",
+    "noise": ".3f",
+    "f": ".6g",
+    **dict.fromkeys(("error", "sd over noise", "vs least squares", "vs same method"), ".4f"),
+    **dict.fromkeys(("bias", "its error", "stated bias", "of one run"), ".2%"),
+    "median error": ".1%",
+    **dict.fromkeys((f"{worst}{of}" for worst in ("", "worst ") for of in SPIRAL_COMPETITORS), "+.1%"),
+    **dict.fromkeys(("vs uniform", "worst vs uniform"), "+.1%"),
+    **dict.fromkeys(("gap", "certified gap"), ".1e"),
+    **dict.fromkeys(("CPU s", "s"), ".3g"),
+    **dict.fromkeys(SHARES, ".0%"),
+    **dict.fromkeys(RATIOS, ".2f"),
+}
 
 
 def main() -> None:
-    """Measure, write after each section, print."""
+    """Measure, write after each section."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--data", type=Path, default=Path("../shared/data/mri"), help="folder of the scans")
     arguments.add_argument("--out", type=Path, default=Path("results/encodings"), help="folder for the tables")
     arguments.add_argument("--quick", action="store_true", help="a smoke run on toy sizes, which needs no data")
-    arguments.add_argument("--only", action="append", choices=[*SECTIONS, "page"], help="this section only")
+    arguments.add_argument("--only", action="append", choices=SECTIONS, help="this section only")
     given = arguments.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     sizes = Sizes.quick() if given.quick else Sizes.full(given.data)
     for name in given.only or SECTIONS:
-        if name in SECTIONS:
-            began = time.process_time()
-            with threadpool_limits(1):
-                rows = list(SECTIONS[name](sizes))
-            write_text(given.out / f"shots-{name}.csv", csv_text(rows))
-            print(f"... {name}: {time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
-    print(write_page(given.out, given.quick))
+        began = time.process_time()
+        with threadpool_limits(1):
+            rows = list(SECTIONS[name](sizes))
+        file, (heading, shown) = given.out / f"shots-{name}.csv", SHOWN[name]
+        write_csv(file, rows)
+        put_table(given.out / "shots.md", heading, shown(read_csv(file)), None, FORMATS)
+        print(f"... {name}: {time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
+    put_conditions(given.out / "shots.md", "numpy", "scipy", "finufft", also=f"; bart {bart_version()}")
 
 
 if __name__ == "__main__":

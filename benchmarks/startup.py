@@ -22,9 +22,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+from parts.pages import put_table
 
-from mri_design.evaluation.tables import Row, csv_text, markdown_text
-from mri_design.scan.io.atomic import write_text
+from mri_design.evaluation.tables import Row, write_csv
 
 OUT = Path(__file__).parents[1] / "results/benchmarks"
 VERBS = ("demo", "info", "design", "recon", "compare", "protocol", "train")
@@ -38,7 +38,6 @@ TINY = {
     "train": "phantom:brain --lines 6 --jobs 1",
 }
 """Arguments of the verbs at 32 x 32; `demo` is a comparison and a design."""
-HELP_LIMIT, INFO_LIMIT = 0.5, 1.5
 NOT_CONVERGED = 4
 """The exit code of a run that finished without converging everywhere."""
 COUNTED = """
@@ -117,32 +116,6 @@ def kept_rows(file: Path) -> list[Row]:
         ]
 
 
-def text_of(rows: list[Row], counts: list[Row]) -> str:
-    """The page: targets, then the tables."""
-    helps = max(float(str(row["processor s"])) for row in rows if str(row["what"]).endswith("--help"))
-    info = float(str(rows[-1]["processor s"]))
-    table = markdown_text(rows, None, {"processor s": ".2f", "wall s": ".2f"})
-    return f"""# Start of the command line
-
-    OMP_NUM_THREADS=1 python benchmarks/startup.py
-
-Processor time is what an idle core takes; wall time depends on what else the machine does. Medians over processes, all
-with compiled bytecode. Asked for: `--help` within {HELP_LIMIT:g} s (the slowest verb takes {helps:.2f} s of processor
-time: {"met" if helps <= HELP_LIMIT else "missed"}), `info` of a small file within {INFO_LIMIT:g} s ({info:.2f} s:
-{"met" if info <= INFO_LIMIT else "missed"}). Seconds were measured on an idle machine, and `--counts` keeps them where
-it is not idle now.
-
-{table}
-
-## Modules of a whole run
-
-What a process has loaded when it ends, each verb on an embedded head at 32 x 32. Counts do not depend on what else the
-machine does.
-
-{markdown_text(counts)}
-"""
-
-
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -154,10 +127,10 @@ def main() -> None:
     chosen.out.mkdir(parents=True, exist_ok=True)
     rows = kept_rows(chosen.out / "startup.csv") if chosen.counts else rows_of(chosen.repeats)
     counts = counts_of(chosen.verbs)
-    write_text(chosen.out / "startup.csv", csv_text(rows))
-    write_text(chosen.out / "startup-modules.csv", csv_text(counts))
-    write_text(chosen.out / "startup.md", text_of(rows, counts))
-    sys.stdout.write(text_of(rows, counts))
+    write_csv(chosen.out / "startup.csv", rows)
+    write_csv(chosen.out / "startup-modules.csv", counts)
+    put_table(chosen.out / "startup.md", "Seconds", rows, None, {"processor s": ".2f", "wall s": ".2f"})
+    put_table(chosen.out / "startup.md", "Modules of a whole run", counts)
 
 
 if __name__ == "__main__":

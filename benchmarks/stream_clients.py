@@ -6,7 +6,8 @@ STREAMS is a folder with what python-ismrmrd-server's client sent over a socket 
 _config.bin) of two files (generated_64.h5, generated_64_acs.h5) that the ISMRMRD library's generator made. Without it
 the same cases are made from a phantom, and that client's bytes are written as it writes them. The bytes of Gadgetron's
 client are written so in any case, by tests/mrd_clients.py, and those of the ismrmrd package by its own serializer. Each
-sends everything without waiting, closes, and listens. Writes results/interoperation/clients.md and clients.csv.
+sends everything without waiting, closes, and listens. Writes results/interoperation/clients.csv and the table of
+clients.md.
 """
 
 from __future__ import annotations
@@ -26,10 +27,9 @@ from pathlib import Path
 
 import ismrmrd
 import numpy as np
+from parts.pages import put_conditions, put_table
 
-from mri_design.evaluation.manifest import installed_versions
-from mri_design.evaluation.tables import Row, csv_text, markdown_text
-from mri_design.scan.io.atomic import write_text
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.scan.simulation.phantoms import load_phantom
 
 ROOT = Path(__file__).parents[1]
@@ -162,41 +162,6 @@ def rows_of(streams: Path | None, matrix: int, lines: int, clients: int) -> Iter
                 }
 
 
-def text_of(rows: list[Row], lines: int, streams: Path | None) -> str:
-    names = list(dict.fromkeys(str(row["client"]) for row in rows))
-    checks = ("same lines as design", "told that it is done, then closed")
-    good = [name for name in names if all(row[c] == "yes" for row in rows if row["client"] == name for c in checks)]
-    of = (
-        """Two scans that the ISMRMRD library's generator made, 64 x 64 with four coils, twofold readout oversampling
-and a noise readout: one with all lines, one with every second line and 16 calibration lines."""
-        if streams is not None
-        else """Two scans of a phantom with four coils and noise readouts: one with all lines, one with every
-second line and calibration lines."""
-    )
-    versions = ", ".join(f"{name} {one}" for name, one in installed_versions(("numpy", "ismrmrd")).items())
-    shown = [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
-    return f"""# Clients of other projects at `adapt --listen`
-
-    OMP_NUM_THREADS=1 python benchmarks/stream_clients.py{" STREAMS" * (streams is not None)}
-
-{len(good)} of {len(names)} clients lead `mri-design adapt --listen` to the lines, in their order, that
-`mri-design design` chooses from the file: {", ".join(good) or "none"}.
-
-{of}
-Each client sends a scan over a socket on the loopback address without waiting for an answer, says that it has no more,
-and listens until it is told the same. {lines} lines are chosen with the recipe `fast` and seed 0. Some lines of the
-accelerated scan were never measured: `design` knows that from the file, `adapt` asks for them and then does without.
-
-python-ismrmrd-server's client and Gadgetron's end their strings with NUL, which is counted in their length, as the
-format has it; the serializer of the ismrmrd package ends them with nothing, and is answered in the same way. Waveforms
-stand behind every third readout. "Recorded" are the bytes that the client itself sent; Gadgetron's client was not run.
-
-{markdown_text(shown)}
-
-Versions: {versions}. All columns are in [clients.csv](clients.csv).
-"""
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("streams", type=Path, nargs="?", help="folder with recorded streams and their files")
@@ -211,8 +176,10 @@ def main() -> None:
         rows.append(row)
         print(row, flush=True)
     given.out.mkdir(parents=True, exist_ok=True)
-    write_text(given.out / "clients.csv", csv_text(rows))
-    write_text(given.out / "clients.md", text_of(rows, given.lines, given.streams))
+    write_csv(given.out / "clients.csv", rows)
+    shown = [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+    put_table(given.out / "clients.md", "Clients of other projects at `adapt --listen`", shown)
+    put_conditions(given.out / "clients.md", "numpy", "ismrmrd")
 
 
 if __name__ == "__main__":

@@ -7,26 +7,24 @@ DATA is the folder of raw scans: ``mc_brain_cimax16.npy``, ``mc_brain_8a.npy`` a
 One design of each scan goes to half of its lines (a third of a plane's samples), and every decision of it is shown to
 the rule behind ``--until-error`` for every wanted error: a rule does not change what is chosen. Where it stops first,
 the error that the design predicted is held against the actual one, of all lines where the truth is known, else of the
-lines that were not measured, and so it is at the end of the design, which wants no error. Beside it stands where the
-rule would have stopped that believed the start's prediction.
+lines that were not measured, and so it is at the end of the design, which wants no error.
 """
 
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from parts.pages import put_table
 
 from mri_design.design.decision import DesignStep
 from mri_design.design.stopping import NamedRule
-from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.predictions import Replay, check_predictions, truth_or_none
-from mri_design.evaluation.tables import Row, markdown_text, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.designing import (
     DesignOptions,
     design_inference,
@@ -39,7 +37,6 @@ from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.strategy_names import make_strategy
-from mri_design.scan.io.atomic import write_text
 
 WANTED = (0.05, 0.08, 0.10, 0.11, 0.12, 0.15, 0.20, 0.30)
 SEEDS = (0, 1)
@@ -99,16 +96,6 @@ def cases(data: Path) -> Iterator[Case]:
         yield Case(f"phantom:{name}", f"{name}, plane of 48 x 48, 1 coil", plane, 1 / 3)
 
 
-def believing(trace: DesignTrace) -> DesignTrace:
-    """The same trace for those who believe what the start predicts."""
-
-    def believed(step: DesignStep) -> DesignStep:
-        forecast = replace(step.forecast, tested=float("nan"))
-        return replace(step, choice=replace(step.choice, forecast=forecast))
-
-    return replace(trace, steps=tuple(map(believed, trace.steps)))
-
-
 def measured(case: Case, seed: int) -> Iterator[Row]:
     """A row for every wanted error: where the design ends, and what the prediction is worth there."""
     recipe = case.recipe
@@ -126,15 +113,14 @@ def measured(case: Case, seed: int) -> Iterator[Row]:
     )
     counts = [len(start) + i for i, step in enumerate(state.trace.steps) if not step.choice.pending]
     shown = dict(zip(counts, watcher.seen, strict=True))
-    now, before = {}, {}
+    now = {}
     for wanted in WANTED:
         rule = stop_rule(recipe.replacing("design", until_error=wanted), strategy)
         assert rule is not None
         now[wanted] = _first(shown, rule)
-        before[wanted] = _first({n: believing(DesignTrace("", 1, (), (s,))).steps[0] for n, s in shown.items()}, rule)
-    trace = believing(state.trace)
+    trace = state.trace
     last = len(trace.lines)
-    ends = sorted({n for n in (*now.values(), *before.values(), last) if n and trace.forecast(n) is not None})
+    ends = sorted({n for n in (*now.values(), last) if n and trace.forecast(n) is not None})
     replay = Replay(
         design_inference(strategy, recipe),
         recipe.design.first_loops,
@@ -146,9 +132,8 @@ def measured(case: Case, seed: int) -> Iterator[Row]:
     checks = check_predictions([one], trace, replay, signals=state.signals, truths=truths, counts=ends)
     errors = {check.n_measured: check.compared for check in checks}
     for wanted in (*WANTED, None):
-        lines, early = (last, None) if wanted is None else (now[wanted], before[wanted])
+        lines = last if wanted is None else now[wanted]
         predicted, actual = errors.get(lines or 0, (float("nan"),) * 2)
-        hoped, found = errors.get(early or 0, (float("nan"),) * 2)
         yield {
             "scan": case.name,
             "seed": seed,
@@ -159,9 +144,6 @@ def measured(case: Case, seed: int) -> Iterator[Row]:
             "predicted": _known(predicted),
             "actual": _known(actual),
             "ratio": _known(predicted / actual if actual else float("nan")),
-            "believing the start, ends at": early,
-            "predicted there": _known(hoped),
-            "actual there": _known(found),
         }
 
 
@@ -174,35 +156,15 @@ def _known(value: float) -> float | None:
     return float(f"{value:.3g}") if np.isfinite(value) else None
 
 
-def text_of(rows: Sequence[Row]) -> str:
-    """The page."""
-    designs = {(row["scan"], row["seed"]) for row in rows}
-    asked = [row for row in rows if row["wanted"] != "none"]
-    at_start = sum(row["believing the start, ends at"] == row["start"] for row in rows)
-    hoped = _ratios(rows, "predicted there", "actual there")
+def summary(rows: Sequence[Row]) -> list[Row]:
+    """Predicted over actual errors, by what was designed and where."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         in_plane = "plane" in str(row["scan"])
         kind, share = ("samples of a plane", "a third") if in_plane else ("lines", "half")
         place = f"{share} of them measured" if row["wanted"] == "none" else "where the wanted error is predicted"
         groups.setdefault(f"{kind}, {place}", []).append(row)
-    table = [{"designs of": name, **_shares(_ratios(group, "predicted", "actual"))} for name, group in groups.items()]
-    paragraphs = (
-        "The first lines of the script say how. Predicted and actual errors are relative L2 errors of the design's "
-        "own image, phase included; of the raw brains, whose truth is not known, of the lines that were not measured.",
-        f"No design ends before four lines, or 16 samples of a plane, were predicted and then measured. {len(designs)} "
-        f"designs were asked for {len(WANTED)} errors each, to be reached within half of the lines or a third of the "
-        "samples:",
-        f"Had the start's prediction been believed, {at_start} of the {len(asked)} would have ended without a line "
-        f"chosen, and over all of them the predicted error would have been between {hoped.min():.2f} and "
-        f"{hoped.max():.2f} times the actual one. In the table below an empty end is one that was not predicted to be "
-        "reached so far.",
-    )
-    first, second, third = (textwrap.fill(text, 120) for text in paragraphs)
-    head = (
-        "# Where designs end that are to reach an error\n\n    OMP_NUM_THREADS=1 python benchmarks/until_error.py DATA"
-    )
-    return "\n\n".join([head, first, second, markdown_text(table), third, markdown_text(rows)])
+    return [{"designs of": name, **_shares(_ratios(group, "predicted", "actual"))} for name, group in groups.items()]
 
 
 def _ratios(rows: Sequence[Row], predicted: str, actual: str) -> NDArray[np.float64]:
@@ -234,7 +196,8 @@ def main() -> None:
                 case.name, seed, *(f"{row['wanted']}:{row['ends at']}:{row['ratio']}" for row in rows[-len(WANTED) :])
             )
     write_csv(arguments.out / "until-error.csv", rows)
-    write_text(arguments.out / "until-error.md", text_of(rows))
+    put_table(arguments.out / "until-error.md", "Predicted over actual errors", summary(rows))
+    put_table(arguments.out / "until-error.md", "Every design", rows)
 
 
 if __name__ == "__main__":

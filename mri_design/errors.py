@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+NumberKind = Literal["any", "finite", "real", "positive"]
 LARGEST_ARRAY = 4 * 2**30
 """Bytes of the largest array that is made because somebody has asked for a number of things."""
 
@@ -309,7 +310,7 @@ def number_array(
     wanted: str = "an array of numbers",
     cure: str = "",
     shape: tuple[int | None, ...] | None = None,
-    kind: Literal["any", "finite", "real", "positive"] = "any",
+    kind: NumberKind = "any",
 ) -> NDArray[Any]:
     """An array, or numbers in nested lists, as an array of numbers; arrays come back as they are.
 

@@ -17,7 +17,7 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.operators.fields import RealAndImaginary, RealImage
+from mri_design.operators.elementary import RealAndImaginary, RealImage
 from mri_design.potentials.base import Potential
 from tests.slow_cases import slow_case
 

@@ -11,7 +11,7 @@ import pytest
 
 import mri_design as md
 from mri_design.design.constraints import LineConstraints
-from mri_design.inference.log_determinant import LogDeterminant
+from mri_design.inference.criterion import LogDeterminant
 
 X = md.Dense(np.random.default_rng(5).standard_normal((6, 4)))
 PIXELS = md.Identity((4,), is_complex=False)

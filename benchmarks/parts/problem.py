@@ -16,7 +16,7 @@ from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.priors import Laplace
 
 PHANTOM = "phantom:t2w"
 RATE = 10.0  # of the penalty, per unit of the signal level: the shipped recipes' rate for differences

@@ -1,27 +1,24 @@
-"""README.md, targets.csv and figures of the study, all from the kept rows."""
+"""Tables of the README, summary.csv and figures of the study, all from the kept rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from parts.targets import COLUMNS
+from parts.pages import put_conditions, put_section
 from study.groups import FAMILIES, TUNED
 from study.ledger import Ledger
-from study.pages import Pages
 from study.sections import CHOSEN, DEFAULT, NON_LOCAL
 from study.tables import BEST_DRAW, FORMATS, HOLE, ORACLE, errors_of, summary, two_way
-from study.targets import target_rows
-from study.texts import INTRODUCTION, TEXTS, TRIED
 
 from mri_design.evaluation.account import how_often_right
 from mri_design.evaluation.pictures import png_bytes
 from mri_design.evaluation.plots.curves import error_against_lines
 from mri_design.evaluation.plots.panels import ErrorCurve
-from mri_design.evaluation.tables import Row, csv_text, format_cell, markdown_text
-from mri_design.scan.io.atomic import write_bytes, write_text
+from mri_design.evaluation.tables import Row, format_cell, markdown_text, write_csv
+from mri_design.scan.io.atomic import write_bytes
 
 DRAWN = (
     *(DEFAULT, TUNED, ORACLE, "low-pass", "information-gain", "expected-error", "trained residual-greedy"),
@@ -40,26 +37,17 @@ TWO_WAY = (DEFAULT, TUNED, "low-pass", HOLE)
 """Masks of the table that separates what the mask gains from what the reconstruction gains."""
 
 
-def write_document(
-    out: Path, ledger: Ledger, conditions: Mapping[str, str], skipped: Sequence[str], draw: str = ""
-) -> str:
-    """Write everything, figures of one section (or of all, without a name); the README's text."""
-    targets = target_rows(ledger, Pages(out.parent / "benchmarks"))
-    write_text(out / "targets.csv", csv_text(targets, COLUMNS))
-    parts = [INTRODUCTION, "".join(f"- {name}: {text}\n" for name, text in conditions.items())]
-    parts.append(f"\n## Targets\n\n{markdown_text(targets, COLUMNS, {'measured': '.3g'})}")
-    parts.append(TRIED)
-    if skipped:
-        parts.append("".join(f"- skipped: {line}\n" for line in skipped))
-    for section, text in TEXTS.items():
-        parts.append(f"## {section[0].upper()}{section[1:]}\n\n{text}\n")
-        parts += _section(out, section, ledger, draw in ("", section))
+def write_document(out: Path, ledger: Ledger, draw: str = "") -> None:
+    """Put the tables of all sections into README.md, with figures of one section (or of all, without a name)."""
+    page = out / "README.md"
+    put_conditions(page, "mri-design", "numpy", "scipy", "numba", "scikit-image")
+    for section in (*dict.fromkeys(str(row["section"]) for row in ledger.of("cells")), "trained", "prediction"):
+        made = _section(out, section, ledger, draw in ("", section))
+        if made:
+            put_section(page, f"{section[0].upper()}{section[1:]}", "\n".join(made))
     rows = summary_rows(ledger)
     if rows:
-        write_text(out / "summary.csv", csv_text(rows))
-    whole = "\n".join(parts)
-    write_text(out / "README.md", whole)
-    return whole
+        write_csv(out / "summary.csv", rows)
 
 
 def _section(out: Path, section: str, ledger: Ledger, draw: bool) -> list[str]:
@@ -70,7 +58,7 @@ def _section(out: Path, section: str, ledger: Ledger, draw: bool) -> list[str]:
         parts.append(markdown_text(ledger.of("training"), TRAINING, {"wall seconds": ".0f"}))
     cells = ledger.of("cells", section=section)
     if not cells:
-        return [*parts, "Not measured yet.\n"]
+        return parts
     groups = list(dict.fromkeys(str(row["group"]) for row in cells))
     for reconstructor in dict.fromkeys(str(row["reconstructor"]) for row in cells):
         name = RECONSTRUCTORS.get(reconstructor, f"posterior mean, {reconstructor}")
@@ -157,7 +145,7 @@ def _tuned(rows: Sequence[Row]) -> str:
 def _predictions(ledger: Ledger) -> list[str]:
     rows = ledger.of("predictions")
     if not rows:
-        return ["Not measured yet.\n"]
+        return []
     table: list[Row] = []
     for strategy in dict.fromkeys(str(row["strategy"]) for row in rows):
         for mask in dict.fromkeys(str(row["mask"]) for row in rows):

@@ -24,7 +24,6 @@ from study.tuning import map_recipe, partial_fourier
 from mri_design.experiment.recipe import Recipe, load_recipe
 
 SHARES = ("1/8", "3/16", "1/4", "3/8", "1/2")
-LATE = SHARES[2:]
 DEFAULT = Recipe().design.strategy
 HEADS = ("real-phase", "3T heads")
 NON_LOCAL = "default mean"
@@ -177,17 +176,13 @@ def synthetic_phase(setting: Setting) -> list[Group]:
     """Magnitude images with a polynomial phase, and with local exceptions to it."""
     recipes = setting.recipes() | {CHOSEN: setting.cut_short(load_recipe(None))}
     common = (setting.shares, partly(rivals(setting)), recipes, ("mean", "map", CHOSEN))
-    return [Group("synthetic-phase", "mag3T", *_phased(setting), *common, tuning=setting.tuning)]
-
-
-def phase_models(setting: Setting) -> list[Group]:
-    """The same images where sites know the phase: designs, densities tuned anew, and the reconstruction."""
-    recipes = setting.recipes() | {name: MODELS[name](setting) for name in ("modulus", *PHASE_MODELS)}
-    entries = under_models(setting)
-    entries += [Entry("low-pass"), *(Entry(name, draws=setting.seeds) for name in (TUNED, *BESIDE))]
-    shares = setting.shares if setting.quick else LATE
-    name = ("phase-models", "mag3T")
-    return [Group(*name, *_phased(setting), shares, entries, recipes, PHASE_MODELS[:1], tuning=setting.tuning)]
+    if setting.quick:
+        tests, training = toys(3, ("t1w",)), toys(4, ("t2w",))
+    else:
+        tests = _magnitudes(setting, TEST_SUBJECTS, ("smooth", "rough"), 128, ("T2w",))
+        tests += _magnitudes(setting, TEST_SUBJECTS, ("rough",), 128, ("T1w",))
+        training = _magnitudes(setting, (TRAINING_SUBJECT,), ("rough",), 128)
+    return [Group("synthetic-phase", "mag3T", tests, training, *common, tuning=setting.tuning)]
 
 
 def full_size(setting: Setting) -> list[Group]:
@@ -313,58 +308,6 @@ def stress(setting: Setting) -> list[Group]:
     return [_stress("phantoms", phantoms, setting, entries), _stress("interference", noisy, setting, entries)]
 
 
-MODELS: dict[str, Callable[[Setting], Recipe]] = {
-    "modulus": lambda setting: setting.mean.replacing("phase", model="modulus"),
-    "phase-aware": lambda setting: setting.mean.replacing("phase", model="aware", imaginary_ratios=(2.0,)),
-    "TV+wavelet sites": lambda setting: _tv_wavelet(setting),
-}
-
-
-PHASE_MODELS = ("phase-aware",)
-"""Those of `MODELS` whose sites know the phase."""
-
-
-def under_models(setting: Setting) -> list[Entry]:
-    """Designs of the default strategy under each model of the phase."""
-    names = ("modulus", *PHASE_MODELS)
-    return [Entry(f"{DEFAULT}, {name}", DEFAULT, draws=setting.design_seeds, design=name) for name in names]
-
-
-def _tv_wavelet(setting: Setting) -> Recipe:
-    return setting.cut_short(map_recipe(setting.weight).replacing("reconstruction", method="mean"))
-
-
-def models(setting: Setting) -> list[Group]:
-    """Plain information gain and the default strategy under each model; each model reconstructs every mask."""
-    if setting.quick:
-        tests = toys(1, ("t1w",))
-    else:
-        tests = heads(setting, 128, (6, 12))[0]
-        tests.append(denoised(setting.path / "lf_7A_gre.npy", MIDDLE, 128))
-    recipes = setting.recipes() | {name: make(setting) for name, make in MODELS.items()}
-    draws = setting.design_seeds
-    entries = [Entry(f"information-gain, {name}", "information-gain", draws=draws, design=name) for name in MODELS]
-    entries += under_models(setting)
-    entries += [Entry(TUNED, draws=setting.seeds), Entry("low-pass")]
-    shares = setting.shares if setting.quick else ("1/8", "1/4", "1/2")
-    return [
-        Group(
-            *("models", "models", tests, [], shares, entries, recipes, (*MODELS, "map")),
-            tuning=None,
-            tuned_like=HEADS,
-        )
-    ]
-
-
-def _phased(setting: Setting) -> tuple[list[Scan], list[Scan]]:
-    """Test and training images with synthetic phase."""
-    if setting.quick:
-        return toys(3, ("t1w",)), toys(4, ("t2w",))
-    tests = _magnitudes(setting, TEST_SUBJECTS, ("smooth", "rough"), 128, ("T2w",))
-    tests += _magnitudes(setting, TEST_SUBJECTS, ("rough",), 128, ("T1w",))
-    return tests, _magnitudes(setting, (TRAINING_SUBJECT,), ("rough",), 128)
-
-
 def _stress(name: str, tests: list[Scan], setting: Setting, entries: list[Entry]) -> Group:
     return Group(
         *("stress", name, tests, [], setting.shares, entries, setting.recipes()), tuning=None, tuned_like=HEADS
@@ -392,11 +335,9 @@ def _magnitudes(
 GROUPS: dict[str, Callable[[Setting], list[Group]]] = {
     "real-phase": real_phase,
     "synthetic-phase": synthetic_phase,
-    "phase-models": phase_models,
     "full-size": full_size,
     "thesis-figure": thesis_figure,
     "multi-coil": multi_coil,
     "centre-maps": centre_maps,
     "stress": stress,
-    "models": models,
 }

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from study.groups import INFORMED, TUNED, Entry, Group
 from study.ledger import Ledger
-from study.scans import denoised, simulating
-from study.sections import Setting, designs, heads, toys
-from study.split import MIDDLE, TEST_SUBJECTS, TRAINED_ON, TRAINING_HEADS
-from study.tables import ORACLE
+from study.scans import simulating
+from study.sections import Setting
+from study.split import TRAINED_ON
 from study.tuning import Show
 
 from mri_design.experiment.recipe import Recipe
@@ -21,10 +19,8 @@ from mri_design.experiment.trained_file import load_trained
 from mri_design.runs.run import Progress, Work
 from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
 
-SMALL = 48
-"""Side of the grid on which the whole of LBCS can be afforded: it tries every line at every step."""
 INFORMING = "residual-greedy"
-RULES = (INFORMING, "stochastic-lbcs", "lbcs")
+RULES = (INFORMING, "stochastic-lbcs")
 
 
 @dataclass(frozen=True)
@@ -60,19 +56,11 @@ def trial_recipe(matrix: int) -> Recipe:
 
 
 def courses(setting: Setting) -> list[Course]:
-    """On the heads for the comparisons at 128, and small ones that the whole of LBCS can afford."""
+    """Orders learnt on the training heads."""
     if setting.quick:
-        source = ["phantom:t2w"]
-        return [
-            *(Course("heads", rule, source, 24, 12) for rule in ("residual-greedy", "stochastic-lbcs")),
-            *(Course("small", rule, source, 24, 6) for rule in ("residual-greedy", "lbcs")),
-        ]
+        return [Course("heads", rule, ["phantom:t2w"], 24, 12) for rule in RULES]
     file = setting.path / "img_3T_complex.npz"
-    some = ",".join(map(str, TRAINING_HEADS))
-    return [
-        *(Course("small", rule, [f"{file}#{some}"], SMALL, SMALL // 2) for rule in RULES),
-        *(Course("heads", rule, [f"{file}#{TRAINED_ON}"], 128, 64) for rule in ("residual-greedy", "stochastic-lbcs")),
-    ]
+    return [Course("heads", rule, [f"{file}#{TRAINED_ON}"], 128, 64) for rule in RULES]
 
 
 def train_all(setting: Setting, ledger: Ledger, jobs: int, seed: int, show: Show) -> None:
@@ -110,33 +98,3 @@ def train_all(setting: Setting, ledger: Ledger, jobs: int, seed: int, show: Show
             },
         )
         ledger.write()
-
-
-def trained_groups(setting: Setting) -> list[Group]:
-    """Trained orders on other subjects of the same kind, and on scans of another kind, on a small grid."""
-    seeds = setting.seeds
-    entries = designs(setting)
-    for course in courses(setting):
-        if course.name == "small":
-            entries.append(Entry(f"trained {course.rule}", f"trained:{course.file(setting.trained)}"))
-    small = Course("small", "residual-greedy", [], 0, 0).file(setting.trained)
-    entries.append(Entry(INFORMED, f"calibrated:{small}", draws=setting.design_seeds))
-    entries += [Entry("hybrid", f"hybrid:{small}"), Entry("low-pass"), Entry(TUNED, draws=seeds), Entry(ORACLE)]
-    if setting.quick:
-        tests, training = toys(1, ("t1w",)), toys(2, ("t2w",))
-        other = toys(1, ("brain",))
-    else:
-        tests, training = heads(setting, SMALL)
-        kinds = ("gre", "fse")
-        other = [denoised(setting.path / f"lf_{s}_{k}.npy", MIDDLE, SMALL) for s in TEST_SUBJECTS for k in kinds]
-    first = Group(
-        *("trained", "in domain", tests, training, setting.shares, entries, setting.recipes(), ("mean",)),
-        tuning=setting.tuning,
-    )
-    like = ("trained", "in domain")
-    second = Group(
-        *("trained", "out of domain", other, [], setting.shares, entries, setting.recipes(), ("mean",)),
-        tuning=None,
-        tuned_like=like,
-    )
-    return [first, second]

@@ -10,7 +10,7 @@ import numpy as np
 from study.scans import NOISE, simulated, simulating
 
 from mri_design.experiment.recipe import load_recipe
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.nonuniform import NonUniformFourier

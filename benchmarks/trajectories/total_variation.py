@@ -25,17 +25,15 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.operators.base import Array
 from mri_design.operators.differences import FiniteDifferences
 from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.priors import Laplace
 from mri_design.scan.trajectories.exchange import maps_to_bart, samples_to_bart, to_bart
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes
 
-GOAL = 1e-3
 BART = "BART pics -R T"
 RIM = 1.5
 """Cycles from the grid's rim within which ``bart nufft`` is wrong; samples there are left out for everybody."""
 BART_RUNS = ((0.01, 200), (0.1, 200), (0.03, 200), (0.03, 1600))
 BART_COIL_RUNS = ((0.03, 100), (0.03, 400))
-BART_LONG_RUNS = ((0.01, 400), (0.01, 4000))
 """ADMM's penalty parameter, and conjugate-gradient iterations in all."""
 OURS = {
     "as shipped": MapEstimate(),
@@ -157,36 +155,6 @@ def bart_run(problem: Problem, iterations: int, rho: float, folder: Path) -> Bar
     after = os.times()
     seconds = after.children_user + after.children_system - before.children_user - before.children_system
     return BartRun(read_cfl(folder / "image").T, seconds)
-
-
-def seconds_to_goal(rows: Sequence[Row], measured: str, coils: int, solver: str) -> float | None:
-    """Fewest seconds of a run that ends within the goal of the smallest value; None where none does."""
-    mine = _of(rows, measured, coils, solver)
-    return min((float(str(row["s"])) for row in mine if float(str(row["gap"])) <= GOAL), default=None)
-
-
-def time_ratio(rows: Sequence[Row], measured: str, coils: int) -> float | None:
-    """Our seconds to the goal over BART's: an upper bound, with BART's longest run, where no run of BART gets there."""
-    ours, theirs = (seconds_to_goal(rows, measured, coils, solver) for solver in ("ours", BART))
-    if theirs is None:
-        theirs = max((float(str(row["s"])) for row in _of(rows, measured, coils, BART)), default=None)
-    return None if ours is None or theirs is None else ours / theirs
-
-
-def excess(rows: Sequence[Row], measured: str, coils: int) -> float | None:
-    """Our smallest objective over BART's smallest, minus 1; below 0 where ours is smaller."""
-    ours, theirs = (
-        min((float(str(row["f"])) for row in _of(rows, measured, coils, solver)), default=None)
-        for solver in ("ours", BART)
-    )
-    return None if ours is None or theirs is None else ours / theirs - 1
-
-
-def _of(rows: Sequence[Row], measured: str, coils: int, solver: str) -> list[Row]:
-    """What was measured of one solver; numbers may have come from a file."""
-    wanted = measured, coils, solver
-    found = [row for row in rows if (row["measured"], int(float(str(row["coils"]))), row["solver"]) == wanted]
-    return [row for row in found if row["f"] is not None]
 
 
 def _row(

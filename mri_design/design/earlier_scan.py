@@ -20,7 +20,7 @@ from mri_design.design.energies import residual_energies
 from mri_design.design.keeping import SliceInference, infer_slice
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 

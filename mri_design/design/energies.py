@@ -15,20 +15,16 @@ from numpy.typing import NDArray
 
 from mri_design.design.posteriors import PerSlice, generators, of_each
 from mri_design.errors import InputError, described
-from mri_design.inference.unseen import with_unseen
+from mri_design.inference.base import with_unseen
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.base import Array
+from mri_design.operators.base import Array, squared_modulus
+from mri_design.operators.cartesian import CartesianLines, FourierLibrary
 from mri_design.operators.encodings import Encoding, LineEncoding, Rows
-from mri_design.operators.fourier import FourierLibrary
-from mri_design.operators.measurement import CartesianLines
-from mri_design.operators.moduli import squared_modulus
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
-from mri_design.variances.control_variate import LEAST
+from mri_design.variances.control_variate import LEAST, PhasedControl, best_share
 from mri_design.variances.information import gain_from_values
-from mri_design.variances.phased import PhasedControl
-from mri_design.variances.regressed import best_share
 
 Numbers = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from mri_design.design.strategy import ChoosesBlocks, DesignView, Predicts, Stra
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, require_counts, require_working
 from mri_design.inference.base import WarmStart
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.scan.sampling import require_whole_lines

@@ -14,7 +14,7 @@ import numpy as np
 from mri_design.design.energies import with_unseen_candidates
 from mri_design.design.model_choice import CandidateModels, ModelPlan
 from mri_design.inference.base import StepInfo, WarmStart, cold_start
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array

@@ -1,22 +1,291 @@
-"""The alternating direction method of multipliers, one copy s_j of every block's coefficients."""
+"""The alternating direction method of multipliers, one copy s_j of every block's coefficients.
+
+Proximal steps of sites: minimise penalty(s) + rho / 2 |s - v|^2, one scalar problem a site.
+
+The linear half of ADMM: minimise ||y - X u||^2 / 2 + sum_j rho_j / 2 ||B_j u - target_j||^2.
+
+Three ways, the first that applies: one pair of FFTs where X^H X and every B_j^H B_j are circulant; the same with
+copies of the coil images where X is one such encoding of several of them; conjugate gradients.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.duality import DualityGap, duality_gap
-from mri_design.estimation.excess import RemainingExcess
-from mri_design.estimation.line_search import Coefficients
-from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.estimation.proximal import odd_part, shrinkage
-from mri_design.estimation.splitting import balancing_factor, linear_step
-from mri_design.krylov.conjugate_gradients import squared_norm
+from mri_design.estimation.penalised import Coefficients, PenalisedProblem, RemainingExcess, SitePenalty, Smoothed
+from mri_design.krylov.conjugate_gradients import conjugate_gradients, squared_norm
+from mri_design.model.circulant_inverse import circulant_inverse
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
+from mri_design.operators.cartesian import CartesianLines
 from mri_design.operators.kernels.suitable import laid_out
 from mri_design.status import Convergence, Status
+
+
+def odd_part(block: SiteBlock, noise_variance: float, rho: float, real: np.dtype[Any]) -> Array | None:
+    """sigma b / rho, by which the odd parts of the sites move v; None where they have none."""
+    if not np.any(block.potential.shift):
+        return None
+    return np.asarray((np.sqrt(noise_variance) * np.asarray(block.potential.shift) / rho).astype(real))
+
+
+def shrinkage(
+    block: SiteBlock, penalty: SitePenalty, noise_variance: float, rho: float, power: Array, iterations: int = 30
+) -> Array:
+    """By what v is multiplied in argmin over s of sigma^2 psi(|s|^2 / sigma^2) / 2 + rho / 2 |s - v|^2, site by site.
+
+    The modulus r of s solves r (rho + pi(r^2 / sigma^2)) = rho |v|, and s keeps the direction of v. Sites with odd
+    parts have the same step from v + `odd_part`.
+
+    Parameters
+    ----------
+    block : SiteBlock
+        Groups.
+    penalty : SitePenalty
+        psi; only pi = psi' is used.
+    noise_variance : float
+        sigma^2.
+    rho : float
+        Positive weight.
+    power : real array, shape of the sites
+        |v|^2.
+    iterations : int
+        Limit of the scalar solver (see `shrunken_moduli`).
+
+    Returns
+    -------
+    real array
+        r / |v|, broadcastable to the coefficients.
+
+    Notes
+    -----
+    Closed form for Gaussian sites, and for Laplace sites without smoothing (soft thresholding); Newton's method for
+    smoothed Laplace sites. Where the site is not log-concave the scalar problem may have several minima; the one
+    found is stationary.
+    """
+    real = power.dtype
+    smoothed = penalty if isinstance(penalty, Smoothed) else None
+    precision = smoothed.even.gaussian_precision if smoothed else None
+    if precision is not None:
+        return np.asarray((rho / (rho + precision)).astype(real))
+    scale = smoothed.even.modulus_scale if smoothed else None
+    if smoothed is not None and scale is not None:
+        level = (scale * (np.sqrt(noise_variance) / rho)).astype(real, copy=False)
+        return rounded_threshold(level, smoothed.z.astype(real, copy=False), power, iterations, noise_variance)
+    modulus = np.sqrt(power)
+    return _share(shrunken_moduli(penalty, noise_variance, rho, modulus, iterations), modulus)
+
+
+def rounded_threshold(level: Array, epsilon: Array, power: Array, iterations: int = 30, unit: float = 1.0) -> Array:
+    """r / |v| for r >= 0 with r + level r / sqrt(r^2 + unit epsilon) = |v|; without rounding, soft thresholding."""
+    from mri_design.operators.kernels.copies import rounded_shrinkage
+
+    if not (epsilon.flat[0] or np.any(epsilon)):
+        modulus = np.sqrt(power)
+        return _share(np.maximum(modulus - level, 0), modulus)
+    level, epsilon = (np.broadcast_to(x, power.shape) if np.size(x) > 1 else x for x in (level, epsilon))
+    return rounded_shrinkage(level, epsilon, power, iterations, unit)
+
+
+def _share(shrunken: Array, modulus: Array) -> Array:
+    return np.asarray(shrunken / np.maximum(modulus, np.finfo(modulus.dtype).tiny))
+
+
+def shrunken_moduli(penalty: SitePenalty, noise_variance: float, rho: float, modulus: Array, iterations: int) -> Array:
+    """r >= 0 with r (rho + pi(r^2 / sigma^2)) = rho |v|, by bracketed secant steps from below.
+
+    r -> r (rho + pi) is concave and rising for log-concave sites that are smoothed or flatter than |s| at zero, so the
+    secant through two points below the root stays below it and converges faster than linearly; elsewhere the bracket
+    and the monotone fixed point r = rho |v| / (rho + pi) keep it safe.
+    """
+    tiny = np.finfo(modulus.dtype).tiny
+    rho_real, inverse = modulus.dtype.type(rho), modulus.dtype.type(1 / noise_variance)
+    accuracy = 4 * np.finfo(modulus.dtype).eps
+
+    def precision(r: Array) -> Array:
+        return penalty.precision(r * r * inverse)
+
+    goal = rho_real * modulus
+    old, excess_old = np.zeros_like(modulus), -goal
+    high = modulus
+    r = goal / (rho_real + precision(old))
+    for _ in range(iterations):
+        pi = precision(r)
+        excess = r * (rho_real + pi) - goal
+        high = np.where(excess > 0, np.minimum(high, r), high)
+        fixed = goal / (rho_real + pi)  # on the root's side of r, and never beyond the root
+        change = excess - excess_old
+        secant = r - excess * (r - old) / np.where(np.abs(change) > tiny, change, 1)
+        good = (np.abs(change) > tiny) & (secant <= high) & np.where(excess < 0, secant >= fixed, secant > 0)
+        new = np.where(good, secant, fixed)
+        old, excess_old, r, last = r, excess, new, r
+        if np.all(np.abs(r - last) <= accuracy * modulus):
+            break
+    return r
+
+
+class LinearStep(ABC):
+    """Solves for u, warm from the last one, for weights rho_j that may change."""
+
+    matvecs = 0
+    healthy = True
+
+    @abstractmethod
+    def set_weights(self, rho: Sequence[float]) -> None:
+        """Take new rho, one per block."""
+
+    @abstractmethod
+    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
+        """The minimiser, for sum_j rho_j B_j^H target_j and the last u; with ``look``, prepare to balance.
+
+        The memory of the sum may be written to.
+        """
+
+    def balance(self) -> None:  # noqa: B027 (nothing to do without copies)
+        """Renew weights of its own, if it has any; `set_weights` follows."""
+
+
+def linear_step(
+    model: GeneralizedLinearModel, start: Array, relaxation: float, solver_tolerance: float, solver_iterations: int
+) -> LinearStep:
+    """The first way that applies; the last two settings are those of the conjugate gradients."""
+    spectra = _block_spectra(model)
+    if spectra is not None:
+        measurement = model.measurement.gram_spectrum()
+        if measurement is not None:
+            return _Exact(model, measurement, spectra)
+        if _has_coils(model):
+            return _CoilCopies(model, spectra, start, relaxation)
+    return _Iterative(model, solver_tolerance, solver_iterations)
+
+
+def has_exact_step(model: GeneralizedLinearModel) -> bool:
+    """Whether an iteration costs a pair of FFTs or one product with A, not several."""
+    return _block_spectra(model) is not None and (model.measurement.gram_spectrum() is not None or _has_coils(model))
+
+
+def balancing_factor(primal: float, dual: float, size: float, force: float) -> float:
+    """By how much to raise a weight, from squared norms: relative primal over relative dual residual, within 5.
+
+    Wohlberg (2017), arXiv:1704.06209.
+    """
+    if not (primal > 0 and dual > 0):
+        return 1.0
+    return float(np.clip(np.sqrt((primal * force) / (dual * size)), 0.2, 5.0)) if size > 0 and force > 0 else 1.0
+
+
+def _block_spectra(model: GeneralizedLinearModel) -> tuple[Array, ...] | None:
+    if model.n_axes != 2:
+        return None
+    known = tuple(s for s in (block.analysis.gram_spectrum() for block in model.blocks) if s is not None)
+    return known if len(known) == len(model.blocks) else None
+
+
+def _has_coils(model: GeneralizedLinearModel) -> bool:
+    return isinstance(model.measurement, CartesianLines) and model.measurement.maps is not None
+
+
+class _Exact(LinearStep):
+    def __init__(self, model: GeneralizedLinearModel, measurement: Array, blocks: tuple[Array, ...]) -> None:
+        self._back_projection = model.back_projection()
+        self._measurement, self._blocks = measurement, blocks
+
+    def set_weights(self, rho: Sequence[float]) -> None:
+        total = self._measurement + sum(r * b for r, b in zip(rho, self._blocks, strict=True))
+        self._inverse = circulant_inverse(np.maximum(total, 1e-12 * np.max(total)))
+
+    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
+        self.matvecs += 1
+        gathered += self._back_projection
+        return self._inverse(gathered)
+
+
+class _CoilCopies(LinearStep):
+    """Copies c of the coil images S u, with E c the data of one uniform coil each: E^H E is a projection.
+
+    min 1/2 ||y - E c||^2 + rho / 2 ||c - v||^2 is at c = v + E^H (y - E v) / (1 + rho). One more copy, of which there
+    are no data, makes S^H S a multiple of the identity.
+    """
+
+    def __init__(
+        self, model: GeneralizedLinearModel, blocks: tuple[Array, ...], start: Array, relaxation: float
+    ) -> None:
+        X = model.measurement
+        assert isinstance(X, CartesianLines) and X.maps is not None
+        encoding = X.of_uniform_coil()
+        self._gram = encoding.gram
+        self._data = np.ascontiguousarray(encoding.adjoint(model.data[:, None]), dtype=start.dtype)
+        self._maps = np.ascontiguousarray(X.maps, dtype=start.dtype)
+        power = np.sum(np.abs(self._maps) ** 2, axis=0)
+        self._total = float(power.max())
+        self._missing = self._total - power
+        self._blocks = blocks
+        self._relaxation = relaxation
+        self._rho = 0.3
+        self._copies, self._unseen = np.ascontiguousarray(self._maps * start), start
+        self._scaled = (self._gram(self._copies) - self._data) * start.real.dtype.type(1 / self._rho)
+        self._factor = 1.0
+
+    def set_weights(self, rho: Sequence[float]) -> None:
+        total = np.asarray(self._rho * self._total + sum(r * b for r, b in zip(rho, self._blocks, strict=True)))
+        self._inverse = circulant_inverse(total)
+
+    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
+        from mri_design.operators.kernels.copies import relax_coils, renew_coils, seen_by_coils
+
+        self.matvecs += 1
+        relaxation = u.real.dtype.type(self._relaxation)
+        own = seen_by_coils(self._maps, self._copies, self._scaled) + self._missing * self._unseen
+        u = self._inverse(gathered + u.real.dtype.type(self._rho) * own)
+        before = self._copies.copy() if look else None
+        relax_coils(self._maps, u, self._copies, self._scaled, self._relaxation)
+        renew_coils(self._data, self._gram(self._scaled), self._copies, self._scaled, 1 / (1 + self._rho))
+        if before is not None:
+            coil_images = self._maps * u
+            missed, moved = squared_norm(coil_images - self._copies), squared_norm(self._copies - before)
+            self._factor = balancing_factor(missed, moved, squared_norm(coil_images), squared_norm(self._scaled))
+        self._unseen = relaxation * u + (1 - relaxation) * self._unseen
+        return u
+
+    def balance(self) -> None:
+        # E^H E has eigenvalues 0 and 1, so weights far from these would only slow down one half of the data.
+        rho = min(max(self._rho * self._factor, 1e-3), 3.0)
+        self._scaled = self._scaled * self._scaled.real.dtype.type(self._rho / rho)
+        self._rho = rho
+
+
+class _Iterative(LinearStep):
+    def __init__(self, model: GeneralizedLinearModel, tolerance: float, iterations: int) -> None:
+        self._model, self._back_projection = model, model.back_projection()
+        self._tolerance, self._iterations = tolerance, iterations
+
+    def set_weights(self, rho: Sequence[float]) -> None:
+        model = self._model
+        real = model.data.real.dtype
+        ones = (np.ones((1,) * len(block.analysis.out_shape), dtype=real) for block in model.blocks)
+        weights = tuple(real.type(r) * unit for r, unit in zip(rho, ones, strict=True))
+        self._system = PosteriorPrecision(model.measurement, model.blocks, weights)
+
+    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
+        step, solved = conjugate_gradients(
+            self._system,
+            (self._back_projection + gathered - self._system(u))[None],
+            n_axes=self._model.n_axes,
+            preconditioner=self._system.preconditioner,
+            tolerance=self._tolerance,
+            max_iterations=self._iterations,
+        )
+        self.matvecs += solved.matvecs + 1
+        self.healthy = bool(np.isfinite(solved.residual))
+        return np.asarray(u + step[0])
 
 
 @dataclass(frozen=True)
@@ -27,7 +296,7 @@ class ADMM:
 
     The step in u is one pair of FFTs where X^H X and every B_j^H B_j are circulant (Cartesian lines of one coil,
     pixels, differences, orthonormal wavelets), one product with X^H X where there are several coils, elsewhere a few
-    iterations of preconditioned conjugate gradients from the last u (`splitting`). The step in s_j is a scalar problem
+    iterations of preconditioned conjugate gradients from the last u. The step in s_j is a scalar problem
     a site. Every block has a weight rho_j of its own. It is adjusted in each of the first ``balanced`` iterations and
     ever more rarely after, so that the relative primal and dual residuals shrink together.
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.errors import require_counts, require_numbers
-from mri_design.estimation.admm import ADMM, StartingPoint
+from mri_design.estimation.admm import ADMM, StartingPoint, has_exact_step
 from mri_design.estimation.irls import IRLS
 from mri_design.estimation.lbfgs import LBFGS
 from mri_design.estimation.penalised import PenalisedProblem, Smoothed
-from mri_design.estimation.splitting import has_exact_step
 from mri_design.operators.base import Array
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.status import Convergence

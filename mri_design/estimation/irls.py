@@ -7,9 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.errors import require_counts, require_numbers
-from mri_design.estimation.excess import rounding_of, stalled_status
-from mri_design.estimation.line_search import Line, minimising_length, moved, powers_along
-from mri_design.estimation.penalised import PenalisedProblem
+from mri_design.estimation.penalised import (
+    Line,
+    PenalisedProblem,
+    minimising_length,
+    moved,
+    powers_along,
+    rounding_of,
+    stalled_status,
+)
 from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inner, squared_norm
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array

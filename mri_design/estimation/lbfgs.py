@@ -10,14 +10,21 @@ import numpy as np
 import scipy.linalg
 
 from mri_design.errors import require_counts, require_numbers
-from mri_design.estimation.excess import RemainingExcess, rounding_of, stalled_status
-from mri_design.estimation.line_search import Line, SitePowers, minimising_length, moved, site_products
-from mri_design.estimation.penalised import PenalisedProblem
+from mri_design.estimation.penalised import (
+    Line,
+    PenalisedProblem,
+    RemainingExcess,
+    SitePowers,
+    minimising_length,
+    moved,
+    rounding_of,
+    site_products,
+    stalled_status,
+)
 from mri_design.krylov.conjugate_gradients import quick_inner, squared_norm
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.model.products import Products, pooled_products
-from mri_design.model.sums import add_weighted_grams
+from mri_design.model.sums import Products, add_weighted_grams, pooled_products
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 

@@ -10,12 +10,10 @@ import numpy as np
 from mri_design.errors import InputError, number_array, require_counts, require_numbers
 from mri_design.estimation.admm import ADMM
 from mri_design.estimation.automatic import Automatic
-from mri_design.estimation.base import InnerSolver, require_solver
 from mri_design.estimation.duality import DualityGap, duality_gap
 from mri_design.estimation.lbfgs import LBFGS
-from mri_design.estimation.penalised import PenalisedProblem
-from mri_design.model.determined import require_determined
-from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
+from mri_design.estimation.penalised import InnerSolver, PenalisedProblem, require_solver
+from mri_design.model.generalized_linear import GeneralizedLinearModel, require_determined, require_model
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
@@ -96,10 +94,8 @@ class MapEstimate:
         for block in model.blocks:
             block.require(self.needs, user="MapEstimate")
         if start is not None:
-            start = number_array("start", start, wanted=f"a finite image of shape {model.image_shape}")
-        if start is not None and not (np.shape(start) == model.image_shape and np.isfinite(start).all()):
-            got = "values that are not finite" if np.shape(start) == model.image_shape else f"shape {np.shape(start)}"
-            raise InputError("start", got, f"a finite image of shape {model.image_shape}")
+            wanted = f"a finite image of shape {model.image_shape}"
+            start = number_array("start", start, wanted=wanted, shape=model.image_shape, kind="finite")
         exact = self.smoothing == 0
         if exact:
             model = replace(model, data=model.data.astype(np.result_type(model.data.dtype, np.float64)))

@@ -20,7 +20,7 @@ from mri_design.errors import InputError, require_counts, require_instance, requ
 from mri_design.experiment.checkpoint import Checkpoint, kept_in, load_state
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe, require_recipe
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
 

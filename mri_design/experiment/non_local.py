@@ -11,11 +11,11 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.estimation.map_estimate import MapEstimate
 from mri_design.inference.base import StepInfo, WarmStart, pooled_variances
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.mr_image import MRSlice, non_locally_refined
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.model.products import pooled_products
+from mri_design.model.sums import pooled_products
 from mri_design.operators.base import Array
 from mri_design.variances.columns import ExactByColumns
 

@@ -14,11 +14,11 @@ from mri_design.kinds import designed_kinds
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
     from mri_design.design.constraints import Constraints, LineConstraints
-    from mri_design.estimation.base import InnerSolver
     from mri_design.estimation.map_estimate import MapEstimate
-    from mri_design.inference.double_loop.loop import DoubleLoop
+    from mri_design.estimation.penalised import InnerSolver
+    from mri_design.inference.double_loop import DoubleLoop
     from mri_design.model.mr_image import MRSlice
-    from mri_design.model.phase.prior import PhasePrior
+    from mri_design.model.phase import PhasePrior
     from mri_design.model.sparsity import SparsityBlock
     from mri_design.operators.base import Array
     from mri_design.operators.encodings import Encoding
@@ -167,7 +167,7 @@ class PhaseRecipe(Settings):
 
     def prior(self) -> PhasePrior | None:
         """What a slice starts with: a phase to be seen in the centre, or none (until one has been chosen)."""
-        from mri_design.model.phase.prior import PhasePrior
+        from mri_design.model.phase import PhasePrior
 
         return PhasePrior(None, self.imaginary_ratios[0]) if self.model == "aware" else None
 
@@ -301,7 +301,7 @@ class InferenceRecipe(Settings):
 
     def engine(self, *, extrapolated: bool = True) -> DoubleLoop:
         """The double loop with these settings; ``extrapolated`` as in `estimator`."""
-        from mri_design.inference.double_loop.loop import DoubleLoop
+        from mri_design.inference.double_loop import DoubleLoop
 
         return DoubleLoop(
             self.estimator(extrapolated=extrapolated),

@@ -2,26 +2,37 @@
 
 `Engine` checks a model and hands it on, `LoopEngine` is the loop over `init`, `step`, `done` and `finish`; callbacks,
 status and `Convergence` are made there and nowhere else.
+
+Posteriors that know where further data will be measured, and not yet their values.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from mri_design.errors import InputError, described, number_array, require_instance, require_random, require_working
+from mri_design.errors import (
+    InputError,
+    NumberKind,
+    described,
+    number_array,
+    require_instance,
+    require_random,
+    require_working,
+)
 from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_model
-from mri_design.model.kept_memory import keep_freed_memory
-from mri_design.model.marginals import Variances
-from mri_design.model.posterior import GaussianPosterior, require_posterior
-from mri_design.operators.base import Array
+from mri_design.model.memory import keep_freed_memory
+from mri_design.model.posterior import GaussianPosterior, Variances, require_posterior
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array, LinearOperator
 from mri_design.potentials.requirements import ENGINES
 from mri_design.status import Convergence, Status
+from mri_design.variances.base import VarianceEstimator
 
 
 def pooled_variances(model: GeneralizedLinearModel, marginals: Variances) -> tuple[Array, ...]:
@@ -109,26 +120,20 @@ def require_fit(start: WarmStart, model: GeneralizedLinearModel) -> None:
     for name, image in (("mean", start.mean), ("samples", start.samples)):
         if image is None:
             continue
-        image = number_array(f"warm start: {name}", image)
-        found = np.shape(image) if name == "mean" else np.shape(image)[1:]
-        if found != shape:
-            raise InputError(f"warm start: {name}", f"images of shape {found}", f"{shape}")
-        if np.iscomplexobj(image) and not model.measurement.in_complex:
-            raise InputError(f"warm start: {name}", "complex numbers", "a real image")
-        if not np.isfinite(image).all():
-            raise InputError(f"warm start: {name}", "NaN or infinite values", "finite numbers")
+        wanted = f"finite{'' if model.measurement.in_complex else ' real'} images {shape}"
+        whole = shape if name == "mean" else (None, *shape)
+        kind: NumberKind = "finite" if model.measurement.in_complex else "real"
+        number_array(f"warm start: {name}", image, wanted=wanted, shape=whole, kind=kind)
     if not isinstance(start.z, tuple | list):
         raise InputError("warm start: z", described(start.z), "a tuple of arrays, one per block")
     if len(start.z) != len(model.blocks):
         raise InputError("warm start: z", f"{len(start.z)} arrays", f"one for {len(model.blocks)} blocks")
     for block, z in zip(model.blocks, start.z, strict=True):
         named = f"warm start: z of block {block.name!r}"
-        z = number_array(named, z)
+        z = number_array(named, z, wanted="positive finite numbers", kind="positive")
         sizes = zip(reversed(np.shape(z)), reversed(block.site_shape), strict=False)
         if np.ndim(z) > len(block.site_shape) or any(n not in (1, wanted) for n, wanted in sizes):
             raise InputError(named, f"shape {np.shape(z)}", f"{block.site_shape}")
-        if np.iscomplexobj(z) or not (np.isfinite(z).all() and np.all(np.asarray(z) > 0)):
-            raise InputError(named, "zero, negative or NaN", "positive finite numbers")
 
 
 ONCE = 1.01
@@ -358,3 +363,32 @@ class LoopEngine(Engine, Generic[State], named=False):
         callback: Callable[[StepInfo], None] | None,
     ) -> GaussianPosterior:
         return self.finish(*self.iterate(self.init(model, rng, warm_start), callback))
+
+
+def with_unseen(
+    posterior: GaussianPosterior, measurement: LinearOperator, estimator: VarianceEstimator, rng: np.random.Generator
+) -> GaussianPosterior:
+    """The posterior with the rows of further data in its precision: same mean, same widths, new draws.
+
+    Under a Gaussian the covariance after a measurement does not depend on the measured values. The widths are those
+    from before: they change with data.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Before.
+    measurement : LinearOperator
+        X of everything that is in its precision afterwards: what is measured, and what will be.
+    estimator : VarianceEstimator
+        Makes the draws, starting from the posterior's own.
+    rng : numpy Generator
+        Equal to the one behind the posterior's own draws, so that they change little.
+
+    Returns
+    -------
+    GaussianPosterior
+        With marginals that hold no z of sites, only draws.
+    """
+    precision = PosteriorPrecision(measurement, posterior.precision.blocks, posterior.precision.site_precisions)
+    marginals = estimator(precision, (), rng, posterior.mean, previous=posterior.marginals)
+    return replace(posterior, precision=precision, marginals=marginals)

@@ -2,7 +2,11 @@
 
 P(u | y) is proportional to N(y | X u, sigma^2 I) prod_i t_i(s_i) with s = B u - offset. Unknowns and data may be
 complex; sigma^2 is always per real component. The Gaussian factor may be absent, or not white
-(`noise_covariance`). Seeger & Nickisch 2008 (TR-175), section 2.
+(`with_noise_covariance`). Seeger & Nickisch 2008 (TR-175), section 2.
+
+Does a model determine its unknowns? X and the analysis operators must not share a null space.
+
+Gaussian factors whose noise is not white, by whitening the data.
 """
 
 from __future__ import annotations
@@ -14,12 +18,21 @@ from numbers import Integral
 from typing import get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError, described, number_array, positive_number, require_instance, sequence_of
-from mri_design.krylov.conjugate_gradients import squared_norm
-from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.moduli import squared_modulus
-from mri_design.operators.no_rows import NoRows
+from mri_design.errors import (
+    InputError,
+    covariance_matrix,
+    described,
+    number_array,
+    positive_number,
+    require_instance,
+    sequence_of,
+)
+from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inner, squared_norm
+from mri_design.operators.base import Array, LinearOperator, squared_modulus
+from mri_design.operators.coils import CoilMixing, RealMatrix
+from mri_design.operators.elementary import Diagonal, NoRows
 from mri_design.potentials.base import Role, Site, SuperGaussian
 from mri_design.potentials.requirements import refusal, represented, require_offers
 
@@ -76,13 +89,9 @@ class SiteBlock:
         if not self.on_line and "moduli" not in self.potential.offers:
             raise refusal(f"block {self.name!r}", self.potential, "moduli")
         if self.offset is not None:
-            object.__setattr__(self, "offset", number_array(f"block {self.name!r}: offset", self.offset))
-        if self.offset is not None and np.shape(self.offset) != self.analysis.out_shape:
-            raise InputError(
-                f"block {self.name!r}: offset", f"shape {np.shape(self.offset)}", f"{self.analysis.out_shape}"
-            )
-        if self.offset is not None and not np.isfinite(self.offset).all():
-            raise InputError(f"block {self.name!r}: offset", "NaN or infinite values", "finite numbers")
+            field, shape = f"block {self.name!r}: offset", self.analysis.out_shape
+            offset = number_array(field, self.offset, wanted=f"finite numbers {shape}", shape=shape, kind="finite")
+            object.__setattr__(self, "offset", offset)
         self._refuse_other_axes()
         outside = any(axis >= 0 or -axis > len(self.analysis.out_shape) for axis in self.group_axes)
         if outside or len(set(self.group_axes)) < len(self.group_axes):
@@ -403,3 +412,198 @@ def _broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
         return np.broadcast_shapes(shape, target) == target
     except ValueError:
         return False
+
+
+DENSE_LIMIT = 600
+MODES = 16
+PROBE_SEED = 7093486211  # none that a model's own matrices are likely to be drawn from: v must not lie in their rows
+
+
+def require_determined(model: GeneralizedLinearModel) -> None:
+    """Refuse a model whose A = X^H X + B^H diag(pi) B has no inverse, whatever the site precisions.
+
+    Raises
+    ------
+    InputError
+        Naming the blocks.
+
+    Notes
+    -----
+    The null spaces of X and of every block that are known by frequency are intersected; the others are tried on the few
+    frequencies left over. An operator that knows a positive bound on the eigenvalues of its Gram matrix from below has
+    no null space at all. Without any such operator the rank is computed, up to 600 real unknowns; beyond, A x = A v is
+    solved by conjugate gradients for a random v: v - x is what of v lies in the null space, up to the solver's
+    error, and a v - x that A maps to nothing (1e-12 of the mean eigenvalue) proves one. Determined models always pass
+    where their condition number is below 1e12; a null space beside eigenvalues so small that 1000 iterations do not
+    separate them passes too.
+    """
+    operators = [model.measurement, *(block.analysis for block in model.blocks)]
+    spectra = [operator.gram_spectrum() for operator in operators]
+    known = [spectrum for spectrum in spectra if spectrum is not None]
+    others = [operator for operator, spectrum in zip(operators, spectra, strict=True) if spectrum is None]
+    if known:
+        total = np.asarray(sum(known))
+        dark = np.argwhere(total <= 1e-9 * total.max())
+        if not len(dark):
+            return
+        if len(dark) <= MODES:
+            seen = [
+                np.concatenate([_embedded(op(mode)) for op in others] or [np.zeros(1)]) for mode in _modes(model, dark)
+            ]
+            if _independent(np.stack(seen)):
+                return
+            raise _refusal(model, len(dark))
+    if any(operator.gram_floor() > 0 for operator in others):
+        return
+    if model.measurement.in_size > DENSE_LIMIT:
+        if _null_direction_found(model, operators):
+            raise _refusal(model)
+    else:
+        rows = np.concatenate([operator.to_dense_real(DENSE_LIMIT) for operator in operators])
+        if not _independent(rows.T):
+            raise _refusal(model, int(rows.shape[1] - np.linalg.matrix_rank(rows)))
+
+
+def _null_direction_found(model: GeneralizedLinearModel, operators: list[LinearOperator]) -> bool:
+    """Whether v - A^-1 A v is mapped to zero by A = sum of the Gram matrices, each of unit mean gain."""
+    n_axes = model.n_axes
+    rng = np.random.default_rng(PROBE_SEED)
+    v = rng.standard_normal((1, *model.image_shape))
+    if model.measurement.in_complex:
+        v = v + 1j * rng.standard_normal(v.shape)
+    gains = [float(np.sum(np.abs(operator(v)) ** 2)) for operator in operators]
+    seeing = [(operator, 1 / gain) for operator, gain in zip(operators, gains, strict=True) if gain > 0]
+    if not seeing:
+        return True
+
+    def power(e: Array) -> float:
+        """e^H A e, as a sum of squares."""
+        return sum(weight * float(np.sum(np.abs(operator(e)) ** 2)) for operator, weight in seeing)
+
+    def precision(u: Array) -> Array:
+        return np.asarray(sum(weight * operator.adjoint(operator(u)) for operator, weight in seeing))
+
+    x = conjugate_gradients(precision, precision(v), n_axes=n_axes, tolerance=1e-10, max_iterations=1000)[0]
+    rest = v - x
+    whole, left = (float(real_inner(image, image, n_axes)[0]) for image in (v, rest))
+    if left <= 1e-9 * whole / model.measurement.in_size:  # less than one direction's share of v
+        return False
+    return power(rest) / left <= 1e-12 * power(v) / whole
+
+
+def _modes(model: GeneralizedLinearModel, frequencies: Array) -> list[Array]:
+    """Real unit images that span the given frequencies: once as they are, and times i for complex images."""
+    modes: list[Array] = []
+    for frequency in frequencies:
+        spectrum = np.zeros(model.image_shape, dtype=complex)
+        spectrum[tuple(frequency)] = np.sqrt(spectrum.size)
+        wave = np.fft.ifft2(spectrum, norm="ortho")
+        modes += [wave, 1j * wave] if model.measurement.in_complex else [_real_wave(wave, frequency)]
+    return modes
+
+
+def _real_wave(wave: Array, frequency: Array) -> Array:
+    """Cosine or sine: the two frequencies k and -k of a real image share both."""
+    mirrored = tuple(int(n) for n in (-frequency) % np.array(wave.shape))
+    return np.asarray(wave.real if tuple(int(n) for n in frequency) <= mirrored else wave.imag)
+
+
+def _independent(rows: Array) -> bool:
+    """True where the rows are linearly independent, to rounding."""
+    values = np.linalg.eigvalsh(rows @ rows.T)
+    return bool(values[0] > 1e-10 * max(values[-1], 1e-300))
+
+
+def _embedded(values: Array) -> Array:
+    flat = values.ravel()
+    return np.concatenate([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat
+
+
+def _refusal(model: GeneralizedLinearModel, missing: int | None = None) -> InputError:
+    names = ", ".join(repr(block.name) for block in model.blocks)
+    dimensions = "one dimension" if missing == 1 else f"{missing or 'one or more'} dimensions"
+    return InputError(
+        f"model with blocks {names}",
+        f"X and B sharing a null space of {dimensions}: A is not positive definite",
+        "measurements or sites on every direction of the image",
+        "Add a block of sites on the pixels.",
+    )
+
+
+def with_noise_covariance(
+    model: GeneralizedLinearModel,
+    *,
+    variances: ArrayLike | None = None,
+    coils: ArrayLike | None = None,
+    matrix: ArrayLike | None = None,
+) -> GeneralizedLinearModel:
+    """``model`` with noise of covariance sigma^2 C in place of sigma^2 I: X and y multiplied by W, W^H W = C^-1.
+
+    Exactly one of the three is given.
+
+    Parameters
+    ----------
+    model : GeneralizedLinearModel
+        With white noise so far; sigma^2 is its ``noise_variance`` (1 where C is the covariance itself).
+    variances : float array, optional
+        The diagonal of C, one per sample, of (or broadcastable to) the shape of the data; per real component.
+    coils : array, shape (coil, coil), optional
+        One Hermitian C for the coils of every sample: the first axis of the data.
+    matrix : float array, shape (m, m), optional
+        C of all m real measurements: real parts first, then imaginary parts, where the data are complex.
+
+    Returns
+    -------
+    GeneralizedLinearModel
+        ``log_whitening`` is log|W| over the real measurements; `evidence_bound` adds it. ``unwhitened`` keeps the data.
+
+    Raises
+    ------
+    InputError
+        For none or several of them, another shape, or a covariance that is not positive definite and finite.
+
+    Notes
+    -----
+    TR-175 section 5.1. W is the Hermitian inverse root. `prewhiten` does the same to a scan and keeps X a
+    Fourier measurement, with its fast products.
+    """
+    require_model(model)
+    given = [
+        name for name, value in (("variances", variances), ("coils", coils), ("matrix", matrix)) if value is not None
+    ]
+    if len(given) != 1:
+        raise InputError("noise covariance", str(given or "nothing"), "one of variances, coils, matrix")
+    shape, is_complex = model.measurement.out_shape, model.measurement.out_complex
+    whitening: LinearOperator
+    if variances is not None:
+        diagonal = number_array("noise variances", variances, wanted="positive finite numbers", kind="positive")
+        diagonal = diagonal.astype(float)
+        try:
+            diagonal = np.broadcast_to(diagonal, shape)
+        except ValueError as error:
+            raise InputError("noise variances", f"shape {diagonal.shape}", f"{shape}") from error
+        root = (1 / np.sqrt(diagonal)).astype(model.data.real.dtype)
+        whitening = Diagonal(root, is_complex=is_complex)
+        log_whitening = -0.5 * float(np.sum(np.log(diagonal))) * (2 if is_complex else 1)
+    elif coils is not None:
+        values, vectors = _eigen("coil covariance", coils, shape[0])
+        whitening = CoilMixing((vectors / np.sqrt(values)) @ vectors.conj().T, shape, is_complex=is_complex)
+        log_whitening = -0.5 * float(np.sum(np.log(values))) * (model.measurement.out_size // shape[0])
+    else:
+        size = model.measurement.out_size
+        real = number_array("noise covariance", matrix, wanted=f"a real matrix ({size}, {size})", kind="real")
+        values, vectors = _eigen("noise covariance", real.astype(float), size)
+        whitening = RealMatrix((vectors / np.sqrt(values)) @ vectors.T, shape, is_complex=is_complex)
+        log_whitening = -0.5 * float(np.sum(np.log(values)))
+    return replace(
+        model,
+        measurement=whitening @ model.measurement,
+        data=whitening(model.data),
+        log_whitening=model.log_whitening + log_whitening,
+        unwhitened=model.data if model.unwhitened is None else model.unwhitened,
+    )
+
+
+def _eigen(field: str, matrix: ArrayLike, side: int) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = np.linalg.eigh(covariance_matrix(field, matrix, side))
+    return values, vectors

@@ -11,13 +11,11 @@ import numpy as np
 from mri_design.errors import InputError, require_instance
 from mri_design.model.alike_patches import AlikePatches, find_alike
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.phase.map import estimate_phase
-from mri_design.model.phase.prior import PhasePrior, PhaseSites
+from mri_design.model.phase import PhasePrior, PhaseSites, estimate_phase
 from mri_design.model.sparsity import DEFAULT_PRIOR, SparsityBlock
 from mri_design.operators.base import Array
+from mri_design.operators.cartesian import CartesianSamples, FourierLibrary
 from mri_design.operators.encodings import Encoding, EncodingName, LineEncoding, Rows, ShotEncoding, encoding_named
-from mri_design.operators.fourier import FourierLibrary
-from mri_design.operators.measurement import CartesianSamples
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling
 

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from mri_design.errors import InputError, require_allocatable
-from mri_design.krylov.chunks import in_chunks
-from mri_design.model.circulant_inverse import circulant_inverse
+from mri_design.krylov.conjugate_gradients import in_chunks
+from mri_design.model.circulant_inverse import circulant_inverse, phased_preconditioner
 from mri_design.model.generalized_linear import SiteBlock
-from mri_design.model.phase.filter import phased_preconditioner
-from mri_design.model.recent_noise import recent_noise
+from mri_design.model.memory import recent_noise
 from mri_design.model.sums import add_weighted_grams
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.dense import MatrixOperator

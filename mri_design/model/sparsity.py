@@ -15,16 +15,13 @@ import numpy as np
 from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
 from mri_design.model.alike_patches import AlikePatches
 from mri_design.model.generalized_linear import SiteBlock
-from mri_design.model.phase.prior import PhasePrior
+from mri_design.model.phase import PhasePrior
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.diagonal import Identity
-from mri_design.operators.differences import FiniteDifferences
-from mri_design.operators.graph_differences import GraphDifferences
+from mri_design.operators.differences import FiniteDifferences, GraphDifferences
+from mri_design.operators.elementary import Identity
 from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.base import Site
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.student_t import StudentT
+from mri_design.potentials.priors import Laplace, Sech2, StudentT
 
 
 @dataclass(frozen=True)

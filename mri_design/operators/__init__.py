@@ -9,46 +9,35 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mri_design.operators.base import Array, FilterBand, LinearOperator
+    from mri_design.operators.cartesian import (
+        CartesianLines,
+        CartesianSamples,
+        CentredFFT,
+        DirectFourier,
+        LineSampling,
+        cartesian,
+    )
     from mri_design.operators.coils import Coils
-    from mri_design.operators.dense import Dense, MatrixOperator, SparseMatrix
-    from mri_design.operators.diagonal import Diagonal, Identity
-    from mri_design.operators.differences import FiniteDifferences
-    from mri_design.operators.fields import RealAndImaginary, RealImage
-    from mri_design.operators.fourier import CentredFFT
-    from mri_design.operators.graph_differences import GraphDifferences
-    from mri_design.operators.measurement import CartesianLines, CartesianSamples, DirectFourier, cartesian
+    from mri_design.operators.dense import Dense, MatrixOperator, RowsOnDisk, SparseMatrix, real_rows
+    from mri_design.operators.differences import FiniteDifferences, GraphDifferences
+    from mri_design.operators.elementary import Diagonal, Identity, RealAndImaginary, RealImage
     from mri_design.operators.nonuniform import NonUniformFourier
     from mri_design.operators.phased import PhasedParts
-    from mri_design.operators.rows import RowsOnDisk, real_rows
-    from mri_design.operators.selection import LineSampling
     from mri_design.operators.wavelet import Wavelet
 
-_HOMES = {
-    "Array": "base",
-    "CartesianLines": "measurement",
-    "CartesianSamples": "measurement",
-    "CentredFFT": "fourier",
-    "Coils": "coils",
-    "Dense": "dense",
-    "Diagonal": "diagonal",
-    "DirectFourier": "measurement",
-    "FilterBand": "base",
-    "FiniteDifferences": "differences",
-    "GraphDifferences": "graph_differences",
-    "Identity": "diagonal",
-    "LineSampling": "selection",
-    "LinearOperator": "base",
-    "MatrixOperator": "dense",
-    "NonUniformFourier": "nonuniform",
-    "PhasedParts": "phased",
-    "RealAndImaginary": "fields",
-    "RealImage": "fields",
-    "RowsOnDisk": "rows",
-    "SparseMatrix": "dense",
-    "Wavelet": "wavelet",
-    "cartesian": "measurement",
-    "real_rows": "rows",
+_NAMES = {
+    "base": ("Array", "FilterBand", "LinearOperator"),
+    "cartesian": ("CartesianLines", "CartesianSamples", "CentredFFT", "DirectFourier", "LineSampling", "cartesian"),
+    "coils": ("Coils",),
+    "dense": ("Dense", "MatrixOperator", "RowsOnDisk", "SparseMatrix", "real_rows"),
+    "differences": ("FiniteDifferences",),
+    "elementary": ("Diagonal", "Identity", "RealAndImaginary", "RealImage"),
+    "graph_differences": ("GraphDifferences",),
+    "nonuniform": ("NonUniformFourier",),
+    "phased": ("PhasedParts",),
+    "wavelet": ("Wavelet",),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = [
     "Array",

@@ -5,6 +5,8 @@ Leading axes of an argument are a batch: an operator with ``in_shape = (ky, kx)`
 Arguments may be nested lists of numbers; whole numbers and booleans are taken for floating-point ones.
 Inner products are Re<a, b> = sum(Re(conj(a) b)), so an operator may be merely real-linear on complex arrays
 (taking real parts, say); it then says so with ``complex_linear = False``.
+
+Squared moduli of coefficients.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, described, number_array
+from mri_design.operators.kernels.suitable import compilable
 
 if TYPE_CHECKING:
     from scipy.sparse import linalg as sparse_linalg
+
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -435,3 +439,14 @@ def _signature(operator: LinearOperator) -> str:
     field = {False: "real", True: "complex"}
     inputs = f"{field[operator.in_complex]} {operator.in_shape}"
     return f"{inputs} -> {field[operator.out_complex]} {operator.out_shape}"
+
+
+def squared_modulus(s: Array) -> Array:
+    """|s|^2, in the precision of ``s``."""
+    if not np.iscomplexobj(s):
+        return np.square(s)
+    if not compilable(s, s):
+        return np.square(s.real) + np.square(s.imag)
+    from mri_design.operators.kernels.pointwise import squares_of_moduli
+
+    return squares_of_moduli(s)

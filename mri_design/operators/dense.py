@@ -1,15 +1,20 @@
-"""A matrix as a linear operator, dense or sparse (generalized linear models, small references)."""
+"""A matrix as a linear operator, dense or sparse (generalized linear models, small references).
+
+Single rows of an operator as numbers, a few at a time: for methods that look at some coefficients only.
+"""
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import scipy  # whose parts are loaded when they are first used
+import scipy
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError, number_array
+from mri_design.errors import InputError, number_array, require_counts
 from mri_design.operators.base import Array, LinearOperator
 
 CHUNK = 1024
@@ -45,13 +50,9 @@ class Dense(MatrixOperator):
     """
 
     def __init__(self, matrix: ArrayLike) -> None:
-        matrix = number_array("matrix", matrix, wanted="a finite matrix (rows, columns)")
-        if matrix.dtype.kind not in "fc":
-            matrix = matrix.astype(np.float64)
-        if matrix.ndim != 2:
-            raise InputError("matrix", f"shape {matrix.shape}", "a finite matrix (rows, columns)")
-        if not np.isfinite(matrix).all():
-            raise InputError("matrix", "NaN or infinite values", "a finite matrix (rows, columns)")
+        wanted = "a finite matrix (rows, columns)"
+        matrix = number_array("matrix", matrix, wanted=wanted, shape=(None, None), kind="finite")
+        matrix = matrix if matrix.dtype.kind in "fc" else matrix.astype(np.float64)
         is_complex = np.iscomplexobj(matrix)
         super().__init__(matrix.shape[1:], matrix.shape[:1], in_complex=is_complex, out_complex=is_complex)
         self.matrix = matrix
@@ -137,3 +138,94 @@ def _products(matrix: scipy.sparse.csr_array, vectors: Array) -> Array:
     flat = vectors.reshape(-1, vectors.shape[-1])
     products = matrix @ flat[0] if len(flat) == 1 else (matrix @ flat.T).T
     return np.asarray(products, dtype=vectors.dtype).reshape(*vectors.shape[:-1], matrix.shape[0])
+
+
+SLAB_ROWS = 1024
+
+
+@runtime_checkable
+class HasRows(Protocol):
+    """An operator from real vectors to real vectors that can hand out rows without making the others."""
+
+    def rows(self, index: Array) -> Array:
+        """Rows of the matrix, shape (len(index), unknowns)."""
+        ...
+
+
+def real_rows(operator: LinearOperator, index: Array) -> Array:
+    """The rows that make some coefficients, on unknowns embedded as (real parts, imaginary parts).
+
+    Parameters
+    ----------
+    operator : LinearOperator
+        Any; one that has ``rows`` (`HasRows`) is asked for them, others are applied backwards to unit vectors.
+    index : int array, shape (count,)
+        Coefficients, counted in the flattened output.
+
+    Returns
+    -------
+    array, shape (count, parts, real unknowns)
+        One part where coefficients are real, real and imaginary part where they are complex.
+    """
+    if isinstance(operator, HasRows) and not (operator.in_complex or operator.out_complex):
+        return np.asarray(operator.rows(index), dtype=float)[:, None]
+    parts = (1.0, 1j) if operator.out_complex else (1.0,)
+    unit = np.zeros((len(index), len(parts), int(np.prod(operator.out_shape))), dtype=np.result_type(*parts))
+    for place, part in enumerate(parts):
+        unit[np.arange(len(index)), place, index] = part
+    rows = operator.adjoint(unit.reshape(-1, *operator.out_shape)).reshape(len(index), len(parts), -1)
+    return np.concatenate([rows.real, rows.imag], axis=-1) if operator.in_complex else rows.real
+
+
+class RowsOnDisk(LinearOperator):
+    """A real matrix that stays in a ``.npy`` file: products read it in slabs, `rows` reads what is asked for.
+
+    Parameters
+    ----------
+    path : str or path
+        A two-dimensional array of floating-point numbers in NumPy's own format.
+    slab_rows : int
+        How many rows products hold in memory.
+
+    Raises
+    ------
+    InputError
+        For a file that is not such an array, or numbers in it that are not finite.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], slab_rows: int = SLAB_ROWS) -> None:
+        require_counts(slab_rows=slab_rows, least=1)
+        self.path = os.fspath(path)
+        self.slab_rows = int(slab_rows)
+        try:
+            matrix = self._mapped()
+        except (OSError, ValueError) as error:
+            raise InputError(self.path, str(error), "a .npy file with a matrix") from error
+        if matrix.ndim != 2 or matrix.dtype.kind != "f":
+            raise InputError(self.path, f"{matrix.dtype} of shape {matrix.shape}", "a matrix of real numbers")
+        super().__init__(matrix.shape[1:], matrix.shape[:1], in_complex=False, out_complex=False)
+        for place, slab in self._slabs():
+            if not np.isfinite(slab).all():
+                raise InputError(self.path, f"NaN or infinite values after row {place.start}", "finite numbers")
+
+    def _mapped(self) -> Array:
+        return np.asanyarray(np.load(self.path, mmap_mode="r", allow_pickle=False))
+
+    def _slabs(self) -> Iterator[tuple[slice, Array]]:
+        matrix = self._mapped()
+        for first in range(0, len(matrix), self.slab_rows):
+            place = slice(first, min(first + self.slab_rows, len(matrix)))
+            yield place, np.array(matrix[place])
+
+    def rows(self, index: Array) -> Array:
+        """Rows of the matrix, shape (len(index), columns); the map is closed again, so that nothing stays resident."""
+        return np.array(self._mapped()[index])
+
+    def _apply(self, u: Array) -> Array:
+        return np.concatenate([u @ slab.T for _, slab in self._slabs()], axis=-1)
+
+    def _adjoint(self, v: Array) -> Array:
+        total = np.zeros((*v.shape[:-1], *self.in_shape), dtype=v.dtype)
+        for place, slab in self._slabs():
+            total += v[..., place] @ slab
+        return total

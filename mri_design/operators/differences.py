@@ -1,4 +1,7 @@
-"""Periodic finite differences of an image along both axes."""
+"""Periodic finite differences of an image along both axes.
+
+Differences of an image between pixels that belong together, wherever they are.
+"""
 
 from __future__ import annotations
 
@@ -98,3 +101,105 @@ def _image_shape(shape: tuple[int, int]) -> tuple[int, int]:
             "shape", str(lengths), "an image (ky, kx)", "A SparseMatrix of the differences serves signals and volumes."
         )
     return lengths[0], lengths[1]
+
+
+class GraphDifferences(LinearOperator):
+    """Image (ky, kx) -> (K, ky, kx): u[i] - u[j] for every pixel i and each of its K neighbours j.
+
+    Parameters
+    ----------
+    neighbours : int array, shape (K, ky, kx)
+        Flat numbers (row times kx plus column) of the neighbours. A pixel may be the neighbour of many, of none, or
+        its own, which makes a row of zeros.
+    is_complex : bool
+        Whether images are complex.
+
+    Raises
+    ------
+    InputError
+        For anything but whole numbers of pixels of the grid.
+
+    Notes
+    -----
+    No two rows need be shifts of each other, so there are no `filter_bands`. A row and its weight w add
+    w |1 - exp(i k d)|^2 to the spectrum of the nearest circulant, averaged over the image, d being the way from the
+    pixel to its neighbour on the periodic grid; so it takes one Fourier transform of the weights' histogram over d.
+    """
+
+    def __init__(self, neighbours: Array, *, is_complex: bool = True) -> None:
+        given = np.asarray(neighbours)
+        if given.ndim != 3 or given.dtype.kind not in "iu" or given.size == 0:
+            raise InputError("neighbours", f"{given.dtype} {given.shape}", "whole numbers, shape (K, ky, kx)")
+        size = given.shape[1] * given.shape[2]
+        if given.min() < 0 or given.max() >= size:
+            raise InputError(
+                "neighbours", f"numbers from {given.min()} to {given.max()}", f"pixels of the grid, 0 to {size - 1}"
+            )
+        super().__init__(given.shape[1:], given.shape, in_complex=is_complex, out_complex=is_complex)
+        self.neighbours = np.ascontiguousarray(given, dtype=np.int32)
+        flat = self.neighbours.reshape(len(given), size)
+        self._flat = flat
+        rows, columns = np.divmod(flat, given.shape[2])
+        own_rows, own_columns = np.divmod(np.arange(size), given.shape[2])
+        down, right = (rows - own_rows) % given.shape[1], (columns - own_columns) % given.shape[2]
+        self._steps = (down * given.shape[2] + right).ravel()
+
+    @property
+    def flat_neighbours(self) -> Array:
+        """`neighbours` of pixels that are numbered too, (K, size)."""
+        return self._flat
+
+    def _apply(self, u: Array) -> Array:
+        from mri_design.operators.kernels.differences import along_edges
+
+        images = _plain(u).reshape(-1, self._flat.shape[1])
+        return along_edges(self._flat, images).reshape(*u.shape[:-2], *self.out_shape)
+
+    def _adjoint(self, v: Array) -> Array:
+        from mri_design.operators.kernels.differences import back_from_edges
+
+        coefficients = _plain(v).reshape(-1, *self._flat.shape)
+        return back_from_edges(self._flat, coefficients).reshape(*v.shape[:-3], *self.in_shape)
+
+    def weighted_gram(self, weights: Array, u: Array) -> Array:
+        total = np.zeros(u.shape, dtype=np.result_type(weights, u))
+        self.add_weighted_gram(weights, u.astype(total.dtype, copy=False), total)
+        return total
+
+    def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
+        if not compilable(u, total) or np.ndim(weights) > 3:
+            total += self._adjoint(weights * self._apply(u))
+            return
+        shared = np.ndim(weights) < 3 or np.shape(weights)[0] == 1
+        each = laid_out(weights, (1, *self.in_shape) if shared else self.out_shape, u)
+        self._add(each[..., None], u, total)
+
+    def add_weighted_parts(self, weights: Array, u: Array, total: Array) -> None:
+        """`add_weighted_gram` with weights (K, ky, kx, 2) that real and imaginary parts have of their own.
+
+        All arrays contiguous and of one precision, ``u`` and ``total`` complex.
+        """
+        self._add(weights, u, total)
+
+    def _add(self, weights: Array, u: Array, total: Array) -> None:
+        from mri_design.operators.kernels.differences import add_weighted_edges
+
+        size = self._flat.shape[1]
+        by_edge = weights.reshape(weights.shape[0], size, weights.shape[-1])
+        add_weighted_edges(self._flat, by_edge, u.reshape(-1, size), total.reshape(-1, size))
+
+    def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
+        each = np.broadcast_to(np.asarray(weights, dtype=float), self.out_shape)
+        size = self._flat.shape[1]
+        over_steps = np.bincount(self._steps, each.ravel(), minlength=size).reshape(self.in_shape) / size
+        return np.asarray(2 * (over_steps.sum() - np.fft.fft2(over_steps).real))
+
+    def row_powers(self, spectrum: Array) -> Array | None:
+        kernel = np.fft.ifft2(spectrum).real.ravel()
+        return np.asarray(2 * (kernel[0] - kernel[self._steps])).reshape(self.out_shape)
+
+
+def _plain(array: Array) -> Array:
+    """Contiguous, in single or double precision."""
+    kept = array if array.dtype.char in "fdFD" else array.astype(np.result_type(array.dtype, np.float64))
+    return np.ascontiguousarray(kept)

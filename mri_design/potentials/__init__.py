@@ -1,25 +1,26 @@
 """Sites t(s): what is believed about one coefficient."""
 
-from mri_design.potentials.base import MovingSite, Potential, Site, SuperGaussian
-from mri_design.potentials.expectation import Expectation, line_expectation, radial_expectation
-from mri_design.potentials.exponential_power import ExponentialPower
-from mri_design.potentials.gaussian import Gaussian
-from mri_design.potentials.generic import Generic
-from mri_design.potentials.laplace import Laplace
-from mri_design.potentials.likelihoods.hinge import Hinge
-from mri_design.potentials.likelihoods.logistic import Logistic
-from mri_design.potentials.likelihoods.poisson import Poisson
-from mri_design.potentials.likelihoods.responses import (
+from mri_design.potentials.base import (
+    Expectation,
+    MovingSite,
+    Potential,
+    Site,
+    SuperGaussian,
+    line_expectation,
+    radial_expectation,
+)
+from mri_design.potentials.likelihoods import (
     BernoulliResponse,
     GaussianResponse,
+    Hinge,
+    Logistic,
+    Poisson,
     PoissonResponse,
     ResponseFamily,
 )
-from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture
+from mri_design.potentials.mixture import PositiveMixture, ShiftedMixture, Tilted
+from mri_design.potentials.priors import ExponentialPower, Gaussian, Generic, Laplace, Sech2, StudentT
 from mri_design.potentials.requirements import departure_from_super_gaussian, require_offers
-from mri_design.potentials.sech2 import Sech2
-from mri_design.potentials.student_t import StudentT
-from mri_design.potentials.tilted import Tilted
 
 __all__ = [
     "BernoulliResponse",

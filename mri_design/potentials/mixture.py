@@ -1,4 +1,9 @@
-"""Positive mixtures of super-Gaussian sites are super-Gaussian."""
+"""Sites made of other sites: with an odd part, or positive mixtures.
+
+Any site with an odd part.
+
+Positive mixtures of super-Gaussian sites are super-Gaussian.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,84 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError, number_array
-from mri_design.potentials.base import SMOOTH, MovingSite, Site, SuperGaussian, Values, mixed_sites, positive_scale
-from mri_design.potentials.gaussian import Gaussian
+from mri_design.errors import InputError, number_array, require_instance
+from mri_design.potentials.base import (
+    SMOOTH,
+    Expectation,
+    MovingSite,
+    Site,
+    SuperGaussian,
+    Values,
+    mixed_sites,
+    positive_scale,
+)
+from mri_design.potentials.priors import Gaussian
 from mri_design.potentials.requirements import represented
-from mri_design.potentials.tilted import Tilted
+
+
+class Tilted(SuperGaussian):
+    """t(s) = t_0(s) exp(b s / sigma): the odd part of TR-175 section 2.1 (their beta is b sigma).
+
+    Parameters
+    ----------
+    potential : SuperGaussian
+        t_0; an odd part of its own is added to.
+    shift : float or array
+        b, dimensionless, broadcast against the coefficients.
+
+    Raises
+    ------
+    InputError
+        For a slope that is not finite, or a site without a representation g.
+    """
+
+    def __init__(self, potential: SuperGaussian, shift: ArrayLike) -> None:
+        require_instance(Site, wanted="a site", potential=potential)
+        potential = represented(potential, "tilted site")
+        slope = number_array("slope of a tilted site", shift, wanted="finite real numbers", kind="real").astype(float)
+        self.potential = potential
+        self.shift = slope + np.asarray(potential.shift)
+        kept = potential.offers - {"probability"}
+        self.offers = kept - {"moduli"} if np.any(self.shift) else kept
+
+    def g(self, x: Values) -> Values:
+        return self.potential.g(x)
+
+    def dg(self, x: Values) -> Values:
+        return self.potential.dg(x)
+
+    def d2g(self, x: Values) -> Values:
+        return self.potential.d2g(x)
+
+    def dlog_t(self, s: Values) -> Values:
+        return self.potential.dlog_t(s) + (np.asarray(self.shift) - np.asarray(self.potential.shift))
+
+    def d2log_t(self, s: Values) -> Values:
+        return self.potential.d2log_t(s)
+
+    def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
+        """That of t_0, with its own closed form, and b mean."""
+        self._refuse_moduli(dimensions)
+        own = np.asarray(self.shift) - np.asarray(self.potential.shift)
+        even = self.potential.expected_log_t(mean, variance, dimensions)
+        return Expectation(even.value + own * mean, even.d_mean + own, even.d_variance)
+
+    def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Tilted:
+        own = np.asarray(self.shift) - np.asarray(self.potential.shift)
+        return Tilted(represented(self.potential.at(place, shape)), np.broadcast_to(own, shape)[place])
+
+    @property
+    def even(self) -> SuperGaussian:
+        return self.potential.even
+
+    @property
+    def start_variance(self) -> Values | float:
+        even = np.asarray(self.potential.start_variance)
+        return np.broadcast_to(even, np.broadcast_shapes(even.shape, np.shape(self.shift)))
+
+    def rescaled(self, factor: ArrayLike) -> Tilted:
+        own = self.shift - np.asarray(self.potential.shift)
+        return Tilted(represented(self.potential.rescaled(factor)), own * np.asarray(factor))
 
 
 def _with_parts(offers: frozenset[str], sites: Sequence[Site]) -> frozenset[str]:
@@ -56,10 +134,7 @@ class ShiftedMixture(MovingSite):
     def __init__(self, weights: ArrayLike, sites: Sequence[SuperGaussian], positions: ArrayLike) -> None:
         self.weights = positive_scale("mixture weights", weights)
         self.sites = mixed_sites(sites)
-        given = number_array("mixture positions", positions, wanted="real numbers")
-        if given.dtype.kind not in "fiub":
-            raise InputError("mixture positions", str(positions), "real numbers")
-        self.positions = given.astype(float)
+        self.positions = number_array("mixture positions", positions, wanted="real numbers", kind="real").astype(float)
         if not self.sites or self.weights.shape != (len(self.sites),) or self.positions.shape != self.weights.shape:
             raise InputError(
                 "shifted mixture",

@@ -27,7 +27,7 @@ from mri_design.kinds import KINDS, count_text
 from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
 from mri_design.runs.error_tables import FORMATS, paired_caption
 from mri_design.runs.image_sections import curves_figure, error_bars_figure, layout_of
-from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.run import Ending, Record, Run, Work
 from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
 from mri_design.runs.scans import load_images, require_apart
 from mri_design.runs.study import Cell, Study, StudyErrors, StudyProgress, StudyRequest, base_name, candidates_for
@@ -67,7 +67,6 @@ class ComparisonRequest(StudyRequest):
         both counts and accelerations.
     """
 
-    kind = "comparison"
     strategies: Sequence[str]
     lines: Sequence[int] = ()
     accelerations: Sequence[float] = ()
@@ -97,19 +96,9 @@ class ComparisonRequest(StudyRequest):
         """Numbers of lines or samples on a grid of ``size``."""
         return sorted({*self.lines, *(max(1, round(size / factor)) for factor in self.accelerations)})
 
-    @property
-    def further(self) -> Mapping[str, Sequence[ScanSource]]:
-        """See `StudyRequest`."""
-        return {"train": self.train}
-
-    @property
-    def named(self) -> Sequence[str]:
-        """See `StudyRequest`."""
-        return self.strategies
-
-    def choices(self) -> dict[str, object]:
-        """See `StudyRequest`."""
-        return {
+    def record(self, work: Work) -> Record:
+        """See `StudyRequest.recorded`."""
+        choices = {
             "strategies": [strategy_label(name) for name in self.strategies],
             "lines": list(self.lines),
             **({"accelerations": list(self.accelerations)} if self.accelerations else {}),
@@ -117,6 +106,7 @@ class ComparisonRequest(StudyRequest):
             "seeds": self.seeds,
             **self.recipe.as_settings(),
         }
+        return self.recorded("comparison", work, choices, self.strategies, train=self.train)
 
 
 @dataclass(frozen=True)
@@ -156,8 +146,6 @@ class ComparisonResult:
         Every mask, error and tuned power.
     record : Record
         For the manifest.
-    errors : StudyErrors
-        How wrong the image is with each strategy.
     shown : sequence of ShownMask
         Masks of one line count and their images, to look at.
     orientation : {"ky-rows", "ky-columns"}
@@ -167,24 +155,13 @@ class ComparisonResult:
     study: Study
     pieces: StudyProgress
     record: Record
-    errors: StudyErrors
     shown: Sequence[ShownMask]
     orientation: Orientation
 
-    @classmethod
-    def of(
-        cls, study: Study, pieces: StudyProgress, record: Record, orientation: Orientation, *, pictures: bool = True
-    ) -> ComparisonResult:
-        """What the finished pieces of a study come to; without ``pictures`` nothing is reconstructed for them."""
-        shown = shown_masks(study, pieces) if pictures else []
-        return cls(
-            study=study,
-            pieces=pieces,
-            record=record,
-            errors=study.errors(pieces),
-            shown=shown,
-            orientation=orientation,
-        )
+    @property
+    def errors(self) -> StudyErrors:
+        """How wrong the image is with each strategy."""
+        return self.study.errors(self.pieces)
 
 
 def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult:
@@ -229,7 +206,8 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     for origin in dict.fromkeys(image.simulated for image in [*tests, *training] if image.simulated):
         run.progress.say(f"simulated k-space {origin}")
     study.run(pieces, run)
-    return ComparisonResult.of(study, pieces, record, orientation, pictures=run.folder.reported)
+    shown = shown_masks(study, pieces) if run.folder.reported else []
+    return ComparisonResult(study=study, pieces=pieces, record=record, shown=shown, orientation=orientation)
 
 
 def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
@@ -252,10 +230,10 @@ def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
 
 def report_comparison(run: Run, result: ComparisonResult) -> Ending:
     """Write metrics.csv, winners.csv/.md, summary.csv/.md, paired.csv/.md, masks.json, figures, manifest and page."""
-    study, folder = result.study, run.folder
-    result.errors.save(folder)
+    study, errors, folder = result.study, result.errors, run.folder
+    errors.save(folder)
     write_json(folder.output_path("masks.json"), [_mask_row(study, result.pieces, cell) for cell in study.cells()])
-    sections = [_errors_section(folder, study, result.errors)]
+    sections = [_errors_section(folder, study, errors)]
     tuned = [_tuned_row(key, power, study.counted) for key, power in result.pieces.tuned.items()]
     if tuned:
         write_csv(folder.output_path("tuned.csv"), tuned)
@@ -268,7 +246,7 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         "training images": len(study.training),
         **simulation_summary([t.simulated for t in (*study.tests, *study.training)]),
         **told,
-        "strategies": len(result.errors.runs),
+        "strategies": len(errors.runs),
         f"{study.counted.removesuffix('s')} counts": ", ".join(map(str, study.lines)),
         "reconstruction": study.recipe.reconstruction.method,
         "draws of random masks": study.seeds,

@@ -79,9 +79,7 @@ def save_design(folder: RunFolder, account: DesignAccount, candidates: Encoding,
     if isinstance(candidates, PlaneEncoding):
         return _plane_sections(folder, account, candidates)
     if isinstance(candidates, ShotEncoding):
-        judged = _errors(folder, account, candidates.unit, candidates.unit)
-        sections = [Section("Design", _shot_figures(folder, trace, candidates))]
-        return [*sections, Section("Was the prediction right?", judged)] if judged else sections
+        return [Section("Design", _shot_figures(folder, trace, candidates))]
     return _line_sections(folder, account, noise)
 
 

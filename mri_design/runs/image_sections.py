@@ -16,8 +16,7 @@ from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS
 from mri_design.operators.base import Array
 from mri_design.operators.encodings import Encoding
-from mri_design.operators.nonuniform import density_weights
-from mri_design.operators.nonuniform.transform import sums_at_pixels
+from mri_design.operators.nonuniform import density_weights, sums_at_pixels
 from mri_design.runs.scan_facts import KnownScan, NamedImage
 from mri_design.scan.data import Orientation
 

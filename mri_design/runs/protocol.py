@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
 from mri_design.runs.error_tables import paired_caption
 from mri_design.runs.resident import keeper_of
-from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.run import Ending, Record, Run, Work
 from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
 from mri_design.runs.scans import knowing_rule, load_images, require_apart
 from mri_design.runs.study import (
@@ -99,7 +99,6 @@ class ProtocolRequest(StudyRequest):
         For an unknown strategy or an oracle, spokes or spirals, or exchanges beside a maximum jump or in a plane.
     """
 
-    kind = "protocol"
     lines: int
     test: Sequence[ScanSource] = ()
     against: Sequence[str] = ("low-pass", "vd-polynomial")
@@ -110,7 +109,7 @@ class ProtocolRequest(StudyRequest):
     def __post_init__(self) -> None:
         refuse_shots(self.recipe, "protocol")
         require_number_only(self.recipe, "a protocol has as many lines as are asked for")
-        for name in self.named:
+        for name in (self.strategy, *self.against):
             make_strategy(name, self.recipe.design.encoding)
         if self.strategy in ORACLES:
             raise UsageError(
@@ -121,25 +120,16 @@ class ProtocolRequest(StudyRequest):
         if self.swaps and self.recipe.constraints.rules().max_jump is not None:
             raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
 
-    @property
-    def further(self) -> Mapping[str, Sequence[ScanSource]]:
-        """See `StudyRequest`."""
-        return {"test": self.test}
-
-    @property
-    def named(self) -> Sequence[str]:
-        """See `StudyRequest`."""
-        return (self.strategy, *self.against)
-
-    def choices(self) -> dict[str, object]:
-        """See `StudyRequest`."""
-        return {
+    def record(self, work: Work) -> Record:
+        """See `StudyRequest.recorded`."""
+        choices = {
             "against": [strategy_label(other) for other in self.against],
             "lines": self.lines,
             "swaps": self.swaps,
             "seeds": self.seeds,
             **self.recipe.replacing("design", strategy=strategy_label(self.strategy)).as_settings(),
         }
+        return self.recorded("protocol", work, choices, (self.strategy, *self.against), test=self.test)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,37 +76,41 @@ class StudyRequest:
         Inference, and the one reconstruction behind every error.
     """
 
-    kind: ClassVar[str]
-    """Of the run, as its identity has it."""
     sources: Sequence[ScanSource]
     recipe: Recipe
 
-    @property
-    def further(self) -> Mapping[str, Sequence[ScanSource]]:
-        """Inputs beside the sources, by the name that the manifest has for them."""
-        return {}
-
-    @property
-    def named(self) -> Sequence[str]:
-        """Names of all strategies, for the files that these read."""
-        return ()
-
-    def choices(self) -> dict[str, object]:
-        """What else was chosen, for the manifest."""
-        raise NotImplementedError
-
-    def record(self, work: Work) -> Record:
+    def recorded(
+        self,
+        kind: str,
+        work: Work,
+        choices: Mapping[str, object],
+        strategies: Sequence[str] = (),
+        **further: Sequence[ScanSource],
+    ) -> Record:
         """What a manifest says about the run before anything is computed.
+
+        Parameters
+        ----------
+        kind : str
+            Of the run, for its identity.
+        work : Work
+            Its seed is recorded.
+        choices : mapping
+            Settings beside the sources.
+        strategies : sequence of str
+            Names, for the files that these read.
+        further : sequences of ScanSource
+            Inputs beside the sources, by the names that the manifest has for them.
 
         Raises
         ------
         InputError
             Where a file cannot be read.
         """
-        given = {"sources": self.sources, **self.further}
-        files = [*source_files([source for group in given.values() for source in group]), *strategy_files(self.named)]
+        given = {"sources": self.sources, **further}
+        files = [*source_files([source for group in given.values() for source in group]), *strategy_files(strategies)]
         labels = {name: [source.label for source in group] for name, group in given.items()}
-        return work.record(self.kind, InputFile.of_all(files), {**labels, **self.choices()})
+        return work.record(kind, InputFile.of_all(files), {**labels, **choices})
 
 
 @dataclass(frozen=True, kw_only=True)

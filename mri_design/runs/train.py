@@ -17,7 +17,7 @@ from mri_design.evaluation.run_status import PROGRESS_NAME, ProgressFile
 from mri_design.experiment.designing import with_calibration
 from mri_design.experiment.ending import refuse_shots
 from mri_design.experiment.trained_file import load_trained, save_trained
-from mri_design.runs.run import Ending, Work
+from mri_design.runs.run import Ending, Record, Work
 from mri_design.runs.scan_facts import doubts_of_all
 from mri_design.runs.scans import load_images
 from mri_design.runs.study import Material, StudyRequest, trial_outcome
@@ -74,7 +74,6 @@ class TrainingRequest(StudyRequest):
         For spokes and spirals, and in a plane for a rule that tries candidates one by one.
     """
 
-    kind = "training"
     rule: TrainingRule
     lines: int
     start: int | None = None
@@ -87,14 +86,15 @@ class TrainingRequest(StudyRequest):
                 "changes is too little to tell: take residual-greedy"
             )
 
-    def choices(self) -> dict[str, object]:
-        """See `StudyRequest`."""
-        return {
+    def record(self, work: Work) -> Record:
+        """See `StudyRequest.recorded`."""
+        choices = {
             "rule": repr(self.rule),
             "lines": self.lines,
             "start": self.start,
             "recipe": self.recipe.as_settings(),
         }
+        return self.recorded("training", work, choices)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ Orientation = Literal["ky-rows", "ky-columns"]
 
 @dataclass(frozen=True)
 class Scan:
-    """What every scan has, on a grid or along a trajectory; its parameters are those of the two kinds."""
+    """Base of scans on a grid and along a trajectory: samples, noise, coil maps and provenance."""
 
     kspace: NDArray[np.complex64]
     _: KW_ONLY
@@ -78,7 +78,7 @@ class Scan:
         _refuse_non_finite(name, array)
 
     def _one(self, number: int, **known: Any) -> Self:
-        """The same with one slice, and what else is ``known`` of it."""
+        """Take one slice, with what else is ``known`` of it."""
         place = slice(number, number + 1)
         held = {name: getattr(self, name, None) for name in ("coil_maps", "reference", "calibration", "geometry")}
         return replace(
@@ -115,7 +115,7 @@ class KSpaceData(Scan):
     geometry : tuple of SliceGeometry, optional
         Size and place of every slice; None where the file does not say.
     source : SourceImage, optional
-        The DICOM image that k-space was simulated from, or whom and what raw data say that they show.
+        The DICOM image that k-space was simulated from, or identifiers that raw data hold.
     reference : complex64 array, shape (slice, ky, kx), optional
         True image (simulated data only); None for scans.
     orientation : {"ky-rows", "ky-columns"}
@@ -191,7 +191,7 @@ class KSpaceData(Scan):
 
     @property
     def missing(self) -> str:
-        """What is missing, in words: of the first slice that is not fully sampled; empty where all are."""
+        """Describes what is missing of the first slice that is not fully sampled; empty where all are."""
         return next((sampling.missing for sampling in self.samplings if sampling.lines.any() and not sampling.full), "")
 
     def select_slice(self, index: int) -> KSpaceData:
@@ -226,7 +226,7 @@ class ImageStack:
         Size of pixels and place of the first slice, which the others follow at the distance of their thickness; None
         where the file does not say.
     source : SourceImage, optional
-        Whom and what the images show, where they are those of a DICOM file.
+        Identifiers of the patient, the study and the image, where they are those of a DICOM file.
 
     Raises
     ------

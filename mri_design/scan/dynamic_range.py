@@ -23,7 +23,7 @@ _CURE = "The file may hold memory that was never filled, or damaged numbers: exp
 
 
 def refused_samples(kspace: NDArray[Any]) -> str:
-    """What samples are that `require_dynamic_range` refuses, in sentences that begin "up to"; empty for all others.
+    """Describe samples that `require_dynamic_range` refuses, in sentences that begin "up to"; empty for all others.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ _LARGEST = 1e5  # millimetres
 
 
 THICKNESS_UNKNOWN = "slice thickness unknown"
-"""What the description of a file says that has to have some thickness, and has 1 mm."""
+"""Description of a file that has to have some thickness, and has 1 mm."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class SliceGeometry:
         return tuple(np.array(vector) for vector in (self.centre, self.phase, self.read, self.normal))
 
     def affine(self, shape: tuple[int, int]) -> NDArray[np.float64]:
-        """What takes indices (kx, ky, slice) to NIfTI's millimetres: x to the right, y to the front, z to the head.
+        """Affine matrix from indices (kx, ky, slice) to NIfTI's millimetres: x right, y to the front, z to the head.
 
         A slice of unknown thickness counts as one of 1 mm.
 
@@ -134,7 +134,7 @@ class SliceGeometry:
         return f"{plane}, phase encoding {along}"
 
     def slice_after(self, number: int) -> SliceGeometry:
-        """That of a later slice of a stack, whose slices follow one another at the distance of their thickness.
+        """Geometry of a later slice of a stack, whose slices follow one another at the distance of their thickness.
 
         Without a place where the thickness is not known.
         """
@@ -146,7 +146,7 @@ class SliceGeometry:
         return replace(self, centre=_vector(centre + number * self.thickness * normal))
 
     def resampled(self, shape: tuple[int, int], target: tuple[int, int]) -> SliceGeometry:
-        """That of an image of a shape (ky, kx) after its field of view was divided into ``target`` pixels."""
+        """Geometry of an image of a shape (ky, kx) after its field of view was divided into ``target`` pixels."""
         steps = [old / new for old, new in zip(shape, target, strict=True)]
         pixel = (self.pixel[0] * steps[0], self.pixel[1] * steps[1])
         if self.centre is None:
@@ -170,7 +170,7 @@ class SliceGeometry:
 
     @classmethod
     def from_settings(cls, field: str, stored: object) -> SliceGeometry:
-        """What `as_settings` gave.
+        """Geometry that `as_settings` wrote.
 
         Raises
         ------

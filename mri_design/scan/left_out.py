@@ -1,4 +1,4 @@
-"""What a file of measured data holds that its reader left out, as the card of the scan has it."""
+"""Entries of a scan's card about parts of its file that the reader left out."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _slice_text(card: Mapping[str, str]) -> list[str]:
 
 
 def left_out_text(card: Mapping[str, str], asked: Collection[str] = ()) -> str:
-    """The same as one line, behind which slice was taken where there are several; empty where nothing was left out.
+    """`left_out` as one line, behind which slice was taken where there are several; empty where nothing was left out.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ class Sampling:
 
     @property
     def missing_lines(self) -> str:
-        """What is missing along the phase encode, in words; empty where nothing is, or equal edges."""
+        """Describes the lines that are missing; empty where none is, or equal edges are."""
         measured = np.flatnonzero(self.lines)
         if not len(measured):
             return "no line was measured"
@@ -146,7 +146,7 @@ class Sampling:
 
     @property
     def missing_samples(self) -> str:
-        """What is missing inside the measured lines, in words; empty where they are whole."""
+        """Describes the samples that measured lines lack; empty where they are whole."""
         if self.whole_lines:
             return ""
         measured = self.samples[self.lines]

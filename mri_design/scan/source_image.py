@@ -1,4 +1,4 @@
-"""Whom and what a DICOM image or a scan shows, and how it was measured: what an image made from it has to repeat."""
+"""Identifiers of patient, study and sequence of a DICOM image or a scan, which images made from it have to repeat."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KNOWN = {
     **_MEASURED,
 }
 _OF_RAW_DATA = {"SeriesInstanceUIDRoot": _UID}
-"""What only headers of raw data are asked for; the root is what the identifiers of series made from them begin with."""
+"""Identifiers that only headers of raw data have; those of series made from them begin with the root."""
 _OF_IMAGE = ("SOPClassUID", "SOPInstanceUID")
 _NEEDED = ("StudyInstanceUID", *_OF_IMAGE)
 _DECISIVE = (*_NEEDED, "PatientID", "IssuerOfPatientID")
@@ -88,12 +88,12 @@ class SourceImage:
 
     @staticmethod
     def keywords() -> tuple[str, ...]:
-        """What identifiers are called: of the patient, the study, the frame of reference, the image, the protocol."""
+        """Names of identifiers: of the patient, the study, the frame of reference, the image, the protocol."""
         return tuple(_KNOWN)
 
     @classmethod
     def of_elements(cls, elements: Mapping[str, str], frames: int = 1) -> tuple[SourceImage | None, tuple[str, ...]]:
-        """What the elements of a file say, and the names of those that are not as DICOM has them.
+        """Identifiers by the elements of a file, and the names of those that are not as DICOM has them.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class SourceImage:
 
     @classmethod
     def of_raw_data(cls, elements: Mapping[str, str]) -> tuple[SourceImage | None, tuple[str, ...]]:
-        """What the header of raw data says, and the names of what is not as DICOM has it.
+        """Identifiers by the header of raw data, and the names of those that are not as DICOM has them.
 
         Where the patient's number is wrong nothing of the patient is kept: without it, it could be somebody else.
 
@@ -146,7 +146,7 @@ class SourceImage:
         return not self.identifiers.keys() <= {*_MEASURED, *_OF_RAW_DATA}
 
     def of_frame(self, number: int) -> SourceImage:
-        """The same about one frame, counted from 0."""
+        """Identifiers of one frame, counted from 0."""
         return self if self.frames == 1 else replace(self, frame=number + 1)
 
     def as_settings(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class SourceImage:
 
     @classmethod
     def from_settings(cls, field: str, stored: object) -> SourceImage:
-        """What `as_settings` gave.
+        """Identifiers that `as_settings` wrote.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a file of a scan or of images holds, told without holding all of it."""
+"""Header summaries of files of scans and of images, made without holding all of their samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mri_design.scan.sampling import Sampling
 
 @dataclass(frozen=True)
 class ScanSummary:
-    """A scan of which one slice was read, or all that is to be told of one that was read as a whole.
+    """Header summary of a scan: the sampling of every slice, and the samples of one.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class ScanSummary:
 
     @classmethod
     def of(cls, scan: KSpaceData) -> ScanSummary:
-        """Of a scan that was read as a whole."""
+        """Summarise a scan that was read as a whole."""
         index = middle_slice(scan.samplings)
         return cls(
             scan.samplings,
@@ -107,7 +107,7 @@ Image = NDArray[np.float32] | NDArray[np.complex64]
 
 @dataclass(frozen=True)
 class ImageSummary:
-    """All that is to be told of images which need not be held together.
+    """Header summary of images which need not be held together.
 
     Parameters
     ----------
@@ -144,14 +144,14 @@ class ImageSummary:
 
     @classmethod
     def of(cls, stack: ImageStack) -> ImageSummary:
-        """Of images that were read as a whole."""
+        """Summarise images that were read as a whole."""
         count, rows, columns = stack.images.shape
         told = {"name": stack.name, "card": stack.card, "geometry": stack.geometry}
         return cls.of_images(stack.images, (count, rows, columns), **told)
 
     @classmethod
     def of_images(cls, images: Iterable[Image], shape: tuple[int, int, int], **told: Any) -> ImageSummary:
-        """Of images (row, column) that come one by one; ``told`` are name, card and geometry."""
+        """Summarise images (row, column) that come one by one; ``told`` are name, card and geometry."""
         low, high, has_phase = np.inf, -np.inf, False
         for image in images:
             has_phase = np.iscomplexobj(image)

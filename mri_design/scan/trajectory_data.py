@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_counts, require_instance
-from mri_design.operators.nonuniform.convention import checked_samples
+from mri_design.operators.trajectory import checked_samples
 from mri_design.scan.data import Scan, slice_number
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mri_design.sequences.events import Events
+from mri_design.sequences.events import Events, Interval, fill, require_time
 from mri_design.sequences.orders import LineOrder
-from mri_design.sequences.timing import Interval, fill, require_time
 
 _CRUSHER = 4.0
 """Cycles of phase across the slice on either side of a refocusing pulse."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mri_design.errors import InputError, require_working
-from mri_design.model.marginals import Variances
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 

@@ -11,8 +11,7 @@ import scipy.fft
 
 from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.base import Array, FilterBand, LinearOperator
-from mri_design.operators.moduli import squared_modulus
+from mri_design.operators.base import Array, FilterBand, LinearOperator, squared_modulus
 from mri_design.variances.base import not_positive_definite
 
 

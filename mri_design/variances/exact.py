@@ -10,7 +10,7 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from mri_design.errors import require_counts
-from mri_design.model.marginals import Variances
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.dense import MatrixOperator

@@ -9,12 +9,10 @@ from typing import get_args
 import numpy as np
 
 from mri_design.errors import InputError, require_choice, require_counts, require_random
-from mri_design.krylov.block_lanczos import BlockLanczosFactors, block_lanczos
-from mri_design.krylov.lanczos import LanczosFactors, Reorthogonalisation, lanczos
-from mri_design.model.marginals import Variances
+from mri_design.krylov.lanczos import BlockLanczosFactors, LanczosFactors, Reorthogonalisation, block_lanczos, lanczos
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.moduli import squared_modulus
+from mri_design.operators.base import Array, LinearOperator, squared_modulus
 from mri_design.status import Status
 from mri_design.variances.base import not_positive_definite
 

@@ -1,4 +1,4 @@
-"""What the tests of benchmarks share: modules of the studies by name, and tables as they were written."""
+"""Scripts and modules of the benchmarks, run in the test's process, and tables as they were written."""
 
 import importlib
 from collections.abc import Callable
@@ -10,15 +10,33 @@ import pytest
 from mri_design.evaluation.tables import read_csv_texts
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+Tables = dict[str, list[dict[str, str]]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Benchmarks are not part of the distribution."""
+    if not BENCHMARKS.is_dir():
+        for item in items:
+            if item.path.is_relative_to(Path(__file__).parent):
+                item.add_marker(pytest.mark.skip(reason="no benchmarks here"))
 
 
 @pytest.fixture
-def glm(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Modules of the studies on generalized linear models by name."""
+def module(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """A module of the benchmarks by name."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return lambda name: importlib.import_module(f"glm.{name}")
+    return importlib.import_module
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    """A table's rows."""
-    return read_csv_texts(path)
+@pytest.fixture
+def tables_of(
+    module: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Tables]:
+    """Tables that a script leaves, by the names of their files."""
+
+    def run(name: str, *words: str) -> Tables:
+        monkeypatch.setattr("sys.argv", [name, *words, "--out", str(tmp_path)])
+        module(name).main()
+        return {path.stem: read_csv_texts(path) for path in tmp_path.glob("*.csv")}
+
+    return run

@@ -39,7 +39,7 @@ from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding
 from mri_design.operators.phased import PhasedParts
 from mri_design.scan.trajectories.radial import radial_spokes
 from mri_design.variances.circulant import CirculantControl
-from mri_design.variances.phased import PhasedControl
+from mri_design.variances.control_variate import PhasedControl
 from tests.design.conftest import SliceMaker
 from tests.design.plane.conftest import measured_ids, plane_posterior
 from tests.slow_cases import slow_case

@@ -21,10 +21,9 @@ from mri_design.design.model_choice import best_model, model_in_use, paired_ener
 from mri_design.design.strategies.line_masks import RandomLines
 from mri_design.design.trace import DesignTrace
 from mri_design.model.mr_image import phase_variants
-from mri_design.model.phase.map import PhaseMap
-from mri_design.model.phase.prior import PhasePrior
+from mri_design.model.phase import PhaseMap, PhasePrior
 from mri_design.operators.base import Array
-from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.cartesian import CentredFFT
 from tests.design_steps import design_step
 
 N = (32, 20)

@@ -18,7 +18,6 @@ from mri_design import (
     map_estimate,
 )
 from mri_design.estimation.duality import duality_gap
-from tests.slow_cases import slow_case
 
 Z_OF_A_POSTERIOR = 0.3
 SITES = {"Laplace": Laplace, "Gaussian": lambda scale: Gaussian(scale**2)}
@@ -40,9 +39,7 @@ def lowest(problem: PenalisedProblem, tolerance: float = 1e-13) -> float:
     return value_at(problem, u)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("site", SITES)
-@pytest.mark.parametrize("offsets", [False, True])
+@pytest.mark.parametrize(("site", "offsets"), [("Laplace", True), ("Gaussian", False)])
 def test_bounds_the_excess_anywhere_and_closes_at_the_minimum(
     site, offsets, tiny_model, model_name, with_offsets_and_odd_parts
 ):
@@ -64,7 +61,7 @@ def test_bounds_the_excess_anywhere_and_closes_at_the_minimum(
     assert gaps[0] < gaps[-1]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1))
 def test_multipliers_that_are_far_off_give_a_bound_still(seed, tiny_model, model_name):
     problem = problem_of(tiny_model(model_name))
     rng = np.random.default_rng(seed)
@@ -75,7 +72,7 @@ def test_multipliers_that_are_far_off_give_a_bound_still(seed, tiny_model, model
         assert gap is None or gap.dual <= best + 1e-9 * abs(best)
 
 
-@pytest.mark.parametrize("scale", [0.5, 5.0])
+@pytest.mark.parametrize("scale", [5.0])
 def test_the_exact_map_image_is_certified(scale, tiny_model, model_name):
     """Against a smoothed problem, whose minimum is above, solved by another method."""
     model = tiny_model(model_name, scale=scale)
@@ -87,13 +84,6 @@ def test_the_exact_map_image_is_certified(scale, tiny_model, model_name):
     exact = problem_of(model, 0.0)
     smoothed = lowest(problem_of(model, 1e-3), 1e-7)
     assert estimate.gap.dual <= value_at(exact, estimate.image) <= smoothed + 1e-6 * size
-
-
-def test_a_smoothed_map_image_carries_the_gap_of_the_exact_problem(tiny_model):
-    model = tiny_model("moduli")
-    coarse, fine = (map_estimate(model, smoothing=e, inner=LBFGS(tolerance=1e-8)) for e in (1.0, 1e-2))
-    assert coarse.gap is not None and fine.gap is not None
-    assert 0 < fine.gap.relative < coarse.gap.relative < 1
 
 
 def test_forced_non_convergence_is_flagged_and_its_gap_is_true(tiny_model):
@@ -111,7 +101,7 @@ def in_double_precision(model: GeneralizedLinearModel, image: np.ndarray) -> flo
     return value_at(exact, image.astype(np.result_type(image, np.float64)))
 
 
-@pytest.mark.parametrize("name", ["moduli", *map(slow_case, ("groups", "coils", "wavelet", "real image"))])
+@pytest.mark.parametrize("name", ["moduli", "coils"])
 def test_the_gap_is_that_of_the_image_returned_wherever_the_limit_falls(name, tiny_model):
     """Gaps are looked at now and then; the loop ends between two looks, between two gaps, and before the first."""
     model = tiny_model(name, scale=3.0)
@@ -128,7 +118,7 @@ def test_the_gap_is_that_of_the_image_returned_wherever_the_limit_falls(name, ti
 
 @pytest.mark.parametrize(
     ("name", "scale"),
-    [*(slow_case(*one) for one in (("moduli", 0.5), ("coils", 3.0), ("wavelet", 3.0))), ("matrix", 0.5)],
+    [("matrix", 0.5), ("moduli", 0.5)],
 )
 def test_an_estimate_that_was_too_hopeful_leaves_no_older_gap_behind(name, scale, tiny_model):
     """The estimate is below the tolerance long before the gap is, so that gaps are made on the way."""
@@ -143,15 +133,13 @@ def test_an_estimate_that_was_too_hopeful_leaves_no_older_gap_behind(name, scale
     assert statuses == {Status.CONVERGED, Status.MAX_ITERATIONS}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("real", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    ("method", "status"),
+    ("method", "status", "real"),
     [
-        (MapEstimate(0.0, inner=ADMM(1e-4)), Status.CONVERGED),
-        (MapEstimate(1e-2, inner=LBFGS(1e-3)), Status.CONVERGED),
-        (MapEstimate(1e-2, inner=ADMM(1e-9, 12)), Status.MAX_ITERATIONS),
-        (MapEstimate(1e-8, inner=LBFGS(1e-16, 5000)), Status.STALLED),
+        (MapEstimate(0.0, inner=ADMM(1e-4)), Status.CONVERGED, np.float32),
+        (MapEstimate(1e-2, inner=LBFGS(1e-3)), Status.CONVERGED, np.float64),
+        (MapEstimate(1e-2, inner=ADMM(1e-9, 12)), Status.MAX_ITERATIONS, np.float64),
+        (MapEstimate(1e-8, inner=LBFGS(1e-16, 5000)), Status.STALLED, np.float32),
     ],
 )
 def test_every_ending_has_the_gap_of_its_image(method, status, real, tiny_model):
@@ -176,12 +164,6 @@ def test_no_certificate_without_log_concave_sites(tiny_model):
     assert duality_gap(problem_of(model), model.back_projection()) is None
     estimate = map_estimate(model, smoothing=0.0)
     assert estimate.gap is None and estimate.convergence.converged
-
-
-def test_not_finite_means_no_certificate(tiny_model):
-    problem = problem_of(tiny_model("moduli"))
-    with np.errstate(invalid="ignore"):
-        assert duality_gap(problem, np.full(problem.model.image_shape, np.nan + 0j)) is None
 
 
 def test_single_precision_is_certified_in_double(tiny_model):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from mri_design import IRLS, Gaussian, Laplace, PenalisedProblem, Status, StudentT
-from tests.slow_cases import slow_case
 
 SITES = {
     "Laplace": Laplace,
@@ -38,11 +37,12 @@ def test_the_objective_is_the_written_out_one(tiny_model, model_name, objective_
     assert value_at(problem, u) == pytest.approx(reference, rel=1e-12)
 
 
-@pytest.mark.parametrize("site", ["Laplace", slow_case("Student-t"), "heavy tails"])
 @pytest.mark.parametrize(
-    "solver",
-    [IRLS(), IRLS(solver_tolerance=0.9, solver_iterations=1), IRLS(solver_tolerance=1e-6, solver_iterations=500)],
-    ids=["default", "hardly solved", "solved"],
+    ("site", "solver"),
+    [
+        ("Laplace", IRLS(solver_tolerance=0.9, solver_iterations=1)),
+        ("heavy tails", IRLS(solver_tolerance=1e-6, solver_iterations=500)),
+    ],
 )
 def test_no_iteration_raises_the_objective(site, solver, tiny_model, model_name):
     one = replace(solver, tolerance=0.0, max_iterations=1)
@@ -54,33 +54,6 @@ def test_no_iteration_raises_the_objective(site, solver, tiny_model, model_name)
             u, _ = one(problem, u)
             value, last = value_at(problem, u), value
             assert value <= last + 1e-12 * abs(last)
-
-
-@pytest.mark.parametrize("site", ["Laplace", "Gaussian"])
-@pytest.mark.parametrize("scale", [0.3, 3.0])
-def test_reaches_the_minimum_of_a_general_optimiser(
-    site, scale, tiny_model, model_name, objective_of, minimum_of, embedded
-):
-    model = tiny_model(model_name, SITES[site], scale=scale)
-    problem = problem_of(model)
-    u, convergence = TIGHT(problem, model.back_projection())
-    is_complex = model.measurement.in_complex
-    objective = objective_of(model, z_of(problem))
-    lowest, place = minimum_of(objective, embedded(model.back_projection(), is_complex))
-    assert convergence.converged
-    assert abs(value_at(problem, u) - lowest) <= 1e-10 * max(abs(lowest), 1)
-    np.testing.assert_allclose(embedded(u, is_complex), place, atol=1e-5)
-
-
-def test_sites_that_are_not_log_concave_end_in_a_stationary_point(tiny_model, model_name, objective_of, embedded):
-    model = tiny_model(model_name, SITES["Student-t"])
-    problem = problem_of(model)
-    start = model.back_projection()
-    u, convergence = TIGHT(problem, start)
-    objective = objective_of(model, z_of(problem))
-    gradients = [np.linalg.norm(objective(embedded(v, model.measurement.in_complex))[1]) for v in (u, start)]
-    assert convergence.converged
-    assert gradients[0] < 1e-4 * gradients[1]
 
 
 def test_gaussian_sites_are_one_linear_solve(tiny_model):
@@ -99,26 +72,6 @@ def test_default_settings_come_close(tiny_model, model_name):
     assert value_at(problem, u) - value_at(problem, best) < 1e-3 * problem.model.measurement.in_size
 
 
-def test_single_precision_stays_single_and_agrees(tiny_model):
-    double = problem_of(tiny_model("groups"))
-    single = problem_of(tiny_model("groups", real=np.float32))
-    single = PenalisedProblem.smoothed(single.model, tuple(z.astype(np.float32) for z in z_of(single)))
-    u, convergence = IRLS(tolerance=1e-6)(single, single.model.back_projection())
-    reference, _ = TIGHT(double, double.model.back_projection())
-    assert convergence.converged and u.dtype == np.complex64
-    np.testing.assert_allclose(u, reference, atol=1e-3)
-
-
-def test_the_start_is_left_alone_and_a_good_one_saves_work(tiny_model):
-    problem = problem_of(tiny_model("moduli"))
-    start = problem.model.back_projection()
-    kept = start.copy()
-    u, cold = TIGHT(problem, start)
-    np.testing.assert_array_equal(start, kept)
-    _, warm = TIGHT(problem, u)
-    assert warm.iterations <= 2 and warm.matvecs < cold.matvecs / 5
-
-
 def test_multiplications_are_counted(tiny_model):
     """X^H X and B^H pi B together are one; X and B of the step, needed for the line search, another."""
     problem = problem_of(tiny_model("moduli"))
@@ -127,15 +80,6 @@ def test_multiplications_are_counted(tiny_model):
     )
     assert convergence.iterations == 3
     assert convergence.matvecs == 1 + 3 * (2 + 4)
-
-
-@pytest.mark.parametrize("iterations", [0, 1, 5])
-def test_stopping_short_is_flagged(iterations, tiny_model):
-    problem = problem_of(tiny_model("moduli"), z=1e-4)
-    solver = IRLS(tolerance=1e-9, max_iterations=iterations)
-    _, convergence = solver(problem, problem.model.back_projection())
-    assert convergence.status is Status.MAX_ITERATIONS and not convergence.converged
-    assert convergence.iterations == iterations
 
 
 @pytest.mark.slow
@@ -149,10 +93,3 @@ def test_small_decreases_of_linear_solves_cut_short_do_not_count_as_converged(ti
     assert convergence.residual < short.tolerance
     assert value_at(problem, u) - value_at(problem, best) > 20 * short.tolerance * size
     assert convergence.status is Status.MAX_ITERATIONS
-
-
-def test_a_non_finite_start_is_flagged(tiny_model):
-    problem = problem_of(tiny_model("moduli"))
-    with np.errstate(invalid="ignore"):
-        _, convergence = IRLS()(problem, np.full(problem.model.image_shape, np.nan + 0j))
-    assert convergence.status is Status.BREAKDOWN

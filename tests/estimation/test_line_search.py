@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design import PenalisedProblem
-from mri_design.estimation.line_search import Line, powers_along
-from mri_design.operators.kernels.along import laplace_along
+from mri_design.estimation.penalised import Line, powers_along
+from mri_design.operators.kernels.pointwise import laplace_along
 
 
 @pytest.mark.parametrize("name", ["moduli", "groups", "real"])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Gaussian, Identity, Laplace, SiteBlock, StudentT, Tilted
+from mri_design.estimation.admm import odd_part, rounded_threshold, shrinkage, shrunken_moduli
 from mri_design.estimation.penalised import Smoothed
-from mri_design.estimation.proximal import odd_part, rounded_threshold, shrinkage, shrunken_moduli
 
 SIGMA2 = 0.04
 N = 7
@@ -17,8 +17,7 @@ def proximal_step(block, penalty, rho, v):
     return v * shrinkage(block, penalty, SIGMA2, rho, block.site_power(v))
 
 
-@pytest.mark.parametrize("z", [0.0, 1e-6, 0.1, 5.0])
-@pytest.mark.parametrize("rho", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize(("z", "rho"), [(0.0, 1.0), (1e-6, 0.01), (0.1, 30.0), (5.0, 1.0)])
 @pytest.mark.parametrize(
     "site", [Laplace(0.7), Gaussian(0.7), Tilted(Laplace(0.7), 0.3), StudentT(3.0, 0.1)], ids=lambda s: type(s).__name__
 )
@@ -62,8 +61,9 @@ def test_groups_share_one_factor_and_phases_stay():
     assert ((factor > 0) & (factor < 1)).all()
 
 
-@pytest.mark.parametrize("unit", [1e-11, 1e-6, 1.0, 1e8, 1e14])
-@pytest.mark.parametrize(("level", "rounding"), [(0.4, 1e-4), (2.0, 0.3), (1e-3, 1e-6), (300.0, 30.0)])
+@pytest.mark.parametrize(
+    ("unit", "level", "rounding"), [(1e-11, 0.4, 1e-4), (1.0, 2.0, 0.3), (1e-6, 1e-3, 1e-6), (1e14, 300.0, 30.0)]
+)
 @pytest.mark.parametrize("precision", [np.float32, np.float64])
 def test_a_rounded_threshold_is_the_same_in_any_unit(unit, level, rounding, precision):
     modulus = np.exp(3 * np.random.default_rng(0).standard_normal(700))

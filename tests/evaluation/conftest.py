@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from mri_design import MRSlice, Recipe, load_phantom, prepare
 from mri_design.design.trials import ReferenceSlice
-from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.cartesian import CentredFFT
 
 TINY = Recipe.of(
     {

@@ -66,7 +66,7 @@ def test_foreign_paths_lose_their_folders_too(argument, manifest):
 def test_strategies_from_files_keep_their_names(flag):
     text = manifest_text(
         Manifest(
-            command=[f"{flag}random,trained:/a/b/c.npz,hybrid:../d.npz"],
+            command=[f"{flag}random,trained:/a/b/c.npz,calibrated:../d.npz"],
             seed=None,
             inputs=[],
             settings={},
@@ -75,7 +75,7 @@ def test_strategies_from_files_keep_their_names(flag):
             lines=[],
         )
     )
-    assert json.loads(text)["command"] == [f"{flag}random,trained:c.npz,hybrid:d.npz"]
+    assert json.loads(text)["command"] == [f"{flag}random,trained:c.npz,calibrated:d.npz"]
 
 
 def test_values_become_plain_and_keys_sorted(manifest):

@@ -32,7 +32,7 @@ from mri_design.evaluation.metrics import relative_l2
 from mri_design.experiment.non_local import is_non_local
 from mri_design.experiment.reconstruction import loops_at_most
 from mri_design.model.mr_image import non_locally_refined
-from mri_design.model.phase.prior import PhasePrior
+from mri_design.model.phase import PhasePrior
 from mri_design.variances.base import VarianceEstimator
 
 LINES = sorted({*range(20, 29), *range(1, 48, 5)})

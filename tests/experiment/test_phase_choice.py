@@ -17,8 +17,8 @@ from mri_design import (
 )
 from mri_design.experiment.designing import NO_OPTIONS
 from mri_design.experiment.phase_choice import candidate_models, final_model
-from mri_design.model.phase.prior import PhasePrior
-from mri_design.operators.fourier import CentredFFT
+from mri_design.model.phase import PhasePrior
+from mri_design.operators.cartesian import CentredFFT
 
 N = (24, 16)
 

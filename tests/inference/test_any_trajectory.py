@@ -20,7 +20,6 @@ from mri_design import (
     MapEstimate,
     NonUniformFourier,
     SiteBlock,
-    least_squares,
 )
 from mri_design.model.precision import PosteriorPrecision
 
@@ -39,7 +38,7 @@ def trajectory(name: str) -> np.ndarray:
     return np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
 
 
-@pytest.fixture(scope="module", params=[("spokes", 1), ("spokes", 3), ("spiral", 1)], ids=str)
+@pytest.fixture(scope="module", params=[("spokes", 3), ("spiral", 1)], ids=str)
 def model(request: pytest.FixtureRequest) -> GeneralizedLinearModel:
     name, coils = request.param
     rng = np.random.default_rng(0)
@@ -57,23 +56,6 @@ def model(request: pytest.FixtureRequest) -> GeneralizedLinearModel:
         SiteBlock("differences", FiniteDifferences(SHAPE), Laplace(0.1), (-3,)),
     )
     return GeneralizedLinearModel(X, data, NOISE_SD**2, blocks)
-
-
-def test_the_double_loop_finds_what_it_finds_with_exact_variances(model):
-    loops = [DoubleLoop(v, outer_iterations=3) for v in (Exact(), ControlVariate(samples=100, tolerance=0.01))]
-    exact, drawn = (loop.infer(model, np.random.default_rng(1)) for loop in loops)
-    assert exact.marginals.kind == "exact" and drawn.marginals.kind == "unbiased"
-    assert np.linalg.norm(drawn.mean - exact.mean) < 1e-3 * np.linalg.norm(exact.mean)
-    assert np.median(np.abs(drawn.image_variances / exact.image_variances - 1)) < 0.08
-    assert drawn.image_variances.sum() == pytest.approx(exact.image_variances.sum(), rel=0.03)
-
-
-def test_with_default_settings_the_mean_is_close_and_the_error_bars_too(model):
-    loops = [DoubleLoop(v, outer_iterations=3) for v in (Exact(), ControlVariate())]
-    exact, drawn = (loop.infer(model, np.random.default_rng(1)) for loop in loops)
-    assert np.linalg.norm(drawn.mean - exact.mean) < 3e-3 * np.linalg.norm(exact.mean)
-    assert np.median(np.abs(drawn.image_variances / exact.image_variances - 1)) < 0.2
-    assert drawn.image_variances.sum() == pytest.approx(exact.image_variances.sum(), rel=0.2)
 
 
 def test_mean_and_variances_are_those_of_dense_matrices(model):
@@ -107,26 +89,6 @@ def test_the_automatic_solver_takes_one_that_needs_no_exact_step(model):
     smooth, sharp = (MapEstimate().smoothed_problem(model, factor) for factor in (1e4, 1e-5))
     assert isinstance(Automatic().chosen(smooth, model.back_projection()), LBFGS)
     assert isinstance(Automatic().chosen(sharp, model.back_projection()), IRLS)
-
-
-@pytest.mark.slow
-def test_without_smoothing_the_map_is_certified_too(model):
-    estimate = MapEstimate(smoothing=0).estimate(model)
-    assert estimate.convergence.converged
-    assert estimate.gap is not None and estimate.gap.absolute / model.measurement.in_size < 1e-3
-
-
-@pytest.mark.parametrize("damping", [0.0, 0.1])
-def test_least_squares_is_that_of_the_dense_matrix(model, damping):
-    u, convergence = least_squares(model, damping=damping, tolerance=1e-6, max_iterations=2000)
-    X = model.measurement.to_dense()
-    assert convergence.converged
-    normal = X.conj().T @ X + damping * np.eye(N * N)
-    right = X.conj().T @ model.data.ravel()
-    residual = normal @ u.ravel() - right
-    assert np.linalg.norm(residual) < 2e-6 * np.linalg.norm(right)
-    if damping:
-        np.testing.assert_allclose(u.ravel(), np.linalg.solve(normal, right), atol=1e-4)
 
 
 def test_single_precision_does_where_samples_crowd_around_the_centre():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import Dense, Gaussian, GeneralizedLinearModel, Laplace, SiteBlock, StudentT, evidence_bound
+from mri_design import Dense, Gaussian, GeneralizedLinearModel, Laplace, SiteBlock, evidence_bound
 
 
 def real_model(rows: list, y: list, analysis: list, site, sigma2: float = 0.3) -> GeneralizedLinearModel:
@@ -11,41 +11,11 @@ def real_model(rows: list, y: list, analysis: list, site, sigma2: float = 0.3) -
     return GeneralizedLinearModel(Dense(np.array(rows, float)), np.array(y, float), sigma2, (block,))
 
 
-def complex_model(site, sigma2: float = 0.3) -> GeneralizedLinearModel:
-    block = SiteBlock("modulus", Dense(np.array([[1.0 + 0j], [0.5 - 1j]])), site)
-    X = Dense(np.array([[0.8 + 0.3j]]))
-    return GeneralizedLinearModel(X, np.array([1.1 - 0.4j]), sigma2, (block,))
-
-
 MODELS = {
     "one unknown": lambda site: real_model([[1.2]], [0.9], [[1]], site),
     "one unknown, three sites": lambda site: real_model([[1.2]], [-0.4], [[1], [0.5], [2]], site),
     "two measurements": lambda site: real_model([[1.2], [0.4]], [0.9, -0.5], [[1]], site),
 }
-
-
-@pytest.mark.parametrize("name", list(MODELS))
-@pytest.mark.parametrize("site", [Laplace(0.3), Laplace(2.0), StudentT(3.0, 1.0)], ids=["weak", "strong", "Student-t"])
-def test_below_the_evidence_and_near_it(name, site, accurate, rng, log_evidence):
-    model = MODELS[name](site)
-    posterior = accurate.infer(model, rng)
-    gap = log_evidence(model) - evidence_bound(model, posterior.criterion[-1])
-    assert posterior.convergence.converged and posterior.criterion_kind == "exact"
-    assert 0 < gap < 0.35 * len(model.blocks[0].analysis.matrix)
-
-
-@pytest.mark.parametrize("site", [Laplace(1.0), Gaussian(0.7)], ids=["Laplace", "Gaussian"])
-@pytest.mark.parametrize("kind", ["two unknowns", "one complex unknown"])
-def test_two_dimensions(kind, site, accurate, rng, log_evidence):
-    if kind == "two unknowns":
-        model = real_model([[1.0, 0.5]], [0.8], [[1, 0], [0, 1], [1, -1]], site)
-    else:
-        model = complex_model(site)
-    gap = log_evidence(model) - evidence_bound(model, accurate.infer(model, rng).criterion[-1])
-    if isinstance(site, Gaussian):
-        assert gap == pytest.approx(0, abs=1e-8)
-    else:
-        assert 1e-3 < gap < 0.5
 
 
 @pytest.mark.parametrize("name", list(MODELS))

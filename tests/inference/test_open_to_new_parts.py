@@ -11,7 +11,7 @@ import scipy.stats
 import mri_design as md
 from mri_design import Convergence, LoopEngine, Status
 from mri_design.inference.base import Engine, LoopState, StepInfo
-from mri_design.inference.references.gaussian import CholeskyGaussian
+from mri_design.inference.references import CholeskyGaussian
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.potentials.base import SMOOTH
 

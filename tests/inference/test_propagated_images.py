@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import mri_design as md
-from mri_design import Dense, Gaussian, Sech2, WarmStart, cartesian
+from mri_design import Gaussian, Sech2, WarmStart, cartesian
 
 SHAPE = (8, 6)
 N = SHAPE[0] * SHAPE[1]
@@ -64,40 +64,3 @@ def test_coil_groups_one_after_the_other_make_the_joint_reconstruction() -> None
         np.testing.assert_allclose(gradient(joint, u), 0, atol=1e-9)
         np.testing.assert_allclose(u, one.mean, atol=1e-9)
         np.testing.assert_allclose(found.posterior.image_variances, one.image_variances, rtol=1e-7)
-
-
-def test_slices_one_after_the_other_make_the_joint_volume() -> None:
-    rng = np.random.default_rng(1)
-    n_slices, pixels = 3, 16
-    differences = md.FiniteDifferences((4, 4)).to_dense().real
-    measurements = [rng.standard_normal((9, pixels)) / 3 for _ in range(n_slices)]
-    volume = np.repeat(rng.standard_normal((1, pixels)) > 0, n_slices, axis=0) + 0.05 * rng.standard_normal((3, pixels))
-    data = [x @ u + 0.1 * rng.standard_normal(9) for x, u in zip(measurements, volume, strict=True)]
-
-    def of_slice(k, matrix):
-        rows = np.zeros((len(matrix), n_slices * pixels))
-        rows[:, k * pixels : (k + 1) * pixels] = matrix
-        return Dense(rows)
-
-    blocks = []
-    for k in range(n_slices):
-        blocks.append(md.SiteBlock(f"data {k}", of_slice(k, measurements[k]), Gaussian(1.0), offset=data[k]))
-        blocks.append(md.SiteBlock(f"differences {k}", of_slice(k, differences), Sech2(0.5)))
-        blocks.append(md.SiteBlock(f"pixels {k}", of_slice(k, np.eye(pixels)), Gaussian(1e-2)))
-    between = np.kron(np.eye(n_slices)[1:] - np.eye(n_slices)[:-1], np.eye(pixels))
-    blocks.append(md.SiteBlock("through slices", Dense(between), Sech2(1.0)))
-    model = md.GeneralizedLinearModel.of_sites(blocks, 0.01)
-    joint = md.LaplacePropagation(chunk_size=10_000).infer(model, np.random.default_rng(0))
-    found = md.LaplacePropagation(partition="groups", cavity="low_rank", tolerance=1e-10).propagate(
-        model, np.random.default_rng(0)
-    )
-    assert found.posterior.convergence.converged
-    widths = [len(mode) for mode in found.modes]
-    assert widths == [pixels, pixels, pixels, n_slices * pixels]  # a slice's chunk knows its own pixels only
-    np.testing.assert_allclose(gradient(model, found.posterior.mean), 0, atol=1e-9)
-    np.testing.assert_allclose(found.posterior.mean, joint.mean, atol=1e-9)
-    np.testing.assert_allclose(found.posterior.image_variances, joint.image_variances, rtol=1e-7)
-    alone = md.LaplacePropagation().infer(
-        md.GeneralizedLinearModel.of_sites(blocks[:-1], 0.01), np.random.default_rng(0)
-    )
-    assert np.abs(alone.mean - joint.mean).max() > 0.01  # the slices did talk to each other

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import Status
-from mri_design.krylov.block_lanczos import BlockLanczosFactors, block_lanczos
+from mri_design.krylov.lanczos import BlockLanczosFactors, block_lanczos
 
 
 def run(matrix: np.ndarray, start: np.ndarray, steps: int) -> BlockLanczosFactors:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import FiniteDifferences, Gaussian, Identity, MRSlice, SiteBlock, SparsityBlock, cartesian
+from mri_design import FiniteDifferences, Gaussian, Identity, SiteBlock, SparsityBlock, cartesian
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
 from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.precision import PosteriorPrecision
@@ -58,70 +58,7 @@ def test_on_real_vectors_it_is_the_real_part_and_positive_definite(shape):
     assert np.linalg.eigvalsh(matrix).min() > 0
 
 
-def scene(shape: tuple[int, int]) -> np.ndarray:
-    y, x = np.mgrid[: shape[0], : shape[1]] / np.array(shape)[:, None, None] - 0.5
-    image = 1.0 * (y**2 + 1.4 * x**2 < 0.18) + 0.6 * (np.abs(y - 0.1) + np.abs(x) < 0.12)
-    return image * np.exp(1j * (2 * y + x))
-
-
-def realistic_precision(shape: tuple[int, int], coils: int, prior: tuple[SparsityBlock, ...]) -> PosteriorPrecision:
-    """A of a slice under the site precisions that the true image would have with z = 0.3 (sites' own units)."""
-    rng = np.random.default_rng(4)
-    sd, n = 0.02, shape[0]
-    maps = None
-    if coils:
-        y, x = np.mgrid[: shape[0], : shape[1]] / np.array(shape)[:, None, None] - 0.5
-        angle = 2 * np.pi * np.arange(coils) / coils
-        maps = np.exp(
-            -2 * ((y - 0.4 * np.sin(angle)[:, None, None]) ** 2 + (x - 0.4 * np.cos(angle)[:, None, None]) ** 2)
-        )
-        maps = (maps / np.sqrt((maps**2).sum(axis=0))).astype(complex)
-    every = np.ones(n, dtype=bool)
-    blank = MRSlice(np.zeros((max(coils, 1), *shape), dtype=complex), every, sd**2, maps, prior=prior)
-    clean = blank.encoding()(scene(shape))
-    noise = rng.standard_normal(clean.shape) + 1j * rng.standard_normal(clean.shape)
-    slice_ = MRSlice(clean + sd * noise, every, sd**2, maps, prior=prior)
-    lines = sorted({*range(n // 2 - 3, n // 2 + 4), *rng.choice(n, n // 4, replace=False).tolist()})
-    model = slice_.model(lines)
-    pi = tuple(
-        block.potential.site_precision(block.site_power(s) / sd**2 + 0.3 * block.potential.start_variance)
-        for block, s in zip(model.blocks, model.analysis_coefficients(scene(shape)), strict=True)
-    )
-    return PosteriorPrecision(model.measurement, model.blocks, pi)
-
-
-TOTAL_VARIATION = (SparsityBlock("pixels", 3.0), SparsityBlock("differences", 100.0))
 WAVELETS = (SparsityBlock("wavelet", 30.0), SparsityBlock("differences", 10.0))
-DEFAULT = (SparsityBlock("pixels", 100.0), SparsityBlock("differences", 10.0))
-
-
-@pytest.mark.parametrize(
-    ("shape", "coils", "prior", "gain"),
-    [
-        ((48, 48), 0, TOTAL_VARIATION, 2.3),
-        ((45, 41), 4, TOTAL_VARIATION, 2.2),
-        ((48, 48), 0, WAVELETS, 1.6),
-        ((45, 41), 0, WAVELETS, 1.4),
-        ((45, 41), 4, WAVELETS, 1.4),
-        ((48, 48), 0, DEFAULT, 1.1),
-    ],
-    ids=["TV", "TV, coils", "wavelets", "wavelets, padded", "wavelets, coils", "pixels, which gain little"],
-)
-def test_saves_iterations_on_a_posterior_precision(shape, coils, prior, gain):
-    precision = realistic_precision(shape, coils, prior)
-    b = precision.perturbations(np.random.default_rng(5), 2, like=np.zeros(shape, dtype=complex))
-    exact, _ = conjugate_gradients(precision, b, n_axes=2, tolerance=1e-9, max_iterations=2000)
-
-    def error(iterations: int, preconditioned: bool) -> float:
-        """Error in the norm of A, which both methods make small."""
-        precondition = precision.preconditioner if preconditioned else None
-        x, _ = conjugate_gradients(
-            precision, b, n_axes=2, preconditioner=precondition, tolerance=0, max_iterations=iterations
-        )
-        return float(np.vdot(x - exact, precision(x - exact)).real)
-
-    for iterations in (12, 20):
-        assert error(iterations, True) < error(int(gain * iterations), False)
 
 
 @pytest.mark.parametrize("is_complex", [False, True], ids=["real", "complex"])

@@ -9,7 +9,7 @@ import pytest
 FAULTS = """
 import resource, sys
 import numpy as np
-from mri_design.model.kept_memory import keep_freed_memory
+from mri_design.model.memory import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -1,7 +1,5 @@
 """MR slices: the signal level, acquisition, prior blocks, and what they refuse."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -16,9 +14,8 @@ from mri_design import (
     SparsityBlock,
     Wavelet,
 )
+from mri_design.operators.cartesian import CentredFFT
 from mri_design.operators.encodings.lines import central_run
-from mri_design.operators.fourier import CentredFFT
-from tests.slow_cases import slow_case
 
 N = (16, 12)
 
@@ -123,20 +120,7 @@ def test_rates_stop_at_a_share_of_the_noise() -> None:
     assert set(wavelet.sites(N, 1.0, 0.1).potential.scale.ravel().round(6)) == {0.05, 0.4}
 
 
-def test_a_noisy_scan_is_no_empty_image() -> None:
-    """At a tenth of the signal's noise a fixed rate of 100 leaves nothing of the image; the limit leaves most."""
-    rng = np.random.default_rng(0)
-    noise = 0.1 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
-    one = MRSlice((CentredFFT(N)(image()) + noise)[None], np.ones(N[0], bool), 0.1**2)
-    fixed = replace(one, prior=(SparsityBlock("pixels", 100.0), SparsityBlock("differences", 10.0)))
-    found = {}
-    for name, scan in (("limit", one), ("fixed", fixed)):
-        mean = DoubleLoop(Exact(), outer_iterations=3).infer(scan.model(range(16)), np.random.default_rng(0)).mean
-        found[name] = np.linalg.norm(mean) / np.linalg.norm(image())
-    assert found["fixed"] < 0.5 < 0.8 < found["limit"]
-
-
-@pytest.mark.parametrize("scale", [1e-4, slow_case(300.0)])
+@pytest.mark.parametrize("scale", [1e-4])
 def test_scaling_the_data_scales_the_mean_and_nothing_else(scale):
     lines = [8, 7, 9, 6, 10, 2, 13]
     loop = DoubleLoop(variances=Exact(), outer_iterations=3, tolerance=1e-12)
@@ -194,8 +178,7 @@ def test_slices_that_cannot_be_are_refused(wrong, match):
         wrong()
 
 
-@pytest.mark.parametrize("coils", [slow_case(1), 3])
-def test_what_stands_in_the_holes_of_lines_is_no_data(coils: int) -> None:
+def test_what_stands_in_the_holes_of_lines_is_no_data(coils: int = 3) -> None:
     """The model of lines with holes is that of the dense matrix's rows for the samples that are there."""
     rng = np.random.default_rng(5)
     samples = rng.random(N) < 0.5
@@ -214,8 +197,6 @@ def test_what_stands_in_the_holes_of_lines_is_no_data(coils: int) -> None:
     dense = one.encoding().to_dense()[rows]
     np.testing.assert_allclose(model.measurement.to_dense(), dense, atol=1e-12)
     np.testing.assert_array_equal(model.data.ravel(), kspace.reshape(-1)[rows])
-    means = [DoubleLoop(Exact()).infer(m, np.random.default_rng(0)).mean for m in (model, other)]
-    np.testing.assert_array_equal(*means)
 
 
 def test_lines_with_holes_come_from_data() -> None:

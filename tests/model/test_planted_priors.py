@@ -47,7 +47,7 @@ class RowSums(LinearOperator):
 SITE = """
 import numpy as np
 
-from mri_design.potentials.generic import Generic
+from mri_design.potentials.priors import Generic
 
 
 def cauchy(tau):

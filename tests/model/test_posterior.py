@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import Convergence, GaussianPosterior, GeneralizedLinearModel, Status
-from mri_design.model.marginals import Variances
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 
 DONE = Convergence(Status.CONVERGED, 1, 0.0)
@@ -20,7 +20,7 @@ def posterior_of(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...], samp
 def test_draws_have_covariance_inverse_A(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     posterior = posterior_of(model, random_precisions(model, 1))
-    count = 10_000
+    count = 4_000
     draws, convergence = posterior.draw(np.random.default_rng(2), count, tolerance=1e-6, max_iterations=500)
     assert convergence.converged and draws.shape == (count, *model.image_shape)
     flat = draws.reshape(count, -1)

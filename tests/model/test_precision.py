@@ -5,17 +5,13 @@ import pytest
 
 from mri_design import GeneralizedLinearModel, Identity, Laplace, SiteBlock, cartesian
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.fields import RealAndImaginary
+from mri_design.operators.elementary import RealAndImaginary
 
 Pi = tuple[np.ndarray, ...]
 
 
 def precision_of(model: GeneralizedLinearModel, pi: Pi) -> PosteriorPrecision:
     return PosteriorPrecision(model.measurement, model.blocks, pi)
-
-
-def log_determinant(model: GeneralizedLinearModel, pi: Pi) -> float:
-    return float(np.linalg.slogdet(precision_of(model, pi).dense_real())[1])
 
 
 def as_real(u: np.ndarray, is_complex: bool) -> np.ndarray:
@@ -61,21 +57,9 @@ def test_single_precision_stays_single(tiny_model, model_name, random_precisions
     assert A(like).dtype == A.perturbations(np.random.default_rng(0), 2, like).dtype == like.dtype
 
 
-def test_log_determinant_is_concave_in_precisions_and_convex_in_widths(tiny_model, model_name, random_precisions):
-    """TR-175, Theorem 1 rests on the second; the double loop on the first."""
-    model = tiny_model(model_name)
-    for seed in range(20):
-        a, b = random_precisions(model, 2 * seed), random_precisions(model, 2 * seed + 1)
-        ends = (log_determinant(model, a) + log_determinant(model, b)) / 2
-        in_pi = tuple((x + y) / 2 for x, y in zip(a, b, strict=True))
-        in_gamma = tuple(2 / (1 / x + 1 / y) for x, y in zip(a, b, strict=True))
-        assert log_determinant(model, in_pi) >= ends - 1e-10
-        assert log_determinant(model, in_gamma) <= ends + 1e-10
-
-
 def test_perturbations_have_covariance_A(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
-    A, count = precision_of(model, random_precisions(model, 6)), 20_000
+    A, count = precision_of(model, random_precisions(model, 6)), 8_000
     b = A.perturbations(np.random.default_rng(7), count, like=model.back_projection())
     assert b.shape == (count, *model.image_shape)
     flat, matrix = as_real(b, model.measurement.in_complex), A.dense_real()

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, Laplace, LinearOperator, SiteBlock, Wavelet
-from mri_design.model.products import pooled_products
-from mri_design.operators.graph_differences import GraphDifferences
+from mri_design.model.sums import pooled_products
+from mri_design.operators.differences import GraphDifferences
 from mri_design.operators.phased import PhasedParts
 
 N = (9, 13)

@@ -6,7 +6,7 @@ import pytest
 from mri_design import FiniteDifferences, Identity, Wavelet
 from mri_design.model import sums as module
 from mri_design.model.sums import add_weighted_grams
-from mri_design.operators.graph_differences import GraphDifferences
+from mri_design.operators.differences import GraphDifferences
 from mri_design.operators.phased import PhasedParts
 
 
@@ -21,8 +21,7 @@ def plain(operators, weights, u):
 
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize("shape", [(2, 2), (8, 8), (16, 9), (33, 70)], ids=str)
-@pytest.mark.parametrize("batch", [(), (5,), (2, 3)], ids=str)
-@pytest.mark.parametrize("chunk", [1, 3000, 1 << 19])
+@pytest.mark.parametrize(("batch", "chunk"), [((), 1), ((5,), 3000), ((2, 3), 1 << 19)], ids=str)
 def test_every_order_of_pixels_differences_and_wavelets(dtype, shape, batch, chunk, monkeypatch):
     monkeypatch.setattr(module, "CHUNK", chunk)
     complex_ = dtype in "FD"

@@ -17,13 +17,10 @@ from mri_design import (
     cartesian,
 )
 from mri_design.operators.base import ScalarOperator
+from mri_design.operators.cartesian import CartesianSamples, CentredFFT, LineSampling
 from mri_design.operators.coils import Coils
-from mri_design.operators.diagonal import Diagonal
-from mri_design.operators.fields import RealAndImaginary, RealImage
-from mri_design.operators.fourier import CentredFFT
-from mri_design.operators.graph_differences import GraphDifferences
-from mri_design.operators.measurement import CartesianSamples
-from mri_design.operators.selection import LineSampling
+from mri_design.operators.differences import GraphDifferences
+from mri_design.operators.elementary import Diagonal, RealAndImaginary, RealImage
 
 SHAPES = [(8, 8), (9, 7), (6, 11)]
 PRECISIONS = [np.float32, np.float64]
@@ -120,26 +117,31 @@ if not find_spec("finufft"):
     ZOO = {name: build for name, build in ZOO.items() if name not in NON_UNIFORM}
 
 
-@pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape[0]}x{shape[1]}")
-def shape(request: pytest.FixtureRequest) -> tuple[int, int]:
+# Every operator in both precisions, the grids one after the other.
+CASES = [(name, SHAPES[(k + j) % 3], real) for k, name in enumerate(ZOO) for j, real in enumerate(PRECISIONS)]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1][0]}x{case[1][1]}-{np.dtype(case[2]).name}")
+def case(request: pytest.FixtureRequest) -> tuple[str, tuple[int, int], type]:
     return request.param
 
 
-@pytest.fixture(params=PRECISIONS, ids=lambda real: np.dtype(real).name)
-def real(request: pytest.FixtureRequest) -> type:
-    return request.param
+@pytest.fixture
+def real(case: tuple[str, tuple[int, int], type]) -> type:
+    return case[2]
 
 
-@pytest.fixture(params=list(ZOO))
-def operator(request: pytest.FixtureRequest, shape: tuple[int, int], real: type) -> LinearOperator:
+@pytest.fixture
+def operator(case: tuple[str, tuple[int, int], type]) -> LinearOperator:
     """An operator whose own arrays are in the precision ``real``."""
-    return ZOO[request.param](shape, real)
+    name, shape, real = case
+    return ZOO[name](shape, real)
 
 
 @pytest.fixture(params=list(ZOO))
-def double_operator(request: pytest.FixtureRequest, shape: tuple[int, int]) -> LinearOperator:
+def double_operator(request: pytest.FixtureRequest) -> LinearOperator:
     """An operator in double precision."""
-    return ZOO[request.param](shape, np.float64)
+    return ZOO[request.param](SHAPES[list(ZOO).index(request.param) % 3], np.float64)
 
 
 @pytest.fixture
@@ -163,3 +165,26 @@ def draw() -> Callable[..., np.ndarray]:
 def coil_lines() -> Callable[..., CartesianLines]:
     """(shape, coils) -> lines seen by random coils, in double precision."""
     return lambda shape, coils: cartesian(lines_of(shape), shape, maps_of(shape, np.float64, coils))
+
+
+@pytest.fixture(scope="session")
+def random_maps():
+    """(shape) -> three random coil maps."""
+
+    def build(shape: tuple[int, int]) -> np.ndarray:
+        rng = np.random.default_rng(3)
+        return rng.standard_normal((3, *shape)) + 1j * rng.standard_normal((3, *shape))
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def spokes():
+    """(count, n) -> spokes over half a turn of an n x n grid, two samples a cycle."""
+
+    def build(count: int, n: int) -> np.ndarray:
+        radius = np.arange(-n, n) / 2
+        angles = np.pi * np.arange(count) / count
+        return np.stack([np.outer(np.sin(angles), radius), np.outer(np.cos(angles), radius)], axis=-1).reshape(-1, 2)
+
+    return build

@@ -5,7 +5,7 @@ import pytest
 
 from mri_design import FiniteDifferences, Identity, LinearOperator, Wavelet
 from mri_design.operators.base import ScalarOperator
-from mri_design.operators.fields import RealAndImaginary
+from mri_design.operators.elementary import RealAndImaginary
 
 ROUNDING = {"f": 5e-6, "F": 5e-6, "d": 1e-13, "D": 1e-13}
 SHAPES = [(1, 1), (2, 2), (3, 5), (8, 8), (16, 9), (9, 40), (33, 70)]

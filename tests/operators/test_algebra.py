@@ -5,9 +5,8 @@ import pytest
 import scipy.sparse.linalg
 
 from mri_design import Dense, FiniteDifferences, Identity, InputError, LinearOperator, cartesian
-from mri_design.operators.diagonal import Diagonal
-from mri_design.operators.fields import RealAndImaginary, RealImage
-from mri_design.operators.fourier import CentredFFT
+from mri_design.operators.cartesian import CentredFFT
+from mri_design.operators.elementary import Diagonal, RealAndImaginary, RealImage
 from mri_design.operators.phased import PhasedParts
 
 

@@ -5,11 +5,10 @@ import pytest
 
 from mri_design import Dense, FiniteDifferences, Identity, LinearOperator, Wavelet, cartesian
 from mri_design.operators.base import ScalarOperator
+from mri_design.operators.cartesian import CentredFFT
 from mri_design.operators.coils import Coils
-from mri_design.operators.diagonal import Diagonal
-from mri_design.operators.fields import RealImage
-from mri_design.operators.fourier import CentredFFT
-from mri_design.operators.graph_differences import GraphDifferences
+from mri_design.operators.differences import GraphDifferences
+from mri_design.operators.elementary import Diagonal, RealImage
 
 SHAPES = [(8, 8), (9, 7), (6, 4)]
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design.model.circulant_inverse import circulant_inverse
-from mri_design.operators.kernels.fft import circulant
-from mri_design.operators.kernels.fft.circulant import filter_images, in_groups, suits_both
+from mri_design.operators.kernels.fft import filter_images, in_groups, suits_both
 
 ROUNDING = {np.complex64: 2e-6, np.complex128: 1e-14}
 # Fours alone, a two, a three, a five and a seven among them, sides of different kinds, a last panel that is not full.
@@ -23,7 +22,7 @@ def plain(images, response):
 
 @pytest.mark.parametrize("dtype", list(ROUNDING))
 @pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: f"{grid[0]}x{grid[1]}")
-@pytest.mark.parametrize("batch", [(), (3,), (2, 2)], ids=str)
+@pytest.mark.parametrize("batch", [(), (2, 2)], ids=str)
 def test_images_are_filtered_as_by_the_library(dtype, grid, batch):
     images, response = noise((*batch, *grid), dtype, 1), np.random.default_rng(2).random(grid)
     kept = images.copy()
@@ -69,7 +68,7 @@ def test_other_sizes_and_real_images_go_to_the_library(grid, monkeypatch):
     images = noise((2, *grid), np.complex64, 7)
     assert not suits_both(images.shape, images.dtype)
     assert not suits_both((16, 16), np.dtype(np.float32))
-    monkeypatch.setattr(circulant, "filter_images", None)
+    monkeypatch.setattr("mri_design.operators.kernels.fft.filter_images", None)
     spectrum = 1 + np.random.default_rng(8).random(grid)
     expected = plain(images, 1 / spectrum)
     np.testing.assert_allclose(circulant_inverse(spectrum)(images), expected, atol=1e-5)
@@ -77,7 +76,9 @@ def test_other_sizes_and_real_images_go_to_the_library(grid, monkeypatch):
 
 def test_the_preconditioner_takes_the_compiled_loops_where_they_suit(monkeypatch):
     seen = []
-    monkeypatch.setattr(circulant, "filter_images", lambda *given: seen.append(given) or filter_images(*given))
+    monkeypatch.setattr(
+        "mri_design.operators.kernels.fft.filter_images", lambda *given: seen.append(given) or filter_images(*given)
+    )
     images, spectrum = noise((2, 64, 16), np.complex64, 9), 1 + np.random.default_rng(10).random((64, 16))
     expected = plain(images, 1 / spectrum)
     np.testing.assert_allclose(circulant_inverse(spectrum)(images), expected, atol=1e-5)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.operators.kernels.coil_copies import relax_coils, renew_coils, seen_by_coils
+from mri_design.operators.kernels.copies import relax_coils, renew_coils, seen_by_coils
 
 ROUNDING = {np.complex64: 1e-5, np.complex128: 1e-13}
 

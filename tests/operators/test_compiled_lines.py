@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import cartesian
-from mri_design.operators.kernels.fft.lines import filter_lines, in_strips, suits
+from mri_design.operators.kernels.fft import filter_lines, in_strips, suits
 
 ROUNDING = {np.complex64: 2e-6, np.complex128: 1e-14}
 
@@ -32,8 +32,7 @@ GRIDS = [(4, 8), (2, 9), (3, 8), (8, 40), (16, 33), (96, 12), (9, 17), (60, 8), 
 
 @pytest.mark.parametrize("dtype", list(ROUNDING))
 @pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: f"{grid[0]}x{grid[1]}")
-@pytest.mark.parametrize("batch", [(), (3,), (2, 2)], ids=str)
-@pytest.mark.parametrize("coils", [0, 1, 3])
+@pytest.mark.parametrize(("batch", "coils"), [((), 0), ((3,), 1), ((2, 2), 3)], ids=str)
 def test_lines_are_filtered_as_by_the_plain_transform(dtype, grid, batch, coils):
     u, mask = noise((*batch, *grid), dtype, 1), np.random.default_rng(2).random(grid[0])
     maps = noise((coils, *grid), dtype, 3) if coils else None
@@ -66,9 +65,10 @@ def test_the_same_bits_alone_and_in_a_batch():
         assert all((X.gram(one) == image).all() for one, image in zip(u, together, strict=True))
 
 
-@pytest.mark.parametrize("grid", [(16, 24), (17, 8)], ids=str)  # compiled, and by the library
-@pytest.mark.parametrize("coils", [0, 3])
-@pytest.mark.parametrize("batch", [(), (2,), (2, 2)], ids=str)
+# compiled, and by the library
+@pytest.mark.parametrize(
+    ("grid", "coils", "batch"), [((16, 24), 0, (2,)), ((16, 24), 3, (2, 2)), ((17, 8), 0, ()), ((17, 8), 3, (2,))]
+)
 def test_rotated_lines_are_as_far_from_the_rotated_data(grid, coils, batch):
     maps = noise((coils, *grid), np.complex128, 1) if coils else None
     X = cartesian([3, 9, 0, 14], grid, maps)

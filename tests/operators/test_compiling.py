@@ -17,7 +17,7 @@ def test_operators_are_imported_without_the_compiler():
 
 COMPILES = """
 import os, sys, numpy as np
-from mri_design.operators.kernels.along import laplace_along
+from mri_design.operators.kernels.pointwise import laplace_along
 if sys.argv[1:] == ["gone"]:
     import pathlib, shutil
     folder = pathlib.Path(os.environ["NUMBA_CACHE_DIR"]); shutil.rmtree(folder); folder.write_text("in the way")
@@ -25,15 +25,14 @@ def work(number):
     x = np.arange(1, 9, dtype=number)
     return laplace_along((x, x, x), x, x, 0.5, 1e-12)
 """
-SERIAL = COMPILES + "print(work(float), work(np.float32))"
+SERIAL = COMPILES + "print(work(float))"
 WORKERS = (
     COMPILES
     + """
 if __name__ == "__main__":
     import multiprocessing
-    for how in ("spawn", "forkserver"):
-        with multiprocessing.get_context(how).Pool(2) as pool:
-            print(pool.map(work, [float, float]))
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        print(pool.map(work, [float, float]))
 """
 )
 
@@ -87,23 +86,8 @@ def test_worker_processes_do_not_repeat_that_no_cache_can_be_written(
     unwritable: dict[str, str], tmp_path: Path
 ) -> None:
     done = ran(read_only(WORKERS), unwritable, tmp_path)
-    assert len(done.stdout.splitlines()) == 2
+    assert len(done.stdout.splitlines()) == 1
     assert done.stderr.startswith(NOT_KEPT) and done.stderr.count("\n") == 1
-
-
-@pytest.mark.slow
-def test_compiled_loops_are_kept_on_disk(tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_CACHE_DIR": str(tmp_path)}
-    code = (
-        "from mri_design.operators.kernels.fft import steps; import numpy as np; p = steps.plan(2, 'd');"
-        "steps._masked_two(np.ones(16), 0, np.ones(2), 2, 4);"
-        "print(sum(steps._masked_two.stats.cache_hits.values()))"
-    )
-    hits = [
-        subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True, text=True).stdout
-        for _ in range(2)
-    ]
-    assert [int(h) for h in hits] == [0, 1]
 
 
 @pytest.mark.slow
@@ -111,7 +95,7 @@ def test_a_loop_that_another_process_wrote_over_is_compiled_anew(tmp_path: Path)
     """As where two processes compile one loop for different numbers at a time, and choose one file for both."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_CACHE_DIR": str(tmp_path)}
     code = (
-        "from mri_design.operators.kernels.along import laplace_along; import numpy as np\n"
+        "from mri_design.operators.kernels.pointwise import laplace_along; import numpy as np\n"
         "for number in (np.float32, np.float64):\n"
         "    x = np.arange(1, 9, dtype=number); print(laplace_along((x, x, x), x, x, 0.5, 1e-12))"
     )
@@ -128,9 +112,8 @@ def test_a_loop_that_another_process_wrote_over_is_compiled_anew(tmp_path: Path)
 
 
 def test_a_change_of_any_file_of_loops_makes_the_cache_stale() -> None:
-    from mri_design.operators.kernels import compiling, lanes
-    from mri_design.operators.kernels.fft import steps
+    from mri_design.operators.kernels import compiling, fft
 
     names = {name for name, _, _ in compiled(lambda x: x)._cache._cache_file._source_stamp}
-    files = [Path(module.__file__) for module in (compiling, lanes, steps)]
+    files = [Path(module.__file__) for module in (compiling, fft)]
     assert {str(file.relative_to(files[0].parent)) for file in files} < names

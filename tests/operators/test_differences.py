@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences
-from mri_design.operators.kernels.lanes import COUNT
+from mri_design.operators.kernels.compiling import COUNT
 
 
 def noise(shape, dtype):

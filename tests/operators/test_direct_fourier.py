@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.operators.fourier import CentredFFT
-from mri_design.operators.measurement import DirectFourier
+from mri_design.operators.cartesian import CentredFFT, DirectFourier
 
 
 def coils(count, shape, rng):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, InputError, Wavelet
-from mri_design.operators.graph_differences import GraphDifferences
+from mri_design.operators.differences import GraphDifferences
 
 SHAPES = [(1, 1), (3, 5), (9, 8), (17, 12)]
 ROUNDING = {"f": 3e-5, "F": 3e-5, "d": 1e-12, "D": 1e-12}

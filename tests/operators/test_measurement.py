@@ -5,10 +5,8 @@ import pytest
 import scipy.fft
 
 from mri_design import InputError, cartesian
+from mri_design.operators.cartesian import CartesianSamples, CentredFFT, LineSampling
 from mri_design.operators.coils import Coils
-from mri_design.operators.fourier import CentredFFT
-from mri_design.operators.measurement import CartesianSamples
-from mri_design.operators.selection import LineSampling
 
 
 def test_lines_come_in_acquisition_order_from_the_centred_spectrum():

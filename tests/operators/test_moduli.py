@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.operators.moduli import squared_modulus
+from mri_design.operators.base import squared_modulus
 
 
 @pytest.mark.parametrize("dtype", "fdFD")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, InputError, Wavelet
-from mri_design.operators.fields import RealAndImaginary
+from mri_design.operators.elementary import RealAndImaginary
 from mri_design.operators.phased import PhasedParts
 
 KINDS = {

@@ -60,25 +60,3 @@ def test_the_sites_of_the_package_pass(site):
 )
 def test_departures_are_named(site, fault):
     assert fault in departure_from_super_gaussian(site, (3, 2))
-
-
-@pytest.mark.parametrize(
-    "site",
-    [
-        Laplace(1.3),
-        Logistic(1, 0.7),
-        Sech2(1.1),
-        ExponentialPower(1.5, 1.0),
-        ExponentialPower(0.5, 1.0),
-        StudentT(3.0, 1.0),
-    ],
-    ids=lambda s: f"{type(s).__name__}, {'' if s.log_concave else 'not '}log-concave",
-)
-def test_h_is_convex_where_the_site_is_log_concave_and_only_there(site):
-    """Theorem 2 of Nickisch & Seeger 2009, by divided differences of h over gamma."""
-    t = np.geomspace(1e-2, 1e2, 400)
-    gamma, h = 1 / site.site_precision(t), site.h_at_optimum(t)
-    slopes = np.diff(h) / np.diff(gamma)
-    bends = np.diff(slopes) / np.abs(slopes).max()
-    assert (bends >= -1e-12).all() == site.log_concave
-    assert site.log_concave or bends.min() < -1e-5

@@ -9,7 +9,7 @@ from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.trained_file import save_trained
-from mri_design.runs.compare import ComparisonResult, report_comparison
+from mri_design.runs.compare import ComparisonResult, report_comparison, shown_masks
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.run import Record, Run, Work
@@ -60,7 +60,8 @@ def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Study, tmp
     trained = [study.mask_lines(progress, study.strategies[0], 7, 0, image) for image in (0, 1)]
     assert trained == [(8, 7, 9, 6, 1, 14, 3)] * 2
     with RunFolder(tmp_path / "out") as folder:
-        result = ComparisonResult.of(study, progress, Record("", [], {}), "ky-rows")
+        shown, record = shown_masks(study, progress), Record("", [], {})
+        result = ComparisonResult(study=study, pieces=progress, record=record, shown=shown, orientation="ky-rows")
         report_comparison(Run(folder=folder), result)
     for name in ("winners", "paired"):
         assert "oracle" not in (tmp_path / "out" / f"{name}.csv").read_text()

@@ -80,13 +80,6 @@ def test_spokes_of_a_large_grid_keep_to_the_tolerance() -> None:
     assert pulseq_file(order, settings, load_scanner("generic")).verified.largest_error < 1e-3
 
 
-def test_the_same_request_gives_the_same_bytes(case: tuple[Order, SequenceSettings], generic: Scanner) -> None:
-    pytest.importorskip("pypulseq")
-    first, second = (pulseq_file(*case, generic) for _ in range(2))
-    assert first == second
-    assert first.verified.gradient <= generic.max_gradient and first.verified.slew <= generic.max_slew
-
-
 def test_another_order_than_the_file_s_is_refused_with_the_block(
     case: tuple[Order, SequenceSettings], written: Callable[..., Path], generic: Scanner
 ) -> None:

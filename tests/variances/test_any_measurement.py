@@ -12,18 +12,17 @@ from mri_design import (
     Identity,
     Laplace,
     LinearOperator,
-    MonteCarlo,
     NonUniformFourier,
     SiteBlock,
     cartesian,
 )
-from mri_design.model.marginals import Variances
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.measurement import CartesianSamples
+from mri_design.operators.cartesian import CartesianSamples
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl
 
-N = 20
+N = 16
 SHAPE = (N, N)
 
 
@@ -51,7 +50,7 @@ def spirals(count: int) -> np.ndarray:
 
 def mask() -> np.ndarray:
     chosen = np.random.default_rng(0).random(SHAPE) < 0.2
-    chosen[8:12, 8:12] = True
+    chosen[6:10, 6:10] = True
     return chosen
 
 
@@ -59,9 +58,9 @@ MEASUREMENTS: dict[str, Callable[[int], LinearOperator]] = {
     "spokes": lambda coils: NonUniformFourier(spokes(6), SHAPE, maps(coils)),
     "spirals": lambda coils: NonUniformFourier(spirals(3), SHAPE, maps(coils)),
     "mask": lambda coils: CartesianSamples(mask(), maps(coils)),
-    "lines": lambda coils: cartesian([1, 4, 8, 9, 10, 11, 13, 17], SHAPE, maps(coils)),
+    "lines": lambda coils: cartesian([1, 4, 6, 7, 8, 9, 11, 14], SHAPE, maps(coils)),
 }
-CASES = [("spokes", 0), ("spirals", 0), ("spokes", 4), ("spirals", 4), ("mask", 4), ("lines", 4)]
+CASES = [("spokes", 0), ("spirals", 4), ("mask", 4), ("lines", 4)]
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}, {case[1] or 1} coils")
@@ -71,7 +70,7 @@ def precision(request: pytest.FixtureRequest) -> PosteriorPrecision:
     if name in ("spokes", "spirals"):
         pytest.importorskip("finufft")
     y, x = np.meshgrid(*2 * (np.arange(N) - N // 2,), indexing="ij")
-    image = np.hypot(y / 8, x / 6) < 1
+    image = np.hypot(y / 6, x / 5) < 1
     blocks = tuple(SiteBlock(str(B), B, Laplace(1.0)) for B in (Identity(SHAPE), FiniteDifferences(SHAPE)))
     pi = tuple(
         rate / (0.1 + 3 * np.abs(block.analysis(image))) for rate, block in zip((0.01, 0.1), blocks, strict=True)
@@ -88,7 +87,6 @@ def together(values: tuple[np.ndarray, ...]) -> np.ndarray:
     return np.concatenate([v.ravel() for v in values])
 
 
-@pytest.mark.slow
 def test_unbiased_and_far_nearer_than_plain_draws(precision):
     exact = together(run(Exact(), precision).values)
     accurate = ControlVariate(samples=8, tolerance=1e-6, column_limit=0)
@@ -104,16 +102,6 @@ def test_unbiased_and_far_nearer_than_plain_draws(precision):
     assert 0.7 < np.sqrt(np.mean(stated**2)) / np.sqrt(np.mean(values.var(axis=0, ddof=1))) < 1.3
 
 
-def test_with_ordinary_settings_eight_draws_do(precision):
-    exact = together(run(Exact(), precision).values)
-    median = {}
-    for name, estimator in (("control", ControlVariate(column_limit=0)), ("plain", MonteCarlo(samples=8))):
-        errors = [np.abs(together(run(estimator, precision, seed).values) / exact - 1) for seed in range(4)]
-        median[name] = np.median(errors)
-    assert median["control"] < 0.06
-    assert median["control"] < 0.25 * median["plain"]
-
-
 def test_the_known_moment_is_that_of_the_dense_matrix(precision):
     control = CirculantControl.of(precision)
     P = control.image(np.eye(N * N).reshape(-1, *SHAPE) + 0j).reshape(N * N, N * N).T
@@ -126,7 +114,7 @@ def test_the_known_moment_is_that_of_the_dense_matrix(precision):
 
 def test_lines_of_several_coils_keep_their_columns():
     blocks = (SiteBlock("pixels", Identity(SHAPE), Laplace(1.0)),)
-    precision = PosteriorPrecision(cartesian([8, 9, 10, 11, 3], SHAPE, maps(3)), blocks, (np.ones(SHAPE),))
+    precision = PosteriorPrecision(cartesian([6, 7, 8, 9, 3], SHAPE, maps(3)), blocks, (np.ones(SHAPE),))
     assert isinstance(ControlVariate()._control(precision), ColumnControl)
     assert isinstance(ControlVariate(column_limit=0)._control(precision), CirculantControl)
     assert ControlVariate(column_limit=0, extrapolated=False)._control(precision) is None

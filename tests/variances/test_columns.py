@@ -17,8 +17,7 @@ from mri_design import (
     cartesian,
 )
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.variances.column_elimination import ColumnFactors
-from mri_design.variances.columns import ColumnControl
+from mri_design.variances.columns import ColumnControl, ColumnFactors
 
 
 def ring(count: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

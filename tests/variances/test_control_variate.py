@@ -16,7 +16,7 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.model.marginals import Variances
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
@@ -72,10 +72,9 @@ def test_unbiased_within_the_standard_error(tiny_model, model_name, random_preci
     assert np.abs(pooled).max() < 4.5
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("prior", ["differences", "db4"])
+@pytest.mark.parametrize("prior", ["differences", "db2"])
 def test_few_samples_and_few_products_come_within_two_percent(prior, scan_like):
-    model, pi = scan_like([*range(12, 20), 1, 5, 8, 23, 27, 30], (32, 32), prior)
+    model, pi = scan_like([*range(9, 15), 1, 4, 6, 18, 21], (24, 24), prior)
     exact = together(run(Exact(), model, pi).values)
     few = [run(ControlVariate(8, tolerance=0.1), model, pi, seed) for seed in range(3)]
     plain = run(MonteCarlo(samples=8), model, pi)

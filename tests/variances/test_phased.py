@@ -10,18 +10,17 @@ from mri_design import (
     Identity,
     Laplace,
     LinearOperator,
-    MonteCarlo,
     SiteBlock,
     Wavelet,
     cartesian,
 )
-from mri_design.model.marginals import Variances
+from mri_design.model.memory import least_memory
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.model.working_memory import least_memory
-from mri_design.operators.graph_differences import GraphDifferences
+from mri_design.operators.differences import GraphDifferences
 from mri_design.operators.phased import PhasedParts
 from mri_design.variances.base import VarianceEstimator
-from mri_design.variances.phased import PhasedControl
+from mri_design.variances.control_variate import PhasedControl
 
 N = (12, 14)
 SIZE = N[0] * N[1]
@@ -104,13 +103,12 @@ def test_without_a_phase_there_is_no_such_control():
     assert PhasedControl.of(precision) is None
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("coils", "apart"), [(1, True), (1, False), (3, True)])
+@pytest.mark.parametrize(("coils", "apart"), [(1, False), (3, True)])
 def test_unbiased_and_far_nearer_than_plain_draws(coils, apart):
     precision = precision_of(coils, apart)
     exact = together(run(Exact(), precision).values)
     accurate = ControlVariate(samples=8, tolerance=1e-6, with_bias=False)
-    results = [run(accurate, precision, seed) for seed in range(40)]
+    results = [run(accurate, precision, seed) for seed in range(24)]
     assert all(r.kind == "unbiased" and r.convergence.converged for r in results)
     values = np.array([together(r.values) for r in results])
     scatter = values.std(axis=0, ddof=1) / np.sqrt(len(values))
@@ -126,27 +124,6 @@ def test_unbiased_and_far_nearer_than_plain_draws(coils, apart):
     error = images.std(axis=0, ddof=1) / np.sqrt(len(images))
     assert abs(np.mean((images.mean(axis=0) - pixels) / error)) < 0.3
     assert np.sqrt(np.mean(((images.mean(axis=0) - pixels) / error) ** 2)) < 1.3
-
-
-@pytest.mark.parametrize("coils", [1, 3])
-def test_with_ordinary_settings_eight_draws_do(coils):
-    precision = precision_of(coils)
-    exact = together(run(Exact(), precision).values)
-    pixels = np.diag(np.linalg.inv(precision.dense_real())).reshape(2, *N).sum(axis=0)
-    median, image, products = {}, {}, {}
-    for name, estimator in (
-        ("control", ControlVariate(with_bias=False)),
-        ("plain", ControlVariate(control="none", with_bias=False)),
-        ("draws", MonteCarlo(samples=48, with_bias=False)),
-    ):
-        made = [run(estimator, precision, seed) for seed in range(4)]
-        median[name] = np.median([np.abs(together(r.values) / exact - 1) for r in made])
-        products[name] = np.mean([r.convergence.matvecs for r in made])
-        of_pixels = [np.mean(np.abs(r.samples) ** 2, axis=0) if r.image is None else r.image for r in made]
-        image[name] = np.median([np.abs(v / pixels - 1) for v in of_pixels])
-    assert median["control"] < 0.25 * median["plain"]
-    assert products["control"] < products["plain"]
-    assert image["control"] < image["draws"]  # eight draws with a control beat forty-eight without
 
 
 def test_draws_a_few_at_a_time_are_the_same():

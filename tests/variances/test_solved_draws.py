@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,16 +16,13 @@ from mri_design import (
     GaussianPosterior,
     Lanczos,
     MonteCarlo,
-    MRSlice,
     Status,
     Wavelet,
-    load_phantom,
 )
-from mri_design.model.marginals import Variances
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.variances.base import VarianceEstimator
-from mri_design.variances.solved_draws import SolvedDraws
-from tests.slow_cases import slow_case
+from mri_design.variances.monte_carlo import SolvedDraws
 
 SHAPE = (20, 20)
 LINES = [*range(7, 13), 1, 4, 16, 18]
@@ -87,29 +83,14 @@ def test_the_stated_bias_is_one_to_eight_times_the_true_one(name, case_of):
     loose, tight = (together(run(one, case, 9).values) for one in (many, replace(many, tolerance=1e-5)))
     bias = loose - tight
     for samples, going_on, covered in ((8, 1, 0.8), (64, 8, 0.93)):
-        for seed in range(3):
+        for seed in range(2):
             stated = together(run(replace(estimator, samples=samples), case, seed).bias)
             ratio = np.sqrt(np.mean((stated / tight) ** 2) / np.mean((bias / tight) ** 2))
             assert 1 < ratio < (8 if going_on == 1 else 6)
             assert np.mean(np.abs(bias) <= stated) > covered
 
 
-@pytest.mark.parametrize("name", ["circulant", "circulant, wavelets", "columns, wavelets"])
-def test_the_stated_bias_of_extrapolated_draws_is_two_to_eight_times_what_these_draws_lack(name, case_of):
-    """What all draws lack in common is smaller still: a few that go on do not tell it from their own scatter."""
-    estimator, prior, coils = CASES[name]
-    case = case_of(prior, coils)
-    for samples, most in ((8, 8), (64, 6)):
-        for seed in range(3):
-            made = run(replace(estimator, samples=samples), case, seed)
-            tight = together(run(replace(estimator, samples=samples, tolerance=1e-5), case, seed).values)
-            lacking, stated = together(made.values) - tight, together(made.bias)
-            ratio = np.sqrt(np.mean((stated / tight) ** 2) / np.mean((lacking / tight) ** 2))
-            assert 2 < ratio < most
-            assert np.mean(np.abs(lacking) <= stated) > 0.98
-
-
-@pytest.mark.parametrize("seed", [0, slow_case(1), slow_case(2)])
+@pytest.mark.parametrize("seed", [0])
 @pytest.mark.parametrize("name", LOOSE)
 def test_many_draws_cover_the_truth_with_the_bias_and_not_without(name, seed, case_of, exact_of):
     estimator, prior, coils = LOOSE[name]
@@ -117,29 +98,6 @@ def test_many_draws_cover_the_truth_with_the_bias_and_not_without(name, seed, ca
     error = np.abs(together(made.values) - exact_of(prior, coils))
     assert np.mean(error <= 3 * together(made.std_error)) < 0.9
     assert np.mean(error <= 3 * together(made.std_error) + together(made.bias)) > 0.97
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_sums_over_coefficients_are_covered_too(seed, case_of, exact_of):
-    """The mean over a block has a standard error far below its bias."""
-    case = case_of("db2", 4)
-    made = run(MonteCarlo(256, tolerance=0.1), case, seed)
-    powers = [
-        np.sum(np.abs(b.analysis(made.samples)) ** 2, axis=tuple(range(1, b.analysis(made.samples).ndim)))
-        for b in case[0].blocks
-    ]
-    exact = np.split(exact_of("db2", 4), [np.prod(SHAPE)])
-    for power, values, bias, truth in zip(powers, made.values, made.bias, exact, strict=True):
-        error = abs(values.sum(dtype=float) - truth.sum())
-        deviation = power.std(ddof=1) / np.sqrt(len(power))
-        assert error > 3 * deviation
-        assert error <= 3 * deviation + bias.sum(dtype=float)
-
-
-def test_a_tighter_tolerance_has_a_smaller_bias(case_of):
-    case = case_of("differences", 1)
-    totals = [together(run(MonteCarlo(64, tolerance=t), case, 0).bias).sum() for t in (0.1, 0.01, 1e-3)]
-    assert all(later < 0.5 * earlier for earlier, later in pairwise(totals))
 
 
 def test_a_warm_start_leaves_a_bias_that_is_stated_as_well(case_of):
@@ -176,8 +134,7 @@ def test_the_bias_costs_a_tenth_at_most_and_changes_nothing_else(case_of):
 
 @pytest.mark.parametrize(
     ("name", "tolerance"),
-    [(name, tolerance) for name in ("circulant", "circulant, wavelets") for tolerance in (0.03, 0.1)]
-    + [("columns, wavelets", 0.3)],
+    [("circulant", 0.03), ("circulant, wavelets", 0.1), ("columns, wavelets", 0.3)],
 )
 def test_extrapolated_draws_have_half_of_the_bias_at_most_by_no_more_products(name, tolerance, case_of):
     """Of the sum over coefficients, and 0.6 of that of single ones, by the same draws solved tightly."""
@@ -201,19 +158,6 @@ def test_what_is_exact_or_no_sample_has_no_bias_of_this_kind(case_of, monkeypatc
     precision, like = case
     beside = ControlVariate()(precision, [Wavelet(SHAPE, "db2", 2)], np.random.default_rng(0), like)
     assert beside.kind == "unbiased" and not together(beside.bias).any()
-
-
-def test_a_posterior_carries_the_bias_of_its_variances():
-    scan = MRSlice.from_data(load_phantom("brain", shape=24, rng=np.random.default_rng(0)))
-    posterior = DoubleLoop(ControlVariate(8, 0.1), outer_iterations=3).infer(
-        scan.model(range(8, 16)), np.random.default_rng(0)
-    )
-    made, blocks = posterior.marginals, posterior.model.blocks
-    assert [b.shape for b in made.bias] == [b.analysis.out_shape for b in blocks]
-    exact = run(Exact(), (posterior.precision, posterior.mean.astype(complex)), 0)
-    covered = np.abs(together(made.values) - together(exact.values))
-    assert np.mean(covered <= 3 * together(made.std_error) + together(made.bias)) > 0.97
-    assert posterior.variances.bias is made.bias
 
 
 def test_a_model_of_one_block_has_an_array_of_biases(tiny_model):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from mri_design import (
-    CartesianLines,
     ControlVariate,
     FiniteDifferences,
     Laplace,
@@ -17,9 +16,9 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.model.marginals import Variances
+from mri_design.model.memory import draws_at_once, least_memory
+from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.model.working_memory import DEFAULT_MEMORY, draws_at_once, least_memory
 from mri_design.notices import say_once
 
 DRAWS = 9
@@ -106,21 +105,3 @@ def test_the_recipe_sets_it() -> None:
     plain = Recipe.of({"inference": {"memory": 300.0, "variances": "perturb-and-solve"}})
     made = plain.inference.estimator()
     assert isinstance(made, MonteCarlo) and made.memory == 300
-
-
-def test_a_model_has_its_gaussian_noise_made_alike() -> None:
-    precision = precision_of(24)
-    like = np.zeros((24, 24), complex)
-    made = [
-        precision.perturbations(np.random.default_rng(3), DRAWS, like, at_once=at_once) for at_once in (None, 1, 2, 20)
-    ]
-    for other in made[1:]:
-        np.testing.assert_allclose(other, made[0], rtol=1e-12)
-
-
-def test_of_the_default_limit_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nobody asked for it: where many draws of a large image need more, they are made one by one."""
-    measurement, single = CartesianLines(range(512), (2048, 2048)), np.dtype(np.float32)
-    assert least_memory(64, measurement, [], single) > DEFAULT_MEMORY
-    assert draws_at_once(DEFAULT_MEMORY, 64, measurement, [], single) == 1
-    assert not capsys.readouterr().err

@@ -23,14 +23,13 @@ from mri_design.design.energies import coils_of, gains_and_energies, lines_of, r
 from mri_design.design.posteriors import generators, of_each
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError, described, require_counts
-from mri_design.krylov.block_lanczos import BlockLanczosFactors
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.krylov.lanczos import LanczosFactors, lanczos
+from mri_design.krylov.lanczos import BlockLanczosFactors, LanczosFactors, lanczos
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.cartesian import CartesianLines
 from mri_design.operators.encodings import Encoding
-from mri_design.operators.measurement import CartesianLines
 
 
 def exact_gains(precision: PosteriorPrecision, encoding: Encoding) -> NDArray[np.float64]:

@@ -29,7 +29,7 @@ from mri_design.evaluation.plots.style import (
     plain_text,
 )
 from mri_design.kinds import count_text
-from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.trajectories.point_spread import conjugate_coverage
 
 _FLOOR = -60.0  # decibels

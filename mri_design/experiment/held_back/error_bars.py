@@ -18,7 +18,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.potentials.laplace import Laplace
+from mri_design.potentials.priors import Laplace
 
 SHARE = 0.9
 """Squared error of a mean over what is predicted of it, on training masks (results/benchmarks/non-local.md)."""

@@ -11,10 +11,10 @@ from mri_design.design.recording import found_energies
 from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.experiment.recipe import PhaseRecipe
 from mri_design.inference.base import WarmStart, pooled_variances
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import count_text
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.phase.prior import PhasePrior
+from mri_design.model.phase import PhasePrior
 from mri_design.operators.base import Array
 
 CLEARLY = 1.5

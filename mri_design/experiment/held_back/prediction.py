@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from mri_design.design.model_choice import held_back
-from mri_design.inference.double_loop.loop import DoubleLoop
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
-from mri_design.model.phase.prior import PhasePrior
+from mri_design.model.phase import PhasePrior
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 

@@ -18,8 +18,8 @@ from mri_design.experiment.recipe import Recipe, ShotRecipe
 from mri_design.kinds import KINDS, Kind
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from mri_design.operators.cartesian import CentredFFT
 from mri_design.operators.encodings import ShotEncoding
-from mri_design.operators.fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.scan.simulation.phantoms import load_phantom_shots, phantom_kind, phantom_names
 from mri_design.scan.simulation.scanner import EllipsePhase

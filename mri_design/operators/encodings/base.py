@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.operators.base import Array, FilterBand
-from mri_design.operators.fourier import FourierLibrary
-from mri_design.operators.measurement import CartesianLines, CartesianSamples
+from mri_design.operators.cartesian import CartesianLines, CartesianSamples, FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier
 
 Rows = CartesianLines | CartesianSamples | NonUniformFourier

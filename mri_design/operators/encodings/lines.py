@@ -12,11 +12,9 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described
-from mri_design.operators.base import Array, FilterBand
+from mri_design.operators.base import Array, FilterBand, squared_modulus
+from mri_design.operators.cartesian import CartesianLines, FourierLibrary
 from mri_design.operators.encodings.base import EncodingName, Numbers
-from mri_design.operators.fourier import FourierLibrary
-from mri_design.operators.measurement import CartesianLines
-from mri_design.operators.moduli import squared_modulus
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, number_array
 from mri_design.kinds import KINDS
 from mri_design.operators.base import Array, FilterBand
-from mri_design.operators.fourier import FourierLibrary
-from mri_design.operators.nonuniform import NonUniformFourier, checked_trajectory, density_weights
+from mri_design.operators.cartesian import FourierLibrary
+from mri_design.operators.nonuniform import NonUniformFourier, density_weights
+from mri_design.operators.trajectory import checked_trajectory
 
 _NEAR = 1e-3
 """Cycles per field of view: shots that are nowhere further apart are the same."""

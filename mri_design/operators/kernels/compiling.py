@@ -1,14 +1,26 @@
-"""Compilation to machine code: kept on disk where a folder for it can be written, done anew where not."""
+"""Compilation to machine code, kept on disk where a folder can be written; and registers as a type of the compiler.
+
+Compilation to machine code: kept on disk where a folder for it can be written, done anew where not.
+
+Several numbers side by side in one register, as a type of the compiler: loads, stores and arithmetic.
+
+Loops over arrays that may overlap are left scalar by the compiler; written in lanes they need no proof.
+Complex arrays are seen as flat real ones, (real, imaginary) interleaved, and taken apart as they are loaded.
+"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+from llvmlite import ir
+from numba import types
 from numba.core import caching
+from numba.extending import intrinsic, models, overload, register_model
 
 from mri_design.notices import say_once
 
@@ -77,3 +89,243 @@ def _stamp() -> tuple[tuple[str, int, int], ...]:
     folder = Path(__file__).parent
     files = sorted(folder.rglob("*.py"))
     return tuple((str(file.relative_to(folder)), file.stat().st_mtime_ns, file.stat().st_size) for file in files)
+
+
+COUNT = {4: 8, 8: 4}
+"""Numbers side by side, by bytes of one: 256 bits."""
+
+
+class Lanes(types.Type):
+    """A register of floats."""
+
+    def __init__(self, scalar: types.Float) -> None:
+        self.scalar = scalar
+        self.count = COUNT[scalar.bitwidth // 8]
+        super().__init__(name=f"Lanes({scalar}, {self.count})")
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Lanes) -> None:
+        super().__init__(dmm, fe_type, _vector(fe_type))
+
+
+def _vector(lanes: Lanes, times: int = 1) -> ir.VectorType:
+    scalar = ir.FloatType() if lanes.scalar.bitwidth == 32 else ir.DoubleType()
+    return ir.VectorType(scalar, lanes.count * times)
+
+
+def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any, vector: ir.VectorType) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+
+
+def _is_flat(array: Any) -> bool:
+    return isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
+
+
+@intrinsic
+def load(typingctx: Any, array: Any, index: Any) -> Any:
+    """Lanes from ``array[index:]``; the array is flat, contiguous and long enough."""
+    if not _is_flat(array):
+        return None
+    lanes = Lanes(array.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address = _address(context, builder, array, arguments[0], arguments[1], _vector(lanes))
+        return builder.load(address, align=lanes.scalar.bitwidth // 8)
+
+    return lanes(array, types.intp), generate
+
+
+@intrinsic
+def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """``array[index:] = value``."""
+    if not (_is_flat(array) and isinstance(value, Lanes)):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address = _address(context, builder, array, arguments[0], arguments[1], _vector(value))
+        builder.store(arguments[2], address, align=value.scalar.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, value), generate
+
+
+def _loading_apart(group: int) -> Any:
+    @intrinsic
+    def load_apart(typingctx: Any, array: Any, index: Any) -> Any:
+        if not _is_flat(array):
+            return None
+        lanes = Lanes(array.dtype)
+        both = types.UniTuple(lanes, 2)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            address = _address(context, builder, array, arguments[0], arguments[1], _vector(lanes, 2))
+            mixed = builder.load(address, align=lanes.scalar.bitwidth // 8)
+            nothing = ir.Constant(mixed.type, ir.Undefined)
+            places = range(2 * lanes.count)
+            halves = [
+                builder.shuffle_vector(mixed, nothing, _choice([k for k in places if k // group % 2 == part]))
+                for part in (0, 1)
+            ]
+            return context.make_tuple(builder, both, halves)
+
+        return both(array, types.intp), generate
+
+    return load_apart
+
+
+def _storing_together(group: int) -> Any:
+    @intrinsic
+    def store_together(typingctx: Any, array: Any, index: Any, first: Any, second: Any) -> Any:
+        if not (_is_flat(array) and isinstance(first, Lanes) and first == second):
+            return None
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            order = [
+                k // (2 * group) * group + k % group + (k // group % 2) * first.count for k in range(2 * first.count)
+            ]
+            mixed = builder.shuffle_vector(arguments[2], arguments[3], _choice(order))
+            address = _address(context, builder, array, arguments[0], arguments[1], _vector(first, 2))
+            builder.store(mixed, address, align=first.scalar.bitwidth // 8)
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp, first, second), generate
+
+    return store_together
+
+
+# (even, odd) numbers of ``array[index:]``: real and imaginary parts, or every other real number.
+load_pairs, store_pairs = _loading_apart(1), _storing_together(1)
+# The same by twos: every other complex number, parts side by side.
+load_twos, store_twos = _loading_apart(2), _storing_together(2)
+
+
+@intrinsic
+def load_doubled(typingctx: Any, array: Any, index: Any) -> Any:
+    """Two lanes of ``array[index:]`` with every number twice: weights of real and imaginary parts."""
+    if not _is_flat(array):
+        return None
+    lanes = Lanes(array.dtype)
+    both = types.UniTuple(lanes, 2)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address = _address(context, builder, array, arguments[0], arguments[1], _vector(lanes))
+        register = builder.load(address, align=lanes.scalar.bitwidth // 8)
+        nothing, half = ir.Constant(register.type, ir.Undefined), lanes.count // 2
+        halves = [
+            builder.shuffle_vector(register, nothing, _choice([k // 2 + side * half for k in range(lanes.count)]))
+            for side in (0, 1)
+        ]
+        return context.make_tuple(builder, both, halves)
+
+    return both(array, types.intp), generate
+
+
+@intrinsic
+def transpose(typingctx: Any, source: Any, at: Any, step: Any, target: Any, to: Any, stride: Any) -> Any:
+    """As many rows as there are lanes, ``step`` apart, written as columns, ``stride`` apart, to another array."""
+    if not (_is_flat(source) and source == target):
+        return None
+    lanes = Lanes(source.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given, at, step, written, to, stride = arguments
+        rows = []
+        for _ in range(lanes.count):
+            address = _address(context, builder, source, given, at, _vector(lanes))
+            rows.append(builder.load(address, align=lanes.scalar.bitwidth // 8))
+            at = builder.add(at, step)
+        apart = 1
+        while apart < lanes.count:  # blocks of this size change places across the diagonal (Eklundh 1972)
+            upper = _choice([k if not k & apart else lanes.count + k - apart for k in range(lanes.count)])
+            lower = _choice([k + apart if not k & apart else lanes.count + k for k in range(lanes.count)])
+            for k in range(lanes.count):
+                if not k & apart:
+                    pair = rows[k], rows[k + apart]
+                    rows[k] = builder.shuffle_vector(*pair, upper)
+                    rows[k + apart] = builder.shuffle_vector(*pair, lower)
+            apart *= 2
+        for row in rows:
+            address = _address(context, builder, target, written, to, _vector(lanes))
+            builder.store(row, address, align=lanes.scalar.bitwidth // 8)
+            to = builder.add(to, stride)
+        return context.get_dummy_value()
+
+    return types.void(source, types.intp, types.intp, target, types.intp, types.intp), generate
+
+
+def _moving_up(places: int) -> Any:
+    @intrinsic
+    def moved_up(typingctx: Any, before: Any, lanes: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.shuffle_vector(*arguments, _choice(range(lanes.count - places, 2 * lanes.count - places)))
+
+        return lanes(before, lanes), generate
+
+    return moved_up
+
+
+# (before, lanes): the lanes one or two places further up, the last of those before them moving in.
+moved_one, moved_two = _moving_up(1), _moving_up(2)
+
+
+@intrinsic
+def fill(typingctx: Any, scalar: Any) -> Any:
+    """The same number in every lane."""
+    if not isinstance(scalar, types.Float):
+        return None
+    lanes = Lanes(scalar)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _spread(builder, arguments[0], lanes)
+
+    return lanes(scalar), generate
+
+
+def _spread(builder: Any, scalar: Any, lanes: Lanes) -> Any:
+    vector = _vector(lanes)
+    nothing = ir.Constant(vector, ir.Undefined)
+    register = builder.insert_element(nothing, scalar, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(register, nothing, _choice([0] * lanes.count))
+
+
+def _choice(numbers: Any) -> ir.Constant:
+    chosen = list(numbers)
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(chosen)), chosen)
+
+
+def _arithmetic(function: Any, instruction: str) -> None:
+    """Lanes with lanes, and scalar times lanes, for one of + - *."""
+
+    @intrinsic
+    def between(typingctx: Any, first: Any, second: Any) -> Any:
+        lanes = first if isinstance(first, Lanes) else second
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            operands = [
+                value if isinstance(kind, Lanes) else _spread(builder, value, lanes)
+                for kind, value in zip(signature.args, arguments, strict=True)
+            ]
+            return getattr(builder, instruction)(*operands, flags=("contract",))
+
+        return lanes(first, second), generate
+
+    @overload(function)
+    def typed(first, second):
+        kinds = {value.scalar if isinstance(value, Lanes) else value for value in (first, second)}
+        if len(kinds) == 1 and (isinstance(first, Lanes) or isinstance(second, Lanes)):
+            return lambda first, second: between(first, second)
+        return None
+
+
+_arithmetic(operator.add, "fadd")
+_arithmetic(operator.sub, "fsub")
+_arithmetic(operator.mul, "fmul")
+
+
+@compiled
+def weights_of(weights, first, parts, count):
+    """Two lanes of the real ``weights[first:]``, each number twice where what it weighs has two parts."""
+    return load_doubled(weights, first) if parts == 2 else (load(weights, first), load(weights, first + count))

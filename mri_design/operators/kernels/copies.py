@@ -1,6 +1,14 @@
-"""The two halves of an ADMM step on copies of coefficients, each in one pass and in place.
+"""The steps of ADMM: soft thresholds, and copies of coefficients and coil images renewed in one pass, in place.
+
+Rounded soft thresholding: a scalar equation a site, solved by Newton's method many sites at a time.
+
+The two halves of an ADMM step on copies of coefficients, each in one pass and in place.
 
 Complex arrays are seen as flat real ones, (real, imaginary) interleaved.
+
+The coil images' share of an ADMM step: what copies say of the image, and copies and multipliers renewed.
+
+Every array is complex and contiguous, of one precision; coil images are (coil, ky, kx).
 """
 
 from __future__ import annotations
@@ -10,11 +18,118 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.operators.kernels.compiling import compiled
-from mri_design.operators.kernels.lanes import COUNT, fill, load, load_pairs, store, store_pairs, weights_of
+from mri_design.operators.kernels.compiling import (
+    COUNT,
+    compiled,
+    fill,
+    load,
+    load_pairs,
+    store,
+    store_pairs,
+    weights_of,
+)
 from mri_design.operators.kernels.suitable import flat_numbers
 
 Array = NDArray[Any]
+
+SITES = 512
+"""Sites that go on together until all of them are solved; their numbers stay in the innermost cache."""
+
+
+def rounded_shrinkage(level: Array, epsilon: Array, power: Array, iterations: int, unit: float = 1.0) -> Array:
+    """r / m for r >= 0 with r + level r / sqrt(r^2 + epsilon) = m = sqrt(power); the limit of m -> 0 where m is 0.
+
+    Parameters
+    ----------
+    level, epsilon : real arrays, of the shape of ``power``, or single numbers
+        Positive; of the precision of ``power``.
+    power : real array
+        Not negative.
+    iterations : int
+        Limit; a few are enough, to a few times the rounding of 1.
+    unit : float
+        In which ``epsilon`` is given.
+
+    Notes
+    -----
+    The equation is solved for x = r / m, so that units do not matter: x + a x / sqrt(x^2 + e) = 1 with a = level / m
+    and e = epsilon / m^2. The left side is concave in x, so Newton's steps from below stay below. Soft thresholding is
+    below, and so is 1 / (1 + a / sqrt(e)), which is the solution where e is large.
+    """
+    real = power.dtype
+    out = np.empty(power.shape, dtype=real)
+    limits = np.finfo(real)
+    _threshold(
+        level.reshape(-1),
+        epsilon.reshape(-1),
+        np.ascontiguousarray(power).reshape(-1),
+        real.type(unit),
+        (real.type(4 * limits.eps / 1.5), limits.tiny, limits.eps),
+        iterations,
+        np.empty((4, SITES), dtype=real),
+        out.reshape(-1),
+    )
+    return out
+
+
+@compiled
+def _threshold(level, epsilon, power, unit, limits, iterations, work, out):
+    """``limits``: what a step may leave, the least that is told from nothing, and the least beside one."""
+    levels, rounding = work[0], work[1]
+    one = unit / unit
+    for first in range(0, power.size, SITES):
+        last = min(first + SITES, power.size)
+        _spread(level, one, first, last, levels)
+        _spread(epsilon, unit, first, last, rounding)
+        _solve(levels, rounding, power[first:last], limits, iterations, work[2], work[3], out[first:last])
+
+
+@compiled
+def _spread(values, unit, first, last, block):
+    """``values[first:last]`` times ``unit`` as a block; one value for all is filled in once."""
+    if values.size > 1:
+        given = values[first:last]
+        for i in range(given.size):
+            block[i] = unit * given[i]
+    elif first == 0:
+        block[:] = unit * values[0]
+
+
+@compiled
+def _solve(levels, rounding, power, limits, iterations, a, e, x):
+    """x for a block of sites, in loops with so few arrays that the compiler joins lanes.
+
+    Where m is so small beside the root of epsilon that x is known, it is taken to be no smaller than that.
+    """
+    accuracy, tiny, least = limits
+    one, zero, count = accuracy / accuracy, accuracy - accuracy, power.size
+    steepest = one / (least * least * least * least)  # x is nearly zero beyond
+    for i in range(count):
+        e[i] = np.sqrt(max(rounding[i], tiny))
+    for i in range(count):
+        x[i] = e[i] / (e[i] + levels[i])
+    for i in range(count):
+        a[i] = one / max(max(np.sqrt(power[i]), least * e[i]), tiny)
+    for i in range(count):
+        e[i] = rounding[i] * a[i] * a[i]
+    for i in range(count):
+        a[i] = min(levels[i] * a[i], steepest)
+        x[i] = max(one - a[i], x[i])
+    for _ in range(iterations):
+        unsolved = np.int32(0)
+        for i in range(count):
+            square = x[i] * x[i] + e[i]
+            root = np.sqrt(square)
+            step = ((one - x[i]) * root - a[i] * x[i]) * square
+            step /= square * root + (a[i] * e[i] + tiny)
+            x[i] += step
+            # What Newton's step leaves: |f''| step^2 / (2 f') <= 3 x step^2 / (2 square), with the new x.
+            unsolved += np.int32(x[i] * step * step > accuracy * square)
+        if unsolved == 0:
+            break
+    for i in range(count):
+        x[i] = max(x[i], zero)
+
 
 BLOCK = 512
 """Numbers whose squares are added up in their own precision, lane by lane, before sums go on in double."""
@@ -141,3 +256,72 @@ def _split(given, copies, scaled, factor, parts, weight, lanes, count, sums):
             copies[x], scaled[x], given[x] = new, rest, weight * (new - rest)
             for k, value in enumerate((a - new, s - new, a, new, rest)):
                 sums[k] += value * value
+
+
+def seen_by_coils(maps: Array, copies: Array, scaled: Array) -> Array:
+    """S^H (copies - scaled), shape (ky, kx): the sum over coils of conj(maps) times the difference."""
+    out = np.empty(maps.shape[1:], dtype=maps.dtype)
+    _seen(*flat_numbers(maps, copies, scaled, out), len(maps), COUNT[maps.real.itemsize])
+    return out
+
+
+def relax_coils(maps: Array, image: Array, copies: Array, scaled: Array, relaxation: float) -> None:
+    """``scaled += relaxation * maps * image + (1 - relaxation) * copies``."""
+    real = maps.real.dtype.type
+    numbers = flat_numbers(maps, image, copies, scaled)
+    _relax_coils(*numbers, real(relaxation), real(1 - relaxation), len(maps), COUNT[maps.real.itemsize])
+
+
+def renew_coils(data: Array, filtered: Array, copies: Array, scaled: Array, share: float) -> None:
+    """``copies = scaled + share * (data - filtered)`` and ``scaled = share * (filtered - data)``."""
+    _renew(*flat_numbers(data, filtered, copies, scaled), data.real.dtype.type(share))
+
+
+@compiled
+def _seen(maps, copies, scaled, out, coils, count):
+    numbers = out.size
+    whole = numbers // (2 * count) * (2 * count)
+    zero = fill(out.dtype.type(0))
+    for at in range(0, whole, 2 * count):
+        re, im = zero, zero
+        for first in range(at, at + coils * numbers, numbers):
+            mre, mim = load_pairs(maps, first)
+            cre, cim = load_pairs(copies, first)
+            sre, sim = load_pairs(scaled, first)
+            cre, cim = cre - sre, cim - sim
+            re, im = re + (mre * cre + mim * cim), im + (mre * cim - mim * cre)
+        store_pairs(out, at, re, im)
+    for at in range(whole, numbers, 2):
+        out[at], out[at + 1] = 0, 0
+        for k in range(at, at + coils * numbers, numbers):
+            re, im = copies[k] - scaled[k], copies[k + 1] - scaled[k + 1]
+            out[at] += maps[k] * re + maps[k + 1] * im
+            out[at + 1] += maps[k] * im - maps[k + 1] * re
+
+
+@compiled
+def _relax_coils(maps, image, copies, scaled, weight, rest, coils, count):
+    numbers = image.size
+    whole = numbers // (2 * count) * (2 * count)
+    for at in range(0, whole, 2 * count):
+        ure, uim = load_pairs(image, at)
+        ure, uim = weight * ure, weight * uim
+        for first in range(at, at + coils * numbers, numbers):
+            mre, mim = load_pairs(maps, first)
+            cre, cim = load_pairs(copies, first)
+            sre, sim = load_pairs(scaled, first)
+            sre, sim = sre + (mre * ure - mim * uim) + rest * cre, sim + (mre * uim + mim * ure) + rest * cim
+            store_pairs(scaled, first, sre, sim)
+    for at in range(whole, numbers, 2):
+        re, im = weight * image[at], weight * image[at + 1]
+        for k in range(at, at + coils * numbers, numbers):
+            scaled[k] += (maps[k] * re - maps[k + 1] * im) + rest * copies[k]
+            scaled[k + 1] += (maps[k] * im + maps[k + 1] * re) + rest * copies[k + 1]
+
+
+@compiled
+def _renew(data, filtered, copies, scaled, share):
+    for i in range(data.size):
+        change = share * (data[i] - filtered[i])
+        copies[i] = scaled[i] + change
+        scaled[i] = -change

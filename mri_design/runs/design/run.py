@@ -52,7 +52,7 @@ from mri_design.experiment.trajectories.shots import closed_form_samples, shot_c
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.encodings import Encoding, PlaneEncoding, ShotEncoding, encoding_named
-from mri_design.operators.nonuniform.transform import require_finufft
+from mri_design.operators.nonuniform import require_finufft
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run

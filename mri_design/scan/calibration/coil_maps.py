@@ -48,7 +48,7 @@ def _scanned(calibration: NDArray[np.complex64]) -> int:
 
 
 def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: MapPhase = "virtual-coil") -> KSpaceData:
-    r"""The same scan with coil maps, estimated by ESPIRiT from its central lines, or those of its calibration scan.
+    r"""Estimate coil maps (sensitivity maps) by ESPIRiT from central lines (ACS), or those of a calibration scan.
 
     Maps have unit root-sum-of-squares at every pixel, also outside the object: nothing is cropped
     (``crop=0``). A cropped map would force the image to zero wherever the eigenvalue test failed, which in a

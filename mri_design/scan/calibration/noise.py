@@ -36,7 +36,7 @@ def inverse_root(covariance: NDArray[np.complex128]) -> NDArray[np.complex128]:
 
 
 def image_units(mixing: NDArray[np.complex128], maps: NDArray[np.complex64] | None) -> float | NDArray[np.float32]:
-    r"""What images of mixed coils are multiplied by to be in the units of the coils as they were read.
+    r"""Factor by pixel that brings images of mixed coils to the units of the coils as they were read.
 
     Unit maps S of mixed coils leave out how strongly the mixture weighs a pixel: whitened images are as bright as a
     pixel is far above the noise. Coils as read see an image u as :math:`M^{-1} S u`, whose root-sum-of-squares is
@@ -175,7 +175,7 @@ def each_coil_alone(doubt: str) -> str:
 ROUNDING = 2.0**-24
 """Relative rounding of a number in single precision."""
 MOST_SIGNAL_TO_NOISE = 1000.0
-"""Of scans that are solved by iterations alone; see results/reliability/little-noise.md."""
+"""Largest signal over noise of scans that are solved by iterations alone; see results/reliability/little-noise.md."""
 
 
 def least_noise(kspace: NDArray[Any], pixels: int, *, direct: bool) -> tuple[float, str]:
@@ -216,7 +216,7 @@ OVER_MOST, OVER_OUTERMOST, OVER_CORNERS = 8.0, 60.0, 20.0
 """Ratios of air beside the object on the central lines to that on most and on the outermost ones, and of that on most
 to the corners: more than filters along the phase encode make of noise."""
 OVER_FALLING = 4.0
-"""The same ratio of air beside the object to the corners, where k-space falls outwards, too."""
+"""Largest ratio of air beside the object to the corners, where k-space falls outwards, too."""
 FALLING = 1.35
 """Ratio from which on k-space falls outwards: more than receivers' filters make of noise."""
 
@@ -319,7 +319,7 @@ class NoiseRegions:
         return most > (OVER_FALLING if self.falls_outwards() else OVER_CORNERS) * corners
 
     def outer_air_beside(self) -> NDArray[np.float64]:
-        """The same in the outer quarter of the lines alone, where the object shows least."""
+        """Variance in the outer quarter of the lines alone, where the object shows least."""
         return self._air_of(self.outer_lines, self._ends_that_count)
 
     @cached_property
@@ -468,7 +468,7 @@ def estimate_noise_variance(data: KSpaceData) -> float:
 
 
 def measure_noise(data: KSpaceData) -> MeasuredNoise:
-    """The same with what is to be said about it; parameters and errors are those of `estimate_noise_variance`."""
+    """Noise variance, and doubts about it; parameters and errors are those of `estimate_noise_variance`."""
     require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
     regions = NoiseRegions.of(data)
     if not regions.has_profiles:
@@ -551,7 +551,7 @@ def estimate_noise_covariance(data: KSpaceData) -> NDArray[np.complex128]:
 
 
 def measure_coil_noise(data: KSpaceData) -> CoilNoise:
-    """The same with what is to be said about it; parameters and errors are those of `estimate_noise_covariance`.
+    """Noise covariance, and doubts about it; parameters and errors are those of `estimate_noise_covariance`.
 
     Two witnesses are held against each other: the mean square of all samples in the air beside the object, from which
     the covariance comes, and the median over them, which takes no notice of signal in a few. Where they disagree on
@@ -590,7 +590,7 @@ def measure_coil_noise(data: KSpaceData) -> CoilNoise:
 
 
 def _disagreement(means: NDArray[np.float64], medians: NDArray[np.float64]) -> str:
-    """That two measures of the coils' variances differ from coil to coil, in words; empty where they agree."""
+    """Say that two measures of the coils' variances differ from coil to coil, in words; empty where they agree."""
     if not (medians > 0).all():
         return "some coils show no noise beside the object"
     ratios = means / medians

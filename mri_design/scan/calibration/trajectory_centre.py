@@ -1,4 +1,4 @@
-"""What calibration needs of samples along a trajectory: the centre of k-space on the grid, and the noise."""
+"""Calibration from samples along a trajectory: the centre of k-space on the grid (ACS), and the noise."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.operators.nonuniform.density import density_weights
-from mri_design.operators.nonuniform.fourier import NonUniformFourier
+from mri_design.operators.nonuniform import NonUniformFourier, density_weights
 from mri_design.scan.centred_fft import to_kspace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.trajectory_data import TrajectoryData

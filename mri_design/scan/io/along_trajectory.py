@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.operators.nonuniform.convention import ROUNDING, look_of_trajectory
+from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.samples import to_complex64
 from mri_design.scan.trajectory_data import TrajectoryData

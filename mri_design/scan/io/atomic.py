@@ -89,14 +89,14 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> 
 
 
 def npy_bytes(array: ArrayLike) -> bytes:
-    """What `write_npy` writes."""
+    """Bytes that `write_npy` writes."""
     written = io.BytesIO()
     _put_array(written, np.asarray(array), "npy")
     return written.getvalue()
 
 
 def npz_bytes(arrays: Mapping[str, ArrayLike]) -> bytes:
-    """What `write_npz` writes."""
+    """Bytes that `write_npz` writes."""
     written = io.BytesIO()
     _put_archive(written, arrays, "npz")
     return written.getvalue()

@@ -29,7 +29,7 @@ AXES: tuple[str, ...] = (
     *("read", "phs1", "phs2", "coil", "maps", "te", "coeff", "coeff2"),
     *("iter", "cshift", "time", "time2", "level", "slice", "avg", "batch"),
 )
-"""What BART's axes mean, by its own names in lower case."""
+"""Meanings of BART's axes, by its own names in lower case."""
 
 _DATA = ("read", "phs1", "phs2", "coil", "slice")
 _LONGEST_HEADER = 2**20
@@ -161,7 +161,7 @@ class _Pair(StoredSource):
     """A pair of files."""
 
     def load(self) -> Scan:
-        """All that it holds."""
+        """Read both files."""
         stored, header = read_pair(self.path, self.limits), self.header
         _refuse_further_axes(stored)
         array = stored.reshape([stored.shape[AXES.index(name)] for name in _DATA])

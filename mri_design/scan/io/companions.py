@@ -24,7 +24,7 @@ Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
 
 
 def with_maps(data: Scan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> Scan:
-    """The same scan with the coil maps of a file.
+    """Replace the coil maps of a scan by those of a file.
 
     Parameters
     ----------

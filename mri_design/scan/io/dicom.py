@@ -1,4 +1,8 @@
-"""DICOM images: magnitudes to simulate scans from."""
+"""DICOM images: magnitudes to simulate scans from.
+
+Scaling of values, sizes and places of frames stand in functional groups (of one frame, or shared by all) in enhanced
+images, in the file itself in others.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ _MACROS = {
     "ImageOrientationPatient": "PlaneOrientationSequence",
 }
 _SAME = 1e-3
-"""Of a distance: places that differ by less are the same."""
+"""Fraction of a distance by which the same places may differ."""
 
 
 class FrameFacts:

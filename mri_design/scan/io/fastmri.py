@@ -147,7 +147,7 @@ def _mask(stored: NDArray[np.generic], n_lines: int) -> NDArray[np.bool_]:
 def _card(
     file: h5py.File, path: Path, limits: ReadLimits
 ) -> tuple[dict[str, str], EncodedSpace | None, SourceImage | None]:
-    """What is known in words, and what the header says was encoded, and of whom; None without a header."""
+    """Provenance, and what the header says was encoded, with identifiers; None without a header."""
     encoded, source = None, None
     card = {"file": path.name, "format": "fastMRI HDF5"}
     for name in _ATTRIBUTES:

@@ -82,7 +82,7 @@ def summary(
     matrix: tuple[int, int] | None = None,
     isolated: bool = True,
 ) -> Summary:
-    """What `read` would read, told without all of it: of raw data the samples of one slice are kept, of images none.
+    """Summarise a file without reading all of it: of raw data the samples of one slice are kept, of images none.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
 
 
 def _on_matrix(held: Held, path: Path, matrix: tuple[int, int] | None) -> Held:
-    """What was read, which has to be samples along a trajectory where somebody asked for the matrix of their image."""
+    """Refuse anything but samples along a trajectory where somebody asked for the matrix of their image."""
     if matrix is not None and not isinstance(held, TrajectoryData):
         raise InputError(
             field="matrix",

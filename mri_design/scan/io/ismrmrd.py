@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.operators.nonuniform.convention import look_of_trajectory
+from mri_design.operators.trajectory import look_of_trajectory
 from mri_design.scan.io.hdf5 import is_hdf5, names_in, open_read_only, read_text
 from mri_design.scan.io.mrd_acquisitions import (
     Acquisitions,
@@ -302,7 +302,7 @@ def _filled(
 
 
 _GROUP = "dataset"
-"""That holds ``xml`` and ``data``."""
+"""Group that holds ``xml`` and ``data``."""
 
 
 def is_mrd(path: Path) -> bool:

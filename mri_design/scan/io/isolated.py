@@ -14,9 +14,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,24 +24,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import ReadOptions, Source
 from mri_design.scan.sampling import Sampling
 from mri_design.scan.source_image import SourceImage
-from mri_design.scan.summary import ImageSummary, ScanSummary
+from mri_design.scan.summary import ScanSummary
 from mri_design.scan.trajectory_data import TrajectoryData
 
 _CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.opened)"
 _SECONDS, _COMPUTING, _BYTES_PER_SECOND = 30, 4, 5_000_000
 """For the smallest files the longest time, and of it the longest computing; and how many bytes add a second to both."""
-# What raw data hold, in the order in which it is sent, and the plain values that go before.
-_ARRAYS = ("kspace", "trajectory", "noise_covariance", "calibration")
-_VALUES = ("name", "card", "noise_variance", "orientation", "readouts", "grid_shape")
-_OF_OUTLINE = ("name", "n_coils", "index", "by_headers")
-_HELD = "samplings"
+_KINDS = {
+    kind.__name__: kind for kind in (KSpaceData, TrajectoryData, ScanSummary, Sampling, SliceGeometry, SourceImage)
+}
+"""What the child may send; each checks itself when it is made anew."""
 _ROOM = 2 * 2**30  # address space for the interpreter and its libraries
 
 
@@ -84,7 +83,7 @@ class IsolatedSource(Source):
 def _asked(
     question: str, path: Path, options: ReadOptions, seconds: float | None
 ) -> KSpaceData | TrajectoryData | ScanSummary:
-    """What a child process answers: all of a file (load), or its summary."""
+    """Ask a child process for all of a file (load), or for its summary."""
     more = path.stat().st_size / _BYTES_PER_SECOND
     allowed = _SECONDS + more if seconds is None else seconds
     computing = math.ceil(min(allowed, _COMPUTING + more))
@@ -135,47 +134,44 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
     resource.setrlimit(resource.RLIMIT_CPU, (request["computing"], resource.getrlimit(resource.RLIMIT_CPU)[1]))
     reply: dict[str, Any]
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays = list[NDArray[Any]]()
     try:
         options = ReadOptions(limits=limits, duplicates=request["duplicates"], counters=request["counters"])
         with opened(request["path"], options, isolated=False) as source:
-            scan = source.load() if request["question"] == "load" else source.summary()
-        assert not isinstance(scan, ImageStack | ImageSummary)  # HDF5 holds none
-        told = scan.part if isinstance(scan, ScanSummary) else scan
-        known = {name: getattr(told, name, None) for name in _ARRAYS}
-        if isinstance(scan, ScanSummary):
-            known[_HELD] = np.packbits([sampling.samples for sampling in scan.samplings])
-        arrays = {name: np.ascontiguousarray(array) for name, array in known.items() if array is not None}
-        reply = {"arrays": list(arrays), **_values(scan)}
+            told = _packed(source.load() if request["question"] == "load" else source.summary(), arrays)
+        reply = {"arrays": len(arrays), "told": told}
     except InputError as error:
         reply = {"error": {"field": error.field, "got": error.got, "wanted": error.wanted, "cure": error.cure}}
     stream = sys.stdout.buffer
     stream.write(json.dumps(reply).encode() + b"\n")
-    for array in arrays.values():
+    for array in arrays:
         np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
         stream.write(array.reshape(-1).view(np.uint8).data)
     stream.flush()
 
 
-def _values(scan: KSpaceData | TrajectoryData | ScanSummary) -> dict[str, Any]:
-    """What a scan or its outline holds beside arrays, as JSON has it."""
-    if isinstance(scan, ScanSummary):
-        own = {name: getattr(scan, name) for name in _OF_OUTLINE}
-        part = None if scan.part is None else _values(scan.part)
-        grid = (scan.n_slices, *scan.grid_shape)
-        return {**own, "card": dict(scan.card), "grid": grid, "part": part, "geometry": _places(scan.geometry)}
-    values = {name: getattr(scan, name) for name in _VALUES if hasattr(scan, name)}
-    values["card"] = dict(scan.card)
-    if isinstance(scan, TrajectoryData):
-        return values
-    del values["grid_shape"]  # that of the array
-    source = None if scan.source is None else scan.source.as_settings()
-    lines = np.flatnonzero(scan.measured).tolist()
-    return {**values, "measured": lines, "geometry": _places(scan.geometry), "source": source}
+def _packed(value: Any, arrays: list[NDArray[Any]]) -> Any:
+    """A value as JSON has it; its arrays go to a list of their own."""
+    if isinstance(value, np.ndarray):
+        arrays.append(np.ascontiguousarray(value))
+        return {"array": len(arrays) - 1}
+    if isinstance(value, tuple):
+        return [_packed(part, arrays) for part in value]
+    if is_dataclass(value):
+        known = {field.name: _packed(getattr(value, field.name), arrays) for field in fields(value)}
+        return {"kind": type(value).__name__, "fields": known}
+    return {"entries": dict(value)} if isinstance(value, Mapping) else value
 
 
-def _places(geometry: tuple[SliceGeometry, ...] | None) -> list[dict[str, Any]] | None:
-    return None if geometry is None else [place.as_settings() for place in geometry]
+def _unpacked(told: Any, arrays: Sequence[NDArray[Any]]) -> Any:
+    """The value that `_packed` was given."""
+    if isinstance(told, list):
+        return tuple(_unpacked(part, arrays) for part in told)
+    if not isinstance(told, dict):
+        return told
+    if "kind" in told:
+        return _KINDS[told["kind"]](**{name: _unpacked(part, arrays) for name, part in told["fields"].items()})
+    return arrays[told["array"]] if "array" in told else told["entries"]
 
 
 def _stop(child: subprocess.Popen[bytes], stalled: threading.Event) -> None:
@@ -184,43 +180,16 @@ def _stop(child: subprocess.Popen[bytes], stalled: threading.Event) -> None:
 
 
 def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryData | ScanSummary | None:
-    """The scan or outline that the child sends; None where it ended before or sends something else."""
+    """The scan or summary that the child sends; None where it ended before or sends something else."""
     try:
         reply = json.loads(stream.readline(2 * limits.max_text_bytes))
     except ValueError:
         return None
     if "error" in reply:
         raise InputError(**reply["error"])
-    sent = reply.pop("arrays")
     try:
-        arrays: dict[str, Any] = {
-            name: read_npy_stream(stream, None, name, limits, alone=False) for name in (*_ARRAYS, _HELD) if name in sent
-        }
+        arrays = [read_npy_stream(stream, None, "array", limits, alone=False) for _ in range(reply["arrays"])]
     except InputError:  # cut short: the child was killed
         return None
-    if "trajectory" in arrays:
-        return TrajectoryData(grid_shape=tuple(reply.pop("grid_shape")), **arrays, **reply)
-    if _HELD not in arrays:
-        return _scan(arrays, reply)
-    shape, part = tuple(reply.pop("grid")), reply.pop("part")
-    held = np.unpackbits(arrays.pop(_HELD), count=math.prod(shape)).astype(bool).reshape(shape)
-    reply["geometry"] = _geometry(reply)
-    return ScanSummary(
-        tuple(Sampling(samples) for samples in held), part=None if part is None else _scan(arrays, part), **reply
-    )
-
-
-def _scan(arrays: Mapping[str, Any], values: dict[str, Any]) -> KSpaceData:
-    measured = np.zeros(arrays["kspace"].shape[2], dtype=bool)
-    measured[values.pop("measured")] = True
-    source = values.get("source")
-    known = {
-        "geometry": _geometry(values),
-        "source": None if source is None else SourceImage.from_settings("source", source),
-    }
-    return KSpaceData(measured=measured, **arrays, **{**values, **known})
-
-
-def _geometry(values: Mapping[str, Any]) -> tuple[SliceGeometry, ...] | None:
-    places = values.get("geometry")
-    return None if places is None else tuple(SliceGeometry.from_settings("geometry", place) for place in places)
+    told: KSpaceData | TrajectoryData | ScanSummary = _unpacked(reply["told"], arrays)
+    return told

@@ -30,7 +30,7 @@ _AT_ONCE = 64
 
 
 def kept_samples(head: NDArray[Any] | np.void, samples: NDArray[Any]) -> NDArray[Any]:
-    """Of the samples (..., sample) of an acquisition those between the ones that its header says to discard."""
+    """Samples (..., sample) of an acquisition between those that its header says to discard."""
     before, after = int(head["discard_pre"]), int(head["discard_post"])
     return samples[..., before : max(samples.shape[-1] - after, 0)]
 

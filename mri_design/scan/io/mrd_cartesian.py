@@ -194,7 +194,7 @@ def is_unsaid(mode: str) -> bool:
 
 
 def kind_of(heads: NDArray[Any], at: int) -> tuple[int, ...]:
-    """What calibration has to have in common with a readout of the image to be data beside it.
+    """Traits that calibration shares with readouts of the image where it is data beside them.
 
     Encoding, samples, those to be discarded, contrast, phase, repetition and set.
     """
@@ -239,7 +239,7 @@ class _Grid:
 
     @cached_property
     def _columns(self) -> dict[str, list[Any]]:
-        """What places the readouts, as plain numbers: one by one they are had much faster than from the headers."""
+        """Numbers that place readouts: taken one by one from the headers they would be much slower."""
         counters = self.heads["idx"]
         names = ("number_of_samples", "discard_pre", "discard_post", "center_sample")
         steps = ("kspace_encode_step_1", "kspace_encode_step_2")
@@ -484,13 +484,13 @@ class CartesianSource(SlicedSource):
         return tuple(held if number == index else one for number, one in enumerate(looked))
 
     def _part(self, index: int) -> dict[str, Any]:
-        """What `KSpaceData` is made of, of one slice or plane."""
+        """Fields of a `KSpaceData` of one slice or plane."""
         if self.images.volume:
             return self._read(self.plan, GridImages(self.purposes.encoding, self.images.columns.start + index))
         return self._read(self.plan.of_slice(index), self.images)
 
     def _read(self, plan: ReadoutPlan, images: GridImages) -> dict[str, Any]:
-        """What `KSpaceData` is made of, of a part of the plan."""
+        """Fields of a `KSpaceData` of a part of the plan."""
         acquisitions, purposes, duplicates = self.acquisitions, self.purposes, self.options.duplicates
         with within_single_precision(acquisitions.field) as sums:
             stored = _filled(acquisitions, plan, plan.readouts, duplicates, images)
@@ -693,7 +693,7 @@ def _filled(
 
 
 def _cropped(kspace: NDArray[np.complex64], readouts: Sequence[Readout], columns: slice) -> NDArray[np.complex64]:
-    """The same lines (slice, coil, ky, kx) of the image's part between ``columns``, cut out in the image domain.
+    """Lines (slice, coil, ky, kx) of the image's part between ``columns``, cut out in the image domain.
 
     What a partial echo leaves out stays empty, however far the transform spreads its neighbours.
     """

@@ -108,7 +108,7 @@ class MrdHeader:
     channels : int, optional
         Receive coils (``receiverChannels``); None where the header gives no count. Readouts have the last word.
     source : SourceImage, optional
-        Whom and what the scan shows; None where the header does not say.
+        Identifiers of the patient, the study and the sequence; None where the header does not say.
     wrong_identifiers : tuple of str
         Names, as DICOM has them, of what the header says of that in a form that DICOM does not take.
     vendor : str
@@ -227,7 +227,7 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
 
 
 def _fourier_sign(field: str, root: ET.Element, vendor: str) -> int | None:
-    """What the header says, or what is known of the maker."""
+    """Sign that the header says, or that is known of the maker."""
     said = set(_user_values(root, "Long", FOURIER_SIGN))
     if not said:
         return 1 if vendor.lower().startswith(_CONJUGATED) else None
@@ -250,7 +250,7 @@ def _user_values(root: ET.Element, kind: str, name: str) -> list[str]:
 
 
 def _identifiers(root: ET.Element) -> dict[str, str]:
-    """What the header says of patient, study and measurement, by DICOM's names and with dates and times in its form."""
+    """Identifiers of patient, study and measurement, by DICOM's names and with dates and times in its form."""
     said = {name: (root.findtext(f"{{*}}{path.replace('/', '/{*}')}") or "").strip() for name, path in _SAID.items()}
     for name in ("PatientBirthDate", "StudyDate"):
         said[name] = _date(said[name])

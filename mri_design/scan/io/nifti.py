@@ -27,7 +27,7 @@ _ZLIB_GZIP = 31
 
 
 class InflatedStream(io.RawIOBase):
-    """What a compressed file holds, read once from its beginning to its end.
+    """Bytes that a compressed file holds, read once from its beginning to its end.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ class InflatedStream(io.RawIOBase):
         self._waiting = b""
 
     def readable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """So many bytes, or fewer where the file ends; all by default."""
+        """Read so many bytes, or fewer where the file ends; all by default."""
         pieces, missing = [], size
         while missing and (piece := self._piece(missing if size >= 0 else _PIECE)):
             pieces.append(piece)
@@ -97,7 +97,7 @@ _MILLIMETRES = {"mm": 1.0, "meter": 1e3, "micron": 1e-3, "unknown": 1.0}
 _UNHEARD = logging.Logger("mended headers")
 _UNHEARD.disabled = True
 WITHOUT_KSPACE = "image without k-space: its phase and its noise are simulated"
-"""What a card says of such images."""
+"""Entry of the cards of such images."""
 
 
 def is_nifti(path: Path) -> bool:
@@ -252,7 +252,7 @@ def _opened(path: Path) -> IO[bytes] | InflatedStream:
 
 
 def _read_on(stream: IO[bytes] | InflatedStream, most: int) -> None:
-    """To the end, where a compressed file has its checksum."""
+    """Read to the end, where a compressed file has its checksum."""
     while most > 0 and (passed := len(stream.read(_CHUNK))):
         most -= passed
 

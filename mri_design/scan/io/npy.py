@@ -81,7 +81,7 @@ class NpySlices:
 
     @classmethod
     def of(cls, stream: IO[bytes], available: int, field: str, limits: ReadLimits) -> NpySlices | None:
-        """Of a file that holds one array; None where the first axis is not the slowest one.
+        """Slices of a file that holds one array; None where the first axis is not the slowest one.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class NpySlices:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the whole array."""
+        """Shape of the whole array."""
         return self.declared.shape
 
     @property
@@ -127,7 +127,7 @@ class NpySlices:
 
 @dataclass(frozen=True)
 class Declared:
-    """What the header of an array says.
+    """Header of an array.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class Declared:
     field: str
 
     def values(self, stream: IO[bytes], count: int) -> NDArray[Any]:
-        """So many of them, from where the stream stands."""
+        """Read so many values from where the stream stands."""
         flat = np.empty(count, self.dtype)
         view, size, filled = flat.view(np.uint8), count * self.dtype.itemsize, 0
         while filled < size:
@@ -302,7 +302,7 @@ class NpzArchive:
 
     @property
     def names(self) -> list[str]:
-        """Of all members, without ``.npy``."""
+        """Names of all members, without ``.npy``."""
         return list(self.members)
 
     def array(self, name: str) -> NDArray[Any]:

@@ -81,7 +81,7 @@ class _Arrays(StoredSource):
     """An array, or an archive of them."""
 
     def load(self) -> Scan:
-        """All that the arrays hold."""
+        """Read all arrays."""
         key, arrays, left = _load(self.path, self.header, self.limits)
         return scan_of_arrays(self.path, key, arrays, self._without(left), self.limits)
 

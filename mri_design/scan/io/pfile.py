@@ -26,9 +26,9 @@ from mri_design.scan.io.source import ReadOptions, SlicedSource
 from mri_design.scan.sampling import Sampling
 
 REVISION = 26.002
-"""Of the header (``rdb_hdr_rdbm_rev``): the one that is read."""
+"""Revision of the header (``rdb_hdr_rdbm_rev``) that is read."""
 _LOGO, _LOGO_AT = b"GE_MED_NMR", (34, 110)
-"""What headers hold, and where: those of old revisions, and those from 26 on."""
+"""Mark of headers, and its places in old revisions and from 26 on."""
 _HEAD = 268
 _OFFSET = struct.Struct("<fi")
 """Revision, and where the samples begin."""
@@ -78,7 +78,7 @@ def opened(path: Path, options: ReadOptions) -> SlicedSource:
 
 @dataclass(frozen=True)
 class _Header:
-    """What is read of a header: numbers of slices, channels, lines and samples, and how samples lie in the file."""
+    """Header: numbers of slices, channels, lines and samples, and how samples lie in the file."""
 
     start: int
     slices: int

@@ -32,7 +32,7 @@ class ReadLimits:
     max_readouts : int
         Largest number of readouts in a raw-data file.
     max_text_bytes : int
-        Largest header or side card, in bytes.
+        Largest header or header file, in bytes.
     max_expansion : int
         Largest ratio of decompressed to compressed size for arrays over 64 MiB. Noise does not compress, so
         a measured scan stays far below it.

@@ -99,7 +99,7 @@ def readouts_of_positions(planes: NDArray[np.complex64]) -> NDArray[np.complex64
 
 
 def volume_note(count: int, plane: tuple[int, ...]) -> str:
-    """What became of a volume, for its card: so many planes of a shape (ky, kz), as of `readout_positions`."""
+    """Note for the card of a volume: so many planes of a shape (ky, kz), as of `readout_positions`."""
     positions = "1 readout position," if count == 1 else f"{count} readout positions, each"
     return f"{positions} a plane (ky, kz) of {plane}"
 

@@ -23,7 +23,7 @@ from mri_design.scan.trajectory_data import TrajectoryData
 Scan = KSpaceData | TrajectoryData | ImageStack
 Summary = ScanSummary | TrajectoryData | ImageSummary
 DuplicatePolicy = Literal["error", "average", "last"]
-"""What to do with a line that was acquired more than once (averages, or a counter that repeats)."""
+"""Policies for a line that was acquired more than once (averages, or a counter that repeats)."""
 COUNTERS = ("contrast", "phase", "repetition", "set")
 """Counters of which one value is read. Averages are repeats of one line, so they are duplicates."""
 
@@ -82,7 +82,7 @@ class Source(ABC):
 
     @abstractmethod
     def load(self) -> Scan:
-        """All that the file holds.
+        """Read all samples.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class Source(ABC):
         return self.load().select_slice(index)
 
     def summary(self) -> Summary:
-        """What the file holds, told with as few samples in memory as the format allows.
+        """Summarise the file with as few samples in memory as the format allows.
 
         Raises
         ------
@@ -146,12 +146,12 @@ class SlicedSource(Source):
 
 @dataclass(frozen=True)
 class Loaded(Source):
-    """What a reader read as a whole."""
+    """A scan or images that a reader read as a whole."""
 
     scan: Scan
 
     def load(self) -> Scan:
-        """It."""
+        """The scan or the images."""
         return self.scan
 
 
@@ -178,7 +178,7 @@ class ImageSource(Source):
     source: SourceImage | None = None
 
     def load(self) -> ImageStack:
-        """All of them."""
+        """Gather all images."""
         first = next(self.images)
         gathered: Any = np.empty(self.shape, first.dtype)
         gathered[0] = first

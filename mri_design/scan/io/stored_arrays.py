@@ -1,4 +1,7 @@
-"""Arrays by name, with the header file that says what their axes mean, become a scan or a stack of images."""
+"""Arrays by name, with the header file that says what their axes mean, become a scan or a stack of images.
+
+A volume (coil, ky, kz, kx) becomes one plane (ky, kz) for every readout position, in the place of slices.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from mri_design.scan.trajectory_data import TrajectoryData
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayHeader:
-    """The fields of a side card that change how an array is read, and all of it as text.
+    """Fields of a header file that change how an array is read, and all of it as text.
 
     Parameters
     ----------
@@ -68,7 +71,7 @@ class ArrayHeader:
 
 
 def read_header_file(path: Path, limits: ReadLimits, matrix: tuple[int, int] | None = None) -> ArrayHeader:
-    """The card beside the array at ``path`` (same stem, ``.json``), or one without fields where there is none.
+    """Read the header file beside the array at ``path`` (same stem, ``.json``); one without fields where there is none.
 
     Parameters
     ----------
@@ -305,7 +308,7 @@ _STACKS = {_STACK, ("echo", "row", "col")}
 def scan_of_arrays(
     path: Path, key: str, arrays: Arrays, card: ArrayHeader, limits: ReadLimits
 ) -> KSpaceData | TrajectoryData | ImageStack:
-    """What the arrays of a file hold.
+    """Make a scan or a stack of images of the arrays of a file.
 
     Parameters
     ----------

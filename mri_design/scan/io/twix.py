@@ -1,4 +1,8 @@
-"""Siemens raw data (twix, .dat) of the software lines VB, VD and VE: Cartesian slices and volumes."""
+"""Siemens raw data (twix, .dat) of the software lines VB, VD and VE: Cartesian slices and volumes.
+
+Measurements and readouts are found without trusting a declared size; the layouts of the binary headers are those of the
+package twixtools. Readouts become acquisitions with the names, counters and flags of ISMRMRD.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from mri_design.scan.source_image import SourceImage
 
 _TRAJECTORIES = {1: "cartesian", 2: "radial", 4: "spiral", 8: "propeller (BLADE)"}
 _CALIBRATION = {2: "embedded", 4: "separate", 8: "separate", 16: "interleaved", 32: "interleaved", 64: "interleaved"}
-"""What ``sPat.ucRefScanMode`` means."""
+"""Meanings of ``sPat.ucRefScanMode``."""
 _VOLUME = 4
 RECEIVER_BANDWIDTH = 0.793
 """Noise that the receiver's filter lets through over that of white noise: what the ISMRMRD converter writes."""
@@ -33,7 +33,7 @@ _CONVERT = "Convert it to ISMRMRD, with the coordinates of every sample where it
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a protocol says about readouts.
+    """Parts of a protocol that place readouts.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Protocol:
 
 
 def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
-    """What the header of a measurement says about its readouts.
+    """Read the parts of a measurement's header that place its readouts.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class _Assignments:
     largest: int
 
     def word(self, name: str) -> str:
-        """What stands behind ``name =``; empty where there is no such line."""
+        """Word behind ``name =``; empty where there is no such line."""
         found = re.search(rf"^{re.escape(name)}{_VALUE}", self.text, re.MULTILINE)
         return "" if found is None else found[1]
 

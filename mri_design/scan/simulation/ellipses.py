@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import j1, jv
 
 from mri_design.errors import InputError
-from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.simulation.settings import checked_shape, pixel_positions
 
 _SMALLEST_KEPT = 1e-8  # of the largest coefficient: far below complex64 k-space
@@ -113,7 +113,7 @@ def _along(factor: NDArray[np.complex128], row: int, column: int) -> NDArray[np.
 
 
 def _without_rim(coefficients: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """The same coefficients without outer rows and columns that are negligible on both sides."""
+    """Coefficients without outer rows and columns that are negligible on both sides."""
     size = np.abs(coefficients)
     threshold = _SMALLEST_KEPT * size.max()
     cuts = []

@@ -195,7 +195,7 @@ def phantom_names() -> tuple[str, ...]:
 
 
 def phantom_kind(name: str) -> PhantomKind:
-    """What a shipped phantom is: "ellipses", "ellipsoids", "images" or "kspace".
+    """Kind of a shipped phantom: "ellipses", "ellipsoids", "images" or "kspace".
 
     Raises
     ------

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from skimage.transform import resize
 
 from mri_design.errors import InputError, require_instance, require_random
-from mri_design.operators.fourier import CentredFFT
-from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.operators.cartesian import CentredFFT
+from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.simulation.coil_maps import coil_series, normalised_maps, root_sum_of_squares, simulate_coil_maps
@@ -117,7 +117,7 @@ EllipsePhase = Literal["smooth", "none"]
 
 @dataclass(frozen=True)
 class EllipseObject:
-    """What every simulated scan of one scene shares, however it samples k-space.
+    """Scene, coils and noise that all simulated scans of it share, however they sample k-space.
 
     Parameters
     ----------

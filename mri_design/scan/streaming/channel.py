@@ -87,7 +87,7 @@ class Channel:
         threading.Thread(target=self._read, name="readouts", daemon=True).start()
 
     def next(self, seconds: float | None) -> Event | None:
-        """What comes next, or None after so many seconds of silence; without a number it waits.
+        """Wait for the next event, or None after so many seconds of silence; without a number it waits.
 
         Raises
         ------

@@ -24,7 +24,7 @@ _MESSAGE_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class ScanHeader:
-    """What is to be measured.
+    """Lines to be measured next.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class ScanHeader:
     noise_bandwidth : float, optional
         See `MrdHeader`.
     source : SourceImage, optional
-        Whom and what the scan shows; None where the header does not say.
+        Identifiers of the patient, the study and the sequence; None where the header does not say.
     calibration_mode : str
         How calibration is acquired, see `MrdEncoding`; empty where the header does not say.
     place : tuple of int
@@ -130,7 +130,7 @@ class StreamProtocol(Protocol):
         ...
 
     def address(self, lines: Sequence[int]) -> Mapping[str, object]:
-        """What the scanner calls these lines, where that is something else than their number."""
+        """The scanner's own names of these lines, where they are not their numbers."""
         ...
 
 
@@ -230,11 +230,11 @@ class JsonLines:
         return json_line(content)
 
     def closing(self) -> bytes:
-        """Nothing: the last message says that it is the last."""
+        """Send nothing: the last message says that it is the last."""
         return b""
 
     def address(self, lines: Sequence[int]) -> Mapping[str, object]:
-        """Nothing: lines have the numbers of the grid."""
+        """Say nothing: lines have the numbers of the grid."""
         return {}
 
 

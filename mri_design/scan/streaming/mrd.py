@@ -214,14 +214,14 @@ def _require_slices(encoding: MrdEncoding) -> None:
 
 
 class MrdFile(MrdStream):
-    """The same messages in a file, which cannot be answered: what the scanner would be told are lines of JSON."""
+    """Messages of a file, which cannot be answered: what the scanner would be told are lines of JSON."""
 
     def text(self, content: Mapping[str, object]) -> bytes:
         """The content as one line."""
         return json_line(content)
 
     def closing(self) -> bytes:
-        """Nothing."""
+        """Send nothing."""
         return b""
 
 

@@ -1,4 +1,4 @@
-"""What has arrived of a scan: the lines on their grid, and the noise."""
+"""A scan while it arrives, readout by readout, and the conversation with the scanner about what comes next."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ class Exchange:
 
     @classmethod
     def of_row(cls, row: Mapping[str, str]) -> Exchange:
-        """What `as_row` gave, after it was written as text.
+        """Row that `as_row` made, after it was written as text.
 
         Raises
         ------

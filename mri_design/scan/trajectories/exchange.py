@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, require_grid
-from mri_design.operators.nonuniform.convention import ROUNDING, checked_trajectory
+from mri_design.operators.trajectory import ROUNDING, checked_trajectory
 
 MRI_NUFFT_SAMPLES = 0.5
-"""What mri-nufft's operators give for a sample in two dimensions, as a multiple of ours."""
+"""Samples of mri-nufft's operators in two dimensions over those of this package."""
 
 
 def to_bart(trajectory: ArrayLike) -> NDArray[np.complex64]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, positive_number, require_counts, require_grid
-from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.operators.trajectory import checked_trajectory
 
 
 @dataclass(frozen=True)

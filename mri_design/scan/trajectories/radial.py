@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, positive_number, require_allocatable, require_counts
-from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.operators.trajectory import checked_trajectory
 
 Spread = Literal["half-turn", "full-turn", "one-missing"]
 """Equispaced over pi; over 2 pi; or over 2 pi with one more angle than shots, which is left out."""

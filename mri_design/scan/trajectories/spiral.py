@@ -1,4 +1,4 @@
-"""Spiral readouts within the limits of gradients."""
+"""Spiral readouts, played as fast as the limits of gradients allow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mri_design.errors import (
     require_instance,
     require_numbers,
 )
-from mri_design.operators.nonuniform.convention import checked_trajectory
+from mri_design.operators.trajectory import checked_trajectory
 
 PROTON = 42.577478461e6
 """gamma / (2 pi) of the proton in Hz/T (CODATA 2022)."""
@@ -33,7 +33,7 @@ _RECEIVER_RASTER = 1e-7
 
 @dataclass(frozen=True, kw_only=True)
 class GradientLimits:
-    """What hardware and nerves allow, in SI units.
+    """Limits of hardware and nerves, in SI units.
 
     Parameters
     ----------

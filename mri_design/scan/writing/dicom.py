@@ -25,7 +25,7 @@ _OF_PLACE = ("FrameOfReferenceUID", "PositionReferenceIndicator")
 
 @dataclass(frozen=True)
 class DicomLabels:
-    """What a file says about its image in words.
+    """Labels of an image in its file.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ _LIMIT = "<minimum>0</minimum><maximum>{}</maximum><center>{}</center>"
 
 @dataclass(frozen=True)
 class MrdLayout:
-    """What the header of a file says.
+    """Contents of a file's header.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from mri_design.design.constraints import AngleConstraints
 from mri_design.design.energies import gains_and_energies
 from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.strategies.shot_sets import FixedAngles
-from mri_design.model.phase.prior import PhasePrior
+from mri_design.model.phase import PhasePrior
 from mri_design.operators.encodings import LineEncoding, ShotEncoding
 
 N = 16

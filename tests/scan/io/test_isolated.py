@@ -88,7 +88,7 @@ def test_a_heap_on_which_hdf5_loops_for_ever_is_refused(
 
 
 def test_half_a_scan_is_none(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reply = '{"arrays": ["kspace"], "measured": [0], "name": "x", "orientation": "ky-rows", "card": {}}'
+    reply = '{"arrays": 1, "told": {"array": 0}}'
     half = f"print({reply!r}, flush=True); import os; os.write(1, b'\\x93NUMPY'); os.kill(os.getpid(), 9)"
     monkeypatch.setattr(isolated, "_CHILD", half)
     with pytest.raises(InputError, match="SIGKILL"):

@@ -1,1 +1,0 @@
-"""Which label of a pool to ask next, for classifiers."""

@@ -1,1 +1,0 @@
-"""Which input, within a power, tells most about a linear model with any response."""

@@ -1,1 +1,0 @@
-"""The convex variational bound of the papers, by a double loop."""

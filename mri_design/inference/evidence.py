@@ -1,0 +1,537 @@
+"""What a posterior says about log P(y), and the comparison of two models of the same data.
+
+The variational bound of the prior alone: what overcomplete sites integrate to.
+
+Sites on more coefficients than unknowns have no closed normaliser. The same family that bounds the evidence bounds
+it: phi_0 = min over gamma of log|B^H diag(1/gamma) B| + h(gamma). Where all sites of a group are equal the minimum has
+one gamma per group, and what is left is log|A_0|, A_0 = sum over groups of pi_g B_g^H B_g: a sum over frequencies where
+all rows are shifts of filters, a sum over wavelets where all blocks are wavelets and pixels. Where neither basis is
+A_0's own the sum of logs of the diagonal is an upper bound (Hadamard), and the lower of the two is taken.
+
+The criterion bounds log of the integral of N(y | X u, sigma^2 I) prod t_i(s_i) for the sites as they are. That is
+log P(y) once the sites are divided by what they integrate to: likelihood sites each by their own integral over the
+datum, the prior as a whole by Z = integral of prod t_i(B u) du, which has a closed form only where B is square or all
+sites are Gaussian, and cancels where two models share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from mri_design.errors import InputError
+from mri_design.inference.criterion import evidence_bound
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.posterior import GaussianPosterior, require_posterior
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.wavelet import Wavelet
+from mri_design.potentials.base import SuperGaussian
+from mri_design.potentials.requirements import represented
+
+
+@dataclass(frozen=True)
+class SiteGroup:
+    """Sites of one block that share a scale.
+
+    Parameters
+    ----------
+    block : int
+        Number of the block.
+    name : str
+        For tables.
+    members : bool array
+        Which of the block's sites, of the shape of its sites.
+    """
+
+    block: int
+    name: str
+    members: Array
+
+    @property
+    def count(self) -> int:
+        """Number of sites."""
+        return int(np.count_nonzero(self.members))
+
+
+def is_centred(block: SiteBlock) -> bool:
+    """Whether every site of a block is an even function of its coefficient, around zero."""
+    return block.offset is None and "g" in block.offers and not np.any(block.potential.shift)
+
+
+def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None = None) -> tuple[SiteGroup, ...]:
+    """One group for each set of equal scales of a block and each wavelet level, or for each of a block's ``labels``.
+
+    Likelihoods have none, nor have blocks whose sites are not centred (`is_centred`).
+
+    Raises
+    ------
+    InputError
+        For more than 32 groups in a block, labels of a block that is not there, or of another shape.
+    """
+    names = [block.name for block in model.blocks]
+    if len(set(names)) < len(names):
+        raise InputError("blocks", f"names {names}", "a name of its own for each, to learn its scale")
+    given = dict(labels or {})
+    groups: list[SiteGroup] = []
+    for number, block in enumerate(model.blocks):
+        if block.is_likelihood or not is_centred(block):
+            continue
+        if block.name in given:
+            wanted = np.asarray(given.pop(block.name))
+            if wanted.shape != block.site_shape:
+                raise InputError(f"labels of {block.name!r}", f"shape {wanted.shape}", f"{block.site_shape}")
+        elif isinstance(block.analysis, Wavelet):
+            wanted = block.analysis.level_map()
+        else:
+            wanted = np.broadcast_to(np.asarray(block.potential.start_variance), block.site_shape)
+        kinds = np.unique(wanted)
+        if len(kinds) > 32:
+            raise InputError(
+                f"block {block.name!r}",
+                f"{len(kinds)} different scales",
+                "at most 32 to learn",
+                "Give labels that say which sites share one.",
+            )
+        for i, kind in enumerate(kinds):
+            name = block.name if len(kinds) == 1 else f"{block.name} {i}"
+            groups.append(SiteGroup(number, name, wanted == kind))
+    if given:
+        raise InputError("labels", f"{sorted(given)}", f"{[b.name for b in model.blocks]}")
+    return tuple(groups)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The diagonals of B_g^H B_g in one orthonormal basis.
+
+    Parameters
+    ----------
+    diagonals : float array, shape (group, entry)
+        Distinct entries.
+    multiplicity : float array, shape (entry,)
+        How often each occurs.
+    """
+
+    diagonals: Array
+    multiplicity: Array
+
+    def log_determinant(self, pi: Array) -> float:
+        """log of the product of A_0's diagonal: at least log|A_0|."""
+        return float(self.multiplicity @ np.log(pi @ self.diagonals))
+
+    def traces(self, pi: Array) -> Array:
+        """Its derivative by pi: tr(B_g A_0^-1 B_g^H) per group."""
+        return np.asarray((self.diagonals / (pi @ self.diagonals)) @ self.multiplicity)
+
+
+@dataclass(frozen=True)
+class PriorEvidence:
+    """phi_0 of a model's sites, with one pi per group.
+
+    Parameters
+    ----------
+    model : GeneralizedLinearModel
+        Its blocks are used, not its data.
+    groups : tuple of SiteGroup
+        From `site_groups`.
+    bases : tuple of Basis
+        Candidates for A_0's own.
+    """
+
+    model: GeneralizedLinearModel
+    groups: tuple[SiteGroup, ...]
+    bases: tuple[Basis, ...]
+
+    @classmethod
+    def of(cls, model: GeneralizedLinearModel, groups: tuple[SiteGroup, ...]) -> PriorEvidence:
+        """Bases from the operators: frequencies, and the wavelets of every wavelet block.
+
+        Raises
+        ------
+        InputError
+            For operators whose Gram matrices are not known as circulants, or sites that leave a direction free.
+        """
+        spectra = np.array([_spectrum(model.blocks[group.block], group) for group in groups])
+        total = spectra.sum(axis=0)
+        if total.min() <= 1e-12 * total.max():
+            raise InputError(
+                "prior",
+                "sites that leave a direction of the image free",
+                "a proper prior, for its scales to be learnt",
+                "Add a block of sites on the pixels.",
+            )
+        own = sorted({group.block for group in groups})
+        bases = [Basis(spectra.reshape(len(groups), -1), np.ones(total.size))]
+        bases += [_wavelet_basis(model, groups, spectra, b) for b in own if _is_basis(model, b)]
+        return cls(model, groups, tuple(bases))
+
+    def __call__(self, blocks: Sequence[SiteBlock], rounds: int = 200) -> tuple[float, Array]:
+        """phi_0 for these blocks (the model's, with other scales), and its derivatives by the logs of the rates.
+
+        Notes
+        -----
+        The double loop without data: z = tr(B_g A_0^-1 B_g^H) / sites, pi = -2 g'(z), in turn.
+        """
+        minima = [self._minimum(blocks, basis, rounds) for basis in self.bases]
+        return min(minima, key=lambda minimum: minimum[0])
+
+    def _minimum(self, blocks: Sequence[SiteBlock], basis: Basis, rounds: int) -> tuple[float, Array]:
+        components = 2 if self.model.measurement.in_complex else 1
+        counts = np.array([group.count for group in self.groups])
+        sites = [_one_site(blocks[group.block], group) for group in self.groups]
+        z = np.array([float(np.asarray(site.start_variance)) for site in sites])
+        for _ in range(rounds):
+            pi = np.array([float(site.site_precision(np.asarray(z_g))) for site, z_g in zip(sites, z, strict=True)])
+            renewed = components * basis.traces(pi) / counts
+            done = bool(np.all(np.abs(renewed - z) <= 1e-9 * z))
+            z = renewed
+            if done:
+                break
+        dual = [float(site.h_at_optimum(np.asarray(z_g))) for site, z_g in zip(sites, z, strict=True)]
+        pi = np.array([float(site.site_precision(np.asarray(z_g))) for site, z_g in zip(sites, z, strict=True)])
+        return components * basis.log_determinant(pi) + float(counts @ dual), 2 * counts * pi * z
+
+
+def _one_site(block: SiteBlock, group: SiteGroup) -> SuperGaussian:
+    """The potential of one site of a group, whose scales are equal."""
+    place = tuple(int(i[0]) for i in np.nonzero(group.members))
+    return represented(block.potential.at(place, block.site_shape), f"block {block.name!r}")
+
+
+def _is_basis(model: GeneralizedLinearModel, number: int) -> bool:
+    """True where a block's rows are an orthonormal basis of shifted filters, and not the pixels."""
+    bands = model.blocks[number].analysis.filter_bands()
+    return bands is not None and len(bands) > 1 and sum(1 / band.stride**2 for band in bands) == 1
+
+
+def _wavelet_basis(model: GeneralizedLinearModel, groups: tuple[SiteGroup, ...], spectra: Array, number: int) -> Basis:
+    """Diagonals in the basis of a block of wavelets; every band's wavelets are shifts of one."""
+    bands = model.blocks[number].analysis.filter_bands() or ()
+    sizes = np.array([spectra[0].size / band.stride**2 for band in bands])
+    diagonals = np.empty((len(groups), len(bands)))
+    for g, group in enumerate(groups):
+        for b, band in enumerate(bands):
+            if group.block == number:
+                diagonals[g, b] = np.mean(group.members[band.band])
+            else:
+                diagonals[g, b] = band.mean_power(spectra[g])
+    return Basis(diagonals, sizes)
+
+
+def _spectrum(block: SiteBlock, group: SiteGroup) -> Array:
+    weights = np.broadcast_to(group.members, block.analysis.out_shape).astype(float)
+    spectrum = block.analysis.circulant_spectrum(weights)
+    if spectrum is None:
+        raise InputError(
+            f"block {block.name!r}",
+            f"{type(block.analysis).__name__}, whose Gram matrix is not known as a circulant",
+            "pixels, differences or wavelets of an image",
+        )
+    return np.asarray(spectrum, dtype=float)
+
+
+Kind = Literal["lower_bound", "estimate"]
+DENSE_LIMIT = 3000
+NEEDS = frozenset({"normaliser"})
+"""What every site must offer."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """log P(y) of one model.
+
+    Parameters
+    ----------
+    value : float
+        For normalised sites.
+    kind : {"lower_bound", "estimate"}
+        A bound where log|A| was exact and the prior's normaliser is; an estimate otherwise.
+    """
+
+    value: float
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class BayesFactor:
+    """log P(y | a) - log P(y | b), positive where the data speak for a.
+
+    Parameters
+    ----------
+    value : float
+        The difference.
+    kind : {"difference of lower bounds", "estimate"}
+        Never a bound itself: both bounds lie below their evidence by amounts that need not be equal.
+    normaliser : {"shared", "closed form", "variational"}
+        How the priors' normalisers were had.
+    """
+
+    value: float
+    kind: Literal["difference of lower bounds", "estimate"]
+    normaliser: Literal["shared", "closed form", "variational"]
+
+
+def log_evidence(posterior: GaussianPosterior, *, allow_estimates: bool = False) -> Evidence:
+    """Bound on log P(y) with the sites normalised.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        With a criterion.
+    allow_estimates : bool
+        Also where log|A| was estimated, or the prior's normaliser has to be bounded itself (overcomplete B): the
+        difference of two bounds is an estimate.
+
+    Raises
+    ------
+    InputError
+        For anything but a posterior; without a criterion, for an estimate that was not asked for, for a prior that is
+        improper, and for hinge sites, which are no probability of their labels.
+    """
+    _refuse_pseudo_likelihoods(posterior)
+    kind = _kind_of(posterior, allow_estimates)
+    normaliser = prior_log_normaliser(posterior.model)
+    if normaliser is None:
+        normaliser, kind = _bounded_normaliser(posterior.model, allow_estimates), "estimate"
+    return Evidence(_likelihood_evidence(posterior) - normaliser, kind)
+
+
+def log_bayes_factor(a: GaussianPosterior, b: GaussianPosterior, *, allow_estimates: bool = False) -> BayesFactor:
+    """Compare two models of the same data.
+
+    Parameters
+    ----------
+    a, b : GaussianPosterior
+        Of models with the same data, each with a criterion.
+    allow_estimates : bool
+        As in `log_evidence`; without it only bounds of one kind are compared.
+
+    Raises
+    ------
+    InputError
+        As `log_evidence`, and for other data.
+
+    Notes
+    -----
+    Priors on overcomplete B whose normaliser cancels need no value for it: the same sites on the same operators, or
+    all rates tau / sigma multiplied by one factor c, where Z falls by c^n (substitute c u). TR-175 section 5.1.
+    """
+    for posterior in (a, b):
+        _refuse_pseudo_likelihoods(posterior)
+    _refuse_other_data(a.model, b.model)
+    kinds = {_kind_of(a, allow_estimates), _kind_of(b, allow_estimates)}
+    value = _likelihood_evidence(a) - _likelihood_evidence(b)
+    shared = _shared_normaliser(a.model, b.model)
+    source: Literal["shared", "closed form", "variational"] = "shared"
+    if shared is not None:
+        value -= shared
+    else:
+        source = "closed form"
+        normalisers = []
+        for model in (a.model, b.model):
+            closed = prior_log_normaliser(model)
+            if closed is None:
+                closed, source = _bounded_normaliser(model, allow_estimates), "variational"
+                kinds.add("estimate")
+            normalisers.append(closed)
+        value -= normalisers[0] - normalisers[1]
+    return BayesFactor(value, "estimate" if "estimate" in kinds else "difference of lower bounds", source)
+
+
+def prior_log_normaliser(model: GeneralizedLinearModel) -> float | None:
+    """log Z, Z the integral of the prior's sites over the image, in the units of the image; None where intractable.
+
+    Returns
+    -------
+    float or None
+        Closed forms for as many coefficients as unknowns (orthonormal wavelets, pixels, any invertible B) and for
+        Gaussian sites; None for other sites on overcomplete B.
+
+    Raises
+    ------
+    InputError
+        For sites that leave a direction of the image free, or are not integrable: an improper prior.
+    """
+    blocks = _prior(model)
+    if not blocks:
+        raise InputError(
+            "prior",
+            "no block of sites beside those of the likelihood",
+            "a proper prior on the unknowns",
+            "Write the prior as a block, as Gaussian sites on Identity: a Gaussian factor counts as data.",
+        )
+    n, rows = model.measurement.in_size, sum(block.analysis.out_size for block in blocks)
+    log_sigma = 0.5 * float(np.log(model.noise_variance))
+    if all(block.potential.gaussian_precision is not None for block in blocks):
+        return n * (0.5 * float(np.log(2 * np.pi)) + log_sigma) - 0.5 * _log_gram(model, blocks, weighted=True)
+    if rows < n:
+        raise _improper(f"{rows} coefficients for {n} unknowns")
+    if rows > n:
+        return None
+    total = sum(_log_integral(block) for block in blocks)
+    if not np.isfinite(total):
+        raise _improper("sites that are not integrable")
+    return total + n * log_sigma - 0.5 * _log_gram(model, blocks, weighted=False)
+
+
+def _prior(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
+    return tuple(block for block in model.blocks if not block.is_likelihood)
+
+
+def _log_integral(block: SiteBlock) -> float:
+    """Sum over the block's sites of the log of their integral over their coefficients, in units of sigma."""
+    shared = block.analysis.out_size // int(np.prod(block.site_shape))
+    return float(np.sum(np.broadcast_to(block.potential.log_normaliser(shared), block.site_shape)))
+
+
+def _likelihood_evidence(posterior: GaussianPosterior) -> float:
+    """The bound for a normalised likelihood and the prior's sites as they are."""
+    model = posterior.model
+    value = evidence_bound(model, posterior.criterion[-1])
+    for block in model.blocks:
+        if block.is_likelihood and "probability" not in block.offers:
+            value -= _log_integral(block) + 0.5 * block.analysis.out_size * float(np.log(model.noise_variance))
+    return value
+
+
+def _log_gram(model: GeneralizedLinearModel, blocks: tuple[SiteBlock, ...], *, weighted: bool) -> float:
+    """log|B^H diag(p) B| over the real unknowns, p the precisions of Gaussian sites or 1."""
+    weights = [np.asarray(block.represented.site_precision(np.ones(block.site_shape))) for block in blocks]
+    if not weighted:
+        weights = [np.ones(block.site_shape) for block in blocks]
+    spectra = [block.analysis.gram_spectrum() for block in blocks]
+    if all(s is not None for s in spectra) and all(np.ptp(w) == 0 for w in weights):
+        total = np.sum([float(w.flat[0]) * np.asarray(s) for w, s in zip(weights, spectra, strict=True)], axis=0)
+        if total.min() <= 1e-12 * total.max():
+            raise _improper("sites that leave a direction of the image free")
+        return float(np.sum(np.log(total))) * (2 if model.measurement.in_complex else 1)
+    size = model.measurement.in_size
+    if size > DENSE_LIMIT:
+        raise InputError(
+            "prior",
+            f"{size} unknowns and analysis operators without a known spectrum",
+            f"at most {DENSE_LIMIT} unknowns, or pixels, differences and wavelets with one scale each",
+        )
+    gram = np.zeros((size, size))
+    for block, w in zip(blocks, weights, strict=True):
+        rows = block.analysis.to_dense_real(DENSE_LIMIT)
+        full = np.broadcast_to(w, block.analysis.out_shape).ravel()
+        gram += rows.T @ (np.tile(full, len(rows) // len(full))[:, None] * rows)
+    eigenvalues = np.linalg.eigvalsh(gram)
+    if eigenvalues[0] <= 1e-12 * eigenvalues[-1]:
+        raise _improper("sites that leave a direction of the image free")
+    return float(np.sum(np.log(eigenvalues)))
+
+
+def _shared_normaliser(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> float | None:
+    """log Z_a - log Z_b where the priors differ by one common factor of their rates; None where they do not."""
+    pairs = list(zip(_prior(a), _prior(b), strict=False))
+    if len(_prior(a)) != len(_prior(b)) or a.image_shape != b.image_shape:
+        return None
+    factors = []
+    for block, other in pairs:
+        if not _same_map(block.analysis, other.analysis) or block.group_axes != other.group_axes:
+            return None
+        ratio = np.sqrt(np.asarray(other.potential.start_variance) / np.asarray(block.potential.start_variance))
+        if type(block.potential) is not type(other.potential) or "g" not in block.offers or np.ptp(ratio) > 1e-9:
+            return None
+        factor = float(np.ravel(ratio)[0])
+        same = abs(factor - 1) <= 1e-12
+        if not same and "scale" not in other.offers:
+            return None
+        rescaled = other.potential if same else other.potential.rescaled(factor)
+        s = np.geomspace(1e-2, 1e2, 9).reshape(-1, *(1 for _ in block.site_shape)) * np.ones(block.site_shape)
+        if not np.allclose(block.potential.log_t(s), rescaled.log_t(s), rtol=1e-8):
+            return None
+        factors.append(factor * float(np.sqrt(b.noise_variance / a.noise_variance)))
+    if not factors or np.ptp(factors) > 1e-9 * factors[0]:
+        return None
+    return -a.measurement.in_size * float(np.log(factors[0]))
+
+
+def _same_map(a: LinearOperator, b: LinearOperator) -> bool:
+    """Whether two operators agree on a random image, where linear operators that differ almost surely do not."""
+    shapes = [(op.in_shape, op.out_shape, op.in_complex, op.out_complex) for op in (a, b)]
+    if a is b or shapes[0] != shapes[1]:
+        return a is b
+    rng = np.random.default_rng(4120937655)
+    u = rng.standard_normal(a.in_shape)
+    if a.in_complex:
+        u = u + 1j * rng.standard_normal(a.in_shape)
+    return bool(np.allclose(a(u), b(u), rtol=0, atol=1e-9 * float(np.abs(u).max())))
+
+
+def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
+    if not all(is_centred(block) for block in _prior(model)):
+        raise InputError(
+            "prior",
+            "sites with an odd part, an offset or a position on more coefficients than unknowns",
+            "sites whose joint normaliser can be bounded",
+        )
+    if not allowed:
+        raise InputError(
+            "prior",
+            "sites on more coefficients than unknowns, whose normaliser has no closed form",
+            "an invertible B, Gaussian sites, or two models that share the prior up to one factor of its rates",
+            "Say allow_estimates=True for the variational bound of the normaliser in its place.",
+        )
+    alone = GeneralizedLinearModel.of_sites(_prior(model), model.noise_variance)
+    scales = [np.broadcast_to(np.asarray(b.potential.start_variance), b.site_shape) for b in alone.blocks]
+    labels = {
+        b.name: np.unique(scale, return_inverse=True)[1].reshape(scale.shape)
+        for b, scale in zip(alone.blocks, scales, strict=True)
+    }
+    phi = PriorEvidence.of(alone, site_groups(alone, labels))(alone.blocks)[0]
+    return evidence_bound(alone, phi)
+
+
+def _refuse_pseudo_likelihoods(posterior: GaussianPosterior) -> None:
+    require_posterior(posterior)
+    for block in posterior.model.blocks:
+        block.require(NEEDS, user="the evidence")
+
+
+def _kind_of(posterior: GaussianPosterior, allow_estimates: bool) -> Kind:
+    if not posterior.criterion:
+        raise InputError(
+            "posterior",
+            "no criterion: its variances do not know log|A|",
+            "a criterion",
+            'Infer by DoubleLoop with Exact variances, or DoubleLoop(criterion="estimate"); sites that the double '
+            "loop does not take, as counts, by DecoupledGaussian or VariationalGaussian(Exact()).",
+        )
+    if posterior.criterion_kind != "exact" and not allow_estimates:
+        raise InputError(
+            "posterior",
+            "a criterion with an estimated log|A|, which is no bound",
+            "an exact log|A|",
+            "Infer with Exact variances, or say allow_estimates=True.",
+        )
+    return "lower_bound" if posterior.criterion_kind == "exact" else "estimate"
+
+
+def _refuse_other_data(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> None:
+    def numbers(model: GeneralizedLinearModel) -> list[Array]:
+        offsets = [np.asarray(block.offset) for block in model.blocks if block.offset is not None]
+        by_kind = sorted((block.potential for block in model.blocks), key=lambda site: type(site).__name__)
+        held = [array for site in by_kind for array in site.observed]
+        return [model.data if model.unwhitened is None else model.unwhitened, *offsets, *held]
+
+    def flat(arrays: list[Array]) -> Array:
+        return np.concatenate([array.ravel().astype(complex) for array in arrays])
+
+    if not np.array_equal(flat(numbers(a)), flat(numbers(b))):
+        raise InputError(
+            "Bayes factor",
+            "models of different data",
+            "the same data in both",
+            "Evidence is a density of the data: it cannot be compared across data sets. Data that were whitened "
+            "by hand need `unwhitened`, as `with_noise_covariance` sets it.",
+        )
+
+
+def _improper(got: str) -> InputError:
+    return InputError("prior", got, "a proper prior", "Compare models that differ in other things, or add sites.")

@@ -1,1 +1,0 @@
-"""Bounds on the probability of the data, and scales and noise learnt by them."""

@@ -1,1 +1,0 @@
-"""Dense references that fast engines are held against."""

@@ -1,1 +1,0 @@
-"""Variational Gaussian inference, with a natural gradient or decoupled."""

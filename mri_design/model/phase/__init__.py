@@ -1,1 +1,0 @@
-"""Models that know an image's phase."""

@@ -1,0 +1,562 @@
+"""X of Cartesian scans: lines or samples of the centred, orthonormal FFT of every coil image; and the direct sum.
+
+The centred, orthonormal discrete Fourier transform over the last two axes.
+
+Image and k-space both have their origin at index ``N // 2`` (odd N too), as in SigPy, ``bart fft -u`` and fastMRI.
+
+Two libraries stand behind one call. ``scipy`` is the default because its results are the same bits in every
+process, so a design is reproducible. ``pyfftw`` (measured plans, cached per shape) is faster for some sizes, but
+its plans, and with them the last bits, differ between processes.
+
+Choosing phase-encode lines, or single samples, out of a full k-space grid.
+
+X by name: what the scanner measures of an image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, Literal
+
+import numpy as np
+import scipy.fft
+
+from mri_design.errors import InputError, described, number_array, require_grid
+from mri_design.operators.base import Array, LinearOperator, Shape
+from mri_design.operators.coils import Coils
+
+FourierLibrary = Literal["scipy", "pyfftw"]
+Axes = tuple[int, ...]
+
+
+def transform(u: Array, axes: Axes, *, inverse: bool = False, library: FourierLibrary = "scipy") -> Array:
+    """Orthonormal, uncentred FFT of ``u`` over ``axes``; single precision stays single.
+
+    Parameters
+    ----------
+    u : complex array
+        Any shape.
+    axes : tuple of int
+        Negative axes to transform.
+    inverse : bool
+        The inverse transform.
+    library : {"scipy", "pyfftw"}
+        Who computes it.
+
+    Raises
+    ------
+    InputError
+        For an unknown library.
+    """
+    if library == "scipy":
+        function = scipy.fft.ifftn if inverse else scipy.fft.fftn
+        return np.asarray(function(u, axes=axes, norm="ortho"))
+    if library == "pyfftw":
+        dtype = np.dtype(np.complex64 if u.dtype in (np.complex64, np.float32) else np.complex128)
+        return _pyfftw_plan(u.shape, dtype.char, axes, inverse)(u)
+    raise InputError("FFT library", repr(library), "'scipy' or 'pyfftw'")
+
+
+@lru_cache(maxsize=64)
+def _pyfftw_plan(shape: tuple[int, ...], dtype: str, axes: Axes, inverse: bool) -> Callable[[Array], Array]:
+    """A measured plan with buffers of its own: planning destroys its input, and outputs are reused."""
+    import pyfftw  # here, because the import takes a third of a second, and few recipes ask for it
+
+    source = pyfftw.empty_aligned(shape, dtype)
+    target = pyfftw.empty_aligned(shape, dtype)
+    direction = "FFTW_BACKWARD" if inverse else "FFTW_FORWARD"
+    plan = pyfftw.FFTW(source, target, axes=axes, direction=direction, flags=("FFTW_MEASURE",), threads=1)
+    scale = source.real.dtype.type(1 / np.sqrt(np.prod([shape[a] for a in axes])))
+
+    def run(u: Array) -> Array:
+        source[...] = u
+        plan.execute()
+        return target * scale
+
+    return run
+
+
+class CentredFFT(LinearOperator):
+    """Image (ky, kx) -> k-space (ky, kx), unitary."""
+
+    def __init__(self, shape: tuple[int, int], library: FourierLibrary = "scipy") -> None:
+        super().__init__(shape, shape)
+        self.library: FourierLibrary = library
+
+    def _apply(self, u: Array) -> Array:
+        return self.centred(u)
+
+    def _adjoint(self, v: Array) -> Array:
+        return self.centred(v, inverse=True)
+
+    def centred(self, u: Array, axes: Axes = (-2, -1), *, inverse: bool = False) -> Array:
+        """The transform, or its inverse, over both axes or one of them."""
+        shifted = scipy.fft.ifftshift(u, axes=axes)
+        return np.asarray(
+            scipy.fft.fftshift(transform(shifted, axes, inverse=inverse, library=self.library), axes=axes)
+        )
+
+    def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
+        spectrum = np.broadcast_to(np.asarray(weights, dtype=float), self.in_shape)
+        return np.asarray(scipy.fft.ifftshift(spectrum, axes=(-2, -1)))
+
+    def gram_spectrum(self) -> Array | None:
+        return np.ones(self.in_shape)
+
+
+class LineSampling(LinearOperator):
+    """(..., ky, kx) -> (..., line, kx), the lines in the order given.
+
+    Raises
+    ------
+    InputError
+        For a line outside the grid or named twice.
+    """
+
+    def __init__(self, lines: Sequence[int], shape: Shape) -> None:
+        n_lines = shape[-2]
+        wanted = f"line numbers from 0 to {n_lines - 1}"
+        given = number_array("lines", lines, wanted=wanted)
+        if given.dtype.kind == "b" or given.ndim != 1:
+            cure = "Give the numbers of a mask's lines: numpy.flatnonzero(mask)." if given.dtype.kind == "b" else ""
+            got = described(given) if given.ndim else described(lines)
+            raise InputError("lines", got, f"a list of {wanted}", cure)
+        if not np.all((given.real >= 0) & (given.real < n_lines) & (given == np.floor(given.real))):
+            raise InputError("lines", str(given.tolist()), wanted)
+        chosen = given.real.astype(np.intp)
+        if len(np.unique(chosen)) != len(chosen):
+            raise InputError("lines", str(given.tolist()), "every line at most once")
+        super().__init__(shape, (*shape[:-2], len(chosen), shape[-1]))
+        self.lines = chosen
+
+    def _apply(self, u: Array) -> Array:
+        return u[..., self.lines, :]
+
+    def _adjoint(self, v: Array) -> Array:
+        full = np.zeros((*v.shape[:-2], *self.in_shape[-2:]), dtype=v.dtype)
+        full[..., self.lines, :] = v
+        return full
+
+    @property
+    def mask(self) -> Array:
+        """Bool (ky,), true where a line is chosen."""
+        flags = np.zeros(self.in_shape[-2], dtype=bool)
+        flags[self.lines] = True
+        return flags
+
+
+class SampleSelection(LinearOperator):
+    """(..., ky, kx) -> (..., sample): the samples of a mask, row by row.
+
+    Parameters
+    ----------
+    mask : bool array, shape (ky, kx)
+        True where a sample is chosen.
+    shape : tuple of int
+        Of one input; its last two axes are those of the mask.
+
+    Raises
+    ------
+    InputError
+        For a mask of another shape or type, or without a sample.
+    """
+
+    def __init__(self, mask: Array, shape: Shape) -> None:
+        mask = number_array("sample mask", mask, wanted=f"bool {shape[-2:]}")
+        if mask.dtype != np.bool_ or mask.shape != shape[-2:]:
+            raise InputError("sample mask", f"{mask.dtype} {mask.shape}", f"bool {shape[-2:]}")
+        if not mask.any():
+            raise InputError("sample mask", "no sample", "at least one")
+        self.mask = mask
+        self._chosen = np.flatnonzero(mask)
+        super().__init__(shape, (*shape[:-2], len(self._chosen)))
+
+    def _apply(self, u: Array) -> Array:
+        return u.reshape(*u.shape[:-2], -1)[..., self._chosen]
+
+    def _adjoint(self, v: Array) -> Array:
+        full = np.zeros((*v.shape[:-1], self.mask.size), dtype=v.dtype)
+        full[..., self._chosen] = v
+        return full.reshape(*v.shape[:-1], *self.mask.shape)
+
+
+_ROUNDING = 1e-4
+"""Cycles by which a position may lie beyond the grid: what single precision leaves of an exact N / 2."""
+
+
+class _CartesianEncoding(LinearOperator):
+    """Samples of the centred FFT of every coil image: what lines and masks have in common."""
+
+    def __init__(
+        self, sampling: LineSampling | SampleSelection, grid: Shape, maps: Array | None, library: FourierLibrary
+    ) -> None:
+        self._coils = None if maps is None else Coils(maps)
+        self._fft = CentredFFT((grid[0], grid[1]), library)
+        self._chosen = sampling
+        super().__init__(grid, sampling.out_shape)
+        self.grid = (grid[0], grid[1])
+        self.maps = maps
+        self.library: FourierLibrary = library
+
+    def _apply(self, u: Array) -> Array:
+        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
+        return self._chosen._apply(self._fft._apply(coil_images))
+
+    def _adjoint(self, v: Array) -> Array:
+        coil_images = self._fft._adjoint(self._chosen._adjoint(v))
+        return coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
+
+    def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
+        """As in the base class; the noise of a sample is the same whichever others are measured."""
+        noise = np.empty((count, *self.out_shape), dtype=np.result_type(real, np.complex64))
+        for coil in range(self.out_shape[0]):
+            noise[:, coil] = self._chosen._apply(self._fft.unit_noise(rng, count, real))
+        return noise
+
+    @property
+    def noise_shape(self) -> Shape:
+        return (self.out_shape[0], *self.grid)
+
+    def shared_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
+        """That of all samples of the grid."""
+        noise = np.empty((count, *self.noise_shape), dtype=np.result_type(real, np.complex64))
+        for coil in range(self.noise_shape[0]):
+            noise[:, coil] = self._fft.unit_noise(rng, count, real)
+        return noise
+
+    def adjoint_of_noise(self, shared: Array) -> Array:
+        return self._adjoint(self._chosen._apply(shared))
+
+    def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
+        if np.ndim(weights) == 0:
+            return self._unweighted_spectrum * float(weights)
+        return self._spectrum_of(np.asarray(weights, dtype=float))
+
+    @cached_property
+    def _unweighted_spectrum(self) -> Array:
+        return self._spectrum_of(np.asarray(1.0))
+
+    def _spectrum_of(self, weights: Array) -> Array:
+        mask = self._chosen._adjoint(np.broadcast_to(weights, self._weight_shape(weights)))
+        mask = scipy.fft.ifftshift(mask, axes=(-2, -1))
+        if self.maps is None:
+            return np.asarray(mask[0])
+        # Sample k' picks up frequency k through its coil's power at k' - k.
+        spectrum = scipy.fft.irfft2((scipy.fft.rfft2(mask) * self._coil_spread).sum(axis=0), s=self.grid)
+        return np.maximum(spectrum, 0)
+
+    def _weight_shape(self, weights: Array) -> Shape:
+        """Of the weights of all samples, of one coil where they are the same for all."""
+        full = self.out_shape
+        return (weights.shape[0] if weights.ndim == len(full) else 1, *full[1:])
+
+    def gram_spectrum(self) -> Array | None:
+        return self.circulant_spectrum() if self.maps is None else None
+
+    @cached_property
+    def _coil_spread(self) -> Array:
+        """Per coil the transform that correlates with |FFT of its map|^2."""
+        assert self.maps is not None
+        power = np.abs(scipy.fft.fft2(self.maps)) ** 2 / np.prod(self.grid) ** 2
+        return np.asarray(np.conj(scipy.fft.rfft2(power)))
+
+
+class CartesianLines(_CartesianEncoding):
+    """Image (ky, kx) -> k-space lines (coil, line, kx): lines of the centred FFT of every coil image.
+
+    Its Gram operator needs only FFTs along ky, since readouts are fully sampled and their FFTs cancel.
+
+    Parameters
+    ----------
+    lines : sequence of int
+        Phase-encode lines in acquisition order.
+    shape : tuple of int
+        Image grid (ky, kx).
+    maps : complex array, shape (coil, ky, kx), optional
+        Coil sensitivities; None is one coil of uniform sensitivity 1.
+    library : {"scipy", "pyfftw"}
+        FFT library, see `transform`.
+
+    Raises
+    ------
+    InputError
+        For lines outside the grid or named twice, a shape that is not two whole numbers, and maps on another grid or
+        not finite.
+    """
+
+    def __init__(
+        self,
+        lines: Sequence[int],
+        shape: tuple[int, int],
+        maps: Array | None = None,
+        library: FourierLibrary = "scipy",
+    ) -> None:
+        grid = require_grid("shape", shape, axes=2)
+        shape = (grid[0], grid[1])
+        maps = _as_maps(maps)
+        self._sampling = LineSampling(lines, _coil_grid(shape, maps))
+        super().__init__(self._sampling, shape, maps, library)
+
+    @property
+    def lines(self) -> Array:
+        """Measured lines in acquisition order."""
+        return self._sampling.lines
+
+    @property
+    def mask(self) -> Array:
+        """Bool (ky,), true where measured."""
+        return self._sampling.mask
+
+    def single_coils(self) -> Iterator[CartesianLines]:
+        """The same lines seen by one coil after the other."""
+        if self.maps is None:
+            yield self
+            return
+        for sensitivity in self.maps:
+            yield CartesianLines(self.lines.tolist(), self.grid, sensitivity[None], self.library)
+
+    def of_uniform_coil(self) -> CartesianLines:
+        """The same lines seen by one coil of sensitivity 1."""
+        return type(self)(self.lines.tolist(), self.grid, None, self.library)
+
+    def columns(self, u: Array) -> Array:
+        """X u with readouts transformed back, (..., coil, line, x): what a line says of each column of the image.
+
+        Parameters
+        ----------
+        u : complex array, shape (..., ky, kx)
+            Images.
+        """
+        from mri_design.operators.kernels.fft import images_to_lines, suits
+
+        if u.ndim == 3 and suits(self.grid, u.dtype):
+            return images_to_lines(u, self.lines, self.gram.strips(u.dtype))
+        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
+        return self._chosen._apply(self._fft.centred(coil_images, (-2,)))
+
+    def shared_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
+        """That of all lines of the grid, their readouts transformed back: (count, coil, ky, x)."""
+        noise = super().shared_noise(rng, count, real)
+        for of_one_coil in noise.swapaxes(0, 1):
+            of_one_coil[...] = self._fft.centred(of_one_coil, (-1,), inverse=True)
+        return noise
+
+    def adjoint_of_noise(self, shared: Array) -> Array:
+        from mri_design.operators.kernels.fft import lines_to_images, suits
+
+        if suits(self.grid, shared.dtype):
+            return lines_to_images(shared, self.mask, self.gram.strips(shared.dtype))
+        coil_images = self._fft.centred(shared * self.mask[:, None], (-2,), inverse=True)
+        return coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
+
+    def rotated(self, data: Array) -> tuple[LinearOperator, Array]:
+        """`LineColumns` of the same lines, and the data with their readouts transformed back."""
+        other = LineColumns(self.lines.tolist(), self.grid, self.maps, self.library)
+        other.gram = self.gram  # with the coil maps in the order that its loops read
+        return other, self._fft.centred(data, (-1,), inverse=True)
+
+    @cached_property
+    def gram(self) -> _LineGram:
+        """X^H X, made once: it keeps the coil maps in the order that its loops read."""
+        return _LineGram(self.mask, self.grid, self.maps, self.library)
+
+    @property
+    def couples_columns(self) -> bool:
+        return False
+
+    def column_gram(self) -> Array | None:
+        kernel = scipy.fft.ifft(scipy.fft.ifftshift(self.mask).astype(float))
+        y = np.arange(self.grid[0])
+        aliasing = kernel[y[:, None] - y]
+        if self.maps is None:
+            return np.broadcast_to(aliasing, (self.grid[1], *aliasing.shape))
+        maps = self.maps.astype(np.complex128).transpose(2, 1, 0)  # (kx, ky, coil)
+        return np.asarray(aliasing * (maps.conj() @ maps.transpose(0, 2, 1)))
+
+
+class LineColumns(CartesianLines):
+    """`CartesianLines` with readouts transformed back, image (ky, kx) -> (coil, line, x): only FFTs along ky are left.
+
+    The transform of fully sampled readouts is unitary, so that distances of data and the Gram operator are the same.
+    """
+
+    def _apply(self, u: Array) -> Array:
+        lines = self.columns(u.reshape(-1, *self.grid))
+        return np.reshape(lines, (*u.shape[:-2], *self.out_shape))
+
+    def _adjoint(self, v: Array) -> Array:
+        full = np.zeros((*v.shape[:-2], *self.grid), dtype=np.result_type(v.dtype, np.complex64))
+        full[..., self.lines, :] = v
+        images = self.adjoint_of_noise(full.reshape(-1, *full.shape[-3:]))
+        return np.reshape(images, (*v.shape[:-3], *self.grid))
+
+    def rotated(self, data: Array) -> tuple[LinearOperator, Array]:
+        return self, data
+
+
+class CartesianSamples(_CartesianEncoding):
+    """Image (ky, kx) -> single k-space samples (coil, sample) of the centred FFT of every coil image.
+
+    For lines that are not whole: partial echoes, elliptical shutters, masks over both directions.
+
+    Parameters
+    ----------
+    mask : bool array, shape (ky, kx)
+        Samples that were measured; they come row by row.
+    maps : complex array, shape (coil, ky, kx), optional
+        Coil sensitivities; None is one coil of uniform sensitivity 1.
+    library : {"scipy", "pyfftw"}
+        FFT library, see `transform`.
+
+    Raises
+    ------
+    InputError
+        For a mask that is not two-dimensional or empty, or maps on another grid.
+    """
+
+    def __init__(self, mask: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> None:
+        mask = number_array("sample mask", mask, wanted="bool (ky, kx)", shape=(None, None))
+        maps = _as_maps(maps)
+        grid = (int(mask.shape[0]), int(mask.shape[1]))
+        super().__init__(SampleSelection(mask, _coil_grid(grid, maps)), grid, maps, library)
+        self.mask = mask
+
+    @cached_property
+    def gram(self) -> LinearOperator:
+        """X^H X: the FFTs of coil images without their centring, which cancels."""
+        return _CartesianGram(self.mask, self.grid, self.maps, self.library)
+
+
+class DirectFourier(LinearOperator):
+    """Image (ky, kx) -> samples (coil, sample) anywhere in k-space, by sums over all pixels: the reference for them.
+
+    sum_r u(r) exp(-2 pi i k.r) / sqrt(N_y N_x) of every coil image u, with r = (n - N // 2) / N. At whole k these are
+    the samples of `CentredFFT`. The cost is samples times pixels; few samples and small grids need nothing faster.
+
+    Parameters
+    ----------
+    trajectory : float array, shape (sample, 2)
+        Columns (ky, kx) in cycles per field of view, between -N / 2 and N / 2.
+    grid : (int, int)
+        Of the image.
+    maps : complex array, shape (coil, ky, kx), optional
+        Coil sensitivities; None is one coil of uniform sensitivity 1.
+
+    Raises
+    ------
+    InputError
+        For positions that are no finite numbers (sample, 2) or lie beyond the grid, and maps on another grid.
+    """
+
+    def __init__(self, trajectory: Array, grid: tuple[int, int], maps: Array | None = None) -> None:
+        rows, columns = require_grid("grid", grid, axes=2)
+        wanted = f"finite numbers (sample, 2), ky and kx, up to {rows / 2:g} and {columns / 2:g}"
+        k = number_array("trajectory", trajectory, wanted=wanted, shape=(None, 2), kind="real")
+        if not len(k) or not (np.abs(k) <= np.array([rows, columns]) / 2 + _ROUNDING).all():
+            raise InputError("trajectory", f"values up to {np.abs(k).max(initial=0):g}", wanted)
+        self._coils = None if maps is None else Coils(maps)
+        super().__init__((rows, columns), (_coil_grid((rows, columns), _as_maps(maps))[0], len(k)))
+        self.trajectory, self.grid, self.maps = k.astype(np.float64), (rows, columns), maps
+        self._waves = tuple(
+            np.exp(-2j * np.pi / n * np.outer(column, np.arange(n) - n // 2)) / np.sqrt(n)
+            for column, n in zip(self.trajectory.T, self.grid, strict=True)
+        )
+
+    def _apply(self, u: Array) -> Array:
+        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
+        along_y, along_x = self._waves
+        return np.asarray(((along_y @ coil_images) * along_x).sum(axis=-1), dtype=np.result_type(u, np.complex64))
+
+    def _adjoint(self, v: Array) -> Array:
+        along_y, along_x = self._waves
+        coil_images = np.conj(along_y).T @ (v[..., None] * np.conj(along_x))
+        image = coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
+        return np.asarray(image, dtype=np.result_type(v, np.complex64))
+
+
+def _as_maps(maps: Array | None) -> Array | None:
+    return None if maps is None else number_array("coil maps", maps, wanted="finite numbers (coil, ky, kx)")
+
+
+def _coil_grid(shape: tuple[int, int], maps: Array | None) -> Shape:
+    """(coil, ky, kx) of the k-space that is sampled."""
+    if maps is not None and maps.shape[1:] != shape:
+        raise InputError("coil maps", f"shape {maps.shape}", f"(coil, {shape[0]}, {shape[1]})")
+    return (1 if maps is None else maps.shape[0], *shape)
+
+
+class _CartesianGram(LinearOperator):
+    """X^H X = sum over coils of conj(S) F^H M F S; circulant along its axes, so no centring is needed.
+
+    Parameters
+    ----------
+    mask : bool array, shape (ky, 1) or (ky, kx)
+        Whole lines, whose transforms along kx cancel, or single samples.
+    grid, maps, library
+        As for `CartesianLines`.
+    """
+
+    def __init__(self, mask: Array, grid: Shape, maps: Array | None, library: FourierLibrary) -> None:
+        super().__init__(grid, grid)
+        self._axes = (-2,) if mask.shape[1] == 1 < grid[1] else (-2, -1)
+        self._mask = scipy.fft.ifftshift(mask, axes=self._axes).astype(float)
+        self._maps = maps
+        self._library: FourierLibrary = library
+        self._groups: dict[np.dtype[Any], Array] = {}
+
+    def _apply(self, u: Array) -> Array:
+        u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
+        if self._maps is None:
+            return self._filtered(u)
+        total = np.zeros_like(u)
+        for sensitivity in self._maps:  # one coil at a time: batch x coils would not fit the cache
+            total += np.conj(sensitivity) * self._filtered(sensitivity * u)
+        return total
+
+    def _filtered(self, u: Array) -> Array:
+        from mri_design.operators.kernels.fft import filter_images, in_groups, suits_both
+
+        if len(self._axes) == 2 and suits_both(u.shape, u.dtype):
+            if u.dtype not in self._groups:
+                self._groups[u.dtype] = in_groups(self._mask, u.dtype)
+            return filter_images(u, self._groups[u.dtype])
+        spectrum = transform(u, self._axes, library=self._library)
+        spectrum *= self._mask.astype(u.real.dtype)
+        return transform(spectrum, self._axes, inverse=True, library=self._library)
+
+    def _adjoint(self, v: Array) -> Array:
+        return self._apply(v)
+
+
+class _LineGram(_CartesianGram):
+    """That of whole lines; compiled for the usual sizes, by the FFT library where ky has a large prime factor."""
+
+    def __init__(self, mask: Array, grid: Shape, maps: Array | None, library: FourierLibrary) -> None:
+        super().__init__(mask[:, None], grid, maps, library)
+        self._strips: dict[np.dtype[Any], Array] = {}
+
+    def _apply(self, u: Array) -> Array:
+        from mri_design.operators.kernels.fft import filter_lines, suits
+
+        u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
+        if not suits((self.in_shape[0], self.in_shape[1]), u.dtype):
+            return super()._apply(u)
+        return filter_lines(u, self._mask[:, 0], self.strips(u.dtype))
+
+    def strips(self, dtype: np.dtype[Any]) -> Array | None:
+        """Coil maps in the order that compiled loops read, made once for a precision; None for one uniform coil."""
+        from mri_design.operators.kernels.fft import in_strips
+
+        if self._maps is None:
+            return None
+        if dtype not in self._strips:
+            self._strips[dtype] = in_strips(self._maps, dtype)
+        return self._strips[dtype]
+
+
+def cartesian(
+    lines: Sequence[int], shape: tuple[int, int], maps: Array | None = None, library: FourierLibrary = "scipy"
+) -> CartesianLines:
+    """The measurement X of Cartesian lines: coil maps, then the centred FFT, then the measured lines."""
+    return CartesianLines(lines, shape, maps, library)

@@ -1,0 +1,766 @@
+"""Fourier transforms of many images in cache: whole lines masked along ky, and filters by a spectrum, never sorted.
+
+Discrete Fourier transforms of a strip of columns, there, masked, and back, without ever sorting the spectrum.
+
+The forward transform decimates in frequency and leaves the spectrum in digit-reversed order; the mask is brought into
+that order once; the inverse is the same steps' adjoint, backwards. Van Loan, Computational Frameworks for the Fast
+Fourier Transform (1992), sections 1.9 and 4.2.
+
+F^H diag(mask) F along ky of many images and coils at once, in cache.
+
+A strip of a few columns is taken apart into real and imaginary rows and stays in the innermost cache through coil
+product, forward transform, mask, inverse transform and coil sum.
+
+Images filtered by a spectrum: a transform along both axes, weights, and back, without ever sorting the spectrum.
+
+Columns are transformed a strip at a time, in lanes of neighbouring columns. Their spectra are written as rows, so that
+the other axis is transformed in the same way, in lanes of neighbouring ky.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.operators.kernels.compiling import (
+    COUNT,
+    compiled,
+    fill,
+    load,
+    load_pairs,
+    store,
+    store_pairs,
+    transpose,
+)
+
+Array = NDArray[Any]
+
+LARGEST_FACTOR = 13
+"""Prime factors above this are left to the libraries: a step of radix r takes r^2 products here."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Radices from the first step to the last, where each output ends up, and the constants of all steps."""
+
+    radices: Array
+    order: Array
+    twiddles: Array
+    roots: Array
+
+
+@lru_cache(maxsize=64)
+def radices(n: int) -> tuple[int, ...]:
+    """Factors of n, fours first; empty for 1 and where one is too large."""
+    factors = []
+    for radix in (4, 2, *range(3, LARGEST_FACTOR + 1, 2)):
+        while n % radix == 0:
+            factors.append(radix)
+            n //= radix
+    return tuple(factors) if n == 1 else ()
+
+
+@lru_cache(maxsize=64)
+def plan(n: int, dtype: str) -> Plan:
+    """Steps and constants for n = 2 or more without large prime factors; ``dtype`` is a real one's character."""
+    factors, order, twiddles, roots = radices(n), np.zeros(1, dtype=np.intp), [], []
+    length = n
+    for radix in factors:
+        length //= radix
+        powers = np.outer(np.arange(length), np.arange(1, radix))
+        twiddles.append(np.exp(-2j * np.pi * powers / (length * radix)).ravel())
+        roots.append(np.exp(-2j * np.pi * np.arange(radix) / radix))
+    for radix in reversed(factors):
+        order = np.concatenate([p + radix * order for p in range(radix)])
+    return Plan(
+        np.array(factors, dtype=np.intp),
+        order,
+        np.concatenate(twiddles).view(float).astype(dtype),
+        np.concatenate(roots).view(float).astype(dtype),
+    )
+
+
+@compiled
+def _four(work, base, n_lines, length, twiddles, at, count):
+    row, step = 2 * count, 2 * count * length
+    for j in range(length):
+        w = at + 6 * j
+        w1r, w1i, w2r, w2i, w3r, w3i = (
+            fill(twiddles[w]),
+            fill(twiddles[w + 1]),
+            fill(twiddles[w + 2]),
+            fill(twiddles[w + 3]),
+            fill(twiddles[w + 4]),
+            fill(twiddles[w + 5]),
+        )
+        for y in range(base + j * row, base + n_lines * row, 4 * step):
+            ar, ai = load(work, y), load(work, y + count)
+            br, bi = load(work, y + step), load(work, y + step + count)
+            cr, ci = load(work, y + 2 * step), load(work, y + 2 * step + count)
+            dr, di = load(work, y + 3 * step), load(work, y + 3 * step + count)
+            sr, si, tr, ti = ar + cr, ai + ci, ar - cr, ai - ci
+            pr, pi, qr, qi = br + dr, bi + di, br - dr, bi - di
+            store(work, y, sr + pr)
+            store(work, y + count, si + pi)
+            er, ei = tr + qi, ti - qr
+            store(work, y + step, er * w1r - ei * w1i)
+            store(work, y + step + count, er * w1i + ei * w1r)
+            er, ei = sr - pr, si - pi
+            store(work, y + 2 * step, er * w2r - ei * w2i)
+            store(work, y + 2 * step + count, er * w2i + ei * w2r)
+            er, ei = tr - qi, ti + qr
+            store(work, y + 3 * step, er * w3r - ei * w3i)
+            store(work, y + 3 * step + count, er * w3i + ei * w3r)
+
+
+@compiled
+def _four_back(work, base, n_lines, length, twiddles, at, count):
+    row, step = 2 * count, 2 * count * length
+    for j in range(length):
+        w = at + 6 * j
+        w1r, w1i, w2r, w2i, w3r, w3i = (
+            fill(twiddles[w]),
+            fill(twiddles[w + 1]),
+            fill(twiddles[w + 2]),
+            fill(twiddles[w + 3]),
+            fill(twiddles[w + 4]),
+            fill(twiddles[w + 5]),
+        )
+        for y in range(base + j * row, base + n_lines * row, 4 * step):
+            ar, ai = load(work, y), load(work, y + count)
+            er, ei = load(work, y + step), load(work, y + step + count)
+            br, bi = er * w1r + ei * w1i, ei * w1r - er * w1i
+            er, ei = load(work, y + 2 * step), load(work, y + 2 * step + count)
+            cr, ci = er * w2r + ei * w2i, ei * w2r - er * w2i
+            er, ei = load(work, y + 3 * step), load(work, y + 3 * step + count)
+            dr, di = er * w3r + ei * w3i, ei * w3r - er * w3i
+            sr, si, tr, ti = ar + cr, ai + ci, ar - cr, ai - ci
+            pr, pi, qr, qi = br + dr, bi + di, br - dr, bi - di
+            store(work, y, sr + pr)
+            store(work, y + count, si + pi)
+            store(work, y + step, tr - qi)
+            store(work, y + step + count, ti + qr)
+            store(work, y + 2 * step, sr - pr)
+            store(work, y + 2 * step + count, si - pi)
+            store(work, y + 3 * step, tr + qi)
+            store(work, y + 3 * step + count, ti - qr)
+
+
+@compiled
+def _masked_four(work, base, mask, n_lines, count):
+    """Last step forth, mask, first step back."""
+    row = 2 * count
+    for line in range(0, n_lines, 4):
+        y = base + line * row
+        ar, ai = load(work, y), load(work, y + count)
+        br, bi = load(work, y + row), load(work, y + row + count)
+        cr, ci = load(work, y + 2 * row), load(work, y + 2 * row + count)
+        dr, di = load(work, y + 3 * row), load(work, y + 3 * row + count)
+        sr, si, tr, ti = ar + cr, ai + ci, ar - cr, ai - ci
+        pr, pi, qr, qi = br + dr, bi + di, br - dr, bi - di
+        m0, m1, m2, m3 = fill(mask[line]), fill(mask[line + 1]), fill(mask[line + 2]), fill(mask[line + 3])
+        ar, ai = (sr + pr) * m0, (si + pi) * m0
+        br, bi = (tr + qi) * m1, (ti - qr) * m1
+        cr, ci = (sr - pr) * m2, (si - pi) * m2
+        dr, di = (tr - qi) * m3, (ti + qr) * m3
+        sr, si, tr, ti = ar + cr, ai + ci, ar - cr, ai - ci
+        pr, pi, qr, qi = br + dr, bi + di, br - dr, bi - di
+        store(work, y, sr + pr)
+        store(work, y + count, si + pi)
+        store(work, y + row, tr - qi)
+        store(work, y + row + count, ti + qr)
+        store(work, y + 2 * row, sr - pr)
+        store(work, y + 2 * row + count, si - pi)
+        store(work, y + 3 * row, tr + qi)
+        store(work, y + 3 * row + count, ti - qr)
+
+
+@compiled
+def _masked_two(work, base, mask, n_lines, count):
+    row = 2 * count
+    for line in range(0, n_lines, 2):
+        m0, m1 = fill(mask[line]), fill(mask[line + 1])
+        for y in range(base + line * row, base + line * row + row, count):
+            a, b = load(work, y), load(work, y + row)
+            a, b = (a + b) * m0, (a - b) * m1
+            store(work, y, a + b)
+            store(work, y + row, a - b)
+
+
+@compiled
+def _any(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count):
+    """A step of any radix, by the definition."""
+    row, step = 2 * count, 2 * count * length
+    for j in range(length):
+        for y in range(base + j * row, base + n_lines * row, radix * step):
+            for p in range(radix):
+                re, im = load(work, y), load(work, y + count)
+                for q in range(1, radix):
+                    c = root + 2 * (p * q % radix)
+                    er, ei = load(work, y + q * step), load(work, y + q * step + count)
+                    re = re + (er * roots[c] - ei * roots[c + 1])
+                    im = im + (er * roots[c + 1] + ei * roots[c])
+                if p > 0:
+                    w = at + 2 * (j * (radix - 1) + p - 1)
+                    re, im = re * twiddles[w] - im * twiddles[w + 1], re * twiddles[w + 1] + im * twiddles[w]
+                store(work, spare + p * row, re)
+                store(work, spare + p * row + count, im)
+            for p in range(radix):
+                store(work, y + p * step, load(work, spare + p * row))
+                store(work, y + p * step + count, load(work, spare + p * row + count))
+
+
+@compiled
+def _any_back(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count):
+    """The adjoint of `_any`."""
+    row, step = 2 * count, 2 * count * length
+    for j in range(length):
+        for y in range(base + j * row, base + n_lines * row, radix * step):
+            for p in range(radix):
+                re, im = load(work, y + p * step), load(work, y + p * step + count)
+                if p > 0:
+                    w = at + 2 * (j * (radix - 1) + p - 1)
+                    re, im = re * twiddles[w] + im * twiddles[w + 1], im * twiddles[w] - re * twiddles[w + 1]
+                store(work, spare + p * row, re)
+                store(work, spare + p * row + count, im)
+            for q in range(radix):
+                re, im = load(work, spare), load(work, spare + count)
+                for p in range(1, radix):
+                    c = root + 2 * (p * q % radix)
+                    er, ei = load(work, spare + p * row), load(work, spare + p * row + count)
+                    re = re + (er * roots[c] + ei * roots[c + 1])
+                    im = im + (ei * roots[c] - er * roots[c + 1])
+                store(work, y + q * step, re)
+                store(work, y + q * step + count, im)
+
+
+@compiled
+def there_and_back(work, base, spare, mask, n_lines, radices, twiddles, roots, count):
+    """Transform, mask and inverse of one strip of rows (real lanes, imaginary lanes); the last step meets the mask."""
+    row = 2 * count
+    last = radices.size - 1
+    at, root = forth(work, base, spare, n_lines, radices[:last], twiddles, roots, count)
+    radix = radices[last]
+    if radix == 4:
+        _masked_four(work, base, mask, n_lines, count)
+    elif radix == 2:
+        _masked_two(work, base, mask, n_lines, count)
+    else:
+        _any(work, base, spare, n_lines, 1, radix, twiddles, at, roots, root, count)
+        for line in range(n_lines):
+            for y in range(base + line * row, base + line * row + row, count):
+                store(work, y, load(work, y) * mask[line])
+        _any_back(work, base, spare, n_lines, 1, radix, twiddles, at, roots, root, count)
+    back(work, base, spare, n_lines, radices[:last], twiddles[:at], roots[:root], count)
+
+
+@compiled
+def forth(work, base, spare, n_lines, radices, twiddles, roots, count):
+    """Transform of one strip of rows, left in the order of the plan; not scaled.
+
+    With the first radices of a plan only, its first steps. Gives how many twiddles and roots these take.
+    """
+    length, at, root = n_lines, 0, 0
+    for radix in radices:
+        length //= radix
+        if radix == 4:
+            _four(work, base, n_lines, length, twiddles, at, count)
+        else:
+            _any(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count)
+        at += 2 * length * (radix - 1)
+        root += 2 * radix
+    return at, root
+
+
+@compiled
+def back(work, base, spare, n_lines, radices, twiddles, roots, count):
+    """Inverse of `forth` on one strip of rows, but for the scale, with the twiddles and roots of these radices."""
+    length, at, root = n_lines, twiddles.size, roots.size
+    for radix in radices:
+        length //= radix
+    for step in range(radices.size - 1, -1, -1):
+        radix = radices[step]
+        at -= 2 * length * (radix - 1)
+        root -= 2 * radix
+        if radix == 4:
+            _four_back(work, base, n_lines, length, twiddles, at, count)
+        else:
+            _any_back(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count)
+        length *= radix
+
+
+PANEL = 4
+"""Strips taken out of an image at a time: short reads far apart are slow."""
+
+
+def suits(shape: tuple[int, int], dtype: np.dtype[Any]) -> bool:
+    """Whether `filter_lines` knows these images: ky of small prime factors, and at least one strip of columns."""
+    return dtype.char in "FD" and shape[1] >= COUNT[dtype.itemsize // 2] and bool(radices(shape[0]))
+
+
+def in_strips(maps: Array, dtype: np.dtype[Any]) -> Array:
+    """Coil maps in the order in which `filter_lines` reads them: (strip, coil, ky, part, column).
+
+    Parameters
+    ----------
+    maps : complex array, shape (coil, ky, kx)
+        Sensitivities.
+    dtype : complex dtype
+        Precision of the images to come.
+    """
+    real = np.dtype(dtype).type(0).real.dtype
+    count, n_columns = COUNT[real.itemsize], maps.shape[-1]
+    starts = np.minimum(np.arange(0, n_columns, count), n_columns - count)
+    strips = np.empty((len(starts), *maps.shape[:2], 2, count), dtype=real)
+    for strip, start in zip(strips, starts, strict=True):
+        columns = maps[..., start : start + count]
+        strip[:, :, 0], strip[:, :, 1] = columns.real, columns.imag
+    return strips
+
+
+def filter_lines(u: Array, mask: Array, maps: Array | None) -> Array:
+    """Sum over coils of conj(S) F^H diag(mask) F S u, with F the unitary transform along ky.
+
+    Parameters
+    ----------
+    u : complex array, shape (..., ky, kx)
+        Images; leading axes are a batch.
+    mask : real array, shape (ky,)
+        Weights of the lines, in FFT order.
+    maps : array or None
+        S as `in_strips` gives it for the precision of ``u``; None is one coil of sensitivity 1.
+
+    Returns
+    -------
+    array of the shape and precision of ``u``
+    """
+    n_lines, n_columns = u.shape[-2:]
+    real = u.real.dtype
+    steps, count = plan(n_lines, real.char), COUNT[real.itemsize]
+    u = np.require(u, requirements=["C", "W"])
+    out = np.empty(u.shape, dtype=u.dtype)
+    _filter(
+        u.reshape(-1).view(real),
+        (mask[steps.order] / n_lines).astype(real),
+        np.empty(0, dtype=real) if maps is None else maps.reshape(-1),
+        0 if maps is None else maps.shape[1],
+        n_lines,
+        n_columns,
+        steps.radices,
+        steps.twiddles,
+        steps.roots,
+        np.empty((3 * PANEL * n_lines + LARGEST_FACTOR) * 2 * count, dtype=real),
+        count,
+        out.reshape(-1).view(real),
+    )
+    return out
+
+
+@compiled
+def _filter(u, mask, maps, coils, n_lines, n_columns, radices, twiddles, roots, work, count, out):
+    """Images, panel by panel: ``work`` holds a panel's strips, as many of the image, of the coil sum, spare rows."""
+    row, size = 2 * count, 2 * n_lines * n_columns
+    strip = n_lines * row
+    image_at, sum_at, spare = PANEL * strip, 2 * PANEL * strip, 3 * PANEL * strip
+    strips = (n_columns + count - 1) // count
+    panels, images = (strips + PANEL - 1) // PANEL, u.size // size
+    for turn in range(panels * images):
+        # An image stays in cache for all its panels; with coils a panel's maps stay for all images.
+        panel = PANEL * (turn % panels if coils == 0 else turn // images)
+        image = size * (turn // panels if coils == 0 else turn % images)
+        width = min(PANEL, strips - panel)
+        if coils == 0 and panel == 0:  # in place from here on: one walk in order, not two across
+            out[image : image + size] = u[image : image + size]
+        # The last strip may overlap another, which would then be filtered twice.
+        overlapping = panel + width == strips and n_columns % count > 0
+        source = u if coils > 0 or overlapping else out
+        target = image_at if coils > 0 else 0
+        for y in range(n_lines):
+            for k in range(width):
+                column = min((panel + k) * count, n_columns - count)
+                re, im = load_pairs(source, image + 2 * (y * n_columns + column))
+                store(work, target + k * strip + y * row, re)
+                store(work, target + k * strip + y * row + count, im)
+        for k in range(width):
+            for coil in range(coils):
+                map_at = ((panel + k) * coils + coil) * strip
+                for at in range(k * strip, (k + 1) * strip, row):
+                    re, im = load(work, image_at + at), load(work, image_at + at + count)
+                    sre, sim = load(maps, map_at), load(maps, map_at + count)
+                    store(work, at, re * sre - im * sim)
+                    store(work, at + count, re * sim + im * sre)
+                    map_at += row
+                there_and_back(work, k * strip, spare, mask, n_lines, radices, twiddles, roots, count)
+                map_at -= strip
+                for at in range(k * strip, (k + 1) * strip, row):
+                    re, im = load(work, at), load(work, at + count)
+                    sre, sim = load(maps, map_at), load(maps, map_at + count)
+                    re, im = re * sre + im * sim, im * sre - re * sim
+                    if coil > 0:
+                        re, im = re + load(work, sum_at + at), im + load(work, sum_at + at + count)
+                    store(work, sum_at + at, re)
+                    store(work, sum_at + at + count, im)
+                    map_at += row
+        if coils == 0:
+            for k in range(width):
+                there_and_back(work, k * strip, spare, mask, n_lines, radices, twiddles, roots, count)
+        result = sum_at if coils > 0 else 0
+        for y in range(n_lines):
+            for k in range(width):
+                column = min((panel + k) * count, n_columns - count)
+                at = result + k * strip + y * row
+                store_pairs(out, image + 2 * (y * n_columns + column), load(work, at), load(work, at + count))
+
+
+def images_to_lines(u: Array, lines: Array, maps: Array | None) -> Array:
+    """Chosen lines of F S u with F the centred unitary transform along ky; the adjoint of `lines_to_images`.
+
+    Parameters
+    ----------
+    u : complex array, shape (count, ky, kx)
+        Images.
+    lines : int array, shape (line,)
+        Lines in the scanner's order.
+    maps : array or None
+        S as for `filter_lines`.
+
+    Returns
+    -------
+    array, shape (count, coil, line, x), of the precision of ``u``
+    """
+    count, n_lines, n_columns = u.shape
+    real = u.real.dtype
+    coils = 1 if maps is None else maps.shape[1]
+    steps, lanes = plan(n_lines, real.char), COUNT[real.itemsize]
+    places = np.full(n_lines, -1)
+    places[lines] = np.arange(len(lines))
+    out = np.empty((count, coils, len(lines), n_columns), dtype=u.dtype)
+    _to_lines(
+        np.require(u, requirements=["C", "W"]).reshape(-1).view(real),
+        places[(steps.order + n_lines // 2) % n_lines],
+        np.empty(0, dtype=real) if maps is None else maps.reshape(-1),
+        coils,
+        n_lines,
+        n_columns,
+        len(lines),
+        steps.radices,
+        steps.twiddles,
+        steps.roots,
+        np.empty((2 * n_lines + LARGEST_FACTOR) * 2 * lanes, dtype=real),
+        lanes,
+        out.reshape(-1).view(real),
+    )
+    return out
+
+
+@compiled
+def _to_lines(u, places, maps, coils, n_lines, n_columns, chosen, radices, twiddles, roots, work, count, out):
+    """Strip by strip; ``work`` holds a coil's, the image's and spare rows. ``places`` is -1 where no line is chosen."""
+    row, half = 2 * count, n_lines // 2
+    strip, size = n_lines * row, 2 * n_lines * n_columns
+    scale = work.dtype.type(1 / np.sqrt(n_lines))
+    for turn in range((n_columns + count - 1) // count * (u.size // size)):
+        k, image = divmod(turn, u.size // size)  # a strip's maps stay in cache for all images
+        column = min(k * count, n_columns - count)
+        for y in range(n_lines):
+            line = y - half if y >= half else y - half + n_lines
+            re, im = load_pairs(u, image * size + 2 * (y * n_columns + column))
+            store(work, strip + line * row, scale * re)
+            store(work, strip + line * row + count, scale * im)
+        for coil in range(coils):
+            for line in range(n_lines):
+                re, im = load(work, strip + line * row), load(work, strip + line * row + count)
+                if maps.size > 0:
+                    y = line + half if line + half < n_lines else line + half - n_lines
+                    map_at = ((k * coils + coil) * n_lines + y) * row
+                    sre, sim = load(maps, map_at), load(maps, map_at + count)
+                    re, im = re * sre - im * sim, re * sim + im * sre
+                store(work, line * row, re)
+                store(work, line * row + count, im)
+            forth(work, 0, 2 * strip, n_lines, radices, twiddles, roots, count)
+            at = 2 * ((image * coils + coil) * chosen * n_columns + column)
+            for line in range(n_lines):
+                if places[line] >= 0:
+                    re, im = load(work, line * row), load(work, line * row + count)
+                    store_pairs(out, at + 2 * places[line] * n_columns, re, im)
+
+
+def lines_to_images(values: Array, mask: Array, maps: Array | None) -> Array:
+    """Sum over coils of conj(S) F^H values of the lines in a mask, with F the centred unitary transform along ky.
+
+    Parameters
+    ----------
+    values : contiguous complex array, shape (count, coil, ky, x)
+        Of all lines in the scanner's order, readouts transformed back.
+    mask : bool array, shape (ky,)
+        Lines that count.
+    maps : array or None
+        S as for `filter_lines`.
+
+    Returns
+    -------
+    array, shape (count, ky, kx), of the precision of ``values``
+    """
+    count, coils, n_lines, n_columns = values.shape
+    real = values.real.dtype
+    steps, lanes = plan(n_lines, real.char), COUNT[real.itemsize]
+    source = (steps.order + n_lines // 2) % n_lines
+    out = np.empty((count, n_lines, n_columns), dtype=values.dtype)
+    _to_images(
+        values.reshape(-1).view(real),
+        np.where(mask[source], source, -1),
+        np.empty(0, dtype=real) if maps is None else maps.reshape(-1),
+        coils,
+        n_lines,
+        n_columns,
+        steps.radices,
+        steps.twiddles,
+        steps.roots,
+        np.empty((2 * n_lines + LARGEST_FACTOR) * 2 * lanes, dtype=real),
+        lanes,
+        out.reshape(-1).view(real),
+    )
+    return out
+
+
+@compiled
+def _to_images(values, source, maps, coils, n_lines, n_columns, radices, twiddles, roots, work, count, out):
+    """Strip by strip; ``work`` holds one strip, its coil sum, spare rows. ``source`` is -1 where nothing counts."""
+    row, half = 2 * count, n_lines // 2
+    strip, size = n_lines * row, 2 * n_lines * n_columns
+    zero = fill(work.dtype.type(0))
+    scale = work.dtype.type(1 / np.sqrt(n_lines))
+    for turn in range((n_columns + count - 1) // count * (out.size // size)):
+        k, image = divmod(turn, out.size // size)  # a strip's maps stay in cache for all images
+        column = min(k * count, n_columns - count)
+        for coil in range(coils):
+            at = (image * coils + coil) * size + 2 * column
+            for line in range(n_lines):
+                re, im = zero, zero
+                if source[line] >= 0:
+                    re, im = load_pairs(values, at + 2 * source[line] * n_columns)
+                store(work, line * row, re)
+                store(work, line * row + count, im)
+            back(work, 0, 2 * strip, n_lines, radices, twiddles, roots, count)
+            for line in range(n_lines):
+                y = line + half if line + half < n_lines else line + half - n_lines
+                re, im = load(work, line * row), load(work, line * row + count)
+                if maps.size > 0:
+                    map_at = ((k * coils + coil) * n_lines + y) * row
+                    sre, sim = load(maps, map_at), load(maps, map_at + count)
+                    re, im = re * sre + im * sim, im * sre - re * sim
+                if coil > 0:
+                    re, im = re + load(work, strip + y * row), im + load(work, strip + y * row + count)
+                store(work, strip + y * row, re)
+                store(work, strip + y * row + count, im)
+        for y in range(n_lines):
+            re, im = load(work, strip + y * row), load(work, strip + y * row + count)
+            store_pairs(out, image * size + 2 * (y * n_columns + column), scale * re, scale * im)
+
+
+LARGEST_OTHER = 7
+"""Of the steps of a side one may have another radix than four, up to this: with more of them libraries are faster."""
+
+
+def suits_both(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    """Whether `filter_images` knows images of this shape and is fast on them, as on 64, 80, 128, 192, 256, 320, 512."""
+    return dtype.char in "FD" and all(n % COUNT[dtype.itemsize // 2] == 0 and _nearly_fours(n) for n in shape[-2:])
+
+
+def _nearly_fours(n: int) -> bool:
+    others = [radix for radix in radices(n) if radix != 4]
+    return n > 1 and bool(radices(n)) and (not others or (len(others) == 1 and others[0] <= LARGEST_OTHER))
+
+
+def in_groups(response: Array, dtype: np.dtype[Any]) -> Array:
+    """A real response of every wave in the order in which `filter_images` reads it: (group of ky, kx, ky in it).
+
+    Parameters
+    ----------
+    response : real array, shape (ky, kx)
+        In FFT order, both sides as `suits_both` wants them.
+    dtype : complex dtype
+        Precision of the images to come.
+    """
+    real = np.dtype(dtype).type(0).real.dtype
+    ordered = np.take(response.reshape(-1), _places(*response.shape, real.char))
+    return (ordered / response.size).astype(real)
+
+
+def filter_parts(images: Array, weights: Array, turn: Array) -> Array:
+    """Images turned back, filtered with weights of each wave and of its opposite, and turned again.
+
+    On Fourier coefficients w of ``conj(turn) * images`` the filter gives ``own(k) w(k) + other(k) conj(w(-k))``.
+
+    Parameters
+    ----------
+    images : complex array, shape (..., ky, kx)
+        As for `filter_images`.
+    weights : array, shape (2, ...)
+        ``own`` and ``other`` as `in_groups` gives them.
+    turn : contiguous complex array, shape (ky, kx)
+        Of modulus one, in the precision of the images.
+
+    Returns
+    -------
+    array of the shape and precision of ``images``
+    """
+    n_lines, n_columns = images.shape[-2:]
+    real = images.real.dtype
+    return _filtered(
+        images, weights.reshape(2, -1), _opposite(n_lines, n_columns, real.char), turn.reshape(-1).view(real)
+    )
+
+
+@lru_cache(maxsize=8)
+def _opposite(n_lines: int, n_columns: int, real: str) -> NDArray[np.uint32]:
+    """Of the waves in the order in which they are read, where the real part of the opposite one stands."""
+    places = _places(n_lines, n_columns, real).reshape(-1)
+    number = np.empty(places.size, dtype=np.uint32)
+    number[places] = np.arange(places.size, dtype=np.uint32)
+    ky, kx = np.divmod(places, n_columns)
+    found, count = number[-ky % n_lines * n_columns + -kx % n_columns], COUNT[np.dtype(real).itemsize]
+    return (found + found // count * count).astype(np.uint32)  # real parts of a group, then imaginary ones
+
+
+@lru_cache(maxsize=8)
+def _places(n_lines: int, n_columns: int, real: str) -> NDArray[np.intp]:
+    """Where the numbers that are read one after another lie in the response."""
+    lines = plan(n_lines, real).order.reshape(-1, 1, COUNT[np.dtype(real).itemsize])
+    return np.asarray(lines * n_columns + plan(n_columns, real).order[:, np.newaxis])
+
+
+def filter_images(images: Array, response: Array, grid: tuple[int, int] | None = None) -> Array:
+    """F^H diag(response) F of images, with F the unitary transform along both axes.
+
+    Parameters
+    ----------
+    images : complex array, shape (..., ky, kx)
+        Leading axes are a batch; sides and precision as `suits_both` wants them.
+    response : array
+        As `in_groups` gives it for the precision of the images.
+    grid : tuple of int, optional
+        Sides of the response where they are larger, and suit as well: images are taken to be zero beyond their own, and
+        what the filter gives there is left out.
+
+    Returns
+    -------
+    array of the shape and precision of ``images``
+    """
+    real = images.real.dtype
+    none = np.empty(0, dtype=np.uint32)
+    return _filtered(images, response.reshape(1, -1), none, np.empty(0, dtype=real), grid)
+
+
+def _filtered(
+    images: Array, weights: Array, opposite: NDArray[np.uint32], turn: Array, grid: tuple[int, int] | None = None
+) -> Array:
+    n_lines, n_columns = images.shape[-2:] if grid is None else grid
+    real = images.real.dtype
+    down, across, count = plan(n_lines, real.char), plan(n_columns, real.char), COUNT[real.itemsize]
+    waves = (n_lines // count * n_columns + LARGEST_FACTOR) * 2 * count
+    images = np.require(images, requirements=["C"])
+    out = np.empty(images.shape, dtype=images.dtype)
+    _filter_by_spectrum(
+        images.reshape(-1).view(real),
+        weights,
+        opposite,
+        turn,
+        images.shape[-2],
+        images.shape[-1],
+        n_lines,
+        n_columns,
+        (down.radices, down.twiddles, down.roots),
+        (across.radices, across.twiddles, across.roots),
+        np.empty((PANEL * n_lines + LARGEST_FACTOR) * 2 * count, dtype=real),
+        np.empty(waves, dtype=real),
+        np.empty(waves if opposite.size else 0, dtype=real),
+        count,
+        out.reshape(-1).view(real),
+    )
+    return out
+
+
+@compiled
+def _filter_by_spectrum(
+    images, weights, opposite, turn, rows, columns, n_lines, n_columns, down, across, work, waves, mixed, count, out
+):
+    """One image after another: ``work`` holds a panel's strips, ``waves`` the spectrum, both with spare rows behind.
+
+    Where there is an ``opposite``, ``mixed`` takes the spectrum with that of opposite waves.
+    """
+    row, size = 2 * count, 2 * rows * columns
+    strip, along = n_lines * row, n_columns * row
+    strips, groups = columns // count, n_lines // count
+    zero = work.dtype.type(0)
+    spare, spare_waves = PANEL * strip, groups * along
+    own = weights[0]
+    turning = turn.size > 0
+    filtered = mixed if opposite.size > 0 else waves
+    for first in range(0, images.size, size):
+        for panel in range(0, strips, PANEL):
+            width = min(PANEL, strips - panel)
+            for y in range(rows):
+                for k in range(width):
+                    at = 2 * (y * columns + (panel + k) * count)
+                    re, im = load_pairs(images, first + at)
+                    if turning:
+                        c, s = load_pairs(turn, at)
+                        re, im = c * re + s * im, c * im - s * re
+                    store(work, k * strip + y * row, re)
+                    store(work, k * strip + y * row + count, im)
+            for k in range(width):
+                work[k * strip + rows * row : (k + 1) * strip] = zero
+                forth(work, k * strip, spare, n_lines, down[0], down[1], down[2], count)
+                for group in range(groups):
+                    here, there = k * strip + group * count * row, group * along + (panel + k) * count * row
+                    transpose(work, here, row, waves, there, row)
+                    transpose(work, here + count, row, waves, there + count, row)
+        for group in range(groups):
+            base = group * along
+            waves[base + columns * row : base + along] = zero
+            forth(waves, base, spare_waves, n_columns, across[0], across[1], across[2], count)
+            if opposite.size > 0:
+                continue
+            for x in range(n_columns):
+                w, at = load(own, (group * n_columns + x) * count), base + x * row
+                store(waves, at, load(waves, at) * w)
+                store(waves, at + count, load(waves, at + count) * w)
+            back(waves, base, spare_waves, n_columns, across[0], across[1], across[2], count)
+        if opposite.size > 0:
+            _mix(waves, weights, opposite, count, mixed)
+            for group in range(groups):
+                back(mixed, group * along, spare_waves, n_columns, across[0], across[1], across[2], count)
+        for panel in range(0, strips, PANEL):
+            width = min(PANEL, strips - panel)
+            for k in range(width):
+                for group in range(groups):
+                    here, there = k * strip + group * count * row, group * along + (panel + k) * count * row
+                    transpose(filtered, there, row, work, here, row)
+                    transpose(filtered, there + count, row, work, here + count, row)
+                back(work, k * strip, spare, n_lines, down[0], down[1], down[2], count)
+            for y in range(rows):
+                for k in range(width):
+                    at = 2 * (y * columns + (panel + k) * count)
+                    re, im = load(work, k * strip + y * row), load(work, k * strip + y * row + count)
+                    if turning:
+                        c, s = load_pairs(turn, at)
+                        re, im = c * re - s * im, c * im + s * re
+                    store_pairs(out, first + at, re, im)
+
+
+@compiled
+def _mix(waves, weights, opposite, count, mixed):
+    """Every wave by its own weight, and the conjugate of the opposite one by the other."""
+    for first in range(0, opposite.size, count):
+        own, other = weights[0, first : first + count], weights[1, first : first + count]
+        there = opposite[first : first + count]
+        re, im = waves[2 * first : 2 * first + count], waves[2 * first + count : 2 * (first + count)]
+        to_re, to_im = mixed[2 * first : 2 * first + count], mixed[2 * first + count : 2 * (first + count)]
+        for lane in range(count):
+            to_re[lane] = own[lane] * re[lane] + other[lane] * waves[there[lane]]
+            to_im[lane] = own[lane] * im[lane] - other[lane] * waves[there[lane] + count]

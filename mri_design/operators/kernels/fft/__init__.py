@@ -1,1 +1,0 @@
-"""Compiled Fourier transforms of images, a strip of columns at a time in cache."""

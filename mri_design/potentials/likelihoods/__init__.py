@@ -1,1 +1,0 @@
-"""Sites that are likelihoods: of labels, of margins and of counts."""

@@ -1,0 +1,477 @@
+"""Sites of priors: Gaussian, Laplace, sech^2, Student-t, exponential power, and one given by a user's functions.
+
+The Gaussian site: every engine is exact on it.
+
+The Laplace site.
+
+The sech^2 site: like Laplace in the tails, smooth at zero.
+
+The Student-t site: heavy tails, not log-concave.
+
+The exponential power site, from the Gaussian over the Laplace to sites that are not log-concave.
+
+A user's own site, given by g and its two derivatives and held to what it claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.special
+from numpy.typing import ArrayLike
+
+from mri_design.errors import InputError
+from mri_design.potentials.base import (
+    LEAST,
+    SMOOTH,
+    DualForm,
+    Expectation,
+    SuperGaussian,
+    Values,
+    log_sphere,
+    one_number,
+    positive_scale,
+)
+from mri_design.potentials.requirements import GRID, departure_from_smooth, unfit_derivatives
+
+
+class Gaussian(SuperGaussian):
+    """t(s) = exp(-(precision / 2) |s|^2 / sigma^2), so g(x) = -precision x / 2 and pi = precision."""
+
+    offers = SuperGaussian.offers | SMOOTH | {"log_concave", "scale"}
+
+    def __init__(self, precision: ArrayLike) -> None:
+        self.precision = positive_scale("Gaussian precision", precision)
+
+    def g(self, x: Values) -> Values:
+        return -0.5 * self.precision.astype(x.dtype) * x
+
+    def dg(self, x: Values) -> Values:
+        return np.broadcast_to(-0.5 * self.precision.astype(x.dtype), x.shape)
+
+    def d2g(self, x: Values) -> Values:
+        return np.zeros_like(x)
+
+    def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
+        """In closed form: -p (mean^2 + dimensions variance) / 2."""
+        m, v = np.asarray(mean, dtype=float), np.asarray(variance, dtype=float)
+        slope = np.broadcast_to(-0.5 * dimensions * self.precision, np.broadcast_shapes(m.shape, self.precision.shape))
+        return Expectation(-0.5 * self.precision * m**2 + slope * v, -self.precision * m, slope)
+
+    @property
+    def gaussian_precision(self) -> Values:
+        return self.precision
+
+    @property
+    def start_variance(self) -> Values | float:
+        return 1 / self.precision
+
+    def rescaled(self, factor: ArrayLike) -> Gaussian:
+        return Gaussian(self.precision * np.square(factor))
+
+    def log_normaliser(self, dimensions: int = 1) -> Values:
+        return 0.5 * dimensions * np.log(2 * np.pi / self.precision)
+
+
+def mean_modulus(mean: ArrayLike, variance: ArrayLike, dimensions: int = 1) -> Expectation:
+    """E |s| for s ~ N(mean, variance I), and its derivatives in the mean (its modulus) and the variance.
+
+    Parameters
+    ----------
+    mean : array
+        Of s on the line, its modulus in more dimensions.
+    variance : array
+        Of each real number.
+    dimensions : int
+        d; of Rice's distribution 2.
+
+    Notes
+    -----
+    With x = m^2 / (2 v): E |s| = c sqrt(2 v) 1F1(-1/2; d/2; -x), c = Gamma((d + 1) / 2) / Gamma(d / 2); on the line
+    m (2 Phi(m / sd) - 1) + 2 sd phi(m / sd).
+    """
+    m, v = np.broadcast_arrays(np.asarray(mean, dtype=float), np.maximum(np.asarray(variance, dtype=float), LEAST))
+    spread = np.sqrt(v)
+    if dimensions == 1:
+        inside = scipy.special.erf(m / (spread * np.sqrt(2)))
+        density = np.exp(-0.5 * (m / spread) ** 2) / np.sqrt(2 * np.pi)
+        return Expectation(m * inside + 2 * spread * density, inside, density / spread)
+    x = 0.5 * (m / spread) ** 2
+    half = 0.5 * dimensions
+    scale = np.exp(scipy.special.gammaln(half + 0.5) - scipy.special.gammaln(half)) * np.sqrt(2)
+    # The variance's derivative is half the expected Laplacian of |s|, (d - 1) / 2 E[1 / |s|].
+    return Expectation(
+        scale * spread * _kummer(-0.5, half, x),
+        scale * _kummer(0.5, half + 1, x) / dimensions * m / spread,
+        0.5 * scale / spread * _kummer(0.5, half, x),
+    )
+
+
+def _kummer(a: float, b: float, x: Values) -> Values:
+    """1F1(a; b; -x) for x >= 0: beyond 50 by its asymptotic series."""
+    near = scipy.special.hyp1f1(a, b, -np.minimum(x, 50.0))
+    far = np.maximum(x, 50.0)
+    term, total = np.ones_like(far), np.ones_like(far)
+    for k in range(12):
+        term = term * (a + k) * (a - b + 1 + k) / ((k + 1) * far)
+        total = total + term
+    lead = np.exp(scipy.special.gammaln(b) - scipy.special.gammaln(b - a)) * far**-a
+    return np.asarray(np.where(x > 50.0, lead * total, near))
+
+
+TINY = 1e-12
+"""Keeps 1 / sqrt(x) finite; x and z are in units of the noise variance."""
+
+
+class Laplace(SuperGaussian):
+    """t(s) = exp(-(tau / sigma) |s|): log-concave, g(x) = -tau sqrt(x), h(gamma) = tau^2 gamma.
+
+    Parameters
+    ----------
+    scale : float or array
+        tau, dimensionless; an array is broadcast against the coefficients (one tau per subband, say).
+    """
+
+    offers = SuperGaussian.offers | {"log_concave", "scale"}
+
+    def __init__(self, scale: ArrayLike) -> None:
+        self.scale = positive_scale("Laplace scale", scale)
+
+    def _tau(self, x: Values) -> Values:
+        return self.scale.astype(x.dtype)
+
+    def g(self, x: Values) -> Values:
+        return -self._tau(x) * np.sqrt(x)
+
+    def dg(self, x: Values) -> Values:
+        return (-0.5 * self._tau(x)) / np.sqrt(np.maximum(x, TINY))
+
+    def d2g(self, x: Values) -> Values:
+        return self._tau(x) / (4 * np.maximum(x, TINY) ** 1.5)
+
+    def dlog_t(self, s: Values) -> Values:
+        return -self._tau(s) * np.sign(s)
+
+    def d2log_t(self, s: Values) -> Values:
+        """Zero: all curvature is in the kink, which no derivative shows."""
+        return np.zeros(np.broadcast_shapes(s.shape, self.scale.shape), dtype=s.dtype)
+
+    def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
+        """In closed form: -tau E |s|."""
+        modulus = mean_modulus(mean, variance, dimensions)
+        return Expectation(-self.scale * modulus.value, -self.scale * modulus.d_mean, -self.scale * modulus.d_variance)
+
+    def conjugate_maximum(self, alpha: Values, beta: Values, weight: Values) -> tuple[Values, Values]:
+        """In closed form: h / sd follows from alpha alone."""
+        rho = scipy.special.ndtri(0.5 * (1 + alpha / self.scale))
+        density = np.exp(-0.5 * rho**2) / np.sqrt(2 * np.pi)
+        spread = np.maximum((beta - 2 * self.scale * density) / weight, 0.0)
+        return rho * spread, spread
+
+    def dual_form(self, t: Values) -> DualForm:
+        """h(gamma) = tau^2 gamma."""
+        return DualForm(linear=self.scale**2)
+
+    @property
+    def modulus_scale(self) -> Values:
+        return self.scale
+
+    @property
+    def start_variance(self) -> Values | float:
+        return 0.09 / self.scale**2
+
+    def rescaled(self, factor: ArrayLike) -> Laplace:
+        return Laplace(self.scale * np.asarray(factor))
+
+    def log_normaliser(self, dimensions: int = 1) -> Values:
+        return log_sphere(dimensions) + scipy.special.gammaln(dimensions) - dimensions * np.log(self.scale)
+
+
+def log_cosh(v: Values) -> Values:
+    """log cosh v for v >= 0."""
+    return v + np.log1p(np.exp(-2 * v)) - v.dtype.type(np.log(2))
+
+
+def tanh_ratio(v: Values) -> Values:
+    """tanh(v) / v for v >= 0, one at zero."""
+    safe = np.maximum(v, 1e-4)
+    return np.where(v < 1e-4, 1 - v**2 / 3, np.tanh(safe) / safe)
+
+
+def tanh_ratio_fall(v: Values) -> Values:
+    """(tanh(v) / v - 1 / cosh(v)^2) / v^2 for v >= 0, 2/3 at zero: minus the slope of tanh(v) / v, over v."""
+    safe = np.maximum(v, 0.1)
+    tanh = np.tanh(safe)
+    square = np.minimum(v, 0.2) ** 2
+    series = 2 / 3 - square * (8 / 15 - square * (34 / 105 - square * (496 / 2835 - square * (2764 / 31185))))
+    return np.where(v < 0.1, series, (tanh / safe - (1 - tanh) * (1 + tanh)) / safe**2)
+
+
+class Sech2(SuperGaussian):
+    """t(s) = 1 / cosh(tau s / sigma)^2, the logistic density with its peak at one: log-concave.
+
+    Parameters
+    ----------
+    scale : float or array
+        tau, dimensionless: log t falls as -2 (tau / sigma) |s| far out, as -(tau s / sigma)^2 near zero.
+    """
+
+    offers = SuperGaussian.offers | SMOOTH | {"log_concave", "scale"}
+
+    def __init__(self, scale: ArrayLike) -> None:
+        self.scale = positive_scale("Sech2 scale", scale)
+
+    def _tau(self, x: Values) -> Values:
+        return self.scale.astype(x.dtype)
+
+    def g(self, x: Values) -> Values:
+        return -2 * log_cosh(self._tau(x) * np.sqrt(x))
+
+    def dg(self, x: Values) -> Values:
+        tau = self._tau(x)
+        return -(tau**2) * tanh_ratio(tau * np.sqrt(x))
+
+    def d2g(self, x: Values) -> Values:
+        tau = self._tau(x)
+        return 0.5 * tau**4 * tanh_ratio_fall(tau * np.sqrt(x))
+
+    @property
+    def start_variance(self) -> Values | float:
+        return 0.09 / self.scale**2
+
+    def rescaled(self, factor: ArrayLike) -> Sech2:
+        return Sech2(self.scale * np.asarray(factor))
+
+
+class StudentT(SuperGaussian):
+    """t(s) = (1 + (tau / nu) |s|^2 / sigma^2)^(-(nu + 1) / 2): inference has local optima.
+
+    Parameters
+    ----------
+    degrees : float
+        nu > 0.
+    scale : float or array
+        tau > 0, dimensionless.
+    """
+
+    offers = SuperGaussian.offers | SMOOTH | {"scale"}
+
+    def __init__(self, degrees: float, scale: ArrayLike) -> None:
+        self.degrees = one_number("Student-t degrees of freedom", degrees)
+        self.scale = positive_scale("Student-t scale", scale)
+
+    def _rate(self, x: Values) -> Values:
+        return (self.scale / self.degrees).astype(x.dtype)
+
+    def g(self, x: Values) -> Values:
+        return -0.5 * (self.degrees + 1) * np.log1p(self._rate(x) * x)
+
+    def dg(self, x: Values) -> Values:
+        rate = self._rate(x)
+        return -0.5 * (self.degrees + 1) * rate / (1 + rate * x)
+
+    def d2g(self, x: Values) -> Values:
+        rate = self._rate(x)
+        return 0.5 * (self.degrees + 1) * (rate / (1 + rate * x)) ** 2
+
+    def dual_form(self, t: Values) -> DualForm:
+        """h(gamma) = (nu + 1) log gamma + nu / (tau gamma)."""
+        return DualForm(logs=self.degrees + 1, reciprocal=self.degrees / self.scale)
+
+    @property
+    def start_variance(self) -> Values | float:
+        return 0.09 / self.scale
+
+    def rescaled(self, factor: ArrayLike) -> StudentT:
+        return StudentT(self.degrees, self.scale * np.square(factor))
+
+    def log_normaliser(self, dimensions: int = 1) -> Values:
+        excess = self.degrees + 1 - dimensions
+        if excess <= 0:
+            return np.full_like(self.scale, np.inf)
+        tails = scipy.special.betaln(0.5 * dimensions, 0.5 * excess) - np.log(2)
+        return log_sphere(dimensions) + tails + 0.5 * dimensions * np.log(self.degrees / self.scale)
+
+
+class ExponentialPower(SuperGaussian):
+    """t(s) = exp(-(tau |s| / sigma)^p): super-Gaussian for 0 < p <= 2, log-concave where p >= 1.
+
+    Parameters
+    ----------
+    power : float
+        p in (0, 2]: 2 is a Gaussian of precision 2 tau^2, 1 a Laplace site.
+    scale : float or array
+        tau, dimensionless.
+
+    Raises
+    ------
+    InputError
+        For another power (above 2 the site is not super-Gaussian), or a scale that is not positive.
+
+    Notes
+    -----
+    h(gamma) is proportional to gamma^(p / (2 - p)), convex iff p >= 1 (TR-175 section 3.2).
+    """
+
+    def __init__(self, power: float, scale: ArrayLike) -> None:
+        given = np.asarray(power)
+        if given.ndim or given.dtype.kind not in "fiu" or not 0 < given <= 2:
+            raise InputError(
+                "exponential power", repr(power), "one number in (0, 2]: above 2 the site is not super-Gaussian"
+            )
+        self.power = float(given)
+        self.scale = positive_scale("exponential power scale", scale)
+        declared = SuperGaussian.offers | {"scale"}
+        if self.power >= 1:
+            declared |= {"log_concave"}
+        self.offers = declared | SMOOTH if self.power == 2 else declared
+
+    def _rate(self, x: Values) -> Values:
+        return (self.scale**self.power).astype(x.dtype)
+
+    def g(self, x: Values) -> Values:
+        return -self._rate(x) * x ** (self.power / 2)
+
+    def dg(self, x: Values) -> Values:
+        half = self.power / 2
+        return -half * self._rate(x) * np.maximum(x, TINY) ** (half - 1)
+
+    def d2g(self, x: Values) -> Values:
+        half = self.power / 2
+        return half * (1 - half) * self._rate(x) * np.maximum(x, TINY) ** (half - 2)
+
+    def dual_form(self, t: Values) -> DualForm | None:
+        """For powers below one, where h is concave as a whole: its tangent, of slope t pi^2."""
+        return None if self.power >= 1 else DualForm(linear=t * self.site_precision(t) ** 2)
+
+    @property
+    def start_variance(self) -> Values | float:
+        """0.09 / tau^2 for the Laplace site, and the same part of the variance for others."""
+        spread = scipy.special.gammaln(3 / self.power) - scipy.special.gammaln(1 / self.power)
+        return 0.045 * np.exp(min(spread, 12.0)) / self.scale**2
+
+    def rescaled(self, factor: ArrayLike) -> ExponentialPower:
+        return ExponentialPower(self.power, self.scale * np.asarray(factor))
+
+    def log_normaliser(self, dimensions: int = 1) -> Values:
+        radial = scipy.special.gammaln(dimensions / self.power) - np.log(self.power)
+        return log_sphere(dimensions) + radial - dimensions * np.log(self.scale)
+
+
+Function = Callable[[Values], Values]
+
+
+class Generic(SuperGaussian):
+    """log t(s) = g(x) with x = |s|^2 / sigma^2, for any convex and decreasing g.
+
+    Parameters
+    ----------
+    g, dg, d2g : callable
+        g and its derivatives, vectorised over arrays x >= 0 of any float type.
+    log_concave : bool, optional
+        Whether t is; found out where it is not said.
+    shape : tuple of int
+        Shape of what g itself broadcasts over (its own scales), () for one site for all.
+    start_variance : float or array, optional
+        First guess of z; by default the x at which log t has fallen by 0.3.
+    name : str
+        For messages.
+
+    Raises
+    ------
+    InputError
+        Where g is not finite, not decreasing or not convex somewhere between 1e-6 and 1e6, the derivatives are not
+        those of g, or the site is claimed to be log-concave and is not.
+    """
+
+    def __init__(
+        self,
+        g: Function,
+        dg: Function,
+        d2g: Function,
+        *,
+        log_concave: bool | None = None,
+        shape: tuple[int, ...] = (),
+        start_variance: ArrayLike | None = None,
+        name: str = "generic site",
+    ) -> None:
+        self._functions = (g, dg, d2g)
+        self._shape = shape
+        self.name = name
+        x = np.broadcast_to(GRID.reshape(-1, *(1 for _ in shape)), (GRID.size, *shape)).copy()
+        values, slopes, curvatures = (self._evaluated(k, x) for k in range(3))
+        self._refuse_unless_super_gaussian(x, values, slopes, curvatures)
+        curvature_of_log_t = 2 * slopes + 4 * x * curvatures
+        concave = bool((curvature_of_log_t <= 1e-6 * (np.abs(slopes) + x * curvatures)).all())
+        if log_concave and not concave:
+            raise self._refusal("log_concave=True, but log t is convex in s somewhere", "the truth", "Leave it out.")
+        if start_variance is None:
+            fallen = values > values[0] - 0.3
+            start_variance = GRID[np.minimum(fallen.sum(axis=0), GRID.size - 1)]
+        self._start_variance = positive_scale(f"{name}: start_variance", start_variance)
+        declared = SuperGaussian.offers | {"scale"}
+        if concave if log_concave is None else log_concave:
+            declared |= {"log_concave"}
+        self.offers = declared if departure_from_smooth(self) else declared | SMOOTH
+
+    def _evaluated(self, order: int, x: Values) -> Values:
+        """The derivative of that order at x, of its shape."""
+        try:
+            return np.broadcast_to(np.asarray(self._functions[order](x), dtype=float), x.shape)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            called = ("g", "dg", "d2g")[order]
+            raise self._refusal(
+                f"a {called} that cannot be had at {x.shape[0]} points x of shape {self._shape} ({error})",
+                "vectorised functions of x, real and of its shape",
+                "Say shape= where g has scales of its own.",
+            ) from error
+
+    def _refuse_unless_super_gaussian(self, x: Values, values: Values, slopes: Values, curvatures: Values) -> None:
+        if not np.isfinite(values).all():
+            raise self._refusal("values that are not finite", "g, g' and g'' finite for x > 0")
+        rounding = 1e-9 * (np.abs(values).max() + 1e-300) / x
+        not_super_gaussian = "It is not super-Gaussian, so no estimate here takes it: choose a site near it that is."
+        fault = unfit_derivatives(x, slopes, curvatures)
+        if fault is not None:
+            raise self._refusal(fault, "g' < 0 and g'' >= 0, finite for every x > 0", not_super_gaussian)
+        step = 1e-4 * x
+        pairs = [(self._functions[k](x + step), self._functions[k](x - step)) for k in (0, 1)]
+        g_slope, dg_slope = ((np.asarray(up) - np.asarray(down)) / (2 * step) for up, down in pairs)
+        if (np.abs(g_slope - slopes) > 1e-4 * np.abs(slopes) + rounding).any():
+            raise self._refusal("a dg that is not the derivative of g", "g'")
+        if (np.abs(dg_slope - curvatures) > 1e-3 * np.abs(curvatures) + 1e-6 * np.abs(slopes) / x).any():
+            raise self._refusal("a d2g that is not the derivative of dg", "g''")
+
+    def _refusal(self, got: str, wanted: str, cure: str = "") -> InputError:
+        return InputError(self.name, got, wanted, cure)
+
+    def g(self, x: Values) -> Values:
+        return np.asarray(self._functions[0](x)).astype(x.dtype, copy=False)
+
+    def dg(self, x: Values) -> Values:
+        return np.asarray(self._functions[1](x)).astype(x.dtype, copy=False)
+
+    def d2g(self, x: Values) -> Values:
+        return np.asarray(self._functions[2](x)).astype(x.dtype, copy=False)
+
+    @property
+    def start_variance(self) -> Values | float:
+        return np.broadcast_to(self._start_variance, self._shape)
+
+    def rescaled(self, factor: ArrayLike) -> Generic:
+        square = np.square(np.asarray(factor, dtype=float))
+        g, dg, d2g = self._functions
+
+        def weight(x: Values) -> Values:
+            return square.astype(x.dtype)
+
+        return Generic(
+            lambda x: g(weight(x) * x),
+            lambda x: weight(x) * dg(weight(x) * x),
+            lambda x: weight(x) ** 2 * d2g(weight(x) * x),
+            log_concave=self.log_concave,
+            shape=np.broadcast_shapes(self._shape, square.shape),
+            start_variance=self._start_variance / square,
+            name=self.name,
+        )

@@ -1,0 +1,142 @@
+"""The penalties of the three algorithms against scalar minimisation over gamma that uses h alone (TR-175 A.3)."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from mri_design import (
+    ExponentialPower,
+    Gaussian,
+    Identity,
+    Laplace,
+    Logistic,
+    PositiveMixture,
+    Sech2,
+    SiteBlock,
+    StudentT,
+)
+from mri_design.inference.double_loop import dual_argument_of, first_class, hybrid, site_bounds
+from mri_design.potentials.base import Potential
+from tests.slow_cases import slow_case
+
+SITES = {
+    "Laplace": Laplace(0.8),
+    "logistic": Logistic(1.0, 1.5),
+    "sech^2": Sech2(0.7),
+    "Gaussian": Gaussian(1.3),
+    "power 1.4": ExponentialPower(1.4, 0.9),
+    "power 0.6": ExponentialPower(0.6, 0.9),
+    "Student-t": StudentT(2.5, 0.7),
+    "mixture": PositiveMixture([0.6, 0.4], [Laplace(2.0), Laplace(0.3)]),
+}
+X = np.array([0.0, 0.03, 1.0, 20.0])
+
+
+def h(site: Potential, gamma: float) -> float:
+    """max over x >= 0 of -x / gamma - 2 g(x), from a grid and a refinement."""
+
+    def negative(log_x: float) -> float:
+        x = np.array([np.exp(log_x)])
+        return float((x / gamma + 2 * site.g(x))[0])
+
+    grid = np.linspace(-40, 16, 800)
+    best = grid[np.argmin(np.exp(grid) / gamma + 2 * site.g(np.exp(grid)))]
+    found = scipy.optimize.minimize_scalar(negative, bounds=(best - 0.1, best + 0.1), options={"xatol": 1e-12})
+    return -min(float(found.fun), negative(best), float(2 * site.g(np.zeros(1))[0]))
+
+
+def least(function, grid: np.ndarray) -> tuple[float, float]:
+    """Minimum of a function of log gamma, and its place."""
+    values = [function(v) for v in grid]
+    best, step = grid[int(np.argmin(values))], grid[1] - grid[0]
+    found = scipy.optimize.minimize_scalar(function, bounds=(best - step, best + step), options={"xatol": 1e-11})
+    return float(found.fun), float(np.exp(found.x))
+
+
+def block_of(site: Potential, is_complex: bool = False) -> SiteBlock:
+    return SiteBlock("sites", Identity((4,), is_complex=is_complex), site)
+
+
+@pytest.mark.parametrize("name", [n for n, site in SITES.items() if site.log_concave])
+@pytest.mark.parametrize("is_complex", [slow_case(False), True])
+def test_first_class_by_scalar_minimisation(name, is_complex):
+    site, count = SITES[name], 2 if is_complex else 1
+    if is_complex and isinstance(site, Logistic):
+        pytest.skip("labels need real coefficients")
+    t = np.array([0.5, 2.0, 0.1, 3.0])
+    pi = site.site_precision(t)
+    z = 0.6 * count / pi
+    bound = first_class(block_of(site, is_complex), z, t)
+    z1 = count * pi - pi**2 * z
+    values, precisions = bound.value(X), bound.precision(X)
+    references = []
+    for i, x in enumerate(X):
+
+        def criterion(log_gamma: float, i: int = i, x: float = x) -> float:
+            gamma = np.exp(log_gamma)
+            return z1[i] * gamma + h(site, gamma) - count * log_gamma + x / gamma
+
+        # A Gaussian has no wider form than its own.
+        top = np.log(1 / site.precision) if isinstance(site, Gaussian) else 8.0
+        reference, gamma = least(criterion, np.linspace(-8, top - 1e-9, 160))
+        references.append(reference)
+        assert precisions[i] == pytest.approx(1 / gamma, rel=2e-4)
+    differences = values - references
+    np.testing.assert_allclose(differences, differences[0] if name == "Laplace" else 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", list(SITES))
+@pytest.mark.parametrize("make", [first_class, hybrid])
+def test_penalties_are_concave_in_x_and_have_their_slope(name, make):
+    site = SITES[name]
+    t = np.full(4, 0.9)
+    z = 0.5 / site.site_precision(t)
+    bound = make(block_of(site), z, t)
+    x = np.repeat(np.geomspace(1e-2, 1e2, 30)[:, None], 4, axis=1)
+    step = 1e-5 * x
+    np.testing.assert_allclose(
+        (bound.value(x + step) - bound.value(x - step)) / (2 * step), bound.precision(x), rtol=1e-5
+    )
+    assert (np.diff(bound.precision(x), axis=0) <= 1e-12).all() and (bound.precision(x) > 0).all()
+
+
+@pytest.mark.parametrize("name", list(SITES))
+def test_hybrid_lies_above_the_second_class_and_touches_where_it_was_developed(name):
+    """psi_hybrid(x) + const >= -2 g(x + z) with equality at x + z = t; constants cancel in differences."""
+    site, z = SITES[name], np.full(4, 0.4)
+    x = np.linspace(0, 8, 41)[:, None] * np.ones(4)
+    at = np.array([0.0, 0.5, 2.0, 6.0])
+    (bound,) = site_bounds("hybrid", _one(site), (z,), (at + z,))
+    excess = bound.value(x) + 2 * site.g(x + z) - (bound.value(at) + 2 * site.g(at + z))
+    assert (excess >= -1e-9).all()
+    np.testing.assert_allclose(bound.precision(at), site.site_precision(at + z), rtol=1e-9)
+
+
+class _one:  # noqa: N801 (a model with one block, as far as bounds look at it)
+    def __init__(self, site: Potential) -> None:
+        self.blocks = (block_of(site),)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in SITES if n not in ("Laplace", "Gaussian", "logistic", "sech^2", "power 1.4")]
+)
+def test_hybrid_is_convex_in_s(name):
+    """Also for sites that are not log-concave, which the second class's own penalty is not."""
+    site, z = SITES[name], np.full(4, 0.05)
+    bound = hybrid(block_of(site), z, np.full(4, 0.7))
+    s = np.linspace(-12, 12, 801)[:, None] * np.ones(4)
+
+    def least_bend(values: np.ndarray) -> float:
+        return float(np.diff(values, 2, axis=0).min())
+
+    assert least_bend(bound.value(s**2)) >= -1e-10
+    assert least_bend(-2 * site.g(s**2 + z)) < -1e-5
+
+
+@pytest.mark.parametrize("name", [n for n in SITES if n != "Gaussian"])
+def test_widths_lead_back_to_the_argument(name):
+    t = np.array([1e-6, 0.3, 40.0])
+    np.testing.assert_allclose(dual_argument_of(SITES[name], SITES[name].site_precision(t)), t, rtol=2e-5)
+    steep = np.array([1e9])
+    if name in ("logistic", "sech^2", "Student-t"):
+        assert dual_argument_of(SITES[name], steep) == 0

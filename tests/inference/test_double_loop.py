@@ -1,0 +1,286 @@
+"""The double loop: monotone, at the criterion's minimum, exact on Gaussian sites, honest about how it ended."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from mri_design import (
+    IRLS,
+    Dense,
+    DoubleLoop,
+    Exact,
+    Gaussian,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Lanczos,
+    Laplace,
+    MonteCarlo,
+    SiteBlock,
+    Status,
+    WarmStart,
+    cartesian,
+)
+from mri_design.inference.base import cold_start, pooled_variances
+from mri_design.inference.references import exact_criterion, minimise_exact_criterion
+from mri_design.model.posterior import Variances
+from tests.slow_cases import slow_case
+from tests.unfit_sites import Quartic
+
+
+@pytest.mark.parametrize(("site", "scale"), [("Laplace", 0.3), slow_case("Laplace", 5.0), ("Student-t", 1.0)])
+def test_the_criterion_never_rises(site, scale, tiny_model, model_name, sites, accurate, rng):
+    trace = replace(accurate, outer_iterations=6).infer(tiny_model(model_name, sites[site], scale=scale), rng).criterion
+    assert len(trace) == 6
+    assert all(later <= earlier + 1e-11 * abs(earlier) for earlier, later in pairwise(trace))
+    assert trace[-1] < trace[0] - 1e-3
+
+
+@pytest.mark.slow
+def test_it_ends_at_the_minimum_of_the_criterion(model_name, settled):
+    posterior = settled(model_name)
+    model = posterior.model
+    lowest, pi = minimise_exact_criterion(model, tuple(np.ones(b.site_shape) for b in model.blocks))
+    assert posterior.criterion[-1] == pytest.approx(lowest, rel=1e-9)
+    assert posterior.criterion[-1] == pytest.approx(
+        exact_criterion(model, posterior.precision.site_precisions), rel=1e-10
+    )
+    for found, wanted in zip(posterior.precision.site_precisions, pi, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=2e-2)
+    assert posterior.criterion_kind == "exact"
+
+
+def test_sites_that_are_not_log_concave_end_in_a_local_minimum(tiny_model, model_name, sites, accurate, rng):
+    model = tiny_model(model_name, sites["Student-t"])
+    posterior = accurate.infer(model, rng)
+    lowest, _ = minimise_exact_criterion(model, posterior.precision.site_precisions)
+    assert posterior.criterion[-1] == pytest.approx(lowest, rel=1e-8)
+
+
+def closed_form(model: GeneralizedLinearModel) -> tuple[np.ndarray, np.ndarray]:
+    """Mean on (real parts, imaginary parts) and covariance / sigma^2 for Gaussian sites."""
+    X = model.measurement.to_dense_real()
+    A = X.T @ X
+    for block in model.blocks:
+        B = block.analysis.to_dense_real()
+        weights = np.broadcast_to(block.potential.precision, block.analysis.out_shape).ravel()
+        A += B.T @ (np.tile(weights, len(B) // len(weights))[:, None] * B)
+    y = model.data.ravel()
+    y = np.concatenate([y.real, y.imag]) if model.measurement.out_complex else y
+    covariance = np.linalg.inv(A)
+    return covariance @ X.T @ y, covariance
+
+
+@pytest.mark.parametrize("variances", [Exact(), Lanczos(100), MonteCarlo(4)], ids=lambda v: type(v).__name__)
+def test_gaussian_sites_give_the_closed_form_posterior(variances, tiny_model, model_name, accurate, rng):
+    if model_name == "parts" and isinstance(variances, Lanczos):
+        pytest.skip("Lanczos refuses sites on parts")
+    model = tiny_model(model_name, Gaussian)
+    scales = [np.random.default_rng(5).uniform(0.2, 2, b.site_shape) for b in model.blocks]  # distinct eigenvalues
+    blocks = tuple(replace(b, potential=Gaussian(scale)) for b, scale in zip(model.blocks, scales, strict=True))
+    model = replace(model, blocks=blocks)
+    inner = IRLS(tolerance=1e-14, solver_tolerance=1e-11, solver_iterations=500)
+    posterior = replace(accurate, variances=variances, inner=inner).infer(model, rng)
+    mean, covariance = closed_form(model)
+    found = posterior.mean.ravel()
+    found = np.concatenate([found.real, found.imag]) if model.measurement.in_complex else found
+    np.testing.assert_allclose(found, mean, atol=1e-9)
+    np.testing.assert_allclose(np.linalg.inv(posterior.precision.dense_real()), covariance, atol=1e-10)
+    if isinstance(variances, MonteCarlo):
+        return
+    for block, values in zip(model.blocks, posterior.marginals.values, strict=True):
+        B = block.analysis.to_dense_real()
+        diagonal = np.einsum("ij,jk,ik->i", B, covariance, B)
+        diagonal = diagonal.reshape(2, -1).sum(axis=0) if block.analysis.out_complex else diagonal
+        np.testing.assert_allclose(values.ravel(), diagonal, rtol=1e-8)
+
+
+def test_mean_precision_and_variances_belong_together(model_name, settled, rng):
+    """The mean solves A u = X^H y, and at convergence pi = tau / sqrt(|s|^2 / sigma^2 + z) with gamma = 1 / pi."""
+    posterior = settled(model_name)
+    model = posterior.model
+    np.testing.assert_allclose(posterior.precision(posterior.mean), model.back_projection(), atol=1e-4)
+    z = pooled_variances(model, posterior.marginals)
+    coefficients = model.analysis_coefficients(posterior.mean)
+    for block, s, z_block, pi in zip(model.blocks, coefficients, z, posterior.precision.site_precisions, strict=True):
+        assert pi.shape == z_block.shape == block.site_shape
+        x = block.site_power(s) / model.noise_variance
+        np.testing.assert_allclose(pi, block.potential.scale / np.sqrt(x + z_block), rtol=1e-6)
+    again = Exact()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
+    for values, other in zip(posterior.marginals.values, again.values, strict=True):
+        np.testing.assert_allclose(values, other, rtol=1e-10)
+
+
+def test_a_warm_start_finds_the_same_optimum_with_fewer_multiplications(settled, rng):
+    """One more line, as in a sequential design."""
+    before = settled("coils")
+    model = before.model
+    lines = model.measurement.lines.tolist()
+    X = cartesian([*lines, 3], model.image_shape, model.measurement.maps)
+    noise = np.random.default_rng(1).standard_normal((3, 1, 4)) * 0.1
+    more = replace(model, measurement=X, data=np.concatenate([model.data, X(before.mean)[:, -1:] + noise], axis=1))
+    loose = DoubleLoop(Exact(), outer_iterations=30, tolerance=3e-3)
+    cold = loose.infer(more, rng)
+    warm = loose.infer(more, rng, warm_start=WarmStart(before.mean, pooled_variances(model, before.marginals)))
+    assert cold.convergence.converged and warm.convergence.converged
+    assert warm.convergence.matvecs < cold.convergence.matvecs
+    assert warm.convergence.iterations <= cold.convergence.iterations
+    np.testing.assert_allclose(warm.mean, cold.mean, atol=5e-3)
+    assert warm.criterion[-1] == pytest.approx(cold.criterion[-1], rel=1e-4)
+    assert warm.criterion[0] < cold.criterion[0]
+
+
+def test_cold_start_is_the_back_projection_and_the_sites_own_scales(tiny_model):
+    model = tiny_model("groups", scale=2.0)
+    start = cold_start(model)
+    np.testing.assert_array_equal(start.mean, model.back_projection())
+    assert [float(z) for z in start.z] == [pytest.approx(0.09 / (2 * r) ** 2) for r in (0.5, 1.0)]
+
+
+@pytest.mark.parametrize(
+    "short",
+    [
+        DoubleLoop(Exact(), outer_iterations=1, tolerance=1e-3),
+        DoubleLoop(Exact(), IRLS(max_iterations=1, tolerance=1e-9), outer_iterations=4, tolerance=10),
+        DoubleLoop(MonteCarlo(4, tolerance=1e-9, max_iterations=2), outer_iterations=4, tolerance=10),
+    ],
+    ids=["one loop", "inner problem cut short", "variances cut short"],
+)
+def test_stopping_short_is_flagged(short, tiny_model, rng):
+    posterior = short.infer(tiny_model("moduli", scale=3.0), rng)
+    assert posterior.convergence.status is Status.MAX_ITERATIONS and not posterior.convergence.converged
+    assert posterior.convergence.iterations == short.outer_iterations
+
+
+def test_default_settings_converge_and_say_what_is_random(tiny_model, rng):
+    posterior = DoubleLoop(outer_iterations=30).infer(tiny_model("moduli"), rng)
+    assert posterior.convergence.converged and posterior.convergence.residual < 1e-2
+    assert posterior.variances.kind == "unbiased" and posterior.variances.std_error is not None
+    assert posterior.criterion == () and posterior.criterion_kind == "none"
+
+
+def test_seeds_repeat(tiny_model):
+    model = tiny_model("moduli")
+    first, again, other = (DoubleLoop().infer(model, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.mean, again.mean)
+    assert np.abs(first.mean - other.mean).max() > 0
+
+
+@pytest.mark.parametrize("steps", [3, 10])
+def test_lanczos_variances_lie_below_the_exact_ones(steps, tiny_model, rng):
+    model = tiny_model("moduli")
+    posterior = DoubleLoop(Lanczos(steps)).infer(model, rng)
+    assert posterior.variances.kind == "lower_bound" and posterior.criterion_kind == "estimate"
+    exact = Exact()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
+    for low, high in zip(posterior.marginals.values, exact.values, strict=True):
+        assert (low <= high * (1 + 1e-9)).all()
+        assert low.sum() < 0.8 * high.sum()
+
+
+@pytest.mark.parametrize("variances", [Exact(), MonteCarlo(8)], ids=lambda v: type(v).__name__)
+def test_single_precision_agrees_with_double(variances, tiny_model):
+    posteriors = [
+        DoubleLoop(variances, outer_iterations=4).infer(tiny_model("groups", real=real), np.random.default_rng(3))
+        for real in (np.float32, np.float64)
+    ]
+    single, double = posteriors
+    assert single.mean.dtype == np.complex64 and single.marginals.values[0].dtype == np.float32
+    assert all(p.dtype == np.float32 for p in single.precision.site_precisions)
+    if isinstance(variances, MonteCarlo):
+        return  # the noise differs between precisions
+    np.testing.assert_allclose(single.mean, double.mean, atol=1e-3 * np.abs(double.mean).max())
+    for a, b in zip(single.marginals.values, double.marginals.values, strict=True):
+        np.testing.assert_allclose(a, b, rtol=3e-3)
+    assert single.criterion[-1] == pytest.approx(double.criterion[-1], rel=1e-4)
+
+
+def test_every_loop_is_reported(tiny_model, rng):
+    seen = []
+    posterior = DoubleLoop(Exact(), outer_iterations=3, tolerance=1e-12).infer(
+        tiny_model("moduli"), rng, callback=seen.append
+    )
+    assert [info.loop for info in seen] == [1, 2, 3]
+    assert tuple(info.criterion for info in seen) == posterior.criterion
+    assert seen[-1].change == posterior.convergence.residual
+    assert sum(info.inner.matvecs + info.variances.matvecs for info in seen) == posterior.convergence.matvecs
+
+
+class Undefined(Laplace):
+    """A site whose derivative is NaN."""
+
+    def dg(self, x):
+        return np.nan * x
+
+
+@pytest.mark.parametrize(("site", "fault"), [(Quartic(1.0), "not convex"), (Undefined(1.0), "not finite")])
+def test_own_sites_that_are_not_super_gaussian_are_refused_by_block(site, fault):
+    blocks = (SiteBlock("mine", Identity((4, 4)), site),)
+    model = GeneralizedLinearModel(Identity((4, 4)), np.zeros((4, 4), complex), 1.0, blocks)
+    with pytest.raises(InputError, match=rf"block 'mine'.*{type(site).__name__}.*{fault}"):
+        DoubleLoop().infer(model, np.random.default_rng(0))
+
+
+class UndefinedFarOut(Laplace):
+    """A site whose derivative is NaN beyond all that a probe would try."""
+
+    def dg(self, x):
+        return np.where(x > 1e9, np.nan, super().dg(x))
+
+
+def test_a_site_that_becomes_undefined_is_named():
+    blocks = (SiteBlock("mine", Identity((4, 4)), UndefinedFarOut(1e-3)),)
+    model = GeneralizedLinearModel(Identity((4, 4)), np.full((4, 4), 1e6 + 0j), 1.0, blocks)
+    with pytest.raises(InputError, match=r"block 'mine'.*UndefinedFarOut.*not finite"):
+        DoubleLoop().infer(model, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"mean": np.zeros((3, 4), complex)}, r"warm start: mean.*\(3, 4\).*\(4, 4\)"),
+        ({"mean": np.full((4, 4), np.nan + 0j)}, "warm start: mean.*NaN"),
+        ({"samples": np.zeros((2, 4, 3), complex)}, r"warm start: samples.*\(2, 4, 3\).*\(4, 4\)"),
+        ({"z": ()}, "warm start: z.*0 arrays.*1 block"),
+        ({"z": (np.ones((4, 3)),)}, r"z of block 'pixels'.*\(4, 3\)"),
+        ({"z": (np.full((4, 4), np.nan),)}, "z of block 'pixels'.*NaN"),
+        ({"z": (np.zeros((4, 4)),)}, "z of block 'pixels'.*positive"),
+        ({"z": (-1.0,)}, "z of block 'pixels'.*positive"),
+    ],
+)
+def test_warm_starts_of_another_model_are_refused(change, match):
+    model = GeneralizedLinearModel(
+        Identity((4, 4)), np.ones((4, 4), complex), 1.0, (SiteBlock("pixels", Identity((4, 4)), Laplace(1.0)),)
+    )
+    with pytest.raises(InputError, match=match):
+        DoubleLoop().infer(model, np.random.default_rng(0), warm_start=replace(cold_start(model), **change))
+
+
+def test_loops_go_on_as_long_as_they_gain() -> None:
+    """A lasso that needs more loops than any fixed small number."""
+    rng = np.random.default_rng(0)
+    X, u = rng.standard_normal((40, 80)), np.zeros(80)
+    u[:8] = 3 * rng.standard_normal(8)
+    blocks = (SiteBlock("sparse", Identity((80,), is_complex=False), Laplace(1e-4)),)
+    model = GeneralizedLinearModel(Dense(X), X @ u + 1e-3 * np.random.default_rng(1).standard_normal(40), 1e-6, blocks)
+    converged = DoubleLoop(Exact()).infer(model, rng).convergence
+    assert converged.converged and converged.iterations > 6 and converged.advice == ""
+    short = DoubleLoop(Exact(), outer_iterations=6).infer(model, rng).convergence
+    assert short.status is Status.MAX_ITERATIONS and short.advice == "raise outer_iterations (6)"
+
+
+def test_loops_end_where_they_gain_no_more(tiny_model, rng) -> None:
+    """Of variances that are never the same twice."""
+
+    class Restless:
+        calls = 0
+
+        def __call__(self, *asked) -> Variances:
+            self.calls += 1
+            found = Exact()(*asked)
+            return replace(found, values=tuple(z * (1 + self.calls % 2) for z in found.values))
+
+    restless = DoubleLoop(Restless()).infer(tiny_model("moduli", scale=3.0), rng).convergence
+    assert restless.status is Status.STALLED and restless.iterations < 20
+    assert restless.advice.startswith("loosen tolerance (0.01)")

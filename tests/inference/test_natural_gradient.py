@@ -1,0 +1,267 @@
+"""The variational Gaussian: the optimum of its bound, between the double loop's and the truth, and at any scale."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import mri_design as md
+from mri_design import (
+    ControlVariate,
+    Dense,
+    DoubleLoop,
+    Exact,
+    FiniteDifferences,
+    Gaussian,
+    GeneralizedLinearModel,
+    Identity,
+    InputError,
+    Lanczos,
+    Laplace,
+    LinearOperator,
+    Logistic,
+    MonteCarlo,
+    Poisson,
+    Sech2,
+    SiteBlock,
+    StudentT,
+    VariationalGaussian,
+    WarmStart,
+    evidence_bound,
+)
+from mri_design.inference.references import CholeskyGaussian
+from tests.slow_cases import slow_case
+
+
+class Flattened(LinearOperator):
+    """An image as a vector."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__(shape, (int(np.prod(shape)),))
+
+    def _apply(self, u: np.ndarray) -> np.ndarray:
+        return u.reshape(*u.shape[: u.ndim - len(self.in_shape)], -1)
+
+    def _adjoint(self, v: np.ndarray) -> np.ndarray:
+        return v.reshape(*v.shape[:-1], *self.in_shape)
+
+
+EXACT = VariationalGaussian(Exact(), tolerance=1e-6, iterations=300)
+
+
+def mixed(seed: int = 0, n: int = 5) -> GeneralizedLinearModel:
+    """Data, sparse weights, labels and counts at once, in units that are not one."""
+    rng = np.random.default_rng(seed)
+    draws = rng.standard_normal
+    blocks = (
+        SiteBlock("weights", Identity((n,), is_complex=False), Laplace(0.7)),
+        SiteBlock("labels", Dense(draws((8, n))), Logistic(np.sign(draws(8)), 1.4)),
+        SiteBlock("counts", Dense(draws((6, n))), Poisson(rng.poisson(2.0, 6), 1.5), offset=0.1 * draws(6)),
+    )
+    return GeneralizedLinearModel(Dense(draws((3, n))), draws(3), 0.6, blocks)
+
+
+def by_full_covariance(model: GeneralizedLinearModel) -> float:
+    """-log of the bound, minimised over the mean and any covariance, every expectation written out anew."""
+    n, sigma2 = model.measurement.in_size, model.noise_variance
+    X = model.measurement.to_dense_real()
+    lower = np.tril_indices(n)
+
+    def negative_bound(flat: np.ndarray) -> float:
+        m, root = flat[:n], np.zeros((n, n))
+        root[lower] = flat[n:]
+        V = root @ root.T
+        total = 0.5 * (np.sum((model.data - X @ m) ** 2) + np.trace(X @ V @ X.T)) / sigma2
+        total += 0.5 * len(X) * np.log(2 * np.pi * sigma2)
+        for block in model.blocks:
+            B = block.analysis.to_dense_real()
+            mean = (B @ m - (0 if block.offset is None else block.offset)) / np.sqrt(sigma2)
+            variance = np.diag(B @ V @ B.T) / sigma2
+            total -= np.sum(block.potential.expected_log_t(mean, variance).value)
+        return total - 0.5 * n * np.log(2 * np.pi * np.e) - np.sum(np.log(np.abs(np.diag(root))))
+
+    start = np.concatenate([np.zeros(n), 0.3 * np.eye(n)[lower]])
+    return float(scipy.optimize.minimize(negative_bound, start, method="BFGS", options={"gtol": 1e-7}).fun)
+
+
+def test_the_optimum_is_that_over_all_gaussians() -> None:
+    model = mixed(n=3)
+    posterior = EXACT.infer(model, np.random.default_rng(0))
+    assert posterior.convergence.converged
+    assert -evidence_bound(model, posterior.criterion[-1]) == pytest.approx(by_full_covariance(model), rel=1e-8)
+    assert np.all(np.diff(posterior.criterion) <= 1e-9)
+    assert posterior.stationarity < 1e-5
+
+
+@pytest.mark.parametrize("group_axes", [slow_case(()), (-2,)])
+@pytest.mark.parametrize("site", [Laplace(1.1), Sech2(0.6), StudentT(4.0, 0.5)])
+def test_moduli_and_groups_reach_the_optimum_of_the_reference(site, group_axes) -> None:
+    rng = np.random.default_rng(7)
+    draws = rng.standard_normal((4, 9)) + 1j * rng.standard_normal((4, 9))
+    blocks = (
+        SiteBlock("pixels", Identity((3, 3)), Gaussian(0.2)),
+        SiteBlock("differences", FiniteDifferences((3, 3)), site, group_axes=(-3,) if group_axes else ()),
+        SiteBlock("columns", Identity((3, 3)), site, group_axes),
+    )
+    flat = Dense(draws) @ Flattened((3, 3))
+    model = GeneralizedLinearModel(flat, 2 * draws[:, 0], 0.4, blocks)
+    posterior = EXACT.infer(model, rng)
+    reference = CholeskyGaussian(tolerance=1e-5).infer(model, rng)
+    assert posterior.convergence.converged
+    assert posterior.criterion[-1] == pytest.approx(reference.criterion[-1], rel=1e-8)
+    np.testing.assert_allclose(posterior.mean, reference.mean, atol=1e-4)
+
+
+def test_the_bound_lies_between_the_double_loop_and_the_evidence(log_evidence, accurate) -> None:
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        blocks = (
+            SiteBlock("weights", Identity((2,), is_complex=False), Laplace(0.8)),
+            SiteBlock("labels", Dense(rng.standard_normal((5, 2))), Logistic(np.sign(rng.standard_normal(5)))),
+        )
+        model = GeneralizedLinearModel(Dense(rng.standard_normal((1, 2))), rng.standard_normal(1), 0.8, blocks)
+        tight = evidence_bound(model, EXACT.infer(model, rng).criterion[-1])
+        loose = evidence_bound(model, accurate.infer(model, rng).criterion[-1])
+        assert loose + 1e-4 < tight < log_evidence(model) - 1e-4
+
+
+def test_a_gaussian_process_is_a_linear_model() -> None:
+    """The function values with their covariance, against weights through its Cholesky factor."""
+    rng = np.random.default_rng(5)
+    x = np.sort(rng.standard_normal(12))
+    K = 4 * np.exp(-0.5 * (x[:, None] - x) ** 2) + 0.1 * np.eye(12)
+    labels = np.sign(np.sin(2 * x))
+    root = np.linalg.cholesky(K)
+    unit = SiteBlock("prior", Identity((12,), is_complex=False), Gaussian(1.0))
+    white = SiteBlock("prior", Dense(np.linalg.inv(root)), Gaussian(1.0))
+    weights = GeneralizedLinearModel.of_sites([unit, SiteBlock("labels", Dense(root), Logistic(labels))])
+    values = GeneralizedLinearModel.of_sites([white, SiteBlock("labels", Dense(np.eye(12)), Logistic(labels))])
+    one, other = (EXACT.infer(model, rng) for model in (weights, values))
+    np.testing.assert_allclose(root @ one.mean, other.mean, rtol=1e-6)
+    np.testing.assert_allclose(one.site_precisions[1], other.site_precisions[1], rtol=1e-5)
+    # Cov of the values: (K^-1 + diag(pi))^-1, as of regression on pseudo-data with noise 1 / pi.
+    noise = np.diag(1 / one.site_precisions[1])
+    expected = K - K @ np.linalg.solve(K + noise, K)
+    np.testing.assert_allclose(one.marginals.values[1], np.diag(expected), rtol=1e-8)
+
+
+def test_the_site_equations_hold_at_the_optimum() -> None:
+    """lambda = E[-(log t)''] and alpha = -E[(log t)'] with the mean and variances (Khan 2014, 8 to 10)."""
+    model = mixed(3)
+    posterior = EXACT.infer(model, np.random.default_rng(0))
+    sigma = np.sqrt(model.noise_variance)
+    gradient = model.measurement.adjoint(model.data - model.measurement(posterior.mean)) / sigma
+    for block, pi, z in zip(model.blocks, posterior.site_precisions, posterior.marginals.values, strict=True):
+        found = block.potential.expected_log_t(block.coefficients(posterior.mean) / sigma, z)
+        np.testing.assert_allclose(pi, -2 * found.d_variance, rtol=1e-4)
+        assert np.all(pi > 0)
+        gradient = gradient + block.analysis.adjoint(found.d_mean)
+    np.testing.assert_allclose(gradient, 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("estimator", [MonteCarlo(samples=400, tolerance=1e-3), ControlVariate(samples=60)])
+def test_random_variances_reach_nearly_the_same(tiny_model, estimator) -> None:
+    model = tiny_model("moduli")
+    exact = EXACT.infer(model, np.random.default_rng(0))
+    seen = VariationalGaussian(estimator, tolerance=1e-3, criterion="estimate").infer(model, np.random.default_rng(0))
+    assert seen.convergence.converged
+    assert np.linalg.norm(seen.mean - exact.mean) < 0.05 * np.linalg.norm(exact.mean)
+    assert seen.criterion_kind == "estimate" and len(seen.criterion) == 1
+    assert np.mean(seen.image_variances) == pytest.approx(np.mean(exact.image_variances), rel=0.15)
+
+
+def test_single_precision_stays_single(tiny_model) -> None:
+    model = tiny_model("moduli", real=np.float32)
+    posterior = VariationalGaussian(Exact(), tolerance=1e-3).infer(model, np.random.default_rng(0))
+    assert posterior.convergence.converged
+    assert posterior.mean.dtype == np.complex64
+    assert all(pi.dtype == np.float32 for pi in posterior.precision.site_precisions)
+
+
+def test_a_warm_start_takes_fewer_updates() -> None:
+    model = mixed(1)
+    cold = EXACT.infer(model, np.random.default_rng(0))
+    warm = EXACT.infer(model, np.random.default_rng(0), warm_start=WarmStart.from_posterior(cold))
+    assert warm.convergence.iterations < cold.convergence.iterations
+    assert warm.criterion[-1] == pytest.approx(cold.criterion[-1], rel=1e-10)
+
+
+def test_large_counts_do_not_overflow() -> None:
+    """From E s = 0 a full step would ask for exp(thousands)."""
+    counts = np.array([0, 3, 4000])
+    blocks = (
+        SiteBlock("prior", Identity((3,), is_complex=False), Gaussian(0.01)),
+        SiteBlock("counts", Identity((3,), is_complex=False), Poisson(counts)),
+    )
+    model = GeneralizedLinearModel.of_sites(blocks)
+    posterior = EXACT.infer(model, np.random.default_rng(0))
+    assert posterior.convergence.converged
+    assert posterior.mean[2] == pytest.approx(np.log(4000), rel=1e-3)
+    far = WarmStart(np.full(3, 800.0), (np.ones(3), np.ones(3)))
+    assert EXACT.infer(model, np.random.default_rng(0), warm_start=far).mean[2] == pytest.approx(posterior.mean[2])
+
+
+def test_sites_that_are_not_log_concave_reach_the_optimum_or_keep_to_what_can_be_drawn_from() -> None:
+    rng = np.random.default_rng(4)
+    inputs = rng.standard_normal((12, 2))
+    y = inputs @ np.array([1.0, -0.5]) + 0.2 * rng.standard_normal(12)
+    y[3] += 8
+    blocks = (
+        SiteBlock("data", Dense(inputs), StudentT(3.0, 4.0), offset=y),
+        SiteBlock("prior", Identity((2,), is_complex=False), Gaussian(0.3)),
+    )
+    model = GeneralizedLinearModel.of_sites(blocks)
+    posterior = EXACT.infer(model, rng)
+    assert posterior.convergence.converged
+    assert posterior.precision.site_precisions[0][3] < 0
+    np.testing.assert_allclose(posterior.mean, [1.0, -0.5], atol=0.4)
+    assert posterior.criterion[-1] == pytest.approx(CholeskyGaussian().infer(model, rng).criterion[-1], rel=1e-8)
+    loop = DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-7).infer(model, rng)
+    assert evidence_bound(model, loop.criterion[-1]) < evidence_bound(model, posterior.criterion[-1])
+    with pytest.raises(InputError, match="negative site precisions"):
+        posterior.draw(rng, 2)
+    drawn = VariationalGaussian(MonteCarlo(samples=4000, tolerance=1e-6), tolerance=1e-3).infer(model, rng)
+    assert drawn.convergence.converged
+    assert np.all(drawn.precision.site_precisions[0] >= 0)
+    np.testing.assert_allclose(drawn.mean, posterior.mean, atol=0.02)
+
+
+def test_lanczos_variances_give_no_bound() -> None:
+    posterior = VariationalGaussian(Lanczos(steps=3), iterations=3).infer(mixed(), np.random.default_rng(0))
+    assert posterior.criterion_kind == "none" and posterior.criterion == ()
+
+
+def test_senseless_settings_are_refused() -> None:
+    for settings in ({"iterations": 0}, {"tolerance": -1.0}, {"first_step": 1.5}, {"criterion": "guess"}):
+        with pytest.raises(InputError):
+            VariationalGaussian(**settings)  # type: ignore[arg-type]
+    block = SiteBlock("labels", Dense(np.ones((2, 3))), Logistic(np.ones(2)))
+    with pytest.raises(InputError, match="null space"):
+        md.VariationalGaussian(Exact()).infer(GeneralizedLinearModel.of_sites([block]), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("noise", "rate"), [(1e-2, 10.0), (1.0, 0.1)])
+def test_a_cold_start_is_proper_where_data_leave_directions_open(noise: float, rate: float) -> None:
+    """X^H y of columns that are not scaled is far from E s, and what Laplace sites ask for there is nothing."""
+    rng = np.random.default_rng(0)
+    X, u = rng.standard_normal((40, 80)), np.zeros(80)
+    u[:8] = 3 * rng.standard_normal(8)
+    blocks = (SiteBlock("sparse", Identity((80,), is_complex=False), Laplace(rate * noise)),)
+    model = GeneralizedLinearModel(Dense(X), X @ u + noise * rng.standard_normal(40), noise**2, blocks)
+    cold = VariationalGaussian(Exact()).infer(model, rng)
+    loop = DoubleLoop(Exact()).infer(model, rng)
+    warm = VariationalGaussian(Exact()).infer(model, rng, warm_start=WarmStart.from_posterior(loop))
+    assert cold.convergence.converged and warm.convergence.converged
+    assert cold.criterion[-1] == pytest.approx(warm.criterion[-1], abs=1e-3)
+    assert cold.criterion[-1] < loop.criterion[-1]
+
+
+@pytest.mark.parametrize(("scale", "rate"), [(0.01, 1.0), (30.0, 10.0)])
+def test_a_cold_start_does_not_depend_on_the_units_of_the_data(scale: float, rate: float) -> None:
+    """Far sites ask for so little that a whole step leaves nothing of them beside X: it is taken shorter."""
+    rng = np.random.default_rng(1)
+    X, u = scale * rng.standard_normal((20, 40)), np.zeros(40)
+    u[:8] = 3 * rng.standard_normal(8)
+    blocks = (SiteBlock("sparse", Identity((40,), is_complex=False), Laplace(rate)),)
+    model = GeneralizedLinearModel(Dense(X), X @ u + 0.01 * rng.standard_normal(20), 1e-4, blocks)
+    found, loop = (engine.infer(model, rng) for engine in (VariationalGaussian(Exact()), DoubleLoop(Exact())))
+    assert found.convergence.converged and found.criterion[-1] < loop.criterion[-1]

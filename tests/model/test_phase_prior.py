@@ -1,0 +1,176 @@
+"""Phase-aware blocks: fast products against dense matrices, the modulus model as a limit, preconditioner, variants."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design import FiniteDifferences, Identity, InputError, MRSlice, SparsityBlock
+from mri_design.model.circulant_inverse import PhasedCirculantInverse, mirrored
+from mri_design.model.mr_image import phase_refined, phase_variants
+from mri_design.model.phase import PhaseMap, PhasePrior
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.sparsity import DEFAULT_PRIOR
+from mri_design.operators.cartesian import CentredFFT
+
+N = (16, 12)
+ALL = (*DEFAULT_PRIOR, SparsityBlock("wavelet", 20.0, wavelet="db2", levels=1))
+
+
+def angle() -> np.ndarray:
+    y, x = np.mgrid[: N[0], : N[1]]
+    return 0.1 * y - 0.05 * x + 0.6
+
+
+def image() -> np.ndarray:
+    y, x = np.mgrid[: N[0], : N[1]]
+    return (1.0 * (np.abs(y - 8) < 5) * (np.abs(x - 6) < 4) + 0.5 * (x == 6)) * np.exp(1j * angle())
+
+
+def one_slice(**changes: object) -> MRSlice:
+    rng = np.random.default_rng(0)
+    noise = 0.02 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
+    kspace = (CentredFFT(N)(image()) + noise)[None]
+    return MRSlice(**{"kspace": kspace, "measured": np.ones(N[0], bool), "noise_variance": 0.02**2, **changes})
+
+
+def unsure() -> PhaseMap:
+    confidence = np.random.default_rng(3).uniform(0, 1, N)
+    return PhaseMap(np.exp(1j * angle()), confidence)
+
+
+def dense_gram(one: MRSlice, weights) -> np.ndarray:
+    """B^H diag(w) B from textbook matrices: parts, their factors, the analysis, the phase."""
+    phase = one.phase
+    turn = np.diag(np.conj(phase.phase.rotation).ravel())
+    rho = 1 + (phase.imaginary_ratio - 1) * phase.phase.confidence
+    total = 0
+    for block, w in zip(one.prior, weights, strict=True):
+        plain = FiniteDifferences(N) if block.kind == "differences" else Identity(N)
+        b = plain.to_dense() @ turn
+        factor = np.ones(plain.out_shape)
+        if phase.sites == "shared":
+            factor = factor * rho
+        real = np.concatenate([b.real, -b.imag], axis=1)
+        imaginary = factor.ravel()[:, None] * np.concatenate([b.imag, b.real], axis=1)
+        w = np.broadcast_to(w, (*plain.out_shape, 2)).reshape(-1, 2)
+        total = total + real.T @ (w[:, :1] * real) + imaginary.T @ (w[:, 1:] * imaginary)
+    return total
+
+
+@pytest.mark.parametrize("sites", ["shared", "apart"])
+@pytest.mark.parametrize("ratio", [1.0, 3.0])
+def test_products_and_dense_matrices_agree_with_the_textbook(sites, ratio):
+    one = one_slice(phase=PhasePrior(unsure(), ratio, sites))
+    model = one.model([8, 7, 9, 3])
+    rng = np.random.default_rng(1)
+    pi = tuple(rng.uniform(0.1, 4, block.site_shape) for block in model.blocks)
+    precision = PosteriorPrecision(model.measurement, model.blocks, pi)
+    dense = precision.dense_real()
+    x = model.measurement.to_dense_real()
+    np.testing.assert_allclose(dense, x.T @ x + dense_gram(one, pi), atol=1e-10)
+    u = rng.standard_normal((2, *N)) + 1j * rng.standard_normal((2, *N))
+    flat = np.concatenate([u.real.reshape(2, -1), u.imag.reshape(2, -1)], axis=1)
+    product = precision(u)
+    found = np.concatenate([product.real.reshape(2, -1), product.imag.reshape(2, -1)], axis=1)
+    np.testing.assert_allclose(found, flat @ dense, atol=1e-10)
+    assert not precision.complex_linear
+
+
+@pytest.mark.parametrize("sites", ["shared", "apart"])
+def test_perturbations_have_the_covariance_of_the_precision(sites):
+    one = one_slice(phase=PhasePrior(unsure(), 3.0, sites))
+    model = one.model([8, 7, 9])
+    pi = tuple(np.random.default_rng(1).uniform(0.1, 4, block.site_shape) for block in model.blocks)
+    precision = PosteriorPrecision(model.measurement, model.blocks, pi)
+    b = precision.perturbations(np.random.default_rng(2), 20000, np.zeros(N, complex))
+    flat = np.concatenate([b.real.reshape(len(b), -1), b.imag.reshape(len(b), -1)], axis=1)
+    dense = precision.dense_real()
+    deviation = flat.T @ flat / len(b) - dense
+    scale = np.sqrt((np.outer(np.diag(dense), np.diag(dense)) + dense**2) / len(b))
+    assert np.abs(deviation / scale).max() < 6
+
+
+def test_shared_sites_with_ratio_one_or_no_confidence_are_those_on_moduli():
+    lines = [8, 7, 9, 3]
+    plain = one_slice(prior=ALL).model(lines)
+    nothing = PhaseMap(np.exp(1j * angle()), np.zeros(N))
+    for prior in (PhasePrior(unsure(), 1.0), PhasePrior(nothing, 5.0)):
+        aware = one_slice(prior=ALL, phase=prior).model(lines)
+        for a, b in zip(plain.blocks, aware.blocks, strict=True):
+            turned = a.analysis(np.exp(-1j * angle()) * image())
+            np.testing.assert_allclose(b.site_power(b.coefficients(image()))[..., 0], a.site_power(turned), atol=1e-12)
+            tau = np.broadcast_to(b.potential.scale, b.site_shape)[..., 0]
+            np.testing.assert_allclose(tau, np.broadcast_to(a.potential.scale, tau.shape))
+
+
+def test_isotropic_differences_share_a_site_among_all_four_numbers():
+    block = SparsityBlock("differences", 10.0, isotropic=True)
+    shared = block.sites(N, 1.0, 0.1, PhasePrior(unsure(), 3.0))
+    apart = block.sites(N, 1.0, 0.1, PhasePrior(unsure(), 3.0, "apart"))
+    assert shared.site_shape == (1, *N, 1)
+    assert apart.site_shape == (1, *N, 2)
+    s = shared.coefficients(image())
+    np.testing.assert_allclose(shared.site_power(s)[0, ..., 0], (s**2).sum(axis=(0, -1)))
+
+
+@pytest.mark.parametrize("shape", [N, (32, 80)])  # by a library, and by compiled loops
+def test_the_preconditioner_inverts_what_it_is_made_for(shape):
+    rng = np.random.default_rng(0)
+    symmetric = [rng.uniform(0.5, 2, shape) for _ in range(2)]
+    real, imaginary = ((s + mirrored(s)) / 2 for s in symmetric)
+    shared = rng.uniform(0, 1, shape)
+    rotation = np.exp(1j * rng.uniform(-3, 3, shape))
+    u = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
+    v = np.conj(rotation) * u
+    filtered = np.fft.ifft2(shared * np.fft.fft2(v)) + np.fft.ifft2(real * np.fft.fft2(v.real)).real
+    filtered = rotation * (filtered + 1j * np.fft.ifft2(imaginary * np.fft.fft2(v.imag)).real)
+    precondition = PhasedCirculantInverse.of(shared, real, imaginary, rotation)
+    np.testing.assert_allclose(precondition(filtered), u, atol=1e-10)
+    single = precondition(filtered.astype(np.complex64))
+    assert single.dtype == np.complex64
+    np.testing.assert_allclose(single, u, atol=1e-3)
+
+
+def test_a_phase_not_given_is_taken_from_the_centre():
+    one = one_slice(phase=PhasePrior(imaginary_ratio=2.0))
+    lines = [8, 7, 9, 6, 10, 2]
+    blocks = one.model(lines).blocks
+    seen = PhasePrior(imaginary_ratio=2.0).seen_in(one.central_image(lines), one.noise_variance)
+    np.testing.assert_array_equal(blocks[0].analysis.rotation, seen.phase.rotation)
+    rng = np.random.default_rng(1)
+    noise = 0.02 * (rng.standard_normal((1, *N)) + 1j * rng.standard_normal((1, *N)))
+    with pytest.raises(InputError, match="noise only"):
+        replace(one, kspace=noise).model(lines)
+    with pytest.raises(InputError, match="phase"):
+        replace(one, kspace=noise).model(lines, signal=1.0)
+    with pytest.raises(InputError, match="none yet"):
+        SparsityBlock("pixels", 1.0).sites(N, 1.0, 1.0, PhasePrior())
+
+
+def test_variants_and_refinement():
+    one = one_slice(phase=PhasePrior(unsure()))
+    found = phase_variants(one, image(), imaginary_ratios=(1.0, 3.0), sites="apart")
+    assert [v.phase and (v.phase.imaginary_ratio, v.phase.sites) for v in found] == [
+        None,
+        (1.0, "apart"),
+        (3.0, "apart"),
+    ]
+    assert found[1].phase.phase is found[2].phase.phase
+    dark = np.full(N, 1e-6 + 0j)
+    assert [v.phase for v in phase_variants(one, dark)] == [None]
+    with pytest.raises(InputError, match="image"):
+        phase_variants(one, image()[:4])
+    assert phase_refined(found[0], image()) is found[0]
+    assert phase_refined(found[1], dark) is found[1]
+    turned = phase_refined(found[1], 1j * image())
+    np.testing.assert_allclose(turned.phase.phase.rotation, 1j * found[1].phase.phase.rotation, atol=1e-10)
+    assert turned.phase.sites == "apart"
+
+
+def test_refusals():
+    for changes, match in (({"imaginary_ratio": 0.0}, "imaginary_ratio"), ({"sites": "both"}, "phase sites")):
+        with pytest.raises(InputError, match=match):
+            PhasePrior(unsure(), **changes)
+    with pytest.raises(InputError, match="phase"):
+        one_slice(phase=PhasePrior(PhaseMap.known(np.zeros((4, 4)))))

@@ -1,0 +1,136 @@
+"""Samples at any points of k-space: what they are, their Gram operators and circulants, and what is refused."""
+
+import builtins
+import pickle
+
+import numpy as np
+import pytest
+
+from mri_design import InputError, NonUniformFourier
+from mri_design.operators.cartesian import CartesianSamples
+
+pytest.importorskip("finufft")
+
+SHAPES = [(8, 8), (9, 7), (6, 11), (16, 8)]
+
+
+def images(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+
+
+def points(shape: tuple[int, int], count: int = 40) -> np.ndarray:
+    return np.random.default_rng(1).uniform(-0.5, 0.5, (count, 2)) * shape
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("coils", [False, True])
+def test_whole_numbers_are_the_samples_of_the_grid(shape, coils, random_maps):
+    mask = np.random.default_rng(2).random(shape) < 0.5
+    maps = random_maps(shape) if coils else None
+    on_grid = NonUniformFourier(np.argwhere(mask) - np.array(shape) // 2, shape, maps)
+    samples = CartesianSamples(mask, maps)
+    u = images((2, *shape))
+    np.testing.assert_allclose(on_grid(u), samples(u), atol=1e-11)
+    np.testing.assert_allclose(on_grid.gram(u), samples.gram(u), atol=1e-11)
+    np.testing.assert_allclose(on_grid.circulant_spectrum(), samples.circulant_spectrum(), atol=1e-11)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_each_sample_is_the_sum_over_pixels(shape, random_maps):
+    k, maps, u = points(shape), random_maps(shape), images(shape)
+    y, x = (np.arange(n) - n // 2 for n in shape)
+    waves = [np.exp(-2j * np.pi * (a * y[:, None] / shape[0] + b * x / shape[1])) for a, b in k]
+    expected = [[np.sum(w * s * u) / np.sqrt(u.size) for w in waves] for s in maps]
+    np.testing.assert_allclose(NonUniformFourier(k, shape, maps)(u), expected, atol=1e-11)
+
+
+def test_single_precision_is_accurate_to_one_in_ten_thousand(random_maps):
+    shape, u = (16, 12), images((16, 12))
+    maps = random_maps(shape)
+    X, Y = (NonUniformFourier(points(shape), shape, maps.astype(kind)) for kind in (np.complex64, np.complex128))
+    v = Y(u)
+    for single, double in (
+        (X(u.astype(np.complex64)), v),
+        (X.adjoint(v.astype(np.complex64)), Y.adjoint(v)),
+        (X.gram(u.astype(np.complex64)), Y.gram(u)),
+    ):
+        assert single.dtype == np.complex64
+        assert np.linalg.norm(single - double) < 2e-4 * np.linalg.norm(double)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("coils", [False, True])
+def test_weighted_gram_operators_and_their_circulants(shape, coils, random_maps):
+    X = NonUniformFourier(points(shape), shape, random_maps(shape) if coils else None)
+    full = np.random.default_rng(4).uniform(0.1, 3, X.out_shape)
+    u, fourier = images(shape), np.kron(*(np.fft.fft(np.eye(n), norm="ortho") for n in shape))
+    for weights in (1.0, full, full[:1], full[0], full[:, :1]):
+        gram = X.toeplitz_gram(weights)
+        np.testing.assert_allclose(gram(u), X.adjoint(weights * X(u)), atol=1e-10)
+        nearest = np.einsum("ki,ij,kj->k", fourier, gram.to_dense(), fourier.conj()).real.reshape(shape)
+        np.testing.assert_allclose(X.circulant_spectrum(weights), nearest, atol=1e-10)
+
+
+def test_samples_keep_their_noise_when_others_are_added():
+    k = points((8, 8))
+    few, more = NonUniformFourier(k[:15], (8, 8)), NonUniformFourier(k, (8, 8))
+    rngs = [np.random.default_rng(5) for _ in range(2)]
+    noise = [X.unit_noise(rng, 4, np.dtype(np.float32)) for X, rng in zip((few, more), rngs, strict=True)]
+    np.testing.assert_array_equal(noise[0], noise[1][..., :15])
+    assert noise[0].dtype == np.complex64
+    assert noise[0].shape == (4, *few.out_shape)
+    assert rngs[0].random() == rngs[1].random()
+
+
+def test_noise_has_unit_variance_and_its_adjoint_the_covariance_of_the_gram(random_maps):
+    X = NonUniformFourier(points((4, 3)), (4, 3), random_maps((4, 3)))
+    noise = X.unit_noise(np.random.default_rng(6), 8000, np.dtype(np.float64))
+    np.testing.assert_allclose([noise.real.var(), noise.imag.var()], 1, rtol=0.02)
+    drawn = X.adjoint(noise).reshape(8000, -1)
+    covariance, gram = drawn.T @ drawn.conj() / 16000, X.gram.to_dense()
+    assert np.linalg.norm(covariance - gram) < 0.04 * np.linalg.norm(gram)
+
+
+def test_it_travels_to_other_processes():
+    X, u = NonUniformFourier(points((8, 6)), (8, 6)), images((8, 6))
+    expected = X.gram(u)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(X)).gram(u), expected)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        (lambda k: k[:, 0], r"trajectory: got shape \(40,\).*columns \(ky, kx\)"),
+        (lambda k: k.reshape(8, 5, 2), r"trajectory: got shape \(8, 5, 2\).*\(sample, 2\): 40 samples"),
+        (lambda k: k[:, 1] + 1j * k[:, 0], r"trajectory.*looks like complex kx \+ i ky.*np.stack"),
+        (lambda k: k[:0], "trajectory: got no sample"),
+        (
+            lambda k: np.where(np.arange(40)[:, None] == 3, np.nan, k),
+            r"2 values that are not finite, the first at \(3, 0\)",
+        ),
+        (lambda k: k / 8, "cycles per pixel.*Multiply the columns by the grid's lengths"),
+        (lambda k: 3 * k, "values up to .*which looks like cycles per metre"),
+    ],
+)
+def test_trajectories_in_other_units_or_shapes_are_refused(wrong, match):
+    with pytest.raises(InputError, match=match):
+        NonUniformFourier(wrong(points((8, 8))), (8, 8))
+
+
+def test_maps_on_another_grid_are_refused(random_maps):
+    with pytest.raises(InputError, match=r"coil maps.*\(3, 8, 7\).*\(coil, 8, 8\)"):
+        NonUniformFourier(points((8, 8)), (8, 8), random_maps((8, 7)))
+
+
+def test_where_finufft_is_missing_the_cure_is_named(monkeypatch):
+    real_import = builtins.__import__
+
+    def without(name, *rest):
+        if name == "finufft":
+            raise ImportError(name)
+        return real_import(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(InputError, match=r"without FINUFFT.*pip install '\.\[nonuniform\]'"):
+        NonUniformFourier(points((8, 8)), (8, 8))(np.ones((8, 8)))
