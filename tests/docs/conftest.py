@@ -14,6 +14,7 @@ import pytest
 
 import mri_design as md
 from mri_design.experiment.strategy_names import STRATEGIES
+from mri_design.kinds import KINDS
 from mri_design.model.sparsity import BLOCKS, SITES
 from mri_design.scan.io.formats import READERS
 from tests.docs.pages import REPOSITORY
@@ -105,7 +106,7 @@ def build_pages() -> ModuleType:
 @pytest.fixture(autouse=True, scope="module")
 def _registries_as_before() -> Iterator[None]:
     """What pages register is known to the pages alone."""
-    known = (BLOCKS, SITES, READERS, *STRATEGIES.values())
+    known = (BLOCKS, SITES, READERS, KINDS, *STRATEGIES.values())
     before = [list(one) if isinstance(one, list) else dict(one) for one in known]
     yield
     for one, kept in zip(known, before, strict=True):
