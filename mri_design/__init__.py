@@ -144,6 +144,7 @@ _HOMES = {
     "register_site": "model.sparsity",
     "rotations": "active_learning.shots",
     "register_strategy": "experiment.strategy_names",
+    "register_trajectory": "experiment.trajectories.shots",
     "run_design": "experiment.designing",
     "samples_from_bart": "scan.trajectories.exchange",
     "samples_to_bart": "scan.trajectories.exchange",

@@ -296,7 +296,6 @@ def test_neighbours(call: Callable[[], object], words: list[str]) -> None:
         lambda n: md.Exact(n),
         lambda n: LogDeterminant(n),
         lambda n: LogDeterminant(8, n),
-        lambda n: md.InformationGain(draws=n),
         lambda n: md.LanczosInformationGain(steps=n),
         lambda n: md.VariationalGaussian(iterations=n),
         lambda n: md.LaplaceFilter(limit=n),
@@ -310,6 +309,8 @@ def test_counts_are_whole_numbers(make: Callable[[object], object], count: objec
 def test_loops_are_whole_numbers_or_as_many_as_gain(count: object) -> None:
     assert_refused(lambda: md.DoubleLoop(outer_iterations=count), f"got {count!r}; wanted a whole number, ")  # type: ignore[arg-type]
     assert md.DoubleLoop(outer_iterations=None).most_loops > 6
+    assert_refused(lambda: md.InformationGain(draws=count), f"got {count!r}; wanted a whole number, ")  # type: ignore[arg-type]
+    assert md.InformationGain(draws=None).draws is None
 
 
 def test_numbers_are_not_true_or_false() -> None:

@@ -272,7 +272,7 @@ def _strategies(kind: str) -> list[str]:
     if kind == "protocol":
         return [*TRAINING_RULES, *(name for name in strategy_names() if name not in (*ORACLES, *TRAINING_RULES))]
     encoding, _, without = kind.partition(" ")
-    return [name for name in strategy_names(encoding) if not (without and name in TRAINING_RULES)]  # type: ignore[arg-type]
+    return [name for name in strategy_names(encoding) if not (without and name in TRAINING_RULES)]
 
 
 JOBS = max(1, min(4, os.cpu_count() or 1))
@@ -430,9 +430,9 @@ def check_angles(angles: int | None, encoding: str, strategies: list[str]) -> No
     if angles is None:
         return
     from mri_design.experiment.strategy_names import chooses_angles
-    from mri_design.operators.encodings import KINDS
+    from mri_design.kinds import KINDS
 
-    if any(chooses_angles(name, encoding) for name in strategies):  # type: ignore[arg-type]
+    if any(chooses_angles(name, encoding) for name in strategies):
         return
     kind = KINDS[encoding]
     if not kind.shots:

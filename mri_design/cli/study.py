@@ -189,7 +189,7 @@ def protocol(
     load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
     from mri_design.evaluation.run_status import CHECKPOINT
     from mri_design.experiment.slice_choice import scan_sources
-    from mri_design.operators.encodings import KINDS, count_text
+    from mri_design.kinds import KINDS, count_text
     from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
 
     named = scan_sources([*sources, *(test or [])], slices, maps or [])
@@ -244,7 +244,7 @@ def train(
     """
     load_ahead(jobs, executor, sources)
     from mri_design.experiment.slice_choice import scan_sources
-    from mri_design.operators.encodings import KINDS, count_text
+    from mri_design.kinds import KINDS, count_text
     from mri_design.runs.run import Progress, Work
     from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice, DesignStep, Forecast
+from mri_design.design.posteriors import means_of
 from mri_design.errors import MriDesignError
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.encodings import Encoding, LineEncoding
 
 
 class NoUsableScoreError(MriDesignError):
@@ -47,7 +48,9 @@ class DesignView:
 
     @property
     def readouts(self) -> Encoding:
-        """What the candidates are."""
+        """What the candidates are: those of ``candidates``, where nothing is said the lines of the posteriors' grid."""
+        if self.candidates.encoding is None and self.posteriors:
+            return LineEncoding(means_of(self.posteriors)[0].shape)
         return self.candidates.readouts
 
 

@@ -13,7 +13,8 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding, count_text
+from mri_design.kinds import KINDS, count_text
+from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding
 
 FEWEST_SAMPLES = 16
 """Samples of a plane that must have been predicted and then measured; each says much less than a line does."""
@@ -90,7 +91,7 @@ def refuse_shots(recipe: Recipe, verb: str) -> None:
     """
     encoding = recipe.design.encoding
     if KINDS[encoding].shots:
-        wanted = "spokes" if encoding == "radial" else "arms of spirals"
+        wanted = KINDS[encoding].several
         raise UsageError(
             f"{verb} chooses lines or samples of a plane, and the recipe asks for {wanted} (encoding = {encoding!r} "
             f"under [design]): design and compare choose {wanted}"

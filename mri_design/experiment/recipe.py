@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mri_design.errors import InputError, UsageError, described, did_you_mean, require_instance
 from mri_design.experiment.line_lists import line_numbers
 from mri_design.experiment.settings import RETIRED, Settings, setting
+from mri_design.kinds import designed_kinds
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
     from mri_design.design.constraints import Constraints, LineConstraints
@@ -25,7 +26,6 @@ if TYPE_CHECKING:  # what settings become is imported where it is made: to read 
 
 S = TypeVar("S", bound=Settings)
 
-EncodingChoice = Literal["lines", "plane", "radial", "spiral"]
 SHIPPED = Path(__file__).parents[1] / "recipes"
 MAX_RECIPE_BYTES = 1 << 20
 SAMPLE_BLOCKS = 200  # parts of a plane: one is chosen after each inference
@@ -41,28 +41,30 @@ def _check_strategy(name: str) -> None:
 
     try:
         family = name.partition(":")[0]
-        known = (encoding for encoding in get_args(EncodingChoice) if family in strategy_names(encoding))
+        known = (encoding for encoding in designed_kinds() if family in strategy_names(encoding))
         check_strategy_name(name, next(known, "lines"))
     except UsageError as error:
         raise InputError("strategy", f"{name!r}: {error}", "the name of a strategy") from error
 
 
-DEFAULT_KINDS, DEFAULT_SITE = ("pixels", "differences", "non-local"), "laplace"
-"""Those of the default prior, which need no look at the registries: these load the numerics, and help would wait."""
+# Kinds of blocks and sites that are known without loading the registry, which takes numpy: those of shipped recipes.
+USUAL_BLOCKS, USUAL_SITES = ("pixels", "differences", "wavelet", "non-local"), ("laplace",)
 
 
 def _check_block(kind: str) -> None:
-    if kind not in DEFAULT_KINDS:
-        from mri_design.model.sparsity import BLOCKS
+    if kind in USUAL_BLOCKS:
+        return
+    from mri_design.model.sparsity import BLOCKS
 
-        _require_one_of(BLOCKS, "kind", kind)
+    _require_one_of(BLOCKS, "kind", kind)
 
 
 def _check_site(name: str) -> None:
-    if name != DEFAULT_SITE:
-        from mri_design.model.sparsity import SITES
+    if name in USUAL_SITES:
+        return
+    from mri_design.model.sparsity import SITES
 
-        _require_one_of(SITES, "site", name)
+    _require_one_of(SITES, "site", name)
 
 
 def _require_one_of(known: Iterable[str], name: str, value: str) -> None:
@@ -378,10 +380,11 @@ class DesignRecipe(Settings):
         metavar="G",
         panel=_ENOUGH,
     )
-    encoding: EncodingChoice = setting(  # noqa: RUF009 (the rule does not see that it is a text)
+    encoding: str = setting(
         "What is chosen one by one: lines; plane, single samples (ky, kz), the image's rows and columns; "
         "radial, spokes; or spiral, arms.",
         "lines",
+        names=designed_kinds,
         metavar="NAME",
         panel=_PLANE,
     )
@@ -495,9 +498,7 @@ class ConstraintRecipe(Settings):
                         "none where shots are chosen",
                         cure="Leave it out.",
                     )
-            return AngleConstraints(
-                encoding.size, encoding.size if encoding.name == "radial" else -(-encoding.size // 2)
-            )
+            return AngleConstraints(encoding.size, encoding.half_turn)
         if not isinstance(encoding, PlaneEncoding):
             return self.rules()
         for name in ("forbid", "require", "max_jump"):

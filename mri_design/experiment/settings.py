@@ -33,6 +33,8 @@ class Setting:
         What is in force where the setting has no value and the recipe names none.
     check : callable, optional
         Raises `InputError` for a value that is none; the field of the error does not matter.
+    names : callable, optional
+        Gives every value of a text, where more may be registered.
     expert : bool
         Whether it changes how something is computed, not what is asked for.
     metavar, panel : str, optional
@@ -50,6 +52,7 @@ class Setting:
     members: tuple[int, int] | None = None
     unset: str = ""
     check: Callable[[Any], object] | None = None
+    names: Callable[[], tuple[str, ...]] | None = None
     expert: bool = False
     metavar: str | None = None
     panel: str | None = None
@@ -95,8 +98,8 @@ class Kind:
         ``bool``, ``int``, ``float``, ``str``, ``tuple`` or a class of `Settings`.
     setting : Setting
         Help and limits.
-    choices : tuple of str
-        Every value of a text that has only some.
+    listed : tuple of str
+        Every value of a text that is annotated with them.
     optional : bool
         Whether None stands for no value.
     inner : Kind, optional
@@ -105,7 +108,7 @@ class Kind:
 
     base: Any
     setting: Setting
-    choices: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
     optional: bool = False
     inner: Kind | None = None
 
@@ -121,6 +124,11 @@ class Kind:
         if get_origin(hint) is tuple:
             return cls(tuple, setting, (), optional, cls.of(get_args(hint)[0], setting))
         return cls(hint, setting, (), optional)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Every value of a text that has only some."""
+        return self.listed if self.setting.names is None else self.setting.names()
 
     @property
     def wanted(self) -> str:

@@ -6,45 +6,26 @@ and comparisons know it. A user's own script registers one by `register_strategy
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path, PureWindowsPath
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategies.calibrated_plane import CalibratedSamples
-from mri_design.design.strategies.expected_error import ExpectedError
-from mri_design.design.strategies.information_gain import InformationGain, LanczosInformationGain
-from mri_design.design.strategies.line_masks import (
-    Equispaced,
-    GoldenDensity,
-    GoldenRatio,
-    HalfDensity,
-    JitteredDensity,
-    LowPass,
-    RandomLines,
-    RegularLines,
-    SystematicDensity,
-    VariableDensity,
-)
-from mri_design.design.strategies.oracles import OracleGreedy, OracleHole, OracleResidual
-from mri_design.design.strategies.plane_masks import CaipiSamples, PoissonDisc, RandomSamples
-from mri_design.design.strategies.shot_sets import FixedAngles
-from mri_design.design.strategies.trained import TrainedOrder, TrainingResidual, TrainingScans
-from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, UsageError, did_you_mean
-from mri_design.experiment.trained_file import load_trained
-from mri_design.operators.encodings import KINDS, EncodingName
+from mri_design.kinds import KINDS
 from mri_design.whole_numbers import whole_number
 
-GRIDS: tuple[EncodingName, ...] = ("lines", "plane")
-SHOTS: tuple[EncodingName, ...] = ("radial", "spiral")
+if TYPE_CHECKING:  # loaded when a strategy is made: help lists their names before that
+    from mri_design.design.strategy import Strategy
 
-ORACLES: dict[str, Callable[[], Strategy]] = {}
+SHOTS = "shots"
+"""In place of an encoding: every family of shots, those to come included."""
+
+ORACLES: list[str] = []
 """Strategies that look at the true image; they cannot choose before `Oracle.knowing` has given it to them."""
 
-TRAINING_RULES: dict[str, Callable[[], Strategy]] = {}
+TRAINING_RULES: list[str] = []
 """Strategies that look at the truth of training scans: they make one mask for scans that were not looked at."""
 
 FROM_FILES = ("trained",)
@@ -61,15 +42,15 @@ Settings = Callable[[str, str], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class _Known:
+class Known:
     """What is known of a strategy by its name.
 
     Parameters
     ----------
     make : callable
         Makes the strategy.
-    random : bool
-        Whether another seed gives another mask, with no look at the data.
+    random : bool, optional
+        Whether another seed gives another mask, with no look at the data; by default strategies without a posterior do.
     tuned : tuple of float
         What tuning on training scans tries behind the colon; empty where nothing is tuned.
     settings : callable, optional
@@ -77,19 +58,46 @@ class _Known:
     """
 
     make: Callable[[], Strategy]
-    random: bool = False
+    random: bool | None = None
     tuned: tuple[float, ...] = ()
     settings: Settings | None = None
 
 
-STRATEGIES: dict[str, dict[str, _Known]] = {name: {} for name in get_args(EncodingName)}
-"""By encoding and name, in the order in which help lists them."""
+@dataclass(frozen=True)
+class Shipped:
+    """A strategy of this package, whose file is loaded when it is made.
+
+    Parameters
+    ----------
+    file, kind : str
+        Its module in `design.strategies`, and its class there.
+    fields : mapping
+        Fields that differ from the class's own.
+    """
+
+    file: str
+    kind: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self) -> Strategy:
+        """A new one."""
+        made: Strategy = getattr(import_module(f"mri_design.design.strategies.{self.file}"), self.kind)(**self.fields)
+        return made
+
+
+STRATEGIES: dict[str, dict[str, Known]] = {"lines": {}, "plane": {}, SHOTS: {}}
+"""By what they choose, and by name, in the order in which help lists them."""
+
+
+def _chosen_as(encoding: str) -> str:
+    """The entry of `STRATEGIES` for an encoding."""
+    return SHOTS if KINDS[encoding].shots else encoding
 
 
 def register_strategy(
     name: str,
     make: Callable[[], Strategy],
-    encodings: Sequence[EncodingName] = ("lines",),
+    encodings: Iterable[str] = ("lines",),
     *,
     random: bool | None = None,
     tuned: Sequence[float] = (),
@@ -105,7 +113,7 @@ def register_strategy(
     make : callable
         Makes the strategy: its class, for example.
     encodings : sequence of str
-        What it chooses: "lines", "plane", "radial", "spiral".
+        What it chooses: "lines", "plane", "shots".
     random : bool, optional
         Whether another seed gives another mask with no look at the data; by default strategies without a posterior do.
     tuned : sequence of float
@@ -124,21 +132,20 @@ def register_strategy(
     """
     if not name or not all(part.isalnum() for part in name.split("-")):
         raise InputError(field="strategy name", got=repr(name), wanted="letters, digits and hyphens")
-    unknown = sorted(set(encodings) - set(STRATEGIES))
-    if unknown or not encodings:
+    chosen = list(encodings)
+    unknown = sorted(set(chosen) - set(STRATEGIES))
+    if unknown or not chosen:
         raise InputError(field="encodings", got=", ".join(unknown) or "none", wanted=", ".join(STRATEGIES))
     if not callable(make):
         raise InputError(field=f"strategy {name}", got=repr(make), wanted="its class, or a function that makes it")
-    read = settings or (partial(_powered, make=make) if tuned else None)
-    for encoding in encodings:
-        drawn = random if random is not None else not (looks_at or getattr(make(), "needs_posterior", True))
-        STRATEGIES[encoding][name] = _Known(make, drawn, tuple(tuned), read)
-    marked: dict[str, dict[str, Callable[[], Strategy]]] = {"truth": ORACLES, "training": TRAINING_RULES}
+    read = settings or (_powered if tuned else None)
+    for encoding in chosen:
+        STRATEGIES[encoding][name] = Known(make, False if looks_at else random, tuple(tuned), read)
     if looks_at:
-        marked[looks_at][name] = make
+        {"truth": ORACLES, "training": TRAINING_RULES}[looks_at].append(name)
 
 
-def _powered(name: str, text: str, make: Callable[[], Strategy]) -> dict[str, Any]:
+def _powered(name: str, text: str) -> dict[str, Any]:
     return {"power": _power(name, text)}
 
 
@@ -179,59 +186,70 @@ DISC_POWERS = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
 WIDTHS = (4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
 SPACINGS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 
-register_strategy("calibrated", Calibrated)
-register_strategy("calibrated", CalibratedSamples, ["plane"])
-register_strategy("information-gain", InformationGain, [*GRIDS, *SHOTS])
-register_strategy("information-gain-lanczos", LanczosInformationGain)
-register_strategy("expected-error", ExpectedError, [*GRIDS, *SHOTS])
-register_strategy("random", RandomLines)
-register_strategy("random", partial(RandomSamples, power=0.0, name="random"), ["plane"])
-register_strategy("fastmri-random", partial(RandomLines, centre_fraction=0.08, name="fastmri-random"))
-register_strategy("fastmri-equispaced", Equispaced)
-register_strategy("vd-polynomial", partial(VariableDensity, power=4.0), tuned=POWERS)
-register_strategy("vd-polynomial", RandomSamples, ["plane"], tuned=PLANE_POWERS)
-register_strategy(
-    "vd-gaussian", partial(VariableDensity, family="gaussian", power=20.0, name="vd-gaussian"), tuned=WIDTHS
+
+def _ship(name: str, file: str, kind: str, encodings: str = "lines", /, *, also: Any = (), **marks: Any) -> None:
+    """One line of registration of a strategy of this package: its name, file, class, and what it chooses."""
+    register_strategy(name, Shipped(file, kind, dict(also)), encodings.split(), **marks)
+
+
+_ship("calibrated", "calibrated", "Calibrated")
+_ship("calibrated", "calibrated_plane", "CalibratedSamples", "plane")
+_ship("information-gain", "information_gain", "InformationGain", "lines plane shots")
+_ship("information-gain-lanczos", "information_gain", "LanczosInformationGain")
+_ship("expected-error", "expected_error", "ExpectedError", "lines plane shots")
+_ship("random", "line_masks", "RandomLines")
+_ship("random", "plane_masks", "RandomSamples", "plane", also={"power": 0.0, "name": "random"})
+_ship("fastmri-random", "line_masks", "RandomLines", also={"centre_fraction": 0.08, "name": "fastmri-random"})
+_ship("fastmri-equispaced", "line_masks", "Equispaced")
+_ship("vd-polynomial", "line_masks", "VariableDensity", also={"power": 4.0}, tuned=POWERS)
+_ship("vd-polynomial", "plane_masks", "RandomSamples", "plane", tuned=PLANE_POWERS)
+_GAUSSIAN = {"family": "gaussian", "power": 20.0, "name": "vd-gaussian"}
+_ship("vd-gaussian", "line_masks", "VariableDensity", also=_GAUSSIAN, tuned=WIDTHS)
+_ship("vd-jittered", "line_masks", "JitteredDensity", tuned=POWERS)
+_ship("vd-systematic", "line_masks", "SystematicDensity", tuned=POWERS)
+_ship("vd-golden", "line_masks", "GoldenDensity", tuned=POWERS)
+_ship("vd-half", "line_masks", "HalfDensity", tuned=POWERS)
+_ship("poisson-disc", "plane_masks", "PoissonDisc", "plane", tuned=DISC_POWERS)
+_ship("caipi", "plane_masks", "CaipiSamples", "plane", random=False, settings=_caipi)
+_ship("regular", "line_masks", "RegularLines", tuned=SPACINGS, settings=_spacing)
+_ship("low-pass", "line_masks", "LowPass", "lines plane", random=False)
+_ship("golden-ratio", "line_masks", "GoldenRatio", random=False)
+_ship("half-turn", "shot_sets", "FixedAngles", "shots", random=False)
+_ship("full-turn", "shot_sets", "FixedAngles", "shots", also={"kind": "full-turn", "name": "full-turn"}, random=False)
+_ship(
+    "one-missing", "shot_sets", "FixedAngles", SHOTS, also={"kind": "one-missing", "name": "one-missing"}, random=False
 )
-register_strategy("vd-jittered", JitteredDensity, tuned=POWERS)
-register_strategy("vd-systematic", SystematicDensity, tuned=POWERS)
-register_strategy("vd-golden", GoldenDensity, tuned=POWERS)
-register_strategy("vd-half", HalfDensity, tuned=POWERS)
-register_strategy("poisson-disc", PoissonDisc, ["plane"], tuned=DISC_POWERS)
-register_strategy("caipi", CaipiSamples, ["plane"], random=False, settings=_caipi)
-register_strategy("regular", RegularLines, tuned=SPACINGS, settings=_spacing)
-register_strategy("low-pass", LowPass, GRIDS, random=False)
-register_strategy("golden-ratio", GoldenRatio, random=False)
-register_strategy("half-turn", FixedAngles, SHOTS, random=False)
-register_strategy("full-turn", partial(FixedAngles, kind="full-turn", name="full-turn"), SHOTS, random=False)
-register_strategy("one-missing", partial(FixedAngles, kind="one-missing", name="one-missing"), SHOTS, random=False)
-register_strategy("golden", partial(FixedAngles, kind="golden", name="golden"), SHOTS, random=False)
-register_strategy("tiny-golden", partial(FixedAngles, kind="golden", tiny=7, name="tiny-golden"), SHOTS, random=False)
-register_strategy("oracle-residual", OracleResidual, GRIDS, looks_at="truth")
-register_strategy("oracle-hole", OracleHole, GRIDS, looks_at="truth")
-register_strategy("oracle-greedy", OracleGreedy, looks_at="truth")
-register_strategy("residual-greedy", TrainingResidual, GRIDS, looks_at="training")
+_ship("golden", "shot_sets", "FixedAngles", "shots", also={"kind": "golden", "name": "golden"}, random=False)
+_TINY = {"kind": "golden", "tiny": 7, "name": "tiny-golden"}
+_ship("tiny-golden", "shot_sets", "FixedAngles", "shots", also=_TINY, random=False)
+_ship("oracle-residual", "oracles", "OracleResidual", "lines plane", looks_at="truth")
+_ship("oracle-hole", "oracles", "OracleHole", "lines plane", looks_at="truth")
+_ship("oracle-greedy", "oracles", "OracleGreedy", looks_at="truth")
+_ship("residual-greedy", "trained", "TrainingResidual", "lines plane", looks_at="training")
 
 
-def _families(encoding: EncodingName) -> tuple[str, ...]:
-    return (*STRATEGIES[encoding], *(FROM_FILES if encoding in GRIDS else ()))
+def _families(encoding: str) -> tuple[str, ...]:
+    return (*STRATEGIES[_chosen_as(encoding)], *(FROM_FILES if not KINDS[encoding].shots else ()))
 
 
-def _chosen(encoding: EncodingName) -> str:
-    return {"lines": "lines", "plane": "samples of a plane"}.get(encoding, "spokes and arms of spirals")
+def _chosen(kind: str) -> str:
+    """What strategies of an entry of `STRATEGIES` choose, in words."""
+    if kind != SHOTS:
+        return KINDS[kind].several
+    return " and ".join(each.several for each in KINDS.values() if each.shots)
 
 
-def tuned_families(encoding: EncodingName = "lines") -> Mapping[str, tuple[float, ...]]:
+def tuned_families(encoding: str = "lines") -> Mapping[str, tuple[float, ...]]:
     """Families with a power (regular: the distance of the lines), and the powers that tuning tries; none of shots."""
-    return {name: known.tuned for name, known in STRATEGIES[encoding].items() if known.tuned}
+    return {name: known.tuned for name, known in STRATEGIES[_chosen_as(encoding)].items() if known.tuned}
 
 
-def strategy_names(encoding: EncodingName = "lines") -> tuple[str, ...]:
+def strategy_names(encoding: str = "lines") -> tuple[str, ...]:
     """Every name `make_strategy` knows."""
-    return tuple(STRATEGIES[encoding])
+    return tuple(STRATEGIES[_chosen_as(encoding)])
 
 
-def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
+def make_strategy(name: str, encoding: str = "lines") -> Strategy:
     """The strategy called ``name`` that chooses lines or, for the encoding "plane", samples, for others shots.
 
     ``vd-polynomial:3`` and its like set the density's power, ``regular:4`` the distance of the lines,
@@ -249,12 +267,16 @@ def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
     """
     check_strategy_name(name, encoding)
     family, colon, setting = name.partition(":")
+    if reads_file(name):
+        from mri_design.design.strategies.calibrated import Calibrated
+        from mri_design.design.strategies.trained import TrainedOrder, TrainingScans
+        from mri_design.experiment.trained_file import load_trained
     if family in FROM_FILES:
         return TrainedOrder(design=load_trained(Path(setting)), name=strategy_label(name))
     if reads_file(name):
         scans = TrainingScans(design=load_trained(Path(setting)))
         return Calibrated(opinion=scans, name=strategy_label(name))
-    known = STRATEGIES[encoding][family]
+    known = STRATEGIES[_chosen_as(encoding)][family]
     made = known.make()
     if not colon or known.settings is None:
         return made
@@ -262,7 +284,7 @@ def make_strategy(name: str, encoding: EncodingName = "lines") -> Strategy:
     return replace(made, **fields)  # type: ignore[type-var]
 
 
-def chooses_angles(name: str, encoding: EncodingName) -> bool:
+def chooses_angles(name: str, encoding: str) -> bool:
     """Whether a strategy chooses among angles that a recipe has; sets of shots have angles of their own.
 
     Raises
@@ -270,10 +292,14 @@ def chooses_angles(name: str, encoding: EncodingName) -> bool:
     UsageError, InputError
         As `make_strategy`.
     """
-    return KINDS[encoding].shots and not isinstance(make_strategy(name, encoding), FixedAngles)
+    if not KINDS[encoding].shots:
+        return False
+    from mri_design.design.strategies.shot_sets import FixedAngles
+
+    return not isinstance(make_strategy(name, encoding), FixedAngles)
 
 
-def learns_from_scans(name: str, encoding: EncodingName) -> bool:
+def learns_from_scans(name: str, encoding: str) -> bool:
     """Whether a comparison makes something of training scans for a strategy: a power, or a mask designed on them.
 
     Raises
@@ -286,7 +312,7 @@ def learns_from_scans(name: str, encoding: EncodingName) -> bool:
     return name not in ORACLES and make_strategy(name, encoding).needs_posterior
 
 
-def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
+def check_strategy_name(name: str, encoding: str = "lines") -> None:
     """Refuse a name that `make_strategy` does not know for the encoding; files are not looked for.
 
     Raises
@@ -295,11 +321,11 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
         For an unknown name, a power that is not a number of zero or more, or a file that is not named.
     """
     family, colon, setting = str(name).partition(":")
-    makers = STRATEGIES[encoding]
-    kinds: tuple[EncodingName, ...] = ("lines", "plane", "radial")
-    others = [_chosen(kind) for kind in kinds if family in _families(kind)]
+    makers = STRATEGIES[_chosen_as(encoding)]
+    others = [_chosen(kind) for kind, known in STRATEGIES.items() if family in known]
+    others += [_chosen("lines"), _chosen("plane")] if family in FROM_FILES else []
     if others and family not in _families(encoding):
-        here, there = _chosen(encoding), ", ".join(makers)
+        here, there = _chosen(_chosen_as(encoding)), ", ".join(makers)
         raise UsageError(f"strategy {family!r} chooses {' or '.join(others)}; for {here} there are: {there}")
     if reads_file(name) and family not in FROM_FILES and encoding != "lines":
         raise UsageError(f"strategy {family!r} takes a file of mri-design train where it chooses lines, but none here")
@@ -322,10 +348,12 @@ def check_strategy_name(name: str, encoding: EncodingName = "lines") -> None:
     settings(name, setting)
 
 
-def is_random(name: str, encoding: EncodingName = "lines") -> bool:
+def is_random(name: str, encoding: str = "lines") -> bool:
     """Whether another seed gives another mask, with no look at the data."""
-    known = STRATEGIES[encoding].get(name.partition(":")[0])
-    return known is not None and known.random and not reads_file(name)
+    known = STRATEGIES[_chosen_as(encoding)].get(name.partition(":")[0])
+    if known is None or reads_file(name):
+        return False
+    return known.random if known.random is not None else not known.make().needs_posterior
 
 
 def reads_file(name: str) -> bool:

@@ -23,7 +23,8 @@ from mri_design.experiment.ending import check_other_than_lines, require_number_
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.strategy_names import TRAINING_RULES, learns_from_scans, make_strategy, strategy_label
-from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding, ShotEncoding, count_text
+from mri_design.kinds import KINDS, count_text
+from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
 from mri_design.runs.error_tables import FORMATS, paired_caption
 from mri_design.runs.image_sections import curves_figure, error_bars_figure, layout_of
 from mri_design.runs.run import Ending, Record, Run, Work

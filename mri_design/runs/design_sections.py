@@ -28,8 +28,9 @@ from mri_design.evaluation.plots.panels import Layout, LinePanel, scale_top
 from mri_design.evaluation.predictions import PredictionCheck
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.recipe import Recipe
+from mri_design.kinds import KINDS, count_text
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import KINDS, Encoding, LineEncoding, PlaneEncoding, ShotEncoding, count_text
+from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
 from mri_design.runs.image_sections import curves_figure, mask_figure, point_spread_figure
 from mri_design.runs.scan_facts import KnownScan
 

@@ -13,8 +13,9 @@ from mri_design.evaluation.plots.panels import ImagePanel, Layout, error_caption
 from mri_design.evaluation.reference_noise import beyond_noise, noise_caption, ranked
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.kinds import KINDS
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import KINDS, Encoding
+from mri_design.operators.encodings import Encoding
 from mri_design.operators.nonuniform import density_weights, sums_at_pixels
 from mri_design.runs.scan_facts import KnownScan, NamedImage
 from mri_design.scan.data import Orientation

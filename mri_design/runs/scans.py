@@ -16,9 +16,9 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.strategy_names import make_strategy
+from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import KINDS
 from mri_design.runs.run import Work
 from mri_design.runs.scan_facts import simulated_from, warn_of_left_out, warn_of_noise
 from mri_design.scan.data import Orientation

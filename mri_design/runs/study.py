@@ -40,8 +40,9 @@ from mri_design.experiment.strategy_names import (
     tuned_families,
 )
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import KINDS, Encoding, ShotEncoding
+from mri_design.operators.encodings import Encoding, ShotEncoding
 from mri_design.runs.error_tables import FORMATS, errors_by_image, paired_table, summary_table, winners_table
 from mri_design.runs.run import Record, Work
 from mri_design.runs.scans import knowing_oracle, knowing_rule

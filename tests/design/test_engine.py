@@ -25,6 +25,7 @@ from mri_design import (
     WarmStart,
     centre_lines,
 )
+from mri_design.design.energies import gains_and_energies
 from mri_design.design.keeping import Found, InferenceRequest, KeptSlice, LocalKeeper
 from mri_design.design.posteriors import KeptPosteriors, generators, of_each
 from mri_design.design.strategies.expected_error import ExpectedError
@@ -304,7 +305,9 @@ def test_what_is_drawn_for_a_slice_does_not_depend_on_the_others(make_slice: Sli
     one.run(slices, one.begin(slices, centre_lines(np.ones(16, dtype=bool), 5)), 6)
     posteriors = one.strategy.seen[0][0]  # type: ignore[attr-defined]
     two, three = (
-        of_each(some, InformationGain(draws=20).scores, generators(np.random.default_rng(0), len(some)))[0][0]
+        of_each(some, gains_and_energies, slices[0].candidates, generators(np.random.default_rng(0), len(some)), 20)[0][
+            0
+        ]
         for some in (posteriors, [*posteriors, posteriors[0]])
     )
     np.testing.assert_array_equal(two, three)

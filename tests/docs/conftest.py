@@ -13,6 +13,10 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.experiment.strategy_names import STRATEGIES
+from mri_design.kinds import KINDS
+from mri_design.model.sparsity import BLOCKS, SITES
+from mri_design.scan.io.formats import READERS
 from tests.docs.pages import REPOSITORY
 from tests.quick_recipes import quickened
 from tests.undrawn import undrawn
@@ -97,3 +101,14 @@ def build_pages() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registries_as_before() -> Iterator[None]:
+    """What pages register is known to the pages alone."""
+    known = (BLOCKS, SITES, READERS, KINDS, *STRATEGIES.values())
+    before = [list(one) if isinstance(one, list) else dict(one) for one in known]
+    yield
+    for one, kept in zip(known, before, strict=True):
+        one.clear()
+        one.extend(kept) if isinstance(one, list) else one.update(kept)  # type: ignore[union-attr, arg-type]

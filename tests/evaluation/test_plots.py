@@ -21,7 +21,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import PALETTE, png_bytes
 from mri_design.evaluation.plots.style import INK
-from mri_design.operators.encodings import KINDS
+from mri_design.kinds import KINDS
 from mri_design.scan.trajectories.spiral import spiral_curve
 from tests.evaluation.conftest import texts
 

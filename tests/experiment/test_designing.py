@@ -24,7 +24,7 @@ from mri_design import (
 from mri_design.experiment import checkpoint
 from mri_design.experiment.checkpoint import load_state
 from mri_design.experiment.designing import NO_OPTIONS, design_inference, start_count
-from mri_design.operators.encodings import EncodingName, LineEncoding
+from mri_design.operators.encodings import LineEncoding
 
 
 class PlugPulledError(Exception):
@@ -210,7 +210,7 @@ def test_start_lines_are_the_recipe_s_or_the_strategy_s_and_hold_the_calibration
     ],
 )
 def test_only_a_strategy_that_corrects_posteriors_gets_rough_ones(
-    name: str, encoding: EncodingName, inference: dict[str, float], expected: tuple[int, float, float]
+    name: str, encoding: str, inference: dict[str, float], expected: tuple[int, float, float]
 ) -> None:
     recipe = Recipe().replacing("inference", **inference).replacing("design", encoding=encoding)
     engine = design_inference(make_strategy(name, encoding), recipe)

@@ -93,7 +93,7 @@ def test_random_rules_are_those_that_follow_their_seed_alone() -> None:
 
 def test_a_strategy_that_is_registered_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "STRATEGIES", {name: dict(of) for name, of in registry.STRATEGIES.items()})
-    register_strategy("mine", VariableDensity, ["lines", "radial"], tuned=(1.0, 2.0))
+    register_strategy("mine", VariableDensity, ["lines", "shots"], tuned=(1.0, 2.0))
     assert "mine" in strategy_names() and "mine" in strategy_names("radial") and "mine" not in strategy_names("plane")
     made = make_strategy("mine:2")
     assert isinstance(made, VariableDensity) and (made.power, made.name) == (2.0, "mine:2")

@@ -26,6 +26,7 @@ from mri_design import (
     register_block,
     register_site,
 )
+from mri_design.experiment.recipe import USUAL_BLOCKS, USUAL_SITES
 from mri_design.model.sparsity import BLOCKS, SITES
 
 REPOSITORY = Path(__file__).parents[2]
@@ -167,3 +168,7 @@ def test_what_cannot_be_registered_or_named_is_refused() -> None:
     with pytest.raises(InputError, match=r"site: got 'laplas'; wanted .*laplace"):
         SparsityBlock("pixels", 1.0, site="laplas")
     assert ImageFacts((4, 4), 1.0).alike is None
+
+
+def test_names_that_are_known_at_once_are_registered() -> None:
+    assert set(USUAL_BLOCKS) <= set(BLOCKS) and set(USUAL_SITES) <= set(SITES)

@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, turned
-from mri_design.operators.encodings import (
-    KINDS,
-    Encoding,
-    LineEncoding,
-    PlaneEncoding,
-    ShotEncoding,
-    count_text,
-    encoding_named,
-)
+from mri_design.kinds import KINDS, count_text
+from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding, encoding_named
 
 GRID = (6, 5)
 SHOT = np.stack([np.zeros(5), np.arange(5) - 2.0], axis=1)

@@ -28,7 +28,7 @@ from mri_design.evaluation.plots.style import (
     legend_below,
     plain_text,
 )
-from mri_design.operators.encodings import count_text
+from mri_design.kinds import count_text
 from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.trajectories.point_spread import conjugate_coverage
 

@@ -12,10 +12,10 @@ from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.experiment.recipe import PhaseRecipe
 from mri_design.inference.base import WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
+from mri_design.kinds import count_text
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.phase import PhasePrior
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import count_text
 
 CLEARLY = 1.5
 """Standard errors by which a model has to predict the lines held back better than moduli do."""

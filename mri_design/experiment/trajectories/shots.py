@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import cast
 
 import numpy as np
@@ -10,9 +12,10 @@ from numpy.typing import NDArray
 
 from mri_design.design.strategies.shot_sets import FixedAngles
 from mri_design.design.strategy import Strategy
-from mri_design.errors import InputError
+from mri_design.errors import InputError, positive_number
 from mri_design.experiment.inputs import PHANTOM_PREFIX
-from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.recipe import Recipe, ShotRecipe
+from mri_design.kinds import KINDS, Kind
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian import CentredFFT
@@ -22,6 +25,43 @@ from mri_design.scan.simulation.phantoms import load_phantom_shots, phantom_kind
 from mri_design.scan.simulation.scanner import EllipsePhase
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes, turned
 from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
+
+MakesShot = Callable[[ShotRecipe, int, int], NDArray[np.float64]]
+"""(settings, side of the square grid, shots of the design) -> one shot at angle 0, (sample, 2): columns (ky, kx) in
+cycles per field of view."""
+
+SHOT_MAKERS: dict[str, MakesShot] = {}
+"""By the names of families that scripts have registered."""
+
+
+def register_trajectory(name: str, make: MakesShot, *, unit: str, several: str = "", turn: float = 2 * np.pi) -> None:
+    """Make a family of shots known by a name, for recipes, ``--encoding`` and the runs.
+
+    A design then chooses among shots turned to equispaced angles, or takes a fixed set of them.
+
+    Parameters
+    ----------
+    name : str
+        Of the encoding, in lower case.
+    make : callable
+        (settings, side of the grid, shots of the design) -> one shot, (sample, 2), that comes near DC somewhere.
+    unit, several : str
+        What one is called, and what several are ("petal", "petals").
+    turn : float
+        The angle over which different shots are spread: pi where a shot runs through DC, 2 pi where it begins there.
+
+    Raises
+    ------
+    InputError
+        For a name that is no word or that of lines, a plane, or readouts, and something that makes no shot.
+    """
+    if not name.isidentifier() or (name in KINDS and not KINDS[name].shots):
+        raise InputError(field="trajectory", got=repr(name), wanted="a word that is no other encoding's name")
+    if not callable(make):
+        raise InputError(field=f"trajectory {name}", got=repr(make), wanted="a function that makes one shot")
+    KINDS[name] = Kind(unit, "shots", several or f"{unit}s", positive_number("turn", turn))
+    SHOT_MAKERS[name] = make
+
 
 MOST_VALUES = 1 << 24
 """Samples of all candidates and coils together; a dozen posterior draws of them take 1.6 GB."""
@@ -39,8 +79,7 @@ def shot_candidates(
     Parameters
     ----------
     recipe : Recipe
-        Its ``design.encoding`` says spokes or arms of a spiral, its ``shots`` their shape and how many angles there
-        are.
+        Its ``design.encoding`` names the family, its ``shots`` their shape and how many angles there are.
     strategy : Strategy
         A set of fixed angles (`FixedAngles`) has its own in the place of equispaced ones.
     grid : tuple of int
@@ -55,8 +94,8 @@ def shot_candidates(
     InputError
         For fewer angles than shots, more samples than `MOST_VALUES`, and gradients that break the limits.
     """
-    settings, spiral = recipe.shots, recipe.design.encoding == "spiral"
-    turn = 2 * np.pi if spiral else np.pi
+    family, settings = recipe.design.encoding, recipe.shots
+    turn = KINDS[family].turn
     if isinstance(strategy, FixedAngles):
         angles = strategy.angles(count, turn)
     else:
@@ -70,7 +109,7 @@ def shot_candidates(
             )
         angles = equispaced_angles(number, turn=turn)
     matrix = max(grid)
-    one = _arm(recipe, matrix, count) if spiral else radial_spokes(matrix, [0.0], oversampling=settings.oversampling)[0]
+    one = _maker(family)(settings, matrix, count)
     if len(angles) * len(one) * n_coils > MOST_VALUES:
         raise InputError(
             field="angles",
@@ -79,17 +118,29 @@ def shot_candidates(
             cure="Ask for fewer angles, or a coarser grid.",
         )
     every = turned(one, angles) * (np.array(grid) / matrix)
-    return ShotEncoding(grid, every, recipe.design.encoding, tuple(angles.tolist()))
+    return ShotEncoding(grid, every, family, tuple(angles.tolist()))
 
 
-def _arm(recipe: Recipe, matrix: int, count: int) -> NDArray[np.float64]:
+def spoke(settings: ShotRecipe, matrix: int, count: int) -> NDArray[np.float64]:
+    """One spoke through DC, (sample, 2)."""
+    return radial_spokes(matrix, [0.0], oversampling=settings.oversampling)[0]
+
+
+def arm(settings: ShotRecipe, matrix: int, count: int) -> NDArray[np.float64]:
     """One arm of a spiral as a gradient system plays it, (sample, 2)."""
-    settings = recipe.shots
     limits = GradientLimits(amplitude=settings.amplitude, slew=settings.slew, raster=settings.raster)
     full = max(1, min(round(RIM_ACCELERATION * count), matrix // 2))
     turns = nyquist_turns(matrix, full, density=settings.density)
     made = spiral_readout(matrix, turns, limits, field_of_view=settings.field_of_view, density=settings.density)
     return made.samples[: len(made.samples) // _SAMPLES_AT_ONCE * _SAMPLES_AT_ONCE]
+
+
+def _maker(family: str) -> MakesShot:
+    if family in SHOT_MAKERS:
+        return SHOT_MAKERS[family]
+    file, _, function = KINDS[family].shot.partition(":")
+    made: MakesShot = getattr(import_module(f"mri_design.experiment.trajectories.{file}"), function)
+    return made
 
 
 def closed_form_samples(source: str, shots: ShotEncoding, n_coils: int, recipe: Recipe, seed: int) -> Array | None:

@@ -1,21 +1,18 @@
 """What of k-space is measured one by one, by number: phase-encode lines, the samples of a plane, or whole shots."""
 
 from mri_design.errors import InputError
-from mri_design.operators.encodings.base import KINDS, Encoding, EncodingName, Kind, Rows, count_text
+from mri_design.operators.encodings.base import Encoding, EncodingName, Rows
 from mri_design.operators.encodings.lines import LineEncoding
 from mri_design.operators.encodings.plane import PlaneEncoding
 from mri_design.operators.encodings.shots import ShotEncoding
 
 __all__ = [
-    "KINDS",
     "Encoding",
     "EncodingName",
-    "Kind",
     "LineEncoding",
     "PlaneEncoding",
     "Rows",
     "ShotEncoding",
-    "count_text",
     "encoding_named",
 ]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,52 +17,8 @@ Rows = CartesianLines | CartesianSamples | NonUniformFourier
 
 Numbers = NDArray[np.float64]
 
-EncodingName = Literal["lines", "plane", "radial", "spiral"]
-"""What a design may choose one by one."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What is known of an encoding by its name alone, before there is a grid.
-
-    Parameters
-    ----------
-    unit : str
-        What one candidate is called in messages, in the singular.
-    counted : str
-        What columns of tables call the number of candidates.
-    """
-
-    unit: str
-    counted: str
-
-    @property
-    def shots(self) -> bool:
-        """Whether candidates are shots, of which there are as many as a design asks for, and not a grid's."""
-        return self.counted == "shots"
-
-
-KINDS: Mapping[str, Kind] = {
-    "lines": Kind("line", "lines"),
-    "plane": Kind("sample", "samples"),
-    "radial": Kind("spoke", "shots"),
-    "spiral": Kind("arm", "shots"),
-    "readouts": Kind("readout", "readouts"),
-}
-"""By the names of encodings; "readouts" are those of a scan along any trajectory, which are not designed."""
-
-
-def count_text(count: int, unit: str) -> str:
-    """So many candidates in words: "1 spoke", "2 spokes".
-
-    Parameters
-    ----------
-    count : int
-        How many.
-    unit : str
-        What one is called (`Encoding.unit`).
-    """
-    return f"{count} {unit}{'' if count == 1 else 's'}"
+EncodingName = str
+"""What a design may choose one by one: one of `designed_kinds`."""
 
 
 @runtime_checkable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array
+from mri_design.kinds import KINDS
 from mri_design.operators.base import Array, FilterBand
 from mri_design.operators.cartesian import FourierLibrary
-from mri_design.operators.encodings.base import KINDS
 from mri_design.operators.nonuniform import NonUniformFourier, density_weights
 from mri_design.operators.trajectory import checked_trajectory
 
-_NAMES = ("radial", "spiral", "readouts")
 _NEAR = 1e-3
 """Cycles per field of view: shots that are nowhere further apart are the same."""
 
@@ -34,8 +34,9 @@ class ShotEncoding:
         Pixels (ky, kx) of the image.
     shots : float array, shape (shot, sample, 2)
         Columns (ky, kx) in cycles per field of view.
-    name : {"radial", "spiral", "readouts"}
-        What the shots are called: spokes, arms, or readouts where they come from a scan of any kind.
+    name : str
+        What the shots are called (`kinds.KINDS`): radial or spiral, another family that was registered, or readouts
+        where they come from a scan of any kind.
     angles : tuple of float, optional
         Of the shots in radians, from +kx towards +ky; for tables and figures.
     weights : float array, shape (shot, sample), optional
@@ -58,8 +59,9 @@ class ShotEncoding:
     draws: ClassVar[int] = 12
 
     def __post_init__(self) -> None:
-        if self.name not in _NAMES:
-            raise InputError(field="shots", got=f"the name {self.name!r}", wanted=" or ".join(_NAMES))
+        names = [name for name, kind in KINDS.items() if kind.shots or name == "readouts"]
+        if self.name not in names:
+            raise InputError(field="shots", got=f"the name {self.name!r}", wanted=" or ".join(names))
         shots = checked_trajectory(self.shots, self.grid)
         if shots.ndim != 3:
             raise InputError(field="shots", got=f"shape {shots.shape}", wanted="(shot, sample, 2)")
@@ -73,6 +75,11 @@ class ShotEncoding:
     def unit(self) -> str:
         """A spoke, an arm or a readout."""
         return KINDS[self.name].unit
+
+    @property
+    def half_turn(self) -> int:
+        """How many of equispaced shots fill half a turn."""
+        return min(self.size, math.ceil(self.size * math.pi / KINDS[self.name].turn)) if self.size else 0
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -49,8 +49,9 @@ from mri_design.experiment.strategy_names import (
     strategy_label,
 )
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import KINDS, Encoding, PlaneEncoding, ShotEncoding, encoding_named
+from mri_design.operators.encodings import Encoding, PlaneEncoding, ShotEncoding, encoding_named
 from mri_design.operators.nonuniform import require_finufft
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.resident import keeper_of

@@ -109,7 +109,7 @@ def test_the_hole_oracle_does_not_know_the_sample_itself(make_view, rng) -> None
     plane = PlaneEncoding((16, 16))
     # Another truth on the chosen sample alone leaves its score as it was, and changes its neighbours'.
     change = np.zeros(256, dtype=complex)
-    change[chosen] = 50.0
+    change[chosen] = 5e5
     changed = truth() + plane.rows(range(256)).adjoint(change[None])
     again = OracleHole(truths=(changed,)).choose_block(view, np.random.default_rng(0), 1)[0].scores
     assert again is not None
