@@ -68,6 +68,7 @@ def small_model() -> Callable[..., GeneralizedLinearModel]:
 
 
 @pytest.mark.parametrize("method", ["mean", "map"])
+@pytest.mark.slow
 def test_the_image_gets_better_and_stays_the_same_from_run_to_run(method: str) -> None:
     recipe = recipe_of()
     scan = scan_of(recipe)
@@ -130,6 +131,7 @@ def test_an_image_without_structure_falls_back_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("method", "simulation"), [("mean", {"coils": 2, "noise": 0.03}), ("map", {"noise": 0.08})], ids=["coils", "noise"]
 )
+@pytest.mark.slow
 def test_the_image_gets_better_with_coils_and_with_noise_too(method: str, simulation: dict[str, float]) -> None:
     recipe = recipe_of(64, **simulation)
     scan = scan_of(recipe)
@@ -161,6 +163,7 @@ def _largest_tau(model: GeneralizedLinearModel, block: int) -> float:
     return float(np.max(site.scale))
 
 
+@pytest.mark.slow
 def test_the_library_takes_it_with_coils_all_the_same() -> None:
     recipe = recipe_of(16, coils=2)
     one = scan_of(recipe).slice_model(0, recipe)
@@ -184,6 +187,7 @@ def test_a_design_hands_its_inference_on() -> None:
 
 
 @pytest.mark.parametrize("sites", ["none", "apart"])
+@pytest.mark.slow
 def test_every_variance_estimator_gives_nearly_the_exact_posterior(
     small_model: Callable[..., GeneralizedLinearModel], sites: str
 ) -> None:
@@ -200,6 +204,7 @@ def test_every_variance_estimator_gives_nearly_the_exact_posterior(
         assert 0.9 < ratio < 1.1
 
 
+@pytest.mark.slow
 def test_all_solvers_find_the_same_map_image(small_model: Callable[..., GeneralizedLinearModel]) -> None:
     model = small_model(PhasePrior(None, 2.0, "shared"))
     model = replace(model, data=model.data.astype(np.complex128))
@@ -208,6 +213,7 @@ def test_all_solvers_find_the_same_map_image(small_model: Callable[..., Generali
         assert relative_l2(image, images[0]) < 5e-3
 
 
+@pytest.mark.slow
 def test_the_control_beside_a_graph_is_unbiased_and_scatters_less(
     small_model: Callable[..., GeneralizedLinearModel],
 ) -> None:

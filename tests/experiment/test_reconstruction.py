@@ -32,6 +32,7 @@ def test_every_method_gives_an_image_and_only_the_mean_error_bars(
     assert (result.std is not None) == (method == "mean")
 
 
+@pytest.mark.slow
 def test_models_beat_zero_filling(small: Recipe, rng: np.random.Generator) -> None:
     recipe = replace(small, simulation=replace(small.simulation, matrix=48))
     data = load_input("phantom:brain", recipe)
@@ -53,6 +54,7 @@ def test_zero_filling_is_the_inverse_transform_of_the_lines(
     np.testing.assert_allclose(result.image, image, atol=1e-5 * np.abs(image).max())
 
 
+@pytest.mark.slow
 def test_the_order_of_lines_does_not_matter_to_the_image(one: MRSlice, small: Recipe) -> None:
     first, second = (
         reconstruct(one, lines, "map", small, np.random.default_rng(0)).image for lines in (LINES, LINES[::-1])
@@ -68,6 +70,7 @@ def test_the_error_bars_can_be_left_out(one: MRSlice, small: Recipe) -> None:
     np.testing.assert_array_equal(with_std.image, without.image)
 
 
+@pytest.mark.slow
 def test_a_given_signal_level_replaces_the_measured_one(one: MRSlice, small: Recipe) -> None:
     level = one.signal_level(LINES)
     same, other = (
