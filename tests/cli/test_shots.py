@@ -109,8 +109,8 @@ def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path,
     np.save(tmp_path / "coils.npy", data.kspace)
     out = tmp_path / "coils"
     ran(run("design", tmp_path / "coils.npy", "--encoding", "radial", "--shots", 6, "--recipe", quick, "--out", out))
-    stored = np.load(out / "trajectory.npz")
-    assert stored["coil_maps"].shape == (3, 16, 16) and stored["kspace"].shape == (3, 6, 16)
+    with np.load(out / "trajectory.npz") as stored:
+        assert stored["coil_maps"].shape == (3, 16, 16) and stored["kspace"].shape == (3, 6, 16)
 
 
 @pytest.mark.slow
