@@ -7,6 +7,7 @@ from typing import Annotated
 from mri_design.cli.flags import (
     CONSTRAINTS,
     ENDS,
+    LINES,
     PLANE,
     SERIES,
     SHOT_STRATEGIES,
@@ -33,16 +34,7 @@ STRATEGIES = f"Strategies for a plane: <strategies: plane without>; {SHOT_STRATE
 def design(
     source: Input,
     to: Resumed,
-    lines: Annotated[
-        int | None,
-        whole(
-            "--lines",
-            "--samples",
-            least=1,
-            help="Lines, or samples of a plane, in the end, those at the start included.",
-            show_default=False,
-        ),
-    ] = None,
+    lines: Annotated[int | None, LINES] = None,
     *,
     strategy: StrategyName = None,
     index: SliceIndex = 0,

@@ -333,16 +333,14 @@ FieldOfView = Annotated[
         help="Field of view in metres, along phase encoding and readout where they differ. [default: the scan's]",
     ),
 ]
-LineCount = Annotated[
-    int,
-    whole(
-        "--lines",
-        "--samples",
-        least=1,
-        help="Lines, or samples of a plane, in the end, those at the start included.",
-        show_default=False,
-    ),
-]
+LINES = whole(
+    "--lines",
+    "--samples",
+    least=1,
+    help="Lines, or samples of a plane, in the end, those at the start included.",
+    show_default=False,
+)
+LineCount = Annotated[int, LINES]
 SliceIndex = Annotated[int, whole("--slice", help="Slice index; negative counts from the end.")]
 Slices = Annotated[
     str, option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")

@@ -20,7 +20,7 @@ from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import InputError
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.encodings import Encoding, PlaneEncoding
 
 Numbers = NDArray[np.float64]
 
@@ -68,6 +68,18 @@ class ChoosesByScore(ABC):
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The best remaining candidate."""
         return self.choose_block(view, rng, 1)[0]
+
+
+class PredictsByScore(ChoosesByScore):
+    """A strategy by a plain posterior, whose scores come with what the posterior expects of the error."""
+
+    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+        """See `Encoding.start_for_posterior`."""
+        return readouts.start_for_posterior(target)
+
+    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
+        """Expected energies summed over the posteriors; nothing corrects them."""
+        return self.scored(view, rng).forecast
 
 
 def plane_of(view: DesignView) -> PlaneEncoding:

@@ -79,22 +79,22 @@ def value_variances(posterior: GaussianPosterior, encoding: Encoding, rng: np.ra
         Unbiased, but for what the draws lack of the solutions.
     """
     made, library = posterior.marginals, coils_of(posterior)[1]
+
+    def of(images: Array) -> Array:
+        return encoding.values(images, None, library)[:, 0]
+
     if made.samples is not None and made.explained is not None:
         phased = PhasedControl.of(posterior.precision)
-        control = None if phased is not None else CirculantControl.of(posterior.precision)
-        first = None if phased is None else encoding.phased_moment(phased.inverse.own, phased.inverse.rotation)
-        both = None
-        if control is not None and control.sites is not None:
-            both = encoding.moments(control.inverse, control.gram, control.sites)
-        if first is not None or both is not None:
-            drawn, known = (encoding.values(v, None, library)[:, 0] for v in (made.samples, made.explained))
-            return (
-                regressed_variances(drawn, known, first)
-                if first is not None
-                else controlled_variances(drawn, known, *(both or ()))
-            )
-    values = encoding.values(posterior.deviations(rng, draws), None, library)
-    return np.asarray(np.mean(np.abs(values[:, 0]) ** 2, axis=0, dtype=np.float64) / 2)
+        control = CirculantControl.of(posterior.precision) if phased is None else None
+        if phased is not None:
+            first = encoding.phased_moment(phased.inverse.own, phased.inverse.rotation)
+            if first is not None:
+                return regressed_variances(of(made.samples), of(made.explained), first)
+        elif control is not None and control.sites is not None:
+            moments = encoding.moments(control.inverse, control.gram, control.sites)
+            if moments is not None:
+                return controlled_variances(of(made.samples), of(made.explained), *moments)
+    return np.asarray(np.mean(np.abs(of(posterior.deviations(rng, draws))) ** 2, axis=0, dtype=np.float64) / 2)
 
 
 def energies(posterior: GaussianPosterior, encoding: Encoding, rng: np.random.Generator, draws: int) -> Numbers:

@@ -44,16 +44,44 @@ def unmeasured_around(
         For samples of a plane, standard deviation in samples of the Gaussian window over which energies are averaged.
     """
     unmeasured = ~candidates.mask
-    left = np.where(unmeasured, residual, 0.0)
-    if not candidates.readouts.thinned:
-        return neighbourhood(left, neighbours)
+    if candidates.readouts.thinned:
+        return mean_around(residual, unmeasured, candidates.readouts.shape, reach)
+    return neighbourhood(np.where(unmeasured, residual, 0.0), neighbours)
 
-    def spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        plane = values.reshape(candidates.readouts.shape)
-        return np.asarray(scipy.ndimage.gaussian_filter(plane, reach, mode="constant")).reshape(-1)
 
-    weights = spread(unmeasured.astype(np.float64))
-    return np.divide(spread(left), weights, out=np.zeros(len(weights)), where=weights > 1e-9)
+def mean_around(
+    values: NDArray[np.float64],
+    counted: NDArray[np.bool_],
+    shape: tuple[int, ...],
+    reach: float,
+    *,
+    without_own: bool = False,
+) -> NDArray[np.float64]:
+    """Mean around every candidate in a Gaussian window, (size,); 0 where nothing that counts is near.
+
+    Parameters
+    ----------
+    values : float array, shape (size,)
+        Of every candidate.
+    counted : bool array, shape (size,)
+        Candidates whose values count.
+    shape : tuple of int
+        How candidates lie (`Encoding.shape`).
+    reach : float
+        Standard deviation of the window, in candidates; it ends at four of them.
+    without_own : bool
+        Whether a candidate's own value is left out of its mean.
+    """
+    ends = int(4 * reach + 0.5)
+    own = 1 / np.exp(-(np.arange(-ends, ends + 1) ** 2) / (2 * reach**2)).sum() ** len(shape) if without_own else 0.0
+
+    def spread(each: NDArray[np.float64]) -> NDArray[np.float64]:
+        laid_out = scipy.ndimage.gaussian_filter(each.reshape(shape), reach, mode="constant", truncate=4.0)
+        return np.asarray(laid_out.reshape(-1) - own * each)
+
+    weights = spread(counted.astype(np.float64))
+    total = spread(np.where(counted, values, 0.0))
+    return np.divide(total, weights, out=np.zeros(len(weights)), where=weights > 1e-9)
 
 
 def require_weights(neighbours: Sequence[float]) -> None:

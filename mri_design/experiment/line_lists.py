@@ -28,9 +28,3 @@ def line_numbers(text: str, field: str = "lines") -> tuple[int, ...]:
             raise InputError(field=field, got=repr(f"{first}-{last}"), wanted=f"at most {_MOST} lines")
         lines.update(range(first, last + 1))
     return tuple(sorted(lines))
-
-
-def checked_line_list(text: str) -> str:
-    """The text, once it is known to be a list of lines."""
-    line_numbers(text)
-    return text

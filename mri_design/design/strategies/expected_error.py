@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mri_design.design.blocks import ChoosesByScore, Scores
+from mri_design.design.blocks import PredictsByScore, Scores
 from mri_design.design.decision import Forecast
 from mri_design.design.energies import expected_energies
 from mri_design.design.strategy import DesignView
 from mri_design.errors import require_counts
-from mri_design.operators.encodings import Encoding
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpectedError(ChoosesByScore):
+class ExpectedError(PredictsByScore):
     """The candidates with the largest posterior variance, summed over their values, coils and slices.
 
     Measuring a candidate removes at least its own share of E|u - mean|^2; what it teaches about others is left out. The
@@ -40,15 +39,7 @@ class ExpectedError(ChoosesByScore):
         if self.draws is not None:
             require_counts(draws=self.draws, least=1)
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
-        """See `Encoding.start_for_posterior`."""
-        return readouts.start_for_posterior(target)
-
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
         """Expected energies, which are the forecast, too."""
         expected = expected_energies(view.posteriors, view.readouts, rng, self.draws or view.readouts.draws)
         return Scores(expected, Forecast(expected))
-
-    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
-        """A forecast of the expected energies, without a correction."""
-        return self.scored(view, rng).forecast

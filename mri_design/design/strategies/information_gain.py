@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from mri_design.design.blocks import ChoosesByScore, Scores
+from mri_design.design.blocks import PredictsByScore, Scores
 from mri_design.design.decision import Forecast
 from mri_design.design.energies import coils_of, gains_and_energies, lines_of, rows_of
 from mri_design.design.posteriors import generators, of_each
@@ -133,20 +133,8 @@ def line_overlaps(factors: LanczosFactors | BlockLanczosFactors, encoding: Carte
     return overlaps
 
 
-class _ByInformation(ChoosesByScore):
-    """The candidate with the largest total score over the posteriors."""
-
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
-        """See `Encoding.start_for_posterior`."""
-        return readouts.start_for_posterior(target)
-
-    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
-        """Expected energies summed over the posteriors; nothing corrects them."""
-        return self.scored(view, rng).forecast
-
-
 @dataclass(frozen=True, kw_only=True)
-class InformationGain(_ByInformation):
+class InformationGain(PredictsByScore):
     """Choose the candidates with the largest information gain; the scores are computed from posterior draws.
 
     Parameters
@@ -177,7 +165,7 @@ class InformationGain(_ByInformation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanczosInformationGain(_ByInformation):
+class LanczosInformationGain(PredictsByScore):
     """Choose the line with the largest information gain, with lower bounds from Lanczos vectors as in TR-175.
 
     Parameters

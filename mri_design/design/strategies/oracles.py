@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.design.blocks import ChoosesByScore, Scores
 from mri_design.design.decision import Choice
 from mri_design.design.energies import actual_energies, expected_energies
+from mri_design.design.neighbourhood import mean_around
 from mri_design.design.strategy import DesignView, Strategy, best_line
 from mri_design.design.trials import NO_TRUTH, relative_error, require_true_images, require_truths
 from mri_design.errors import InputError, require_counts, require_working
@@ -132,19 +132,10 @@ class OracleHole(ChoosesByScore):
         require_truths(self.name, self.truths, len(view.posteriors))
         actual = actual_energies(view.posteriors, view.readouts, self.truths)
         expected = expected_energies(view.posteriors, view.readouts, rng, self.draws or view.readouts.draws)
-        tiny, unmeasured = np.finfo(float).tiny, ~view.candidates.mask
-        wrong = np.where(unmeasured, np.log(np.maximum(actual, tiny) / np.maximum(expected, tiny)), 0.0)
-        weights = _around(unmeasured.astype(float), view.readouts.shape)
-        found = np.divide(_around(wrong, view.readouts.shape), weights, out=np.zeros(len(wrong)), where=weights > 1e-9)
+        tiny = np.finfo(float).tiny
+        wrong = np.log(np.maximum(actual, tiny) / np.maximum(expected, tiny))
+        found = mean_around(wrong, ~view.candidates.mask, view.readouts.shape, REACH, without_own=True)
         return Scores(expected * np.exp(found))
-
-
-def _around(values: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Weighted sum of the values around each candidate, its own left out, (size,)."""
-    reach = int(4 * REACH + 0.5)
-    own = 1 / np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * REACH**2)).sum() ** len(shape)
-    spread = scipy.ndimage.gaussian_filter(values.reshape(shape), REACH, mode="constant", truncate=4.0).reshape(-1)
-    return np.asarray(spread - own * values)
 
 
 @dataclass(frozen=True, kw_only=True)
