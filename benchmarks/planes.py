@@ -30,7 +30,7 @@ from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import EncodingName, PlaneEncoding
+from mri_design.operators.encodings import PlaneEncoding
 from mri_design.runs.design.earlier import EarlierImage, informed, opinion_share
 from mri_design.runs.scans import knowing_oracle
 from mri_design.scan.io.atomic import write_text
@@ -124,7 +124,7 @@ class Setting:
     powers: tuple[float, ...] | None = None
     block: int | None = None
 
-    def recipe(self, encoding: EncodingName = "plane", name: str | None = "local") -> Recipe:
+    def recipe(self, encoding: str = "plane", name: str | None = "local") -> Recipe:
         """A shipped recipe for lines or for a plane."""
         return load_recipe(name).replacing("design", encoding=encoding, block=self.block)
 
@@ -158,7 +158,7 @@ def of_coils(table: Mapping[int, tuple[str, ...]], coils: int) -> tuple[str, ...
     return table[1 if coils == 1 else 8]
 
 
-def encoding_of(strategy: str) -> tuple[EncodingName, str]:
+def encoding_of(strategy: str) -> tuple[str, str]:
     """Whether a name is one of lines or of samples of a plane, and the name that the package knows."""
     return ("lines", strategy.removeprefix(LINES)) if strategy.startswith(LINES) else ("plane", strategy)
 

@@ -27,7 +27,7 @@ from mri_design.experiment.settings import Kind, Settings
 ROOT = Path(__file__).parents[1]
 GROUPS = {
     "scans": ("Scans and recipes", ("scan", "experiment")),
-    "models": ("Models", ("model",)),
+    "models": ("Models", ("model", "priors")),
     "operators": ("Operators", ("operators",)),
     "sites": ("Sites", ("potentials",)),
     "inference": ("Inference and variances", ("inference", "variances")),

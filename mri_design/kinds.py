@@ -1,13 +1,17 @@
 """What may be measured one by one, by its name: lines, the samples of a plane, and families of shots.
 
-It imports nothing, so that the command line can list the names before anything else is loaded. A family of shots of
-this package is a file and a line of `KINDS`; a script registers its own by `register_trajectory`.
+Nothing is loaded for it, so that the command line can list the names before anything else is there. A family of shots
+of this package is a file and a line of `KINDS`; a script registers its own by `register_trajectory`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+from mri_design.registry import Shipped
 
 
 @dataclass(frozen=True)
@@ -25,15 +29,16 @@ class Kind:
     turn : float
         Of shots, the angle in radians over which different ones are spread: pi where a shot runs through the centre of
         k-space, 2 pi where it begins there; 0 of others.
-    shot : str
-        Of families of this package, file and function in `experiment.trajectories` that make one shot.
+    shot : callable, optional
+        Of families of shots: (settings, side of the grid, shots of the design) -> one shot at angle 0, see
+        `experiment.trajectories.shots.register_trajectory`.
     """
 
     unit: str
     counted: str
     several: str = ""
     turn: float = 0.0
-    shot: str = ""
+    shot: Callable[..., Any] | None = None
 
     @property
     def shots(self) -> bool:
@@ -44,8 +49,8 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "lines": Kind("line", "lines", "lines"),
     "plane": Kind("sample", "samples", "samples of a plane"),
-    "radial": Kind("spoke", "shots", "spokes", math.pi, "shots:spoke"),
-    "spiral": Kind("arm", "shots", "arms of spirals", 2 * math.pi, "shots:arm"),
+    "radial": Kind("spoke", "shots", "spokes", math.pi, Shipped("experiment.trajectories.shots", "spoke")),
+    "spiral": Kind("arm", "shots", "arms of spirals", 2 * math.pi, Shipped("experiment.trajectories.shots", "arm")),
     "readouts": Kind("readout", "readouts", "readouts"),
 }
 """By the names of encodings; "readouts" are those of a scan along any trajectory, which are not designed."""

@@ -11,6 +11,7 @@ from mri_design.errors import InputError, UsageError, described, did_you_mean, r
 from mri_design.experiment.line_lists import line_numbers
 from mri_design.experiment.settings import RETIRED, Settings, setting
 from mri_design.kinds import designed_kinds
+from mri_design.priors import BLOCKS, SITES
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
     from mri_design.design.constraints import Constraints, LineConstraints
@@ -47,23 +48,11 @@ def _check_strategy(name: str) -> None:
         raise InputError("strategy", f"{name!r}: {error}", "the name of a strategy") from error
 
 
-# Kinds of blocks and sites that are known without loading the registry, which takes numpy: those of shipped recipes.
-USUAL_BLOCKS, USUAL_SITES = ("pixels", "differences", "wavelet", "non-local"), ("laplace",)
-
-
 def _check_block(kind: str) -> None:
-    if kind in USUAL_BLOCKS:
-        return
-    from mri_design.model.sparsity import BLOCKS
-
     _require_one_of(BLOCKS, "kind", kind)
 
 
 def _check_site(name: str) -> None:
-    if name in USUAL_SITES:
-        return
-    from mri_design.model.sparsity import SITES
-
     _require_one_of(SITES, "site", name)
 
 

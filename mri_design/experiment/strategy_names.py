@@ -7,13 +7,13 @@ and comparisons know it. A user's own script registers one by `register_strategy
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from importlib import import_module
+from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from mri_design.errors import InputError, UsageError, did_you_mean
 from mri_design.kinds import KINDS
+from mri_design.registry import Shipped, require_part
 from mri_design.whole_numbers import whole_number
 
 if TYPE_CHECKING:  # loaded when a strategy is made: help lists their names before that
@@ -63,28 +63,6 @@ class Known:
     settings: Settings | None = None
 
 
-@dataclass(frozen=True)
-class Shipped:
-    """A strategy of this package, whose file is loaded when it is made.
-
-    Parameters
-    ----------
-    file, kind : str
-        Its module in `design.strategies`, and its class there.
-    fields : mapping
-        Fields that differ from the class's own.
-    """
-
-    file: str
-    kind: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
-    def __call__(self) -> Strategy:
-        """A new one."""
-        made: Strategy = getattr(import_module(f"mri_design.design.strategies.{self.file}"), self.kind)(**self.fields)
-        return made
-
-
 STRATEGIES: dict[str, dict[str, Known]] = {"lines": {}, "plane": {}, SHOTS: {}}
 """By what they choose, and by name, in the order in which help lists them."""
 
@@ -130,14 +108,11 @@ def register_strategy(
         For a name with a colon or another character that lists and shells take for their own, an unknown encoding, and
         something that makes no strategy.
     """
-    if not name or not all(part.isalnum() for part in name.split("-")):
-        raise InputError(field="strategy name", got=repr(name), wanted="letters, digits and hyphens")
+    require_part("strategy", name, make, "its class, or a function that makes it")
     chosen = list(encodings)
     unknown = sorted(set(chosen) - set(STRATEGIES))
     if unknown or not chosen:
         raise InputError(field="encodings", got=", ".join(unknown) or "none", wanted=", ".join(STRATEGIES))
-    if not callable(make):
-        raise InputError(field=f"strategy {name}", got=repr(make), wanted="its class, or a function that makes it")
     read = settings or (_powered if tuned else None)
     for encoding in chosen:
         STRATEGIES[encoding][name] = Known(make, False if looks_at else random, tuple(tuned), read)
@@ -189,7 +164,7 @@ SPACINGS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 
 def _ship(name: str, file: str, kind: str, encodings: str = "lines", /, *, also: Any = (), **marks: Any) -> None:
     """One line of registration of a strategy of this package: its name, file, class, and what it chooses."""
-    register_strategy(name, Shipped(file, kind, dict(also)), encodings.split(), **marks)
+    register_strategy(name, Shipped(f"design.strategies.{file}", kind, dict(also)), encodings.split(), **marks)
 
 
 _ship("calibrated", "calibrated", "Calibrated")

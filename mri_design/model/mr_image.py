@@ -15,7 +15,7 @@ from mri_design.model.phase import PhasePrior, PhaseSites, estimate_phase
 from mri_design.model.sparsity import DEFAULT_PRIOR, SparsityBlock
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian import CartesianSamples, FourierLibrary
-from mri_design.operators.encodings import Encoding, EncodingName, LineEncoding, Rows, ShotEncoding, encoding_named
+from mri_design.operators.encodings import Encoding, LineEncoding, Rows, ShotEncoding, encoding_named
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling
 
@@ -179,7 +179,7 @@ class MRSlice:
         prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR,
         library: FourierLibrary = "scipy",
         phase: PhasePrior | None = None,
-        encoding: EncodingName = "lines",
+        encoding: str = "lines",
     ) -> MRSlice:
         """Slice ``index`` of calibrated data, whose candidates are lines or, as a plane, single samples.
 

@@ -1,18 +1,15 @@
 """The prior of an image: blocks of sites on its coefficients, whose scales follow the data's own signal.
 
-Kinds of coefficients and of sites are registered by name; from then on recipes know them. In the package each is a
-file, of an operator or of a site, and a line at the end of this one; a script of one's own calls `register_block` and
-`register_site`.
+Kinds of coefficients and of sites have names in `mri_design.priors`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
+from mri_design.errors import InputError, positive_number, require_choice, require_counts
 from mri_design.model.alike_patches import AlikePatches
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phase import PhasePrior
@@ -20,8 +17,8 @@ from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.differences import FiniteDifferences, GraphDifferences
 from mri_design.operators.elementary import Identity
 from mri_design.operators.wavelet import Wavelet
-from mri_design.potentials.base import Site
-from mri_design.potentials.priors import Laplace, Sech2, StudentT
+from mri_design.potentials.priors import StudentT
+from mri_design.priors import BLOCKS, SITES
 
 
 @dataclass(frozen=True)
@@ -60,58 +57,6 @@ class ImageFacts:
     shape: tuple[int, int]
     signal: float
     alike: AlikePatches | None = None
-
-
-BlockMaker = Callable[["SparsityBlock", ImageFacts], Coefficients]
-SiteMaker = Callable[[Array], Site]
-BLOCKS: dict[str, BlockMaker] = {}
-"""Kinds of coefficients, by the name that `SparsityBlock.kind` and recipes give."""
-SITES: dict[str, SiteMaker] = {}
-"""Kinds of sites, by the name that `SparsityBlock.site` and recipes give."""
-
-
-def register_block(kind: str, make: BlockMaker) -> None:
-    """Make a kind of coefficients known by a name, for `SparsityBlock` and ``[[prior]]`` of recipes.
-
-    Parameters
-    ----------
-    kind : str
-        Letters, digits and hyphens.
-    make : callable
-        (`SparsityBlock`, `ImageFacts`) -> `Coefficients`.
-
-    Raises
-    ------
-    InputError
-        For another name, or something that cannot be called.
-    """
-    BLOCKS[_name("block kind", kind, make)] = make
-
-
-def register_site(name: str, make: SiteMaker) -> None:
-    """Make a kind of sites known by a name, for `SparsityBlock` and ``[[prior]]`` of recipes.
-
-    Parameters
-    ----------
-    name : str
-        Letters, digits and hyphens.
-    make : callable
-        Rates tau, per standard deviation of the noise, one for all coefficients or one for each -> `Site`.
-
-    Raises
-    ------
-    InputError
-        For another name, or something that cannot be called.
-    """
-    SITES[_name("site", name, make)] = make
-
-
-def _name(field: str, name: str, make: object) -> str:
-    if not callable(make):
-        raise InputError(f"{field} {name}", described(make), "a function or a class that makes it")
-    if not name or not all(part.isalnum() for part in name.split("-")):
-        raise InputError(field, repr(name), "letters, digits and hyphens")
-    return name
 
 
 @dataclass(frozen=True)
@@ -196,6 +141,7 @@ class SparsityBlock:
         """
         tau_per_rate = noise_sd / signal
         made = BLOCKS[self.kind](self, ImageFacts(shape, signal, alike))
+        made = Coefficients(made) if isinstance(made, LinearOperator) else made
         analysis, groups = made.analysis, made.groups
         rates: Array | float = self.scale if made.rates is None else made.rates
         if self.tau_limit is not None:
@@ -205,20 +151,30 @@ class SparsityBlock:
         return SiteBlock(self.kind, analysis, SITES[self.site](np.asarray(rates * tau_per_rate)), groups)
 
 
-def _pixels(block: SparsityBlock, image: ImageFacts) -> Coefficients:
-    return Coefficients(Identity(image.shape))
+def pixels(block: SparsityBlock, image: ImageFacts) -> LinearOperator:
+    """The pixels themselves."""
+    return Identity(image.shape)
 
 
-def _differences(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+def differences(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+    """Differences of neighbouring pixels, both of a pixel together where the block is isotropic."""
     return Coefficients(FiniteDifferences(image.shape), groups=(-3,) if block.isotropic else ())
 
 
-def _wavelet(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+def wavelet(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+    """Orthonormal wavelet coefficients, the coarse ones with a rate of their own."""
     analysis = Wavelet(image.shape, block.wavelet, block.levels)
     return Coefficients(analysis, np.where(analysis.level_map() == 0, block.coarse_scale, block.scale))
 
 
-def _non_local(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+def non_local(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+    """Differences to the pixels in the middle of the most similar patches.
+
+    Raises
+    ------
+    InputError
+        Where similar patches have not been found.
+    """
     if image.alike is None:
         raise InputError("alike", "none yet", "AlikePatches", "find_alike finds them in an image.")
     analysis = GraphDifferences(image.alike.neighbours[: block.neighbours])
@@ -228,13 +184,10 @@ def _non_local(block: SparsityBlock, image: ImageFacts) -> Coefficients:
     return Coefficients(analysis, rates)
 
 
-register_block("pixels", _pixels)
-register_block("differences", _differences)
-register_block("wavelet", _wavelet)
-register_block("non-local", _non_local)
-register_site("laplace", Laplace)
-register_site("student-t", lambda tau: StudentT(3.0, np.square(tau)))
-register_site("sech2", Sech2)
+def student_t(tau: Array) -> StudentT:
+    """Sites with three degrees of freedom."""
+    return StudentT(3.0, np.square(tau))
+
 
 DEFAULT_PRIOR = (SparsityBlock("pixels", 100.0, tau_limit=0.4), SparsityBlock("differences", 10.0))
 """Dark background and piecewise smoothness, for images whose 99.5th percentile is 1.

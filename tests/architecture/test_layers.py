@@ -38,6 +38,8 @@ FLOORS = {
     "whole_numbers": 1,
     "notices": 1,
     "kinds": 1,
+    "priors": 1,
+    "registry": 1,
 }
 # Inside every folder its files and rooms have floors too, at any depth, and the same rule holds: an import goes to a
 # lower floor, never to a sibling. "*" is the floor of files that are not named: leaves, such as operators and
@@ -82,7 +84,7 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"gradient_echo": 4, "turbo_spin_echo": 4, "pulseq_file": 5},
     "variances": {"base": 1, "*": 2, "control_variate": 3},
 }
-EVERYONE_MAY_IMPORT = {"errors", "kinds", "status", "notices"}
+EVERYONE_MAY_IMPORT = {"errors", "kinds", "notices", "priors", "registry", "status"}
 # Rooms that know less than their floor would allow: krylov knows callables, potentials know arrays.
 HERMITS = {
     "krylov": EVERYONE_MAY_IMPORT,

@@ -58,7 +58,10 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
         names.write('_ship("outermost", "outermost", "Outermost", random=False)\n')
     (package / "experiment" / "trajectories" / "rosettes.py").write_text(TRAJECTORY)
     with (package / "kinds.py").open("a") as kinds:
-        kinds.write('KINDS["rosette"] = Kind("petal", "shots", "petals", 2 * math.pi, "rosettes:petal")\n')
+        kinds.write(
+            'KINDS["rosette"] = Kind("petal", "shots", "petals", 2 * math.pi, '
+            'Shipped("experiment.trajectories.rosettes", "petal"))\n'
+        )
     return folder
 
 

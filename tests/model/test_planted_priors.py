@@ -26,8 +26,7 @@ from mri_design import (
     register_block,
     register_site,
 )
-from mri_design.experiment.recipe import USUAL_BLOCKS, USUAL_SITES
-from mri_design.model.sparsity import BLOCKS, SITES
+from mri_design.priors import BLOCKS, SITES
 
 REPOSITORY = Path(__file__).parents[2]
 OPERATOR = """
@@ -43,6 +42,10 @@ class RowSums(LinearOperator):
 
     def _adjoint(self, v):
         return v[..., None].repeat(self.in_shape[1], axis=-1)
+
+
+def row_sums(block, image):
+    return RowSums(image.shape)
 """
 SITE = """
 import numpy as np
@@ -61,11 +64,8 @@ def cauchy(tau):
     )
 """
 LINES = """
-from mri_design.operators.row_sums import RowSums
-from mri_design.potentials.cauchy import cauchy
-
-register_block("row-sums", lambda block, image: Coefficients(RowSums(image.shape)))
-register_site("cauchy", cauchy)
+register_block("row-sums", Shipped("operators.row_sums", "row_sums"))
+register_site("cauchy", Shipped("potentials.cauchy", "cauchy"))
 """
 RECIPE = """
 [simulation]
@@ -100,7 +100,7 @@ def test_a_planted_site_and_a_planted_block_go_through_design_recon_and_report(t
     (tmp_path / "phantoms").symlink_to(REPOSITORY / "phantoms")
     (package / "operators" / "row_sums.py").write_text(OPERATOR)
     (package / "potentials" / "cauchy.py").write_text(SITE)
-    with (package / "model" / "sparsity.py").open("a") as registry:
+    with (package / "priors.py").open("a") as registry:
         registry.write(LINES)
     (tmp_path / "mine.toml").write_text(RECIPE)
     for words in ("design phantom:brain --lines 7 --start 5 --out d", "recon phantom:brain --mask d/mask.npy --out r"):
@@ -168,7 +168,3 @@ def test_what_cannot_be_registered_or_named_is_refused() -> None:
     with pytest.raises(InputError, match=r"site: got 'laplas'; wanted .*laplace"):
         SparsityBlock("pixels", 1.0, site="laplas")
     assert ImageFacts((4, 4), 1.0).alike is None
-
-
-def test_names_that_are_known_at_once_are_registered() -> None:
-    assert set(USUAL_BLOCKS) <= set(BLOCKS) and set(USUAL_SITES) <= set(SITES)

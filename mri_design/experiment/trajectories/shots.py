@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from typing import cast
 
 import numpy as np
@@ -29,9 +28,6 @@ from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, s
 MakesShot = Callable[[ShotRecipe, int, int], NDArray[np.float64]]
 """(settings, side of the square grid, shots of the design) -> one shot at angle 0, (sample, 2): columns (ky, kx) in
 cycles per field of view."""
-
-SHOT_MAKERS: dict[str, MakesShot] = {}
-"""By the names of families that scripts have registered."""
 
 
 def register_trajectory(name: str, make: MakesShot, *, unit: str, several: str = "", turn: float = 2 * np.pi) -> None:
@@ -59,8 +55,7 @@ def register_trajectory(name: str, make: MakesShot, *, unit: str, several: str =
         raise InputError(field="trajectory", got=repr(name), wanted="a word that is no other encoding's name")
     if not callable(make):
         raise InputError(field=f"trajectory {name}", got=repr(make), wanted="a function that makes one shot")
-    KINDS[name] = Kind(unit, "shots", several or f"{unit}s", positive_number("turn", turn))
-    SHOT_MAKERS[name] = make
+    KINDS[name] = Kind(unit, "shots", several or f"{unit}s", positive_number("turn", turn), make)
 
 
 MOST_VALUES = 1 << 24
@@ -95,7 +90,8 @@ def shot_candidates(
         For fewer angles than shots, more samples than `MOST_VALUES`, and gradients that break the limits.
     """
     family, settings = recipe.design.encoding, recipe.shots
-    turn = KINDS[family].turn
+    turn, make = KINDS[family].turn, KINDS[family].shot
+    assert make is not None  # lines and planes are no shots
     if isinstance(strategy, FixedAngles):
         angles = strategy.angles(count, turn)
     else:
@@ -109,7 +105,7 @@ def shot_candidates(
             )
         angles = equispaced_angles(number, turn=turn)
     matrix = max(grid)
-    one = _maker(family)(settings, matrix, count)
+    one = make(settings, matrix, count)
     if len(angles) * len(one) * n_coils > MOST_VALUES:
         raise InputError(
             field="angles",
@@ -133,14 +129,6 @@ def arm(settings: ShotRecipe, matrix: int, count: int) -> NDArray[np.float64]:
     turns = nyquist_turns(matrix, full, density=settings.density)
     made = spiral_readout(matrix, turns, limits, field_of_view=settings.field_of_view, density=settings.density)
     return made.samples[: len(made.samples) // _SAMPLES_AT_ONCE * _SAMPLES_AT_ONCE]
-
-
-def _maker(family: str) -> MakesShot:
-    if family in SHOT_MAKERS:
-        return SHOT_MAKERS[family]
-    file, _, function = KINDS[family].shot.partition(":")
-    made: MakesShot = getattr(import_module(f"mri_design.experiment.trajectories.{file}"), function)
-    return made
 
 
 def closed_form_samples(source: str, shots: ShotEncoding, n_coils: int, recipe: Recipe, seed: int) -> Array | None:

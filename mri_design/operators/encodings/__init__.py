@@ -1,14 +1,13 @@
 """What of k-space is measured one by one, by number: phase-encode lines, the samples of a plane, or whole shots."""
 
 from mri_design.errors import InputError
-from mri_design.operators.encodings.base import Encoding, EncodingName, Rows
+from mri_design.operators.encodings.base import Encoding, Rows
 from mri_design.operators.encodings.lines import LineEncoding
 from mri_design.operators.encodings.plane import PlaneEncoding
 from mri_design.operators.encodings.shots import ShotEncoding
 
 __all__ = [
     "Encoding",
-    "EncodingName",
     "LineEncoding",
     "PlaneEncoding",
     "Rows",
@@ -17,7 +16,7 @@ __all__ = [
 ]
 
 
-def encoding_named(name: EncodingName, grid: tuple[int, int]) -> Encoding:
+def encoding_named(name: str, grid: tuple[int, int]) -> Encoding:
     """The encoding of that name on a grid.
 
     Raises

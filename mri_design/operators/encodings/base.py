@@ -17,9 +17,6 @@ Rows = CartesianLines | CartesianSamples | NonUniformFourier
 
 Numbers = NDArray[np.float64]
 
-EncodingName = str
-"""What a design may choose one by one: one of `designed_kinds`."""
-
 
 @runtime_checkable
 class Encoding(Protocol):
@@ -31,7 +28,7 @@ class Encoding(Protocol):
 
     @property
     def name(self) -> str:
-        """One of `EncodingName`, or that of what a scan has measured in another way."""
+        """One of `kinds.designed_kinds`, or that of what a scan has measured in another way."""
         ...
 
     @property

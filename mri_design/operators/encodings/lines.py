@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, described
 from mri_design.operators.base import Array, FilterBand, squared_modulus
 from mri_design.operators.cartesian import CartesianLines, FourierLibrary
-from mri_design.operators.encodings.base import EncodingName, Numbers
+from mri_design.operators.encodings.base import Numbers
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class LineEncoding:
     """
 
     grid: tuple[int, int]
-    name: EncodingName = "lines"
+    name: str = "lines"
     unit: str = "line"
     independent: ClassVar[bool] = True
     thinned: ClassVar[bool] = False

@@ -19,7 +19,7 @@ from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, FilterBand
 from mri_design.operators.cartesian import CartesianSamples, CentredFFT, FourierLibrary
 from mri_design.operators.coils import Coils
-from mri_design.operators.encodings.base import EncodingName, Numbers
+from mri_design.operators.encodings.base import Numbers
 
 LEAST_START, START_SHARE = 16, 128
 """Samples that a design begins with at least, and the part of the plane that they are."""
@@ -41,7 +41,7 @@ class PlaneEncoding:
     """
 
     grid: tuple[int, int]
-    name: EncodingName = "plane"
+    name: str = "plane"
     unit: str = "sample"
     independent: ClassVar[bool] = True
     thinned: ClassVar[bool] = True

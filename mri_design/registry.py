@@ -1,0 +1,60 @@
+"""Parts that have a name: how names are checked, and how a part of this package is loaded when it is first made.
+
+Tables of names are read to list them and to check recipes, long before anything is computed; so they hold where a part
+is, not the part itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from mri_design.errors import InputError, described
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A class or function of this package, loaded when it is called.
+
+    Parameters
+    ----------
+    module, name : str
+        Module, relative to the package, and name in it.
+    fields : mapping
+        Keywords that it is called with beside the arguments.
+    """
+
+    module: str
+    name: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """What the class or function makes."""
+        return getattr(import_module(f"mri_design.{self.module}"), self.name)(*arguments, **self.fields)
+
+
+def require_part(kind: str, name: str, make: object, makes: str = "a function or a class that makes it") -> None:
+    """Refuse to register a part under a name that lists and shells would take apart, or one that makes nothing.
+
+    Parameters
+    ----------
+    kind : str
+        What is registered, for messages.
+    name : str
+        Letters, digits and hyphens.
+    make : callable
+        A class, or a function that makes the part.
+    makes : str
+        What ``make`` has to be, for messages.
+
+    Raises
+    ------
+    InputError
+        Naming the kind.
+    """
+    if not callable(make):
+        raise InputError(f"{kind} {name}", described(make), makes)
+    if not name or not all(part.isalnum() for part in name.split("-")):
+        raise InputError(kind, repr(name), "letters, digits and hyphens")
