@@ -30,7 +30,7 @@ from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategy_names import make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 from mri_design.runs.design.earlier import EarlierImage, informed, opinion_share
 from mri_design.runs.scans import knowing_oracle
 from mri_design.scan.io.atomic import write_text
@@ -170,7 +170,7 @@ def mask_by(scan: Scan, mr_slice: MRSlice, cell: Row, recipe: Recipe) -> Sequenc
     if name.startswith("oracle"):
         rule = knowing_oracle(name, [mr_slice], [scan.reference], recipe, 0)
     target = max(1, round(mr_slice.candidates.size / float(str(cell["acceleration"]))))
-    plane = mr_slice.candidates if isinstance(mr_slice.candidates, PlaneEncoding) else None
+    plane = mr_slice.candidates if isinstance(mr_slice.candidates, PlaneReadouts) else None
     start = start_lines(mr_slice.measured, rule, target, recipe, 0, mr_slice.n_coils, plane)
     options = DesignOptions(draw=int(str(cell["draw"])))
     return run_design([mr_slice], rule, target, recipe, seed=0, start=start, options=options).trace.lines
@@ -205,7 +205,7 @@ def measured_after(setting: Setting, cell: Row) -> Row:
     else:
         earlier = EarlierImage.of("earlier", before, recipe, np.random.default_rng([0, 3]))
         plane, target = mr_slice.candidates, max(1, round(mr_slice.candidates.size / float(str(cell["acceleration"]))))
-        assert isinstance(plane, PlaneEncoding)
+        assert isinstance(plane, PlaneReadouts)
         alone = make_strategy(ALONE, "plane")
         start = start_lines(mr_slice.measured, alone, target, recipe, 0, mr_slice.n_coils, plane)
         rule, options = informed([earlier], [mr_slice], start, recipe, 0), DesignOptions(closing=True)

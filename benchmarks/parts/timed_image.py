@@ -49,7 +49,7 @@ def main(case: str, seed: int, data: Path) -> None:
     from mri_design.experiment.reconstruction import reconstruct
     from mri_design.experiment.trajectories.shots import shot_slice
     from mri_design.model.mr_image import MRSlice
-    from mri_design.operators.encodings import ShotEncoding
+    from mri_design.operators.readouts import ShotReadouts
     from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes
 
     def scan_of(source: str, matrix: int, coils: int) -> Scan:
@@ -77,7 +77,7 @@ def main(case: str, seed: int, data: Path) -> None:
         if kind != "radial":
             return scan.prepared.slice_model(0, recipe.replacing("design", encoding=kind))
         angles, grid = equispaced_angles(32), scan.reference.shape
-        shots = ShotEncoding(grid, radial_spokes(grid[0], angles), "radial", tuple(angles.tolist()))
+        shots = ShotReadouts(grid, radial_spokes(grid[0], angles), "radial", tuple(angles.tolist()))
         one = scan.prepared.slice_model(0, recipe)
         return shot_slice(one, shots, np.random.default_rng(1), truth=scan.reference)
 

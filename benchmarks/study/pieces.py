@@ -21,7 +21,7 @@ from mri_design.experiment.designing import run_design
 from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.readouts import Readouts
 from mri_design.runs.study import (
     DesignedMask,
     Lines,
@@ -161,7 +161,7 @@ class Follow:
         """Whose expectations these are."""
         return self.inner.name
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """The other strategy's."""
         return self.inner.default_start(readouts, target, n_coils)
 

@@ -20,7 +20,7 @@ from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import InputError
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import Encoding, PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts, Readouts
 
 Numbers = NDArray[np.float64]
 
@@ -73,8 +73,8 @@ class ChoosesByScore(ABC):
 class PredictsByScore(ChoosesByScore):
     """A strategy by a plain posterior, whose scores come with what the posterior expects of the error."""
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
-        """See `Encoding.start_for_posterior`."""
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
+        """See `Readouts.start_for_posterior`."""
         return readouts.start_for_posterior(target)
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
@@ -82,7 +82,7 @@ class PredictsByScore(ChoosesByScore):
         return self.scored(view, rng).forecast
 
 
-def plane_of(view: DesignView) -> PlaneEncoding:
+def plane_of(view: DesignView) -> PlaneReadouts:
     """The plane that a view's candidates are samples of.
 
     Raises
@@ -90,7 +90,7 @@ def plane_of(view: DesignView) -> PlaneEncoding:
     InputError
         Where they are something else.
     """
-    if not isinstance(view.readouts, PlaneEncoding):
+    if not isinstance(view.readouts, PlaneReadouts):
         raise InputError(
             field="candidates",
             got="phase-encode lines",
@@ -129,7 +129,7 @@ def block_by_scores(scores: Numbers, view: DesignView, count: int, forecast: For
     return [begun, *(Choice(candidate) for candidate in chosen[1:])]
 
 
-def thinned(scores: Numbers, squared: Numbers, plane: PlaneEncoding, count: int) -> list[int]:
+def thinned(scores: Numbers, squared: Numbers, plane: PlaneReadouts, count: int) -> list[int]:
     """Samples by their scores, one after another, each multiplying all scores by 1 - |rho|^2 around it.
 
     Parameters
@@ -138,7 +138,7 @@ def thinned(scores: Numbers, squared: Numbers, plane: PlaneEncoding, count: int)
         NaN where a sample cannot be taken; then there may be fewer than ``count`` to return.
     squared : float array, shape (ky, kz)
         |rho|^2 by distance, DC at ``N // 2``: the share of `squared_correlation`.
-    plane : PlaneEncoding
+    plane : PlaneReadouts
         The samples.
     count : int
         How many.

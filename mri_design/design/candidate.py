@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.constraints import Constraints, LineConstraints, open_moves
 from mri_design.errors import InputError
-from mri_design.operators.encodings import Encoding, LineEncoding
+from mri_design.operators.readouts import LineReadouts, Readouts
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class LineCandidates:
         How many of ``acquired`` were there before the first decision.
     constraints : LineConstraints
         What the sequence asks for; whoever chooses from ``remaining`` obeys them.
-    encoding : Encoding, optional
+    readouts : Readouts, optional
         What the candidates are; lines by default. Where this class speaks of lines, it means these candidates.
 
     Attributes
@@ -53,11 +53,13 @@ class LineCandidates:
     target: int
     n_start: int = 0
     constraints: Constraints = field(default_factory=LineConstraints)
-    encoding: Encoding | None = None
+    readouts: Readouts = None  # type: ignore[assignment]  # lines, once made
     allowed: NDArray[np.bool_] = field(init=False)
     remaining: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.readouts is None:
+            object.__setattr__(self, "readouts", LineReadouts((self.n_lines, self.n_lines)))
         n = len(self.measurable)
         whole = all(isinstance(line, Integral) and not isinstance(line, bool) for line in self.acquired)
         if (
@@ -125,11 +127,6 @@ class LineCandidates:
                 wanted=f"at most {jump} between consecutive lines",
                 cure="Begin with the lines of `LineConstraints.start`.",
             )
-
-    @property
-    def readouts(self) -> Encoding:
-        """What the candidates are: ``encoding``, or the lines of a grid."""
-        return LineEncoding((self.n_lines, self.n_lines)) if self.encoding is None else self.encoding
 
     @property
     def n_lines(self) -> int:

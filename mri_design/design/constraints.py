@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described, require_counts, require_instance, require_numbers
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 
 Half = Literal["positive", "negative"]
 
@@ -329,7 +329,7 @@ class PlaneConstraints:
 
     Parameters
     ----------
-    plane : PlaneEncoding
+    plane : PlaneReadouts
         The samples.
     shutter : bool
         Whether samples outside of the ellipse that touches the plane's edges are left out (elliptical scanning).
@@ -348,7 +348,7 @@ class PlaneConstraints:
         For values out of range. What contradicts a scan is refused where its samples are known (`needed`).
     """
 
-    plane: PlaneEncoding
+    plane: PlaneReadouts
     _: KW_ONLY
     shutter: bool = False
     partial_fourier: float | None = None

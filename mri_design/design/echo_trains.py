@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_counts
-from mri_design.operators.encodings import LineEncoding, PlaneEncoding
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 
 ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")
 """Names of the orders."""
@@ -24,12 +24,12 @@ class Acquisition:
     ----------
     trains : tuple of tuple of int
         Lines of every echo train, echo after echo.
-    encoding : LineEncoding or PlaneEncoding
+    readouts : LineReadouts or PlaneReadouts
         The grid, and what of it is measured one by one. Where this class speaks of lines, it means these candidates.
     """
 
     trains: tuple[tuple[int, ...], ...]
-    encoding: LineEncoding | PlaneEncoding
+    readouts: LineReadouts | PlaneReadouts
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -39,24 +39,24 @@ class Acquisition:
     @property
     def dc_echo(self) -> int:
         """Echo, counted from 1, that measures the line nearest to DC: its time is the effective echo time."""
-        nearest = self.encoding.nearest_to_centre(sorted(self.lines), 1)[0]
+        nearest = self.readouts.nearest_to_centre(sorted(self.lines), 1)[0]
         return 1 + next(train.index(nearest) for train in self.trains if nearest in train)
 
     @property
     def largest_jump(self) -> float:
         """Largest distance between consecutive lines, 0 for a single line; in a plane between samples, as |k|."""
-        return max((_distance(self.encoding, a, b) for a, b in pairwise(self.lines)), default=0.0)
+        return max((_distance(self.readouts, a, b) for a, b in pairwise(self.lines)), default=0.0)
 
     @property
     def typical_jump(self) -> float:
         """Median distance between consecutive lines of a train, 0 where trains have one echo."""
-        jumps = [_distance(self.encoding, a, b) for train in self.trains for a, b in pairwise(train)]
+        jumps = [_distance(self.readouts, a, b) for train in self.trains for a, b in pairwise(train)]
         return float(np.median(jumps)) if jumps else 0.0
 
 
 def acquisition_order(
     lines: Sequence[int],
-    encoding: LineEncoding | PlaneEncoding,
+    readouts: LineReadouts | PlaneReadouts,
     order: str = "as-chosen",
     train: int = 1,
     effective_echo: int | None = None,
@@ -67,7 +67,7 @@ def acquisition_order(
     ----------
     lines : sequence of int
         As they were chosen.
-    encoding : LineEncoding or PlaneEncoding
+    readouts : LineReadouts or PlaneReadouts
         What they are lines or samples of.
     order : str
         ``as-chosen``; ``ascending`` in ky, samples of a plane then in kz; ``centre-out``: every train from DC outwards,
@@ -88,44 +88,44 @@ def acquisition_order(
         For an unknown order, no line, or an effective echo that the order or the trains do not have.
     """
     check_order(order, train, effective_echo)
-    if not lines or len(set(lines)) < len(lines) or not all(0 <= line < encoding.size for line in lines):
-        unit = encoding.unit
-        wanted = f"different {unit} numbers from 0 to {encoding.size - 1}"
+    if not lines or len(set(lines)) < len(lines) or not all(0 <= line < readouts.size for line in lines):
+        unit = readouts.unit
+        wanted = f"different {unit} numbers from 0 to {readouts.size - 1}"
         raise InputError(field=f"{unit}s", got=str(tuple(lines))[:80], wanted=wanted)
     count = -(-len(lines) // train)
     ascending = sorted(lines)
     if order in ("as-chosen", "ascending"):
         listed = ascending if order == "ascending" else list(lines)
-        return Acquisition(tuple(tuple(listed[i : i + train]) for i in range(0, len(listed), train)), encoding)
-    beside = _beside(encoding, order)
+        return Acquisition(tuple(tuple(listed[i : i + train]) for i in range(0, len(listed), train)), readouts)
+    beside = _beside(readouts, order)
     if order == "centre-out":
-        by_radius = encoding.nearest_to_centre(ascending, len(ascending))
+        by_radius = readouts.nearest_to_centre(ascending, len(ascending))
         if train == 1:
-            return Acquisition(tuple((line,) for line in _round_by_round(by_radius, encoding)), encoding)
-        return Acquisition(_echo_by_echo(by_radius, count, beside), encoding)
-    made = Acquisition(_echo_by_echo(ascending, count, beside), encoding)
+            return Acquisition(tuple((line,) for line in _round_by_round(by_radius, readouts)), readouts)
+        return Acquisition(_echo_by_echo(by_radius, count, beside), readouts)
+    made = Acquisition(_echo_by_echo(ascending, count, beside), readouts)
     return made if effective_echo is None else _turned(made, effective_echo)
 
 
-def _distance(encoding: LineEncoding | PlaneEncoding, one: int, other: int) -> float:
-    frequencies = encoding.frequencies
+def _distance(readouts: LineReadouts | PlaneReadouts, one: int, other: int) -> float:
+    frequencies = readouts.frequencies
     return float(np.linalg.norm(frequencies[one] - frequencies[other]))
 
 
-def _beside(encoding: LineEncoding | PlaneEncoding, order: str) -> NDArray[np.float64] | None:
+def _beside(readouts: LineReadouts | PlaneReadouts, order: str) -> NDArray[np.float64] | None:
     """What tells near from far among those that one echo measures: angle in a ring, kz in a band; None for lines."""
-    if isinstance(encoding, LineEncoding):
+    if isinstance(readouts, LineReadouts):
         return None
-    ky, kz = encoding.frequencies.T
+    ky, kz = readouts.frequencies.T
     return np.asarray(np.arctan2(kz, ky) if order == "centre-out" else kz, dtype=np.float64)
 
 
-def _round_by_round(by_radius: Sequence[int], encoding: LineEncoding | PlaneEncoding) -> list[int]:
+def _round_by_round(by_radius: Sequence[int], readouts: LineReadouts | PlaneReadouts) -> list[int]:
     """By distance from DC, in a plane those at one distance by their angle, so that jumps along a circle are short."""
-    if isinstance(encoding, LineEncoding):
+    if isinstance(readouts, LineReadouts):
         return list(by_radius)
-    ky, kz = encoding.frequencies.T
-    return sorted(by_radius, key=lambda sample: (encoding.radius[sample].round(12), np.arctan2(kz[sample], ky[sample])))
+    ky, kz = readouts.frequencies.T
+    return sorted(by_radius, key=lambda sample: (readouts.radius[sample].round(12), np.arctan2(kz[sample], ky[sample])))
 
 
 def _echo_by_echo(lines: Sequence[int], count: int, beside: NDArray[np.float64] | None) -> tuple[tuple[int, ...], ...]:
@@ -187,4 +187,4 @@ def _turned(made: Acquisition, effective_echo: int) -> Acquisition:
     for train in made.trains:
         first = shift % len(train)
         trains.append((*train[first:], *train[:first]))
-    return Acquisition(tuple(trains), made.encoding)
+    return Acquisition(tuple(trains), made.readouts)

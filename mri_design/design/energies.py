@@ -1,7 +1,7 @@
 """What a posterior expects of every candidate, and what the truth shows: energies, variances and information.
 
-Written once for everything that can be measured one by one: an encoding says what the values of a candidate are
-(`Encoding.values`), and which moments of them are known in closed form under a circulant (`Encoding.moments`), which
+Written once for everything that can be measured one by one: `Readouts` say what the values of a candidate are
+(`Readouts.values`), and which moments of them are known in closed form under a circulant (`Readouts.moments`), which
 make it a control variate of the posterior's own draws. Candidates that are yet to be measured change the covariance in
 a known way (`with_unseen`), whatever their values will be.
 """
@@ -19,8 +19,8 @@ from mri_design.inference.base import with_unseen
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array, squared_modulus
 from mri_design.operators.cartesian import CartesianLines, FourierLibrary
-from mri_design.operators.encodings import Encoding, LineEncoding, Rows
 from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.operators.readouts import LineReadouts, Readouts, Rows
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.control_variate import LEAST, PhasedControl, best_share
@@ -34,7 +34,7 @@ VALUES_AT_ONCE = 1 << 14
 """Values whose covariances between coils are in memory together."""
 
 
-def lines_of(posterior: GaussianPosterior) -> LineEncoding:
+def lines_of(posterior: GaussianPosterior) -> LineReadouts:
     """The phase-encode lines of the grid that a posterior was measured on.
 
     Raises
@@ -50,23 +50,23 @@ def lines_of(posterior: GaussianPosterior) -> LineEncoding:
             wanted="a Cartesian measurement, whose lines have numbers",
             cure="Ask for the information_gain of rows given as an operator, as Dense(rows).",
         )
-    return LineEncoding(measured.grid)
+    return LineReadouts(measured.grid)
 
 
-def rows_of(posterior: GaussianPosterior, encoding: Encoding, ids: Sequence[int]) -> Rows:
+def rows_of(posterior: GaussianPosterior, readouts: Readouts, ids: Sequence[int]) -> Rows:
     """X of some candidates, with the coils of the posterior's own measurement."""
     maps, library = coils_of(posterior)
-    return encoding.rows(ids, maps, library)
+    return readouts.rows(ids, maps, library)
 
 
-def value_variances(posterior: GaussianPosterior, encoding: Encoding, rng: np.random.Generator, draws: int) -> Numbers:
+def value_variances(posterior: GaussianPosterior, readouts: Readouts, rng: np.random.Generator, draws: int) -> Numbers:
     """Posterior variance per real component of every value of every candidate, one coil, in units of sigma^2.
 
     Parameters
     ----------
     posterior : GaussianPosterior
         Its own draws serve as they are where inference knows what a circulant explains of them.
-    encoding : Encoding
+    readouts : Readouts
         The candidates.
     rng : numpy Generator
         Of the draws that are missing.
@@ -81,52 +81,52 @@ def value_variances(posterior: GaussianPosterior, encoding: Encoding, rng: np.ra
     made, library = posterior.marginals, coils_of(posterior)[1]
 
     def of(images: Array) -> Array:
-        return encoding.values(images, None, library)[:, 0]
+        return readouts.values(images, None, library)[:, 0]
 
     if made.samples is not None and made.explained is not None:
         phased = PhasedControl.of(posterior.precision)
         control = CirculantControl.of(posterior.precision) if phased is None else None
         if phased is not None:
-            first = encoding.phased_moment(phased.inverse.own, phased.inverse.rotation)
+            first = readouts.phased_moment(phased.inverse.own, phased.inverse.rotation)
             if first is not None:
                 return regressed_variances(of(made.samples), of(made.explained), first)
         elif control is not None and control.sites is not None:
-            moments = encoding.moments(control.inverse, control.gram, control.sites)
+            moments = readouts.moments(control.inverse, control.gram, control.sites)
             if moments is not None:
                 return controlled_variances(of(made.samples), of(made.explained), *moments)
     return np.asarray(np.mean(np.abs(of(posterior.deviations(rng, draws))) ** 2, axis=0, dtype=np.float64) / 2)
 
 
-def energies(posterior: GaussianPosterior, encoding: Encoding, rng: np.random.Generator, draws: int) -> Numbers:
+def energies(posterior: GaussianPosterior, readouts: Readouts, rng: np.random.Generator, draws: int) -> Numbers:
     """Expected energy of the mean's error on every candidate, (size,): summed over its values and coils, in data units.
 
     Parameters
     ----------
     posterior : GaussianPosterior
         With several coils its own draws serve as they are.
-    encoding, rng, draws
+    readouts, rng, draws
         As for `value_variances`; with several coils draws are made where inference made none.
     """
     maps, library = coils_of(posterior)
     if maps is None:
-        powers = 2 * value_variances(posterior, encoding, rng, draws)
+        powers = 2 * value_variances(posterior, readouts, rng, draws)
     else:  # coil by coil, so that memory stays at a batch of images
         made = posterior.own_deviations(rng, draws)
-        each = (_power(encoding.values(made, maps[coil : coil + 1], library)) for coil in range(len(maps)))
+        each = (_power(readouts.values(made, maps[coil : coil + 1], library)) for coil in range(len(maps)))
         powers = np.asarray(sum(each))
     return np.asarray(posterior.model.noise_variance * np.sum(powers, axis=1))
 
 
 def expected_energies(
-    posteriors: Sequence[GaussianPosterior], encoding: Encoding, rng: np.random.Generator, draws: int
+    posteriors: Sequence[GaussianPosterior], readouts: Readouts, rng: np.random.Generator, draws: int
 ) -> Numbers:
     """`energies` summed over posteriors, (size,): what strategies predict of the error on every candidate."""
     own = generators(rng, len(posteriors))
-    return np.asarray(np.sum(of_each(posteriors, energies, encoding, own, draws), axis=0))
+    return np.asarray(np.sum(of_each(posteriors, energies, readouts, own, draws), axis=0))
 
 
 def gains_and_energies(
-    posterior: GaussianPosterior, encoding: Encoding, rng: np.random.Generator, draws: int
+    posterior: GaussianPosterior, readouts: Readouts, rng: np.random.Generator, draws: int
 ) -> tuple[Numbers, Numbers]:
     """Information gain of every candidate from posterior draws, and the expected energies behind it, (size,) each.
 
@@ -138,20 +138,20 @@ def gains_and_energies(
 
     Parameters
     ----------
-    posterior, encoding, rng, draws
+    posterior, readouts, rng, draws
         As for `energies`.
     """
     maps, library = coils_of(posterior)
     sigma2 = posterior.model.noise_variance
-    if maps is None and encoding.independent:
-        variances = value_variances(posterior, encoding, rng, draws)
+    if maps is None and readouts.independent:
+        variances = value_variances(posterior, readouts, rng, draws)
         return 2 * np.log1p(variances).sum(axis=1), np.asarray(np.sum(2 * sigma2 * variances, axis=1))
-    made = posterior.own_deviations(rng, draws) if encoding.independent else posterior.deviations(rng, draws)
-    values = encoding.values(made, maps, library)
+    made = posterior.own_deviations(rng, draws) if readouts.independent else posterior.deviations(rng, draws)
+    values = readouts.values(made, maps, library)
     powers = np.asarray(sigma2 * np.sum(_power(values), axis=1))
-    if encoding.independent:
+    if readouts.independent:
         return gains_of_values(values), powers
-    joined = np.moveaxis(values, 2, 0).reshape(encoding.size, len(made), -1)  # (candidate, draw, coil and value)
+    joined = np.moveaxis(values, 2, 0).reshape(readouts.size, len(made), -1)  # (candidate, draw, coil and value)
     if not posterior.precision.complex_linear:  # i times a draw is no draw
         joined = np.concatenate([joined.real, joined.imag], axis=-1)
     return gain_from_values(joined.mT), powers
@@ -165,21 +165,21 @@ def gains_of_values(values: Array) -> Numbers:
     return np.concatenate([gain_from_values(part).sum(axis=1) for part in parts])
 
 
-def residual_energies(posterior: GaussianPosterior, encoding: Encoding, truth: Array) -> Numbers:
+def residual_energies(posterior: GaussianPosterior, readouts: Readouts, truth: Array) -> Numbers:
     """Energy of the mean's actual error on every candidate, (size,): summed over values and coils, in data units."""
     maps, library = coils_of(posterior)
-    wrong = encoding.values((posterior.mean - truth)[None], maps, library)
+    wrong = readouts.values((posterior.mean - truth)[None], maps, library)
     return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 1, 3), dtype=np.float64))
 
 
-def actual_energies(posteriors: Sequence[GaussianPosterior], encoding: Encoding, truths: Sequence[Array]) -> Numbers:
+def actual_energies(posteriors: Sequence[GaussianPosterior], readouts: Readouts, truths: Sequence[Array]) -> Numbers:
     """`residual_energies` summed over posteriors, each with its own truth, (size,)."""
-    return np.asarray(np.sum(of_each(posteriors, residual_energies, encoding, PerSlice(truths)), axis=0))
+    return np.asarray(np.sum(of_each(posteriors, residual_energies, readouts, PerSlice(truths)), axis=0))
 
 
 def with_unseen_candidates(
     posterior: GaussianPosterior,
-    encoding: Encoding,
+    readouts: Readouts,
     ids: Sequence[int],
     estimator: VarianceEstimator,
     rng: np.random.Generator,
@@ -194,7 +194,7 @@ def with_unseen_candidates(
     ----------
     posterior : GaussianPosterior
         Before.
-    encoding : Encoding
+    readouts : Readouts
         The candidates.
     ids : sequence of int
         All that are in its precision afterwards: those measured, and those that will be.
@@ -208,12 +208,12 @@ def with_unseen_candidates(
     GaussianPosterior
         With marginals that hold no z of sites, only what scores need.
     """
-    return with_unseen(posterior, rows_of(posterior, encoding, ids), estimator, rng)
+    return with_unseen(posterior, rows_of(posterior, readouts, ids), estimator, rng)
 
 
 def least_energies(
     posterior: GaussianPosterior,
-    encoding: Encoding,
+    readouts: Readouts,
     ids: Sequence[int],
     estimator: VarianceEstimator,
     rng: np.random.Generator,
@@ -222,10 +222,10 @@ def least_energies(
 
     Parameters
     ----------
-    posterior, encoding, ids, estimator, rng
+    posterior, readouts, ids, estimator, rng
         As for `with_unseen_candidates`.
     """
-    return energies(with_unseen_candidates(posterior, encoding, ids, estimator, rng), encoding, rng, DRAWS)
+    return energies(with_unseen_candidates(posterior, readouts, ids, estimator, rng), readouts, rng, DRAWS)
 
 
 def coils_of(posterior: GaussianPosterior) -> tuple[Array | None, FourierLibrary]:

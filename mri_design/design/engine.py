@@ -205,7 +205,7 @@ class DesignEngine:
             target,
             len(state.trace.start),
             constraints=self.constraints,
-            encoding=slices[0].candidates,
+            readouts=slices[0].candidates,
         )
         keeper = LocalKeeper() if keeper is None else keeper
         kept = (

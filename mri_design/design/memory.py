@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from mri_design.errors import InputError
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 
 COMPLEX, REAL = 8, 8
 """Bytes of a value: k-space is in single precision, energies are in double."""
@@ -22,12 +22,12 @@ CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Where Linux says how much memory the programs of a container may take."""
 
 
-def needed_memory(plane: PlaneEncoding, n_coils: int, draws: int, blocks: int, slices: int = 1) -> int:
+def needed_memory(plane: PlaneReadouts, n_coils: int, draws: int, blocks: int, slices: int = 1) -> int:
     """Bytes that a design takes at its largest, estimated: candidates times coils times draws, and what is kept.
 
     Parameters
     ----------
-    plane : PlaneEncoding
+    plane : PlaneReadouts
         The candidates.
     n_coils, draws, blocks : int
         Receive coils, posterior draws, and inferences after which a block of samples is chosen.
@@ -51,7 +51,7 @@ def available_memory() -> int:
 
 
 def require_memory(
-    plane: PlaneEncoding, n_coils: int, draws: int, blocks: int, *, slices: int = 1, processes: int = 1
+    plane: PlaneReadouts, n_coils: int, draws: int, blocks: int, *, slices: int = 1, processes: int = 1
 ) -> None:
     """Refuse a design that memory cannot hold.
 

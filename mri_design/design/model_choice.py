@@ -17,7 +17,7 @@ from mri_design.design.decision import DesignStep
 from mri_design.errors import InputError
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.readouts import Readouts
 
 FEWEST = 4
 """Lines that a choice between models takes."""
@@ -61,20 +61,20 @@ ONE_IN = 3
 """Of the lines outside the centre one in so many is held back, from one edge to the other."""
 
 
-def held_back(lines: Sequence[int], encoding: Encoding) -> tuple[list[int], list[int]]:
+def held_back(lines: Sequence[int], readouts: Readouts) -> tuple[list[int], list[int]]:
     """The lines to infer from, and those held back: a third of the lines outside the unbroken run around DC.
 
-    Of another encoding they are a third of the candidates that it lets be predicted (`Encoding.predictable`). Which
+    Of another readouts they are a third of the candidates that it lets be predicted (`Readouts.predictable`). Which
     third does not depend on the order of ``lines``, so that a mask without one is treated like a design; no line is
     held back together with its mirror image, since each says much about the other. With fewer than 12 such lines it is
     a half of them.
     """
-    outer = encoding.predictable(lines)
+    outer = readouts.predictable(lines)
     step = ONE_IN if len(outer) >= FEWEST * ONE_IN else 2
     count = len(outer) // step
     held: dict[int, None] = {}  # in their order
     for line in (line for first in range(step) for line in outer[(first + 1) % step :: step]):
-        if len(held) < count and encoding.opposite_of(line) not in held:
+        if len(held) < count and readouts.opposite_of(line) not in held:
             held[line] = None
     return [line for line in lines if line not in held], list(held)
 

@@ -66,7 +66,7 @@ def mean_around(
     counted : bool array, shape (size,)
         Candidates whose values count.
     shape : tuple of int
-        How candidates lie (`Encoding.shape`).
+        How candidates lie (`Readouts.shape`).
     reach : float
         Standard deviation of the window, in candidates; it ends at four of them.
     without_own : bool

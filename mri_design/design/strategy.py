@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice, DesignStep, Forecast
-from mri_design.design.posteriors import means_of
 from mri_design.errors import MriDesignError
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.encodings import Encoding, LineEncoding
+from mri_design.operators.readouts import Readouts
 
 
 class NoUsableScoreError(MriDesignError):
@@ -47,10 +46,8 @@ class DesignView:
     models: tuple[int, ...] = ()
 
     @property
-    def readouts(self) -> Encoding:
-        """What the candidates are: those of ``candidates``, where nothing is said the lines of the posteriors' grid."""
-        if self.candidates.encoding is None and self.posteriors:
-            return LineEncoding(means_of(self.posteriors)[0].shape)
+    def readouts(self) -> Readouts:
+        """What the candidates are."""
         return self.candidates.readouts
 
 
@@ -67,7 +64,7 @@ class Strategy(Protocol):
     @property
     def needs_posterior(self) -> bool: ...
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """How many of the ``readouts`` around DC a design of ``target`` begins with, for ``n_coils`` coils."""
         ...
 

@@ -17,7 +17,7 @@ from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class PredictionCheck:
     deviation : float array, shape (ky, kx), optional
         Its posterior standard deviation, both components together.
     unit : str
-        What is measured one by one (`Encoding.unit`); where this class speaks of lines, it means these candidates.
+        What is measured one by one (`Readouts.unit`); where this class speaks of lines, it means these candidates.
 
     Raises
     ------
@@ -338,7 +338,7 @@ def check_predictions(
     for maker in makers:  # where the design began, too, of which nothing is predicted
         maker.posterior(len(trace.start))
     candidates = slices[0].candidates
-    inner = candidates.radius < INNER if isinstance(candidates, PlaneEncoding) else None
+    inner = candidates.radius < INNER if isinstance(candidates, PlaneReadouts) else None
     checks: list[PredictionCheck] = []
     for done, count in enumerate(chosen):
         callback(done, len(chosen))

@@ -22,7 +22,7 @@ from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 
 
 def start_count(
@@ -32,13 +32,13 @@ def start_count(
     recipe: Recipe,
     calibration_lines: int = 0,
     n_coils: int = 1,
-    encoding: Encoding | None = None,
+    readouts: Readouts | None = None,
 ) -> int:
     """Centre lines a design begins with: the recipe's, else the strategy's.
 
     There are never fewer than the coil calibration took or the constraints force, and some strategies need fewer where
     there are several coils. Where jumps are limited, the strategy gets fewer than a jump spans. Of another
-    ``encoding`` than lines these are samples of a plane nearest to DC, the calibration region being among the recipe's
+    ``readouts`` than lines these are samples of a plane nearest to DC, the calibration region being among the recipe's
     constraints (`with_calibration`), or equispaced shots.
 
     Raises
@@ -46,19 +46,19 @@ def start_count(
     InputError
         Where the target is below that.
     """
-    rules = _rules(recipe, encoding)
-    readouts = LineEncoding((n_lines, n_lines)) if encoding is None else encoding
+    rules = _rules(recipe, readouts)
+    readouts = LineReadouts((n_lines, n_lines)) if readouts is None else readouts
     count = recipe.design.start or strategy.default_start(readouts, target, n_coils)
     if recipe.design.start is None and rules.max_jump is not None:
         count = min(count, max(1, rules.max_jump - 1))  # a wider block closes the way to its other side
-    required = len(rules.needed(np.ones(n_lines, dtype=bool))) if isinstance(encoding, PlaneEncoding) else 0
+    required = len(rules.needed(np.ones(n_lines, dtype=bool))) if isinstance(readouts, PlaneReadouts) else 0
     count = max(count, calibration_lines, rules.centre, required)
     if count > target:
-        if isinstance(encoding, ShotEncoding):
+        if isinstance(readouts, ShotReadouts):
             raise InputError(
-                field="start lines", got=str(count), wanted=f"at most the number of {encoding.unit}s, {target}"
+                field="start lines", got=str(count), wanted=f"at most the number of {readouts.unit}s, {target}"
             )
-        if isinstance(encoding, PlaneEncoding):
+        if isinstance(readouts, PlaneReadouts):
             few = required <= target
             raise InputError(
                 field="start samples" if few else "required samples",
@@ -82,7 +82,7 @@ def start_lines(
     recipe: Recipe,
     calibration_lines: int = 0,
     n_coils: int = 1,
-    encoding: Encoding | None = None,
+    readouts: Readouts | None = None,
 ) -> tuple[int, ...]:
     """Lines that a design begins with; without a target as for a design of all lines that it may measure.
 
@@ -91,9 +91,9 @@ def start_lines(
     InputError
         Where the target is below that, or a forced line may not be measured.
     """
-    rules = _rules(recipe, encoding)
+    rules = _rules(recipe, readouts)
     most = int((measurable & rules.allowed(len(measurable))).sum()) if target is None else target
-    count = start_count(strategy, len(measurable), most, recipe, calibration_lines, n_coils, encoding)
+    count = start_count(strategy, len(measurable), most, recipe, calibration_lines, n_coils, readouts)
     return rules.start(measurable, count, max(calibration_lines, recipe.design.start or 0))
 
 
@@ -104,23 +104,23 @@ def with_calibration(recipe: Recipe, side: int) -> Recipe:
     return recipe.replacing("constraints", calibration=max(side, recipe.constraints.calibration or 0))
 
 
-def _rules(recipe: Recipe, encoding: Encoding | None) -> Constraints:
-    return recipe.constraints.rules() if encoding is None else recipe.constraints.rules_of(encoding)
+def _rules(recipe: Recipe, readouts: Readouts | None) -> Constraints:
+    return recipe.constraints.rules() if readouts is None else recipe.constraints.rules_of(readouts)
 
 
 def require_lines(
-    measurable: NDArray[np.bool_], target: int | None, recipe: Recipe, encoding: Encoding | None = None
+    measurable: NDArray[np.bool_], target: int | None, recipe: Recipe, readouts: Readouts | None = None
 ) -> None:
-    """Refuse more lines, or candidates of another ``encoding``, than hold data and may be measured.
+    """Refuse more lines, or candidates of another ``readouts``, than hold data and may be measured.
 
     Raises
     ------
     InputError
         With how many there are.
     """
-    available = int((measurable & _rules(recipe, encoding).allowed(len(measurable))).sum())
+    available = int((measurable & _rules(recipe, readouts).allowed(len(measurable))).sum())
     if target is not None and target > available:
-        units = "lines" if encoding is None else f"{encoding.unit}s"
+        units = "lines" if readouts is None else f"{readouts.unit}s"
         raise InputError(
             field=f"number of {units}",
             got=str(target),
@@ -134,7 +134,7 @@ FEWEST_DRAWS = 8
 
 
 def require_room(
-    encoding: Encoding, n_coils: int, target: int | None, recipe: Recipe, *, slices: int = 1, processes: int = 1
+    readouts: Readouts, n_coils: int, target: int | None, recipe: Recipe, *, slices: int = 1, processes: int = 1
 ) -> None:
     """Refuse a design over more samples of a plane than memory can hold, with their coils and posterior draws.
 
@@ -142,7 +142,7 @@ def require_room(
 
     Parameters
     ----------
-    encoding : Encoding
+    readouts : Readouts
         What is chosen from.
     n_coils : int
         Receive coils.
@@ -158,10 +158,10 @@ def require_room(
     InputError
         See `require_memory`.
     """
-    if isinstance(encoding, PlaneEncoding):
-        blocks = -(-(encoding.size if target is None else target) // recipe.design.block_of(encoding))
+    if isinstance(readouts, PlaneReadouts):
+        blocks = -(-(readouts.size if target is None else target) // recipe.design.block_of(readouts))
         draws = max(FEWEST_DRAWS, recipe.inference.samples)
-        require_memory(encoding, n_coils, draws, blocks, slices=slices, processes=processes)
+        require_memory(readouts, n_coils, draws, blocks, slices=slices, processes=processes)
 
 
 def design_seed(seed: int, draw: int = 0) -> int:
@@ -271,10 +271,10 @@ def run_design(
     measurable = np.logical_and.reduce([s.measured for s in slices])
     forced = recipe.design.start or 0
     first = tuple(start) if isinstance(start, Sequence) else engine.constraints.start(measurable, start, forced)
-    encoding = slices[0].candidates
+    readouts = slices[0].candidates
     # refuses what is impossible at once
-    LineCandidates(measurable, first, target, constraints=engine.constraints, encoding=encoding)
-    require_room(encoding, slices[0].n_coils, target, recipe, slices=len(slices))
+    LineCandidates(measurable, first, target, constraints=engine.constraints, readouts=readouts)
+    require_room(readouts, slices[0].n_coils, target, recipe, slices=len(slices))
     checkpoint, callback = options.checkpoint, options.callback
     resumed = checkpoint is not None and checkpoint.path.exists()
     state = load_state(checkpoint) if checkpoint is not None and resumed else engine.begin(slices, first)
@@ -309,14 +309,14 @@ def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:
     return inference.engine(extrapolated=False)
 
 
-def _engine(strategy: Strategy, recipe: Recipe, seed: int, encoding: Encoding) -> DesignEngine:
+def _engine(strategy: Strategy, recipe: Recipe, seed: int, readouts: Readouts) -> DesignEngine:
     return DesignEngine(
         strategy,
         design_inference(strategy, recipe),
         first_loops=recipe.design.first_loops,
         step_loops=recipe.design.step_loops,
         seed=seed,
-        block=recipe.design.block_of(encoding),
-        constraints=recipe.constraints.rules_of(encoding),
+        block=recipe.design.block_of(readouts),
+        constraints=recipe.constraints.rules_of(readouts),
         models=candidate_models(recipe),
     )

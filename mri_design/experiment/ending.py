@@ -14,7 +14,7 @@ from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
-from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts
 
 FEWEST_SAMPLES = 16
 """Samples of a plane that must have been predicted and then measured; each says much less than a line does."""
@@ -110,19 +110,19 @@ def require_number_only(recipe: Recipe, why: str) -> None:
         raise UsageError(f"{why}; take until_error and until_gain out of the recipe")
 
 
-def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Recipe, encoding: Encoding) -> int:
+def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Recipe, readouts: Readouts) -> int:
     """Candidates that a design on these can have which begins with ``start``."""
-    return recipe.constraints.rules_of(encoding).most_lines(measurable, start)
+    return recipe.constraints.rules_of(readouts).most_lines(measurable, start)
 
 
-def in_acquisition_order(lines: Sequence[int], encoding: Encoding, recipe: Recipe) -> Acquisition | None:
+def in_acquisition_order(lines: Sequence[int], readouts: Readouts, recipe: Recipe) -> Acquisition | None:
     """Chosen lines, or samples of a plane, in the recipe's order and echo trains.
 
     None where they are measured one by one, as chosen, and where they are shots, each of which is a train of its own.
     """
     design = recipe.design
-    if isinstance(encoding, LineEncoding | PlaneEncoding) and (design.order != "as-chosen" or design.echoes > 1):
-        return acquisition_order(lines, encoding, design.order, design.echoes, design.effective_echo)
+    if isinstance(readouts, LineReadouts | PlaneReadouts) and (design.order != "as-chosen" or design.echoes > 1):
+        return acquisition_order(lines, readouts, design.order, design.echoes, design.effective_echo)
     return None
 
 
@@ -138,7 +138,7 @@ def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int, unit: st
     most : int
         Lines it could have had.
     unit : str
-        What its candidates are (`Encoding.unit`).
+        What its candidates are (`Readouts.unit`).
     """
     if rule is None:
         return ""

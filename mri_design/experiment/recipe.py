@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # what settings become is imported where it is made: to read 
     from mri_design.model.phase import PhasePrior
     from mri_design.model.sparsity import SparsityBlock
     from mri_design.operators.base import Array
-    from mri_design.operators.encodings import Encoding
+    from mri_design.operators.readouts import Readouts
     from mri_design.variances.base import VarianceEstimator
 
 S = TypeVar("S", bound=Settings)
@@ -378,7 +378,7 @@ class DesignRecipe(Settings):
         panel=_PLANE,
     )
 
-    def block_of(self, encoding: Encoding) -> int:
+    def block_of(self, encoding: Readouts) -> int:
         """Candidates that are chosen after each inference: lines, or samples of a plane; shots one by one."""
         return self.block or (max(1, encoding.size // SAMPLE_BLOCKS) if encoding.name == "plane" else 1)
 
@@ -466,7 +466,7 @@ class ConstraintRecipe(Settings):
         panel=_PLANE,
     )
 
-    def rules_of(self, encoding: Encoding) -> Constraints:
+    def rules_of(self, encoding: Readouts) -> Constraints:
         """The constraints of a grid of lines, of a plane, or of shots, as the design takes them.
 
         Raises
@@ -475,9 +475,9 @@ class ConstraintRecipe(Settings):
             As `rules`; in a plane, for what only lines can be asked; of shots, for anything.
         """
         from mri_design.design.constraints import AngleConstraints, PlaneConstraints
-        from mri_design.operators.encodings import PlaneEncoding, ShotEncoding
+        from mri_design.operators.readouts import PlaneReadouts, ShotReadouts
 
-        if isinstance(encoding, ShotEncoding):
+        if isinstance(encoding, ShotReadouts):
             usual = ConstraintRecipe().plain()
             for name, value in self.plain().items():
                 if value != usual[name]:
@@ -488,7 +488,7 @@ class ConstraintRecipe(Settings):
                         cure="Leave it out.",
                     )
             return AngleConstraints(encoding.size, encoding.half_turn)
-        if not isinstance(encoding, PlaneEncoding):
+        if not isinstance(encoding, PlaneReadouts):
             return self.rules()
         for name in ("forbid", "require", "max_jump"):
             if getattr(self, name) is not None:

@@ -15,7 +15,7 @@ from mri_design.model.phase import PhasePrior, PhaseSites, estimate_phase
 from mri_design.model.sparsity import DEFAULT_PRIOR, SparsityBlock
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian import CartesianSamples, FourierLibrary
-from mri_design.operators.encodings import Encoding, LineEncoding, Rows, ShotEncoding, encoding_named
+from mri_design.operators.readouts import LineReadouts, Readouts, Rows, ShotReadouts, readouts_named
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling
 
@@ -98,7 +98,7 @@ class MRSlice:
     kspace : complex64 array, shape (coil, ky, kx)
         Fully or partially sampled k-space; where shots are measured one by one, their data (coil, shot, sample).
     measured : bool array, shape (ky,)
-        Lines that hold data; one flag for each candidate of another ``phase_encoding``.
+        Lines that hold data; one flag for each candidate of another ``readouts``.
     noise_variance : float
         Per real component.
     maps : complex64 array, shape (coil, ky, kx), optional
@@ -115,7 +115,7 @@ class MRSlice:
     alike : AlikePatches, optional
         Which pixels belong together. Without it non-local blocks of the prior are left out of the model: they are
         known from an image only, see `non_locally_refined`.
-    phase_encoding : Encoding, optional
+    readouts : Readouts, optional
         What is measured one by one: the lines of the grid by default, or the samples of a plane, or shots. Where this
         class speaks of lines, it means these candidates.
 
@@ -136,13 +136,13 @@ class MRSlice:
     phase: PhasePrior | None = None
     samples: Array | None = None
     alike: AlikePatches | None = None
-    phase_encoding: Encoding | None = None
+    readouts: Readouts | None = None
 
     def __post_init__(self) -> None:
         if self.kspace.ndim != 3:
             raise InputError("kspace", f"shape {self.kspace.shape}", "(coil, ky, kx)")
         candidates = self.candidates
-        laid_out = candidates.shots.shape[:2] if isinstance(candidates, ShotEncoding) else candidates.grid
+        laid_out = candidates.shots.shape[:2] if isinstance(candidates, ShotReadouts) else candidates.grid
         if self.kspace.shape[1:] != laid_out:
             raise InputError("kspace", f"shape {self.kspace.shape}", f"(coil, {laid_out[0]}, {laid_out[1]})")
         if self.measured.shape != (candidates.size,):
@@ -196,7 +196,7 @@ class MRSlice:
         sampling = chosen.samplings[0]
         lines = encoding == "lines"
         samples = sampling.samples if lines and not sampling.whole_lines else None
-        candidates = encoding_named(encoding, chosen.grid_shape)
+        candidates = readouts_named(encoding, chosen.grid_shape)
         return cls(
             chosen.kspace[0],
             chosen.measured if lines else candidates.measured_flags(sampling.samples),
@@ -206,19 +206,19 @@ class MRSlice:
             library=library,
             phase=phase,
             samples=samples,
-            phase_encoding=None if lines else candidates,
+            readouts=None if lines else candidates,
         )
 
     @cached_property
-    def candidates(self) -> Encoding:
+    def candidates(self) -> Readouts:
         """What is measured one by one."""
-        return LineEncoding(self.shape) if self.phase_encoding is None else self.phase_encoding
+        return LineReadouts(self.shape) if self.readouts is None else self.readouts
 
     @property
     def shape(self) -> tuple[int, int]:
         """Image grid (ky, kx)."""
-        if self.phase_encoding is not None:
-            return self.phase_encoding.grid
+        if self.readouts is not None:
+            return self.readouts.grid
         return int(self.kspace.shape[-2]), int(self.kspace.shape[-1])
 
     @property
@@ -273,7 +273,7 @@ class MRSlice:
         return self._weighted_image(central, self.candidates.density(central))
 
     def plain_image(self, lines: Sequence[int]) -> Array:
-        """What ``lines`` show without a model, X^H diag(w) y: zero-filled, or of shots gridded (`Encoding.density`)."""
+        """What ``lines`` show without a model, X^H diag(w) y: zero-filled, or of shots gridded (`Readouts.density`)."""
         return self._weighted_image(lines, self.candidates.density(lines, given=True))
 
     def _weighted_image(self, lines: Sequence[int], density: Array | float) -> Array:

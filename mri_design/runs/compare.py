@@ -24,7 +24,7 @@ from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.strategy_names import TRAINING_RULES, learns_from_scans, make_strategy, strategy_label
 from mri_design.kinds import KINDS, count_text
-from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.runs.error_tables import FORMATS, paired_caption
 from mri_design.runs.image_sections import curves_figure, error_bars_figure, layout_of
 from mri_design.runs.run import Ending, Record, Run, Work
@@ -123,7 +123,7 @@ class ShownMask:
         With error bars for the first strategy that goes by a posterior.
     errors : ImageMetrics
         Against the true image.
-    encoding : Encoding
+    readouts : Readouts
         What the mask is a mask of: shots differ from strategy to strategy.
     """
 
@@ -131,7 +131,7 @@ class ShownMask:
     mask: NDArray[np.bool_]
     reconstruction: Reconstruction
     errors: ImageMetrics
-    encoding: Encoding
+    readouts: Readouts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +186,7 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     lines = request.counts(tests[0].slice_model.candidates.size)
     for image in tests if not KINDS[recipe.design.encoding].shots else ():  # shots are made in any number
         candidates = image.slice_model.candidates
-        plane = candidates if isinstance(candidates, PlaneEncoding) else None
+        plane = candidates if isinstance(candidates, PlaneReadouts) else None
         require_lines(image.slice_model.measured, max(lines), recipe, plane)
         shared = max(1, len(training))  # slices behind one mask
         require_room(candidates, image.slice_model.n_coils, max(lines), recipe, slices=shared, processes=run.jobs)
@@ -264,7 +264,7 @@ def _mask_row(study: Study, pieces: StudyProgress, cell: Cell) -> Row:
     if study.counted != "shots":
         return {**row, "order": order}
     shots = candidates_for(study.tests[image], base_name(name), count, study.recipe)
-    assert isinstance(shots, ShotEncoding) and shots.angles is not None
+    assert isinstance(shots, ShotReadouts) and shots.angles is not None
     return {**row, "order": order, "angles_degrees": [float(np.degrees(shots.angles[shot])) for shot in order]}
 
 
@@ -311,15 +311,15 @@ def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Sec
 
 def _masks_figure(folder: RunFolder, shown: Sequence[ShownMask]) -> Block:
     """What each strategy measured."""
-    first = shown[0].encoding
-    if isinstance(first, ShotEncoding):
+    first = shown[0].readouts
+    if isinstance(first, ShotReadouts):
         curves = {
-            strategy_label(m.strategy): m.encoding.shots[m.mask] for m in shown if isinstance(m.encoding, ShotEncoding)
+            strategy_label(m.strategy): m.readouts.shots[m.mask] for m in shown if isinstance(m.readouts, ShotReadouts)
         }
         lowest = f"the measured {first.unit} with the lowest number among the strategy's candidates"
         return curves_figure(folder, "masks", curves, first.grid, first.unit, lowest)
     masks = {strategy_label(mask.strategy): mask.mask for mask in shown}
-    if isinstance(first, PlaneEncoding):
+    if isinstance(first, PlaneReadouts):
         caption = "Measured samples (ky, kz), DC in the middle."
         return saved_figure(folder, "masks", lambda: plots.plane_masks(masks), caption)
     return saved_figure(folder, "masks", lambda: plots.mask_barcodes(masks), "Measured lines over ky. DC is marked.")
@@ -330,8 +330,8 @@ def _pictures_section(
 ) -> Section:
     """Masks, reconstructions and errors of one test image at one count."""
     count, n_lines = int(shown[0].mask.sum()), shown[0].mask.size
-    encoding = shown[0].encoding
-    measured, layout = count_text(count, encoding.unit), layout_of(encoding, orientation)
+    readouts = shown[0].readouts
+    measured, layout = count_text(count, readouts.unit), layout_of(readouts, orientation)
     panels, errors = list[ImagePanel](), list[ImagePanel]()
     for mask in shown:
         label, image = strategy_label(mask.strategy), mask.reconstruction.image
@@ -340,7 +340,7 @@ def _pictures_section(
     blocks: list[Block] = [
         Paragraph(
             f"{test.name}, {measured}. Each strategy has candidates of its own: a grid of angles, or its set."
-            if isinstance(encoding, ShotEncoding)
+            if isinstance(readouts, ShotReadouts)
             else f"{test.name}, {measured} of {n_lines} ({n_lines / count:.2f}x). Of random masks the draw with "
             "the median error on this image is shown."
         ),
@@ -356,7 +356,7 @@ def _pictures_section(
             "errors",
             lambda: plots.error_maps(errors, test.shown, layout),
             "Errors of the magnitude on one scale."
-            + (" Ghosts along the phase-encode direction are aliasing." if isinstance(encoding, LineEncoding) else ""),
+            + (" Ghosts along the phase-encode direction are aliasing." if isinstance(readouts, LineReadouts) else ""),
         ),
     ]
     for mask in shown:

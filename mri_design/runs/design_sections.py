@@ -30,7 +30,7 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.runs.image_sections import curves_figure, mask_figure, point_spread_figure
 from mri_design.runs.scan_facts import KnownScan
 
@@ -50,7 +50,7 @@ _HONESTLY = (
 )
 
 
-def save_design(folder: RunFolder, account: DesignAccount, candidates: Encoding, noise: float) -> list[Section]:
+def save_design(folder: RunFolder, account: DesignAccount, candidates: Readouts, noise: float) -> list[Section]:
     """Write what was chosen, the mask, and a design's tables and figures; return the report's sections about it.
 
     Parameters
@@ -60,7 +60,7 @@ def save_design(folder: RunFolder, account: DesignAccount, candidates: Encoding,
         scores.csv, prediction.csv and prediction-lines.csv.
     account : DesignAccount
         What the design expected, and what came.
-    candidates : Encoding
+    candidates : Readouts
         What it chose from.
     noise : float
         Noise variance per real component; the unit of energies in figures.
@@ -76,16 +76,16 @@ def save_design(folder: RunFolder, account: DesignAccount, candidates: Encoding,
         rows.append(row | _OF_CHOICE[counted](step, block))
     folder.write_table(f"{counted}.csv", rows)
     folder.write_mask(trace.mask().reshape(candidates.shape))
-    if isinstance(candidates, PlaneEncoding):
+    if isinstance(candidates, PlaneReadouts):
         return _plane_sections(folder, account, candidates)
-    if isinstance(candidates, ShotEncoding):
+    if isinstance(candidates, ShotReadouts):
         return [Section("Design", _shot_figures(folder, trace, candidates))]
     return _line_sections(folder, account, noise)
 
 
-def _place(candidates: Encoding, number: int) -> dict[str, object]:
+def _place(candidates: Readouts, number: int) -> dict[str, object]:
     """Where in k-space a candidate lies, as columns of a table."""
-    if isinstance(candidates, LineEncoding | PlaneEncoding):
+    if isinstance(candidates, LineReadouts | PlaneReadouts):
         return dict(zip(("ky", "kz"), candidates.frequencies[number].tolist(), strict=False))
     angles = getattr(candidates, "angles", None)
     return {"angle_degrees": None if angles is None else float(np.degrees(angles[number]))}
@@ -475,7 +475,7 @@ def _images(
     ]
 
 
-def _plane_sections(folder: RunFolder, account: DesignAccount, plane: PlaneEncoding) -> list[Section]:
+def _plane_sections(folder: RunFolder, account: DesignAccount, plane: PlaneReadouts) -> list[Section]:
     trace = account.trace
     blocks = [step for step in trace.steps if step.choice.pending == 0]  # those that have scores and a forecast
     shown: Blocks = [
@@ -550,7 +550,7 @@ def _block_innovations(folder: RunFolder, rows: Rows) -> Blocks:
     ]
 
 
-def _shot_figures(folder: RunFolder, trace: DesignTrace, shots: ShotEncoding) -> Blocks:
+def _shot_figures(folder: RunFolder, trace: DesignTrace, shots: ShotReadouts) -> Blocks:
     lines, unit, first = list(trace.lines), shots.unit, len(trace.start)
     grown = {count_text(count, unit): shots.shots[lines[:count]] for count in _moments(trace, 4)}
     about = "Panels go from the start of the design to its end. " + (_HONESTLY if trace.steps else "")
@@ -576,7 +576,7 @@ def _shot_figures(folder: RunFolder, trace: DesignTrace, shots: ShotEncoding) ->
     return blocks
 
 
-def save_trajectory(folder: RunFolder, trace: DesignTrace, known: KnownScan, shots: ShotEncoding) -> None:
+def save_trajectory(folder: RunFolder, trace: DesignTrace, known: KnownScan, shots: ShotReadouts) -> None:
     """Write trajectory.npz: the chosen shots as a scan."""
     lines, scale, model = list(trace.lines), known.scan.unit, known.slice_model
     arrays: dict[str, Array] = {
@@ -608,8 +608,8 @@ def save_acquisition(folder: RunFolder, made: Acquisition | None, recipe: Recipe
         folder.remove(ACQUISITION)
         return []
     folder.write_table(ACQUISITION, _acquisition_rows(made))
-    unit, grid = made.encoding.unit, made.encoding.grid
-    if isinstance(made.encoding, PlaneEncoding):
+    unit, grid = made.readouts.unit, made.readouts.grid
+    if isinstance(made.readouts, PlaneReadouts):
         caption = "When every sample is measured: its train and its echo, or its place in the order; DC in the middle."
         picture = saved_figure(folder, "acquisition", lambda: plots.plane_order(_places(made), grid), caption)
     else:
@@ -618,7 +618,7 @@ def save_acquisition(folder: RunFolder, made: Acquisition | None, recipe: Recipe
             folder,
             "acquisition",
             lambda: plots.acquisition_order(
-                made.lines, made.encoding.size, axis="line number in the order of measurement"
+                made.lines, made.readouts.size, axis="line number in the order of measurement"
             ),
             caption,
         )
@@ -635,22 +635,22 @@ def _places(made: Acquisition) -> dict[str, dict[int, int]]:
 
 def _acquisition_rows(made: Acquisition) -> list[Mapping[str, object]]:
     rows: list[Mapping[str, object]] = []
-    frequencies = made.encoding.frequencies
+    frequencies = made.readouts.frequencies
     for number, train in enumerate(made.trains):
         for echo, line in enumerate(train):
             place = {"order": len(rows), "train": number, "echo": echo + 1}
             k = dict(zip(("ky", "kz"), frequencies[line].tolist(), strict=False))
-            rows.append({**place, made.encoding.unit: line, **k})
+            rows.append({**place, made.readouts.unit: line, **k})
     return rows
 
 
 def _facts(made: Acquisition, recipe: Recipe) -> str:
-    unit = made.encoding.unit
+    unit = made.readouts.unit
     facts = f"Order: {recipe.design.order}. Largest jump between consecutive {unit}s: {made.largest_jump:.4g}."
     if recipe.design.echoes > 1:
         longest, shortest = (f(len(train) for train in made.trains) for f in (max, min))
         echoes = f"{longest}" if longest == shortest else f"{shortest} to {longest}"
         facts += f" {len(made.trains)} echo trains of {echoes} {unit}s; echo {made.dc_echo} measures DC."
-        if isinstance(made.encoding, PlaneEncoding):
+        if isinstance(made.readouts, PlaneReadouts):
             facts += f" The median jump within a train is {made.typical_jump:.3g}."
     return f"{facts} {ACQUISITION} lists them."

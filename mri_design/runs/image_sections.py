@@ -15,8 +15,8 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import Encoding
 from mri_design.operators.nonuniform import density_weights, sums_at_pixels
+from mri_design.operators.readouts import Readouts
 from mri_design.runs.scan_facts import KnownScan, NamedImage
 from mri_design.scan.data import Orientation
 
@@ -30,12 +30,12 @@ def account_settings(account: Mapping[str, object]) -> dict[str, object]:
     return {name.replace(" ", "_").replace("-", "_"): value for name, value in account.items()}
 
 
-def layout_of(candidates: Encoding, orientation: Orientation) -> Layout:
+def layout_of(candidates: Readouts, orientation: Orientation) -> Layout:
     """Layout of images of these candidates, from which their directions are named.
 
     Parameters
     ----------
-    candidates : Encoding
+    candidates : Readouts
         What was measured one by one: a plane has two phase encodes, shots have none.
     orientation : {"ky-rows", "ky-columns"}
         Layout of the source image.

@@ -17,7 +17,7 @@ from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.trajectories.preparing import PreparedSamples
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import ShotEncoding
+from mri_design.operators.readouts import ShotReadouts
 from mri_design.runs.run import Progress
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.left_out import left_out, left_out_text, part_of_scan
@@ -180,7 +180,7 @@ def with_zero_filled(
         return list(images)
     image = np.asarray(slice_model.plain_image(lines) * unit)
     plain = Reconstruction(image, None, Convergence(Status.CONVERGED, 0, 0.0))
-    name = GRIDDED if isinstance(slice_model.candidates, ShotEncoding) else ZERO_FILLED
+    name = GRIDDED if isinstance(slice_model.candidates, ShotReadouts) else ZERO_FILLED
     return [*images, NamedImage.judged(name, plain, reference)]
 
 
@@ -261,7 +261,7 @@ class KnownScan:
         """Samples of the grid over samples measured on ``lines``; lines over lines where each of them is whole."""
         sampling = self.data.samplings[0]
         candidates = self.slice_model.candidates
-        if isinstance(candidates, ShotEncoding):
+        if isinstance(candidates, ShotReadouts):
             return sampling.samples.size / (len(lines) * candidates.shots.shape[1])
         if candidates.name != "lines" or sampling.whole_lines:
             return candidates.size / len(lines)

@@ -42,7 +42,7 @@ from mri_design.experiment.strategy_names import (
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import Encoding, ShotEncoding
+from mri_design.operators.readouts import Readouts, ShotReadouts
 from mri_design.runs.error_tables import FORMATS, errors_by_image, paired_table, summary_table, winners_table
 from mri_design.runs.run import Record, Work
 from mri_design.runs.scans import knowing_oracle, knowing_rule
@@ -223,7 +223,7 @@ def _error(material: Material, image: ReferenceSlice, seen: MRSlice, lines: Line
     }
 
 
-def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe) -> Encoding:
+def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe) -> Readouts:
     """What a strategy chooses ``count`` from: the lines or samples of the image, or shots, which depend on both."""
     encoding, on_grid = recipe.design.encoding, image.slice_model
     if not KINDS[encoding].shots:
@@ -234,7 +234,7 @@ def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Rec
 def slice_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe, seed: int) -> MRSlice:
     """The image's slice as a strategy for ``count`` measures it: as it is, or sampled along that strategy's shots."""
     candidates, on_grid = candidates_for(image, strategy, count, recipe), image.slice_model
-    if not isinstance(candidates, ShotEncoding):
+    if not isinstance(candidates, ShotReadouts):
         return on_grid
     known = closed_form_samples(image.source, candidates, on_grid.n_coils, recipe, seed)
     truth = truth_or_none(on_grid, image.reference) if known is None else None
@@ -619,7 +619,7 @@ class Study(Material):
         if self.counted != "shots":
             return _size(test) / count
         shots = candidates_for(test, base_name(name), count, self.recipe)
-        assert isinstance(shots, ShotEncoding)
+        assert isinstance(shots, ShotReadouts)
         return test.reference.size / (count * shots.shots.shape[1])
 
     def _tune(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:

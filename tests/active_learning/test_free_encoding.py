@@ -9,7 +9,7 @@ import scipy.optimize
 from mri_design import InputError, best_free_encoding
 from mri_design.active_learning.free_encoding import water_filling
 from mri_design.design.strategies.information_gain import exact_gains
-from mri_design.operators.encodings import LineEncoding
+from mri_design.operators.readouts import LineReadouts
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_the_gain_is_that_of_its_rows_and_no_random_row_beats_it(posterior, rng)
 @pytest.mark.slow
 def test_no_line_beats_free_rows_of_its_number_and_energy(posterior, rng):
     """And more rows for the same energy never tell less."""
-    lines = exact_gains(posterior.precision, LineEncoding(posterior.model.measurement.grid))
+    lines = exact_gains(posterior.precision, LineReadouts(posterior.model.measurement.grid))
     gains = [best_free_encoding(posterior, rng, rows=k, energy=16.0).gain for k in (1, 4, 16)]
     assert lines.max() < gains[-1]
     assert gains[0] <= gains[1] <= gains[2] * (1 + 1e-9)

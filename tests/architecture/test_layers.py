@@ -61,8 +61,8 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"hyperparameters": 4, "references": 4},
     "krylov": {"*": 1},
     "model": {"*": 1, "circulant_inverse": 2, "sparsity": 2, "sums": 2, "precision": 3, "mr_image": 3, "posterior": 4},
-    "operators": {"kernels": 1, "trajectory": 1, "base": 2, "*": 3, "cartesian": 4, "nonuniform": 4, "encodings": 5},
-    "operators/encodings": {"base": 1, "*": 2},
+    "operators": {"kernels": 1, "trajectory": 1, "base": 2, "*": 3, "cartesian": 4, "nonuniform": 4, "readouts": 5},
+    "operators/readouts": {"base": 1, "*": 2},
     "operators/kernels": {"compiling": 1, "suitable": 1, "*": 2},
     "potentials": {"base": 1, "requirements": 2, "priors": 3, "mixture": 4, "likelihoods": 5, "*": 4},
     "runs": {"": 1, "study": 2}

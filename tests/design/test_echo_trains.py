@@ -5,10 +5,10 @@ import pytest
 
 from mri_design import InputError
 from mri_design.design.echo_trains import ORDERS, acquisition_order
-from mri_design.operators.encodings import LineEncoding, PlaneEncoding
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 
-GRID = LineEncoding((16, 8))
-PLANE = PlaneEncoding((24, 20))
+GRID = LineReadouts((16, 8))
+PLANE = PlaneReadouts((24, 20))
 LINES = (8, 7, 9, 6, 2, 13, 0, 11, 4, 15, 10, 5)
 
 
@@ -77,7 +77,7 @@ def test_facts_of_an_acquisition() -> None:
 )
 def test_what_makes_no_order_is_refused(settings: dict[str, object], field: str) -> None:
     with pytest.raises(InputError) as caught:
-        acquisition_order(**({"lines": LINES, "encoding": GRID} | settings))  # type: ignore[arg-type]
+        acquisition_order(**({"lines": LINES, "readouts": GRID} | settings))  # type: ignore[arg-type]
     assert caught.value.field == field
 
 

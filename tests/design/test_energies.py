@@ -35,8 +35,8 @@ from mri_design.design.energies import (
 )
 from mri_design.design.strategies.information_gain import exact_gains
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
 from mri_design.operators.phased import PhasedParts
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.scan.trajectories.radial import radial_spokes
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.control_variate import PhasedControl
@@ -44,11 +44,11 @@ from tests.design.conftest import SliceMaker
 from tests.design.plane.conftest import measured_ids, plane_posterior
 from tests.slow_cases import slow_case
 
-LINES, PLANE = LineEncoding((16, 16)), PlaneEncoding((16, 16))
-SHOTS = ShotEncoding((16, 16), radial_spokes(16, np.linspace(0, np.pi, 6, endpoint=False)))
+LINES, PLANE = LineReadouts((16, 16)), PlaneReadouts((16, 16))
+SHOTS = ShotReadouts((16, 16), radial_spokes(16, np.linspace(0, np.pi, 6, endpoint=False)))
 
 
-def posterior_of(encoding: Encoding, coils: int, make_slice: SliceMaker, draws: int = 24) -> GaussianPosterior:
+def posterior_of(encoding: Readouts, coils: int, make_slice: SliceMaker, draws: int = 24) -> GaussianPosterior:
     """After some candidates, with plain draws or those of a control variate."""
     if encoding is PLANE:
         return plane_posterior(coils, draws=draws)
@@ -56,12 +56,12 @@ def posterior_of(encoding: Encoding, coils: int, make_slice: SliceMaker, draws: 
     if encoding is SHOTS:
         truth = one.encoding().adjoint(one.kspace)
         data = SHOTS.rows(range(6), one.maps)(truth).reshape(coils, *SHOTS.shots.shape[:2]).astype(np.complex64)
-        one = replace(one, kspace=data, measured=np.ones(6, dtype=bool), phase_encoding=SHOTS)
+        one = replace(one, kspace=data, measured=np.ones(6, dtype=bool), readouts=SHOTS)
     ids = (0, 2) if encoding is SHOTS else (8, 7, 9, 6, 3)
     return DoubleLoop(ControlVariate(draws, 1e-4), outer_iterations=2).infer(one.model(ids), np.random.default_rng(0))
 
 
-def dense_energies(posterior: GaussianPosterior, encoding: Encoding) -> np.ndarray:
+def dense_energies(posterior: GaussianPosterior, encoding: Readouts) -> np.ndarray:
     """E |X_* (u - mean)|^2 of every candidate."""
     lower = scipy.linalg.cholesky(posterior.precision.dense_real(), lower=True)
     maps = posterior.model.measurement.maps
@@ -73,7 +73,7 @@ def dense_energies(posterior: GaussianPosterior, encoding: Encoding) -> np.ndarr
 
 @pytest.mark.parametrize("coils", [1, 3])
 @pytest.mark.parametrize("encoding", [LINES, PLANE, SHOTS], ids=["lines", "plane", "shots"])
-def test_draws_estimate_the_dense_energies(encoding: Encoding, coils: int, make_slice: SliceMaker) -> None:
+def test_draws_estimate_the_dense_energies(encoding: Readouts, coils: int, make_slice: SliceMaker) -> None:
     posterior = posterior_of(encoding, coils, make_slice)
     exact = dense_energies(posterior, encoding)
     estimated = energies(posterior, encoding, np.random.default_rng(1), 24)
@@ -85,7 +85,7 @@ def test_draws_estimate_the_dense_energies(encoding: Encoding, coils: int, make_
 
 @pytest.mark.parametrize("coils", [1, slow_case(2)])
 @pytest.mark.parametrize("encoding", [LINES, PLANE], ids=["lines", "plane"])
-def test_gains_follow_the_dense_ones(encoding: Encoding, coils: int, make_slice: SliceMaker) -> None:
+def test_gains_follow_the_dense_ones(encoding: Readouts, coils: int, make_slice: SliceMaker) -> None:
     posterior = posterior_of(encoding, coils, make_slice)
     scores, expected = gains_and_energies(posterior, encoding, np.random.default_rng(0), 24)
     exact = exact_gains(posterior.precision, encoding)
@@ -108,7 +108,7 @@ def test_gains_of_shots_are_determinants_over_all_their_samples(make_slice: Slic
 
 
 @pytest.mark.parametrize("encoding", [LINES, PLANE, SHOTS], ids=["lines", "plane", "shots"])
-def test_residuals_are_energies_of_what_the_mean_misses(encoding: Encoding, make_slice: SliceMaker) -> None:
+def test_residuals_are_energies_of_what_the_mean_misses(encoding: Readouts, make_slice: SliceMaker) -> None:
     posterior = posterior_of(encoding, 2, make_slice)
     truth = make_slice(2).encoding().adjoint(make_slice(2).kspace)
     found = residual_energies(posterior, encoding, truth)
@@ -145,10 +145,10 @@ def dense(function: Callable[[np.ndarray], np.ndarray], shape: tuple[int, int]) 
     return np.asarray(function(np.eye(n, dtype=complex).reshape(n, *shape))).reshape(n, n).T
 
 
-@pytest.mark.parametrize("make", [LineEncoding, PlaneEncoding], ids=["lines", "plane"])
+@pytest.mark.parametrize("make", [LineReadouts, PlaneReadouts], ids=["lines", "plane"])
 @pytest.mark.parametrize("shape", [slow_case((8, 8)), (9, 6), slow_case((8, 16)), slow_case((7, 11))])
 def test_the_moments_are_the_dense_ones(
-    make: Callable[[tuple[int, int]], LineEncoding | PlaneEncoding], shape: tuple[int, int]
+    make: Callable[[tuple[int, int]], LineReadouts | PlaneReadouts], shape: tuple[int, int]
 ) -> None:
     precision, encoding = precision_of(shape), make(shape)
     control = CirculantControl.of(precision)
@@ -163,7 +163,7 @@ def test_the_moments_are_the_dense_ones(
 
 def test_the_variances_are_unbiased_and_closer_than_plain_ones() -> None:
     shape = (8, 12)
-    precision, lines = precision_of(shape), LineEncoding(shape)
+    precision, lines = precision_of(shape), LineReadouts(shape)
     E = dense(lines.values, shape)
     exact = np.diag(E @ np.linalg.inv(dense(precision, shape)) @ E.conj().T).real.reshape(shape)
     control = CirculantControl.of(precision)
@@ -188,7 +188,7 @@ def test_variances_behind_a_phase_are_unbiased_and_closer_than_plain_ones() -> N
     parts = [PhasedParts(B, rotation, 1.5) for B in (Identity(shape), FiniteDifferences(shape))]
     blocks = tuple(SiteBlock(f"block {k}", B, Laplace(1.0)) for k, B in enumerate(parts))
     pi = tuple(rng.uniform(0.3, 3, B.out_shape) * np.array([1.0, 2.0]) for B in parts)
-    precision, lines = PosteriorPrecision(cartesian([5, 4, 6, 1], shape), blocks, pi), LineEncoding(shape)
+    precision, lines = PosteriorPrecision(cartesian([5, 4, 6, 1], shape), blocks, pi), LineReadouts(shape)
     control = PhasedControl.of(precision)
     assert control is not None
     n = shape[0] * shape[1]
@@ -217,7 +217,7 @@ def test_variances_behind_a_phase_are_unbiased_and_closer_than_plain_ones() -> N
 
 
 @pytest.mark.parametrize("encoding", [LINES, PLANE], ids=["lines", "plane"])
-def test_a_control_makes_scores_of_one_coil_more_exact(encoding: Encoding, make_slice: SliceMaker) -> None:
+def test_a_control_makes_scores_of_one_coil_more_exact(encoding: Readouts, make_slice: SliceMaker) -> None:
     posterior = posterior_of(encoding, 1, make_slice, draws=8)
     exact = exact_gains(posterior.precision, encoding)
     plainly = replace(posterior, marginals=replace(posterior.marginals, explained=None))

@@ -30,7 +30,7 @@ from mri_design.design.keeping import Found, InferenceRequest, KeptSlice, LocalK
 from mri_design.design.posteriors import KeptPosteriors, generators, of_each
 from mri_design.design.strategies.expected_error import ExpectedError
 from mri_design.design.strategies.line_masks import RandomLines
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.readouts import Readouts
 from tests.slow_cases import slow_case
 
 SliceMaker = Callable[..., MRSlice]
@@ -55,7 +55,7 @@ class Recorder:
     name: str = "recorder"
     needs_posterior: bool = True
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         return 1
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:

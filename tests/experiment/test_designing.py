@@ -24,7 +24,7 @@ from mri_design import (
 from mri_design.experiment import checkpoint
 from mri_design.experiment.checkpoint import load_state
 from mri_design.experiment.designing import NO_OPTIONS, design_inference, start_count
-from mri_design.operators.encodings import LineEncoding
+from mri_design.operators.readouts import LineReadouts
 
 
 class PlugPulledError(Exception):
@@ -188,7 +188,7 @@ def test_both_fft_libraries_design(make_scan: Callable[..., KSpaceData], small: 
 
 def test_start_lines_are_the_recipe_s_or_the_strategy_s_and_hold_the_calibration(small: Recipe) -> None:
     rule = make_strategy("information-gain")
-    assert start_count(rule, 64, 24, small) == rule.default_start(LineEncoding((64, 64)), 24)
+    assert start_count(rule, 64, 24, small) == rule.default_start(LineReadouts((64, 64)), 24)
     asked = replace(small, design=replace(small.design, start=3))
     assert start_count(rule, 64, 24, asked) == 3
     assert start_count(rule, 64, 24, asked, calibration_lines=12) == 12

@@ -28,7 +28,7 @@ from mri_design.experiment.ending import (
     stop_rule,
     what_was_missed,
 )
-from mri_design.operators.encodings import LineEncoding, PlaneEncoding
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 from tests.design_steps import changed, design_step
 
 GAIN, RANDOM = make_strategy("information-gain"), make_strategy("random")
@@ -89,15 +89,15 @@ def test_orders_that_break_short_jumps_are_refused() -> None:
 
 def test_trains_are_as_long_as_blocks_unless_said() -> None:
     recipe = Recipe().replacing("design", block=3, order="interleaved")
-    made = in_acquisition_order(range(9), LineEncoding((16, 16)), recipe)
+    made = in_acquisition_order(range(9), LineReadouts((16, 16)), recipe)
     assert made is not None and [len(t) for t in made.trains] == [3, 3, 3]
     longer = recipe.replacing("design", train=5, effective_echo=1)
-    made = in_acquisition_order(range(2, 12), LineEncoding((16, 16)), longer)
+    made = in_acquisition_order(range(2, 12), LineReadouts((16, 16)), longer)
     assert made is not None and [len(t) for t in made.trains] == [5, 5] and made.dc_echo == 1
 
 
 def test_samples_of_a_plane_have_orders_and_trains_whatever_their_blocks() -> None:
-    plane = PlaneEncoding((8, 8))
+    plane = PlaneReadouts((8, 8))
     recipe = Recipe().replacing("design", encoding="plane", block=4)
     assert in_acquisition_order(range(9), plane, recipe) is None
     trains = recipe.replacing("design", order="centre-out", train=3)
@@ -118,7 +118,7 @@ def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
     jumps = Recipe().replacing("constraints", max_jump=5)
     assert start_count(GAIN, 64, 32, jumps) == 4
     first = start_lines(everything, GAIN, None, jumps)
-    assert (len(first), most_lines(everything, first, jumps, LineEncoding((64, 64)))) == (4, 64)
+    assert (len(first), most_lines(everything, first, jumps, LineReadouts((64, 64)))) == (4, 64)
     asked = jumps.replacing("design", start=8)
     assert start_count(GAIN, 64, 32, asked) == 8
     hole = Recipe().replacing("constraints", forbid="31")
@@ -127,7 +127,7 @@ def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
         with pytest.raises(InputError, match="forced centre"):
             start_lines(everything, GAIN, 32, forced, calibration)
     half = Recipe().replacing("constraints", partial_fourier=0.5)
-    assert most_lines(everything, (32,), half, LineEncoding((64, 64))) == 32
+    assert most_lines(everything, (32,), half, LineReadouts((64, 64))) == 32
 
 
 @pytest.mark.slow

@@ -3,14 +3,14 @@ import pytest
 from mri_design import InputError, UsageError, VariableDensity, make_strategy, register_strategy, strategy_names
 from mri_design.experiment import strategy_names as registry
 from mri_design.experiment.strategy_names import is_random, tuned_families
-from mri_design.operators.encodings import LineEncoding, PlaneEncoding
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 
 
 @pytest.mark.parametrize("name", strategy_names())
 def test_every_name_makes_the_strategy_that_carries_it(name: str) -> None:
     strategy = make_strategy(name)
     assert strategy.name == name
-    assert 1 <= strategy.default_start(LineEncoding((64, 64)), 16) <= 16
+    assert 1 <= strategy.default_start(LineReadouts((64, 64)), 16) <= 16
 
 
 def test_posterior_strategies_and_an_oracle_look_at_data() -> None:
@@ -112,7 +112,7 @@ PLANE_DRAWN = {"random", "vd-polynomial", "poisson-disc"}
 def test_strategies_of_other_encodings_have_names_of_their_own(encoding: str, drawn: set[str]) -> None:
     for name in strategy_names(encoding):
         rule = make_strategy(name, encoding)
-        assert rule.name == name and 1 <= rule.default_start(PlaneEncoding((64, 64)), 512) <= 512
+        assert rule.name == name and 1 <= rule.default_start(PlaneReadouts((64, 64)), 512) <= 512
     assert {name for name in strategy_names(encoding) if is_random(name, encoding)} == drawn
     for family, powers in tuned_families(encoding).items():
         assert [make_strategy(f"{family}:{power:g}", encoding).power for power in powers] == list(powers)

@@ -15,7 +15,7 @@ from mri_design import (
     Wavelet,
 )
 from mri_design.operators.cartesian import CentredFFT
-from mri_design.operators.encodings.lines import central_run
+from mri_design.operators.readouts.lines import central_run
 
 N = (16, 12)
 

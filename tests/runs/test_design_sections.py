@@ -15,7 +15,7 @@ from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Sec
 from mri_design.evaluation.predictions import PredictionCheck
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.ending import in_acquisition_order
-from mri_design.operators.encodings import LineEncoding, PlaneEncoding, ShotEncoding
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.design_sections import (
     save_acquisition,
     save_design,
@@ -29,7 +29,7 @@ from tests.design_steps import changed, design_step
 ALWAYS = {"mask", "mask-growth", "order"}
 SCORED = {"scores", "score-profiles", "information"}
 JUDGED = {"innovations", "calibration"}
-LINES = LineEncoding((8, 6))
+LINES = LineReadouts((8, 6))
 
 
 def scores(**values: float) -> np.ndarray:
@@ -149,7 +149,7 @@ def test_with_a_truth_the_report_says_how_right_it_was(folder: RunFolder) -> Non
 
 
 def test_a_design_over_a_plane_is_told_block_by_block(folder: RunFolder) -> None:
-    plane = PlaneEncoding((2, 4))
+    plane = PlaneReadouts((2, 4))
     sections = save_design(folder, account_of(KNOWING, checks(unit="sample")), plane, 1.0)
     assert [s.title for s in sections] == ["Design", "Was the prediction right?"]
     assert figures(folder) == {"mask-growth", "scores", "predicted-error", "innovations"}
@@ -166,7 +166,7 @@ def test_a_design_over_a_plane_is_told_block_by_block(folder: RunFolder) -> None
 
 def test_a_design_over_shots_shows_their_angles(folder: RunFolder) -> None:
     angles = equispaced_angles(8)
-    shots = ShotEncoding((8, 8), turned(radial_spokes(8, equispaced_angles(1))[0], angles), "radial", tuple(angles))
+    shots = ShotReadouts((8, 8), turned(radial_spokes(8, equispaced_angles(1))[0], angles), "radial", tuple(angles))
     (section,) = save_design(folder, account_of(TRACE), shots, 1.0)
     assert section.title == "Design" and figures(folder) == {"trajectory", "scores", "point-spread"}
     rows = table(folder, "shots.csv")
@@ -231,7 +231,7 @@ def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:
 
 def test_trains_of_a_plane_are_written_and_drawn(tmp_path: Path) -> None:
     recipe = Recipe().replacing("design", encoding="plane", order="centre-out", train=3)
-    made = in_acquisition_order((27, 36, 35, 44, 8, 63), PlaneEncoding((8, 8)), recipe)
+    made = in_acquisition_order((27, 36, 35, 44, 8, 63), PlaneReadouts((8, 8)), recipe)
     with RunFolder(tmp_path / "run") as folder:
         sections = save_acquisition(folder, made, recipe)
         with (folder.path / "acquisition.csv").open(newline="") as stream:

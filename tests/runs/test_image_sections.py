@@ -29,8 +29,8 @@ from mri_design.evaluation.manifest import Manifest
 from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Section, save_report
 from mri_design.evaluation.pictures import THEMED
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.operators.encodings import LineEncoding, PlaneEncoding, ShotEncoding
 from mri_design.operators.nonuniform import density_weights
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.image_sections import (
     compensated_spread,
     curves_figure,
@@ -71,8 +71,8 @@ def figures(folder: RunFolder) -> set[str]:
 
 
 def test_images_lie_as_what_was_measured_encodes_them() -> None:
-    lines, plane = LineEncoding((8, 6)), PlaneEncoding((8, 6))
-    shots = ShotEncoding((8, 8), turned(radial_spokes(8, equispaced_angles(1))[0], np.array([0.0, 1.0])), "radial")
+    lines, plane = LineReadouts((8, 6)), PlaneReadouts((8, 6))
+    shots = ShotReadouts((8, 8), turned(radial_spokes(8, equispaced_angles(1))[0], np.array([0.0, 1.0])), "radial")
     assert [layout_of(lines, way) for way in ("ky-rows", "ky-columns")] == ["ky-rows", "ky-columns"]
     assert [layout_of(plane, way) for way in ("ky-rows", "ky-columns")] == ["plane-rows", "plane-columns"]
     assert layout_of(shots, "ky-columns") == "no-lines"

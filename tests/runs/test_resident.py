@@ -27,7 +27,7 @@ from mri_design import (
 from mri_design.design.energies import expected_energies
 from mri_design.design.keeping import InferenceRequest, KeptSlice
 from mri_design.experiment.checkpoint import load_state
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.readouts import Readouts
 from mri_design.runs import resident
 from mri_design.runs.resident import ResidentSlices, keeper_of
 from mri_design.runs.workers import Workers
@@ -113,7 +113,7 @@ class DrawsAgain:
     name: str = "draws again"
     needs_posterior: bool = True
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         return 1
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
@@ -233,7 +233,7 @@ class ByHand:
     name: str = "by hand"
     needs_posterior: bool = True
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         return 1
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:

@@ -8,7 +8,7 @@ import pytest
 from mri_design import InputError, Recipe, UsageError, make_strategy, measure, reconstruct, run_design
 from mri_design.design.trials import ReferenceSlice
 from mri_design.experiment import strategy_names
-from mri_design.operators.encodings import LineEncoding
+from mri_design.operators.readouts import LineReadouts
 from mri_design.runs import study as study_module
 from mri_design.runs.run import Progress, Work
 from mri_design.runs.scans import knowing_rule
@@ -88,7 +88,7 @@ def test_adaptive_masks_are_designs_of_the_test_scan_and_fixed_ones_of_the_train
     rule = make_strategy("information-gain")
     for name, scan in (("information-gain", study.tests[1]), ("information-gain@train", study.training[0])):
         for count in (6, 12):
-            start = rule.default_start(LineEncoding((16, 16)), count)
+            start = rule.default_start(LineReadouts((16, 16)), count)
             alone = run_design([scan.slice_model], rule, count, tiny, seed=0, start=start).trace.lines
             assert study.mask_lines(progress, name, count, 0, 1) == alone
 

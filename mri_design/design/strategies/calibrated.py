@@ -30,7 +30,7 @@ from mri_design.design.strategies.error_model import (
 from mri_design.design.strategy import DesignView
 from mri_design.errors import require_counts, require_instance
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.readouts import Readouts
 
 Numbers = NDArray[np.float64]
 
@@ -149,7 +149,7 @@ class Calibrated(ChoosesByScore):
             require_instance(SecondOpinion, wanted=wanted, opinion=self.opinion)
         require_weights(self.neighbours)
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Eight lines with one coil: the error model knows how much energy the centre of an image holds.
 
         Four with several, which see the image's support and its low resolution without them.

@@ -23,7 +23,7 @@ from mri_design.design.posteriors import means_of, of_each
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError, require_counts, require_instance, require_numbers
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.encodings import Encoding, PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts, Readouts
 
 Numbers = NDArray[np.float64]
 
@@ -81,8 +81,8 @@ class CalibratedSamples(ChoosesByScore):
         for scan in self.earlier:
             require_instance(EarlierScan, wanted="EarlierScans, or none", earlier=scan)
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
-        """See `PlaneEncoding.start_for_posterior`."""
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
+        """See `PlaneReadouts.start_for_posterior`."""
         for scan in self.earlier:
             scan.require_grid(readouts.size)
         return readouts.start_for_posterior(target)
@@ -139,7 +139,7 @@ class CalibratedSamples(ChoosesByScore):
         ]
         return list(np.sum(parts, axis=0))
 
-    def _found_over_predicted(self, seen: _Innovations, weights: Numbers, plane: PlaneEncoding) -> Numbers:
+    def _found_over_predicted(self, seen: _Innovations, weights: Numbers, plane: PlaneReadouts) -> Numbers:
         """Ratio of found to predicted energies around every sample, (size,); 1 where nothing is near."""
         predicted = np.exp(seen.features @ weights) * seen.levels + seen.noise
         found, counted = np.zeros(plane.size), np.zeros(plane.size)
@@ -147,7 +147,7 @@ class CalibratedSamples(ChoosesByScore):
         np.add.at(counted, seen.samples, 1.0)
         return (BELIEF + self._around(found, plane)) / (BELIEF + self._around(counted, plane))
 
-    def _around(self, values: Numbers, plane: PlaneEncoding) -> Numbers:
+    def _around(self, values: Numbers, plane: PlaneReadouts) -> Numbers:
         widths = [max(self.reach * n, 0.5) for n in plane.grid]
         weight = 2 * np.pi * widths[0] * widths[1]  # one at the middle of the window
         return np.asarray(
@@ -217,7 +217,7 @@ def _blocks(view: DesignView) -> list[slice]:
 
 
 def _innovations(
-    view: DesignView, plane: PlaneEncoding, blocks: Sequence[slice], said: Sequence[Numbers | None]
+    view: DesignView, plane: PlaneReadouts, blocks: Sequence[slice], said: Sequence[Numbers | None]
 ) -> _Innovations | None:
     """All that was predicted and measured so far; None where nothing was."""
     acquired, steps = view.candidates.acquired, view.steps
@@ -283,7 +283,7 @@ class PlaneKnowledge:
 
     Parameters
     ----------
-    plane : PlaneEncoding
+    plane : PlaneReadouts
         The samples.
     measured : bool array, shape (size,)
         Those that have been measured.
@@ -293,7 +293,7 @@ class PlaneKnowledge:
         The same as an earlier scan of the object says it.
     """
 
-    plane: PlaneEncoding
+    plane: PlaneReadouts
     measured: NDArray[np.bool_]
     expected: Numbers
     earlier: Numbers | None = None

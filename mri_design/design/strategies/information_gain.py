@@ -29,16 +29,16 @@ from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.cartesian import CartesianLines
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.readouts import Readouts
 
 
-def exact_gains(precision: PosteriorPrecision, encoding: Encoding) -> NDArray[np.float64]:
+def exact_gains(precision: PosteriorPrecision, readouts: Readouts) -> NDArray[np.float64]:
     """Scores of all candidates, (size,), by dense linear algebra (small grids): the reference."""
     lower = scipy.linalg.cholesky(precision.dense_real(), lower=True)
     maps = getattr(precision.measurement, "maps", None)
-    scores = np.empty(encoding.size)
-    for candidate in range(encoding.size):
-        x_new = encoding.rows([candidate], maps).to_dense_real()
+    scores = np.empty(readouts.size)
+    for candidate in range(readouts.size):
+        x_new = readouts.rows([candidate], maps).to_dense_real()
         root = scipy.linalg.solve_triangular(lower, x_new.T, lower=True)
         scores[candidate] = np.linalg.slogdet(np.eye(len(x_new)) + root.T @ root)[1]
     return scores
@@ -122,12 +122,12 @@ def gain_from_overlaps(overlaps: Array) -> NDArray[np.float64]:
     return np.asarray(2 * np.linalg.slogdet(overlaps + np.eye(overlaps.shape[-1]))[1], dtype=np.float64)
 
 
-def line_overlaps(factors: LanczosFactors | BlockLanczosFactors, encoding: CartesianLines) -> Array:
+def line_overlaps(factors: LanczosFactors | BlockLanczosFactors, readouts: CartesianLines) -> Array:
     """V_*^H V_* of every line, (ky, k, k); one coil after another, so that memory stays at k images."""
     root = factors.inverse_root()
-    k, n_lines = len(root), encoding.grid[0]
+    k, n_lines = len(root), readouts.grid[0]
     overlaps = np.zeros((n_lines, k, k), dtype=root.dtype)
-    for coil in encoding.single_coils():
+    for coil in readouts.single_coils():
         v = coil(root)[:, 0].swapaxes(0, 1)  # (ky, k, kx)
         overlaps += np.conj(v) @ v.mT
     return overlaps

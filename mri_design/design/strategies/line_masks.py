@@ -20,7 +20,7 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice
 from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.readouts import Readouts
 
 GOLDEN = (np.sqrt(5) - 1) / 2
 """The golden ratio less one."""
@@ -56,7 +56,7 @@ class DensitySettings:
         require_numbers(**{"density power": self.power})
         require_counts(least=1, **{"density centre": self.centre})
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """The forced centre."""
         return min(target, self.centre)
 
@@ -116,7 +116,7 @@ class RegularLines:
         if self.spacing is not None and not (isinstance(self.spacing, int) and self.spacing >= 1):
             raise InputError(field="line spacing", got=repr(self.spacing), wanted="a whole number, 1 or more")
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """A small centre, so that the image's scale can be seen: four lines."""
         return min(4, target)
 
@@ -153,7 +153,7 @@ class LowPass:
     name: str = "low-pass"
     needs_posterior: bool = False
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """One: the rule needs no centre of its own."""
         return 1
 
@@ -191,7 +191,7 @@ class RandomLines:
         if self.centre_fraction is not None:
             _require_share(self.centre_fraction)
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Centre lines, never more than the target."""
         if self.centre_fraction is None:
             return min(4, target)
@@ -258,7 +258,7 @@ class CentreSettings:
     def __post_init__(self) -> None:
         _require_share(self.centre_fraction)
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Centre lines: the share of the grid, at most half of the target."""
         return min(max(1, target // 2), max(1, round(readouts.size * self.centre_fraction)))
 

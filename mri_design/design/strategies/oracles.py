@@ -17,7 +17,7 @@ from mri_design.design.strategy import DesignView, Strategy, best_line
 from mri_design.design.trials import NO_TRUTH, relative_error, require_true_images, require_truths
 from mri_design.errors import InputError, require_counts, require_working
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.readouts import Readouts
 
 Reconstruct = Callable[[int, Sequence[int]], Array]
 """(number of the slice, lines) -> image (ky, kx)."""
@@ -60,7 +60,7 @@ class OracleResidual(ChoosesByScore):
         """This oracle with the truth; the reconstruction is the posterior mean."""
         return replace(self, truths=tuple(truths))
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Four lines: a mask that looks at the truth needs no larger centre."""
         return readouts.start(target, 4)
 
@@ -117,7 +117,7 @@ class OracleHole(ChoosesByScore):
         """This oracle with the truth; the reconstruction is the posterior mean."""
         return replace(self, truths=tuple(truths))
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Eight lines, as a strategy that predicts would begin with; four with several coils."""
         return readouts.start(target, 8 if n_coils == 1 else 4)
 
@@ -171,7 +171,7 @@ class OracleGreedy:
         """The same with the truth."""
         return replace(self, truths=tuple(truths), reconstruct=reconstruct)
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Four lines: a mask that looks at the truth needs no larger centre."""
         return readouts.start(target, 4)
 

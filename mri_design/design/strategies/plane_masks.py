@@ -16,7 +16,7 @@ from mri_design.design.blocks import plane_of
 from mri_design.design.decision import Choice
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.operators.encodings import Encoding, PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts, Readouts
 
 LEAST = 1e-4
 """Density at the corners of the plane, beside 1 at its centre: every sample can be drawn."""
@@ -43,11 +43,11 @@ class SampleDensity:
     def __post_init__(self) -> None:
         require_numbers(**{"density power": self.power})
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
-        """As designed masks begin with: see `PlaneEncoding.start_for_posterior`."""
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
+        """As designed masks begin with: see `PlaneReadouts.start_for_posterior`."""
         return readouts.start_for_posterior(target)
 
-    def density(self, plane: PlaneEncoding) -> NDArray[np.float64]:
+    def density(self, plane: PlaneReadouts) -> NDArray[np.float64]:
         """Relative density of every sample, (size,)."""
         share = 1 - plane.radius / plane.radius.max()
         return np.asarray(np.maximum(share, 0) ** self.power + LEAST**self.power if self.power else np.ones(plane.size))
@@ -104,11 +104,11 @@ class CaipiSamples:
         if self.shift is not None:
             require_counts(least=0, shift=self.shift)
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
-        """See `PlaneEncoding.start_for_posterior`."""
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
+        """See `PlaneReadouts.start_for_posterior`."""
         return readouts.start_for_posterior(target)
 
-    def pattern(self, plane: PlaneEncoding, spacing: tuple[int, int]) -> NDArray[np.bool_]:
+    def pattern(self, plane: PlaneReadouts, spacing: tuple[int, int]) -> NDArray[np.bool_]:
         """The pattern's samples, (size,)."""
         rows, columns = spacing
         ky, kz = plane.frequencies.T
@@ -175,7 +175,7 @@ class PoissonDisc(SampleDensity):
 
 
 def poisson_disc(
-    plane: PlaneEncoding,
+    plane: PlaneReadouts,
     density: NDArray[np.float64],
     free: NDArray[np.bool_],
     there: NDArray[np.bool_],
@@ -186,7 +186,7 @@ def poisson_disc(
 
     Parameters
     ----------
-    plane : PlaneEncoding
+    plane : PlaneReadouts
         The samples.
     density : float array, shape (size,)
         Positive. No two samples are nearer than the smaller one of their scale / sqrt(density), in samples.
@@ -229,7 +229,7 @@ def poisson_disc(
 
 
 def _taken(
-    plane: PlaneEncoding, distance: NDArray[np.float64], order: NDArray[np.intp], there: NDArray[np.intp]
+    plane: PlaneReadouts, distance: NDArray[np.float64], order: NDArray[np.intp], there: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     """Samples in their order that lie in the disc of none before."""
     rows, columns = plane.grid

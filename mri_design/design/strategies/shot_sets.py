@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mri_design.design.decision import Choice
 from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import InputError, require_counts
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.readouts import Readouts
 from mri_design.scan.trajectories.radial import golden_angles, interleaf_angles
 
 AngleSet = Literal["half-turn", "full-turn", "one-missing", "golden"]
@@ -50,7 +50,7 @@ class FixedAngles:
             return golden_angles(count, tiny=self.tiny, turn=turn)
         return interleaf_angles(count, self.kind)
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """All of them: nothing is decided on the way."""
         return target
 

@@ -17,7 +17,7 @@ from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.errors import InputError, require_instance, require_numbers, require_working, sequence_of
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import Encoding
+from mri_design.operators.readouts import Readouts
 
 Numbers = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class TrainedOrder:
     def __post_init__(self) -> None:
         _require_trained(self.design)
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """As many around DC as the training began with."""
         self.design.require_grid(readouts.shape)
         return min(target, self.design.n_start)
@@ -161,7 +161,7 @@ class TrainingResidual(ChoosesByScore):
         """This rule with the training scans; ``reconstruct``, if there is one, takes the posterior mean's place."""
         return replace(self, scans=tuple(scans), reconstruct=reconstruct)
 
-    def default_start(self, readouts: Encoding, target: int, n_coils: int = 1) -> int:
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Eight lines with one coil, four with several."""
         return readouts.start(target, 8 if n_coils == 1 else 4)
 

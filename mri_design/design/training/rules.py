@@ -25,7 +25,7 @@ from mri_design.design.strategy import best_line
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import require_counts, require_numbers
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 
 NOTHING = LineConstraints()
 """No constraints."""
@@ -251,7 +251,7 @@ def _chosen(
     if removed is None:
         return [best_line(scores, candidates).line]
     plane, left = candidates.readouts, candidates.target - len(candidates.acquired)
-    assert isinstance(plane, PlaneEncoding)
+    assert isinstance(plane, PlaneReadouts)
     return thinned(np.where(candidates.remaining, scores, np.nan), removed, plane, min(block, left))
 
 

@@ -65,7 +65,7 @@ def error_against_lines(
     bands : bool
         Draw them; many curves are easier to read without.
     unit : str
-        What the counts are of, in the singular (`Encoding.unit`).
+        What the counts are of, in the singular (`Readouts.unit`).
 
     Raises
     ------
@@ -183,7 +183,7 @@ def error_course(
     part : str
         Which lines of k-space the checked errors are about; the others are always about all lines.
     unit : str
-        What is measured one by one (`Encoding.unit`), where this speaks of lines.
+        What is measured one by one (`Readouts.unit`), where this speaks of lines.
 
     Raises
     ------

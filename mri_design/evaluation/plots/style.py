@@ -133,7 +133,7 @@ def measured_label(unit: str) -> str:
     Parameters
     ----------
     unit : str
-        One candidate of a design, in the singular (`Encoding.unit`).
+        One candidate of a design, in the singular (`Readouts.unit`).
     """
     return "measured phase-encode lines" if unit == "line" else f"measured {unit}s"
 

@@ -95,7 +95,7 @@ def std_factor(
     steps = [] if without is None else _innovations(without, seed)
     order = tuple(lines) if without is None else (*without.known, *without.held)
     ordered = replace(local, model=_of_lines(local, slice_model, order))
-    candidates = LineCandidates(slice_model.measured, order, len(order), encoding=slice_model.candidates)
+    candidates = LineCandidates(slice_model.measured, order, len(order), readouts=slice_model.candidates)
     view = DesignView(candidates, [ordered], steps)
     strategy = Calibrated()
     expected = strategy.expected(view, np.random.default_rng(seed))

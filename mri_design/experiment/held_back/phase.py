@@ -37,7 +37,7 @@ class PhaseChoice:
     image : complex array, shape (ky, kx), optional
         The image that predicted them; None where nothing was compared.
     unit : str
-        What was held back, in the singular (`Encoding.unit`).
+        What was held back, in the singular (`Readouts.unit`).
     """
 
     phase: PhasePrior | None = None

@@ -17,7 +17,7 @@ from mri_design.experiment.inputs import (
 from mri_design.experiment.recipe import Recipe
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import ShotEncoding
+from mri_design.operators.readouts import ShotReadouts
 from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
 from mri_design.scan.calibration.noise import inverse_root
 from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_holds_signal, rim_noise_variance
@@ -64,7 +64,7 @@ class PreparedSamples(Calibrated):
             prior=recipe.blocks(),
             library=recipe.fft,
             phase=recipe.phase.prior(),
-            phase_encoding=ShotEncoding(
+            readouts=ShotReadouts(
                 data.grid_shape,
                 data.trajectory.reshape(data.readouts, -1, 2),
                 "readouts",

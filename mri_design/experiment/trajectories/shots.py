@@ -18,8 +18,8 @@ from mri_design.kinds import KINDS, Kind
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian import CentredFFT
-from mri_design.operators.encodings import ShotEncoding
 from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.operators.readouts import ShotReadouts
 from mri_design.scan.simulation.phantoms import load_phantom_shots, phantom_kind, phantom_names
 from mri_design.scan.simulation.scanner import EllipsePhase
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes, turned
@@ -68,7 +68,7 @@ _SAMPLES_AT_ONCE = 4
 
 def shot_candidates(
     recipe: Recipe, strategy: Strategy, grid: tuple[int, int], count: int, n_coils: int
-) -> ShotEncoding:
+) -> ShotReadouts:
     """The shots that a design of ``count`` of them chooses from.
 
     Parameters
@@ -114,7 +114,7 @@ def shot_candidates(
             cure="Ask for fewer angles, or a coarser grid.",
         )
     every = turned(one, angles) * (np.array(grid) / matrix)
-    return ShotEncoding(grid, every, family, tuple(angles.tolist()))
+    return ShotReadouts(grid, every, family, tuple(angles.tolist()))
 
 
 def spoke(settings: ShotRecipe, matrix: int, count: int) -> NDArray[np.float64]:
@@ -131,7 +131,7 @@ def arm(settings: ShotRecipe, matrix: int, count: int) -> NDArray[np.float64]:
     return made.samples[: len(made.samples) // _SAMPLES_AT_ONCE * _SAMPLES_AT_ONCE]
 
 
-def closed_form_samples(source: str, shots: ShotEncoding, n_coils: int, recipe: Recipe, seed: int) -> Array | None:
+def closed_form_samples(source: str, shots: ShotReadouts, n_coils: int, recipe: Recipe, seed: int) -> Array | None:
     """Samples (coil, shot, sample) of a scene of ellipses, noise included; None where the input is none.
 
     They are of the very object that `load_input` simulates with the same seed.
@@ -154,7 +154,7 @@ def closed_form_samples(source: str, shots: ShotEncoding, n_coils: int, recipe: 
 
 
 def shot_slice(
-    scan: MRSlice, shots: ShotEncoding, rng: np.random.Generator, *, truth: Array | None, known: Array | None = None
+    scan: MRSlice, shots: ShotReadouts, rng: np.random.Generator, *, truth: Array | None, known: Array | None = None
 ) -> MRSlice:
     """A slice whose candidates are shots, from one that was sampled in full on the grid.
 
@@ -162,7 +162,7 @@ def shot_slice(
     ----------
     scan : MRSlice
         The slice on the grid.
-    shots : ShotEncoding
+    shots : ShotReadouts
         The candidates.
     rng : numpy Generator
         Of the noise of the samples.
@@ -196,4 +196,4 @@ def shot_slice(
         known = one(images).reshape(laid_out)
     everything = np.ones(shots.size, dtype=bool)
     samples = np.asarray(known, dtype=np.complex64)
-    return replace(scan, kspace=samples, measured=everything, phase_encoding=shots)
+    return replace(scan, kspace=samples, measured=everything, readouts=shots)

@@ -24,7 +24,7 @@ from mri_design.experiment.ending import most_lines
 from mri_design.experiment.inputs import PreparedScan, calibration_count, prepare, with_given_maps
 from mri_design.experiment.strategy_names import ORACLES, strategy_files
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import encoding_named
+from mri_design.operators.readouts import readouts_named
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import tell_part
@@ -277,7 +277,7 @@ class _Live:
         self._told = told
         self.recipe = request.design.recipe
         header = scanner.header()
-        self._encoding = encoding_named("lines", header.shape)
+        self._encoding = readouts_named("lines", header.shape)
         self._lines = request.design.count(self._encoding.size)
         self._measurable: NDArray[np.bool_] = np.ones(self._encoding.size, dtype=bool)
         require_lines(self._measurable, self._lines, self.recipe)

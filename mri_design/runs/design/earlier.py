@@ -21,7 +21,7 @@ from mri_design.experiment.slice_choice import ScanSource
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 from mri_design.runs.run import Work
 from mri_design.runs.scan_facts import warn_of_left_out, warn_of_noise
 from mri_design.scan.data import KSpaceData
@@ -61,7 +61,7 @@ class EarlierImage:
         posterior: GaussianPosterior = recipe.inference.engine(extrapolated=False).infer(slice_model.model(ids), rng)
         level = _energy(posterior.mean)
         unknown = expected_energies([posterior], slice_model.candidates, rng, DRAWS) / level
-        if not isinstance(slice_model.candidates, PlaneEncoding):
+        if not isinstance(slice_model.candidates, PlaneReadouts):
             unknown = np.where(measured, 0.0, unknown)
         return cls(name, posterior.mean, unknown)
 

@@ -10,7 +10,7 @@ import numpy as np
 from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
-from mri_design.operators.encodings import ShotEncoding
+from mri_design.operators.readouts import ShotReadouts
 from mri_design.runs.design.earlier import contradicted, opinion_share, share_in_words
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.design_sections import (
@@ -52,14 +52,14 @@ def report_design(
     candidates = known.slice_model.candidates
     name, start, n_lines = recipe.design.strategy, len(trace.start), candidates.size
     first, *others = save_design(run.folder, result.account, candidates, known.slice_model.noise_variance)
-    if isinstance(candidates, ShotEncoding):
+    if isinstance(candidates, ShotReadouts):
         save_trajectory(run.folder, trace, known, candidates)
     elif candidates.name == "lines" and run.folder.reported:
         steps = step_explorer(
             result.account, score_unit(trace), known.reference, known.data.orientation, known.image_unit
         )
         first = replace(first, blocks=[steps, *first.blocks])
-    about = ABOUT_SHOTS if isinstance(candidates, ShotEncoding) else None
+    about = ABOUT_SHOTS if isinstance(candidates, ShotReadouts) else None
     sections = [
         first,
         *others,

@@ -51,8 +51,8 @@ from mri_design.experiment.strategy_names import (
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.encodings import Encoding, PlaneEncoding, ShotEncoding, encoding_named
 from mri_design.operators.nonuniform import require_finufft
+from mri_design.operators.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
@@ -289,21 +289,21 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     every = load_input(request.source, recipe, run.seed, request.maps)
     data = every.select_slice(request.index)
     tell_part(data, recipe, run.progress)
-    encoding = _candidates(request, data)
+    readouts = _candidates(request, data)
     if recipe.design.encoding != "plane":
         require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
-    lines = request.count(encoding.size)
-    require_lines(encoding.measured_flags(data.samplings[0].samples), lines, recipe, encoding)
+    lines = request.count(readouts.size)
+    require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
     further = [] if request.positions is None else request.positions.indices(every.n_slices)
     further = [index for index in further if index != request.index % every.n_slices]
-    require_room(encoding, data.n_coils, lines, recipe, slices=1 + len(further))
+    require_room(readouts, data.n_coils, lines, recipe, slices=1 + len(further))
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
     if before is not None:
         return before
     scan = prepare(data, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
     warn_of_noise(scan, run.progress)
     recipe = with_calibration(recipe, scan.calibration_lines)
-    slice_model = _slice_of_shots(request, scan, encoding, run) if request.of_shots else scan.slice_model(0, recipe)
+    slice_model = _slice_of_shots(request, scan, readouts, run) if request.of_shots else scan.slice_model(0, recipe)
     others = [
         prepare(every.select_slice(index), recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
         for index in further
@@ -315,9 +315,9 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     measurable = np.logical_and.reduce([each.measured for each in slices])
     # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
     calibration = scan.calibration_lines if recipe.design.encoding == "lines" else 0
-    first = start_lines(measurable, strategy, lines, recipe, calibration, slice_model.n_coils, encoding)
-    most = lines or most_lines(measurable, first, recipe, encoding)
-    if isinstance(encoding, PlaneEncoding) and scan.calibration_lines:
+    first = start_lines(measurable, strategy, lines, recipe, calibration, slice_model.n_coils, readouts)
+    most = lines or most_lines(measurable, first, recipe, readouts)
+    if isinstance(readouts, PlaneReadouts) and scan.calibration_lines:
         side = recipe.constraints.calibration or 0
         run.progress.say(
             f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} altogether; "
@@ -373,7 +373,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         truths=truths_or_none,
         callback=lambda done, of: show("checking predictions", done, of),
     )
-    acquisition = in_acquisition_order(state.trace.lines, encoding, recipe)
+    acquisition = in_acquisition_order(state.trace.lines, readouts, recipe)
     designed = Designed(
         recipe=recipe,
         data=data,
@@ -387,10 +387,10 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     return concluded(request, record, designed, run)
 
 
-def _candidates(request: DesignRequest, data: KSpaceData) -> Encoding:
+def _candidates(request: DesignRequest, data: KSpaceData) -> Readouts:
     """What the design chooses from."""
     if not request.of_shots:
-        return encoding_named(request.recipe.design.encoding, data.grid_shape)
+        return readouts_named(request.recipe.design.encoding, data.grid_shape)
     assert request.lines is not None
     return shot_candidates(request.recipe, request.strategy, data.grid_shape, request.lines, data.n_coils)
 
@@ -413,13 +413,13 @@ def _informed(
     return informed(load_earlier(seen, recipe, run, len(numbers), places), slices, start, recipe, run.seed)
 
 
-def _slice_of_shots(request: DesignRequest, scan: PreparedScan, encoding: Encoding, run: Run) -> MRSlice:
+def _slice_of_shots(request: DesignRequest, scan: PreparedScan, readouts: Readouts, run: Run) -> MRSlice:
     """The slice as shots measure it: in closed form where that is known, else from the image behind the scan."""
-    assert isinstance(encoding, ShotEncoding)
+    assert isinstance(readouts, ShotReadouts)
     on_grid = scan.slice_model(0, request.recipe.replacing("design", encoding="lines"))
-    known = closed_form_samples(request.source, encoding, on_grid.n_coils, request.recipe, run.seed)
+    known = closed_form_samples(request.source, readouts, on_grid.n_coils, request.recipe, run.seed)
     truth = truth_or_none(on_grid, scan.reference(0)) if known is None else None
-    return shot_slice(on_grid, encoding, np.random.default_rng([run.seed, 1, 1]), truth=truth, known=known)
+    return shot_slice(on_grid, readouts, np.random.default_rng([run.seed, 1, 1]), truth=truth, known=known)
 
 
 def concluded(request: DesignRequest, record: Record, designed: Designed, run: Run) -> DesignResult:

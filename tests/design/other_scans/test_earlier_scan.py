@@ -19,7 +19,7 @@ from mri_design import (
 )
 from mri_design.design.earlier_scan import EarlierScan
 from mri_design.design.strategies.calibrated import weight_of_opinion
-from mri_design.operators.encodings import LineEncoding
+from mri_design.operators.readouts import LineReadouts
 
 SliceMaker = Callable[..., MRSlice]
 START = (16, 15, 17, 14, 18, 13, 19, 12)
@@ -53,7 +53,7 @@ def test_other_things_are_refused(make_slice: SliceMaker) -> None:
 
 def test_another_grid_is_refused_before_the_first_line(make_slice: SliceMaker) -> None:
     with pytest.raises(InputError, match="for a scan with 64"):
-        Calibrated(opinion=earlier(make_slice)).default_start(LineEncoding((64, 64)), 16)
+        Calibrated(opinion=earlier(make_slice)).default_start(LineReadouts((64, 64)), 16)
 
 
 def test_the_score_is_the_weighted_geometric_mean(make_slice: SliceMaker) -> None:

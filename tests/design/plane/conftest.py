@@ -8,7 +8,7 @@ import pytest
 
 from mri_design import ControlVariate, DesignView, DoubleLoop, GaussianPosterior, LineCandidates, MRSlice, load_phantom
 from mri_design.design.constraints import PlaneConstraints
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 
 
 @cache
@@ -27,7 +27,7 @@ def plane_posterior(n_coils: int = 1, n: int = 16, draws: int = 8) -> GaussianPo
 
 
 def measured_ids(n: int) -> tuple[int, ...]:
-    outwards = PlaneEncoding((n, n)).outwards
+    outwards = PlaneReadouts((n, n)).outwards
     return (*outwards[:40].tolist(), *outwards[40::5].tolist())
 
 
@@ -42,14 +42,14 @@ def make_view() -> Callable[..., DesignView]:
         n: int = 16,
         constraints: PlaneConstraints | None = None,
     ) -> DesignView:
-        plane = PlaneEncoding((n, n))
+        plane = PlaneReadouts((n, n))
         candidates = LineCandidates(
             np.ones(plane.size, dtype=bool),
             acquired,
             target,
             len(acquired),
             constraints=constraints or PlaneConstraints(plane),
-            encoding=plane,
+            readouts=plane,
         )
         return DesignView(candidates, posteriors)
 

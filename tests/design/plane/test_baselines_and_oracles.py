@@ -9,10 +9,10 @@ from mri_design.design.energies import energies
 from mri_design.design.strategies.line_masks import LowPass
 from mri_design.design.strategies.oracles import OracleHole, OracleResidual
 from mri_design.design.strategies.plane_masks import CaipiSamples, PoissonDisc, RandomSamples, poisson_disc
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior
 
-PLANE = PlaneEncoding((32, 32))
+PLANE = PlaneReadouts((32, 32))
 START = tuple(PLANE.outwards[:16].tolist())
 RULES = [RandomSamples(), RandomSamples(power=0.0), PoissonDisc(), LowPass(), CaipiSamples()]
 
@@ -91,7 +91,7 @@ def truth() -> np.ndarray:
 def test_the_residual_oracle_takes_the_largest_actual_error(make_view, rng) -> None:
     posterior = plane_posterior()
     view = make_view((posterior,), measured_ids(16))
-    plane = PlaneEncoding((16, 16))
+    plane = PlaneReadouts((16, 16))
     wrong = np.abs(plane.values((posterior.mean - truth())[None])[0, 0, :, 0]) ** 2
     wrong[list(measured_ids(16))] = 0
     block = OracleResidual(truths=(truth(),)).choose_block(view, rng, 5)
@@ -106,7 +106,7 @@ def test_the_hole_oracle_does_not_know_the_sample_itself(make_view, rng) -> None
     block = OracleHole(truths=(truth(),)).choose_block(view, np.random.default_rng(0), 1)
     chosen, scores = block[0].line, block[0].scores
     assert scores is not None
-    plane = PlaneEncoding((16, 16))
+    plane = PlaneReadouts((16, 16))
     # Another truth on the chosen sample alone leaves its score as it was, and changes its neighbours'.
     change = np.zeros(256, dtype=complex)
     change[chosen] = 5e5

@@ -19,7 +19,7 @@ from mri_design.design.strategies.calibrated_plane import (
 )
 from mri_design.design.strategies.oracles import OracleResidual
 from mri_design.design.strategy import Strategy
-from mri_design.operators.encodings import LineEncoding, PlaneEncoding
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 
 SIZE, START, TARGET = 32, 40, 240
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
@@ -46,7 +46,7 @@ def designed(rule: Strategy, slices: Sequence[MRSlice], target: int = TARGET, se
 
 
 def made(rule: Strategy, seed: int = 0) -> DesignEngine:
-    return DesignEngine(rule, INFERENCE, seed=seed, block=40, constraints=PlaneConstraints(PlaneEncoding((SIZE, SIZE))))
+    return DesignEngine(rule, INFERENCE, seed=seed, block=40, constraints=PlaneConstraints(PlaneReadouts((SIZE, SIZE))))
 
 
 def test_residuals_of_the_same_scan_are_what_its_oracle_sees() -> None:
@@ -64,7 +64,7 @@ def test_residuals_of_the_same_scan_are_what_its_oracle_sees() -> None:
 
 
 def test_the_feature_is_the_logarithm_of_what_is_said_and_all_is_believed_at_first() -> None:
-    plane = PlaneEncoding((4, 4))
+    plane = PlaneReadouts((4, 4))
     measured = np.zeros(16, dtype=bool)
     measured[[9, 10]] = True
     expected, said = np.linspace(1, 2, 16), np.geomspace(0.01, 100, 16)
@@ -89,7 +89,7 @@ def test_the_first_block_follows_the_earlier_scan_and_nothing_is_promised_yet() 
     np.testing.assert_array_equal(informed.forecast.corrected, alone.forecast.corrected)
     assert np.isnan(informed.predicted_error)
     assert informed.choice.scores is not None and alone.choice.scores is not None
-    said = before.residuals([tuple(PlaneEncoding((SIZE, SIZE)).outwards[:START].tolist())])[0]
+    said = before.residuals([tuple(PlaneReadouts((SIZE, SIZE)).outwards[:START].tolist())])[0]
     left = np.isfinite(informed.choice.scores)
     ranks = [np.corrcoef(np.log(said[left]), np.log(s.choice.scores[left]))[0, 1] for s in (informed, alone)]
     assert ranks[0] > 0.95 > ranks[1]
@@ -132,7 +132,7 @@ def test_other_things_are_refused() -> None:
     with pytest.raises(InputError, match="one shape"):
         replace(before, unknown=np.zeros(SIZE))
     with pytest.raises(InputError, match="1024 samples for a scan with 256"):
-        CalibratedSamples(earlier=(before,)).default_start(LineEncoding((256, 256)), 100)
+        CalibratedSamples(earlier=(before,)).default_start(LineReadouts((256, 256)), 100)
     with pytest.raises(InputError, match="one for every slice that shares the mask: 2"):
         designed(CalibratedSamples(earlier=(before,)), [one, scene(seed=2)[0]], 120)
 

@@ -23,7 +23,7 @@ from mri_design.design.recording import innovation
 from mri_design.design.strategies.calibrated_plane import CalibratedSamples
 from mri_design.design.strategies.expected_error import ExpectedError
 from mri_design.design.strategy import Strategy
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 from tests.design.plane.conftest import plane_slice
 
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
@@ -31,7 +31,7 @@ STRATEGIES = [CalibratedSamples(), CalibratedSamples(drawn=False), ExpectedError
 
 
 def engine(strategy: Strategy, seed: int = 0, block: int = 9, **rules: object) -> DesignEngine:
-    constraints = PlaneConstraints(PlaneEncoding((16, 16)), **rules)  # type: ignore[arg-type]
+    constraints = PlaneConstraints(PlaneReadouts((16, 16)), **rules)  # type: ignore[arg-type]
     return DesignEngine(strategy, INFERENCE, seed=seed, block=block, constraints=constraints)
 
 
@@ -97,7 +97,7 @@ def plane_mask(samples: Sequence[int]) -> np.ndarray:
 def test_slices_share_one_mask_and_constraints_hold() -> None:
     slices = [plane_slice(seed=0), plane_slice(seed=1)]
     state = designed(slices, engine(ExpectedError(), shutter=True, calibration=4))
-    plane = PlaneEncoding((16, 16))
+    plane = PlaneReadouts((16, 16))
     assert np.all(plane.radius[list(state.trace.lines)] <= 1)
     assert plane.mask(state.trace.lines)[6:10, 6:10].all()
 
@@ -106,7 +106,7 @@ def test_a_posterior_that_is_wrong_on_one_side_is_corrected() -> None:
     """Energies believed of samples are nearer to the actual ones than those that the posterior expects."""
     mr_slice = plane_slice(n=32)
     plane = mr_slice.candidates
-    made = DesignEngine(CalibratedSamples(), INFERENCE, block=20, constraints=PlaneConstraints(PlaneEncoding((32, 32))))
+    made = DesignEngine(CalibratedSamples(), INFERENCE, block=20, constraints=PlaneConstraints(PlaneReadouts((32, 32))))
     start = made.constraints.start(mr_slice.measured, 40)
     states: list[DesignState] = []
     trace = made.run([mr_slice], made.begin([mr_slice], start), 240, states.append).trace
@@ -138,7 +138,7 @@ def test_energies_are_drawn_around_what_is_believed_with_the_shape_of_the_regres
     found = {}
     for drawn in (True, False, None):
         made = DesignEngine(
-            CalibratedSamples(drawn=drawn), INFERENCE, block=40, constraints=PlaneConstraints(PlaneEncoding((32, 32)))
+            CalibratedSamples(drawn=drawn), INFERENCE, block=40, constraints=PlaneConstraints(PlaneReadouts((32, 32)))
         )
         scores = designed(slices, made, 60).trace.steps[0].choice.scores
         assert scores is not None

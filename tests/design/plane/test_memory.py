@@ -11,10 +11,10 @@ from mri_design.design import memory
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.memory import available_memory, needed_memory, require_memory
 from mri_design.design.strategies.calibrated_plane import CalibratedSamples
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 from tests.design.plane.conftest import plane_slice
 
-PLANE = PlaneEncoding((64, 64))
+PLANE = PlaneReadouts((64, 64))
 
 
 @pytest.mark.parametrize(("n_coils", "draws"), [(1, 8), pytest.param(8, 4, marks=pytest.mark.slow)])
@@ -24,7 +24,7 @@ def test_the_estimate_covers_the_peak_of_a_design_and_is_not_far_above(n_coils: 
         CalibratedSamples(draws=draws),
         DoubleLoop(ControlVariate(draws, 0.03), outer_iterations=2),
         block=block,
-        constraints=PlaneConstraints(PlaneEncoding((n, n))),
+        constraints=PlaneConstraints(PlaneReadouts((n, n))),
     )
     begun = made.begin([mr_slice], made.constraints.start(mr_slice.measured, 256))
     made.run([mr_slice], begun, 256 + block)  # loads what is loaded once
@@ -34,12 +34,12 @@ def test_the_estimate_covers_the_peak_of_a_design_and_is_not_far_above(n_coils: 
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert 1 < needed_memory(PlaneEncoding((n, n)), n_coils, draws, 3) / peak < 4
+    assert 1 < needed_memory(PlaneReadouts((n, n)), n_coils, draws, 3) / peak < 4
 
 
 def test_it_grows_with_candidates_coils_draws_blocks_and_slices() -> None:
     least = needed_memory(PLANE, 2, 8, 10)
-    assert needed_memory(PlaneEncoding((128, 64)), 2, 8, 10) == 2 * least
+    assert needed_memory(PlaneReadouts((128, 64)), 2, 8, 10) == 2 * least
     for more in ((PLANE, 4, 8, 10), (PLANE, 2, 16, 10), (PLANE, 2, 8, 20), (PLANE, 2, 8, 10, 2)):
         assert needed_memory(*more) > least
 

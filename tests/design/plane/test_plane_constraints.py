@@ -5,9 +5,9 @@ import pytest
 
 from mri_design import InputError, LineCandidates
 from mri_design.design.constraints import PlaneConstraints
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 
-PLANE = PlaneEncoding((16, 12))
+PLANE = PlaneReadouts((16, 12))
 EVERY = np.ones(PLANE.size, dtype=bool)
 
 
@@ -30,9 +30,9 @@ def test_the_calibration_region_comes_first() -> None:
     region = PLANE.mask(start)[6:10, 4:8]
     assert region.all() and len(start) == 30 and start[0] == PLANE.outwards[0]
     assert set(rules.start(EVERY, 3)) == set(np.flatnonzero(rules.calibration_region).tolist())
-    LineCandidates(EVERY, start, 60, constraints=rules, encoding=PLANE)
+    LineCandidates(EVERY, start, 60, constraints=rules, readouts=PLANE)
     with pytest.raises(InputError, match="required"):
-        LineCandidates(EVERY, start[5:], 60, constraints=rules, encoding=PLANE)
+        LineCandidates(EVERY, start[5:], 60, constraints=rules, readouts=PLANE)
 
 
 def test_start_takes_the_nearest_samples_that_may_be_measured() -> None:

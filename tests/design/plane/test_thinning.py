@@ -6,10 +6,10 @@ import pytest
 from mri_design import DesignView, InputError, LineCandidates
 from mri_design.design.blocks import block_by_scores, plane_of, thinned
 from mri_design.design.strategy import NoUsableScoreError
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior
 
-PLANE = PlaneEncoding((8, 6))
+PLANE = PlaneReadouts((8, 6))
 
 
 def near(width: float) -> np.ndarray:

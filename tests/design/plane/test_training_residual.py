@@ -9,7 +9,7 @@ from mri_design.design.strategies.expected_error import ExpectedError
 from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, line_residual
-from mri_design.operators.encodings import PlaneEncoding
+from mri_design.operators.readouts import PlaneReadouts
 from mri_design.runs.scans import knowing_rule
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
 
@@ -26,7 +26,7 @@ def test_samples_are_scored_by_the_relative_error_on_them(coils: int, make_view,
     scans, posterior, ids = training(coils), plane_posterior(coils), measured_ids(16)
     rule = TrainingResidual(reach=0.0).knowing(scans)
     view = make_view((posterior, posterior), ids)
-    plane, total = PlaneEncoding((16, 16)), np.zeros(256)
+    plane, total = PlaneReadouts((16, 16)), np.zeros(256)
     for scan in scans:
         wrong = plane.values((posterior.mean - scan.reference)[None], scan.slice_model.maps)
         total += np.sum(np.abs(wrong) ** 2, axis=(0, 1, 3)) / np.sum(np.abs(scan.reference) ** 2) / 2
@@ -77,7 +77,7 @@ def test_on_its_training_scan_it_is_better_than_what_the_posterior_expects() -> 
     engine = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3)
 
     def error(rule: Strategy) -> float:
-        made = DesignEngine(rule, engine, block=12, constraints=PlaneConstraints(PlaneEncoding((32, 32))))
+        made = DesignEngine(rule, engine, block=12, constraints=PlaneConstraints(PlaneReadouts((32, 32))))
         start = made.constraints.start(mr_slice.measured, 24)
         lines = made.run([mr_slice], made.begin([mr_slice], start), 160).trace.lines
         image = engine.infer(mr_slice.model(lines), np.random.default_rng(0)).mean

@@ -21,10 +21,10 @@ from mri_design.design.energies import gains_and_energies
 from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.strategies.shot_sets import FixedAngles
 from mri_design.model.phase import PhasePrior
-from mri_design.operators.encodings import LineEncoding, ShotEncoding
+from mri_design.operators.readouts import LineReadouts, ShotReadouts
 
 N = 16
-SHOTS = ShotEncoding((N, N), radial_spokes(N, np.pi * np.arange(8) / 8))
+SHOTS = ShotReadouts((N, N), radial_spokes(N, np.pi * np.arange(8) / 8))
 
 
 def test_a_start_is_spread_over_half_a_turn() -> None:
@@ -64,7 +64,7 @@ def test_a_fixed_set_is_measured_in_its_order() -> None:
     rule = FixedAngles()
     candidates = LineCandidates(np.ones(5, dtype=bool), (0, 3), 5, 2)
     view = DesignView(candidates)
-    assert rule.default_start(LineEncoding((5, 5)), 5) == 5
+    assert rule.default_start(LineReadouts((5, 5)), 5) == 5
     assert rule.choose(view, np.random.default_rng(0)).line == 1
     with pytest.raises(InputError):
         FixedAngles(kind="even")  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ def posterior_of(coils: int = 1, phase: PhasePrior | None = None) -> GaussianPos
     scan = load_phantom("brain", shape=(N, N), n_coils=coils, rng=np.random.default_rng(0))
     maps, image = None if coils == 1 else scan.coil_maps[0], scan.reference[0]  # type: ignore[index]
     data = SHOTS.rows(range(8), maps)(image).astype(np.complex64).reshape(coils, 8, N)
-    sl = MRSlice(data, np.ones(8, dtype=bool), 0.007**2, maps, phase_encoding=SHOTS, phase=phase)
+    sl = MRSlice(data, np.ones(8, dtype=bool), 0.007**2, maps, readouts=SHOTS, phase=phase)
     return DoubleLoop(outer_iterations=1).infer(sl.model([0, 4]), np.random.default_rng(0))
 
 
@@ -94,7 +94,7 @@ def test_the_most_informative_shot_is_chosen() -> None:
     pytest.importorskip("finufft")
     posterior = posterior_of()
     candidates = LineCandidates(
-        np.ones(8, dtype=bool), (0, 4), 8, 2, encoding=SHOTS, constraints=AngleConstraints(8, 8)
+        np.ones(8, dtype=bool), (0, 4), 8, 2, readouts=SHOTS, constraints=AngleConstraints(8, 8)
     )
     choice = InformationGain().choose(DesignView(candidates, [posterior]), np.random.default_rng(1))
     assert choice.scores is not None and choice.line == int(np.nanargmax(choice.scores))
@@ -104,12 +104,12 @@ def test_the_most_informative_shot_is_chosen() -> None:
 
 def test_signal_and_image_of_shots_are_gridded() -> None:
     pytest.importorskip("finufft")
-    spokes = ShotEncoding((N, N), radial_spokes(N, np.pi * np.arange(24) / 24))
+    spokes = ShotReadouts((N, N), radial_spokes(N, np.pi * np.arange(24) / 24))
     image = load_phantom("brain", shape=(N, N), rng=np.random.default_rng(0)).reference[0]  # type: ignore[index]
     data = spokes.rows(range(24))(image).astype(np.complex64).reshape(1, 24, N)
-    sl = MRSlice(data, np.ones(24, dtype=bool), 1e-6, phase_encoding=spokes)
+    sl = MRSlice(data, np.ones(24, dtype=bool), 1e-6, readouts=spokes)
     assert sl.shape == (N, N) and sl.n_coils == 1
     assert sl.signal_level(range(24)) == pytest.approx(np.percentile(np.abs(image), 99.5), rel=0.1)
     assert np.linalg.norm(sl.plain_image(range(24)) - image) < 0.35 * np.linalg.norm(image)
     with pytest.raises(InputError, match="kspace"):
-        MRSlice(data[:, :5], np.ones(5, dtype=bool), 1e-6, phase_encoding=spokes)
+        MRSlice(data[:, :5], np.ones(5, dtype=bool), 1e-6, readouts=spokes)

@@ -15,7 +15,7 @@ from mri_design.design.strategies.line_masks import (
     SystematicDensity,
 )
 from mri_design.design.strategy import Strategy
-from mri_design.operators.encodings import LineEncoding
+from mri_design.operators.readouts import LineReadouts
 
 RULES: list[Strategy] = [
     LowPass(),
@@ -45,7 +45,7 @@ def lines_of(
     rule: Strategy, measurable: np.ndarray, target: int, seed: int = 0, start: int | None = None
 ) -> tuple[int, ...]:
     """What the rule picks, a fresh generator for every step as the engine gives it."""
-    count = rule.default_start(LineEncoding((len(measurable), 1)), target) if start is None else start
+    count = rule.default_start(LineReadouts((len(measurable), 1)), target) if start is None else start
     candidates = LineCandidates(measurable, centre_lines(measurable, count), target, count)
     for step in range(target - count):
         candidates = candidates.after(rule.choose(DesignView(candidates), np.random.default_rng([seed, step])).line)
@@ -101,7 +101,7 @@ def test_low_pass_is_the_centre(n: int) -> None:
     ],
 )
 def test_centre_counts(rule: Strategy, n_lines: int, target: int, start: int) -> None:
-    assert rule.default_start(LineEncoding((n_lines, 1)), target) == start
+    assert rule.default_start(LineReadouts((n_lines, 1)), target) == start
 
 
 def test_random_lines_are_uniform_over_what_remains() -> None:
@@ -161,7 +161,7 @@ def test_impossible_densities_are_refused(settings: dict[str, object], field: st
 @pytest.mark.parametrize(("n", "target"), [(64, 16), (65, 20), (48, 47)])
 def test_equispaced_lines_are_equally_spaced_outside_the_centre(n: int, target: int) -> None:
     everything = np.ones(n, dtype=bool)
-    start = Equispaced().default_start(LineEncoding((n, 1)), target)
+    start = Equispaced().default_start(LineReadouts((n, 1)), target)
     free = np.setdiff1d(np.arange(n), centre_lines(everything, start))
     offsets = set()
     for seed in range(12):

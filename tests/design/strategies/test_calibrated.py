@@ -27,7 +27,7 @@ from mri_design.design.strategies.error_model import (
     shipped_error_model,
 )
 from mri_design.design.strategies.expected_error import ExpectedError
-from mri_design.operators.encodings import LineEncoding
+from mri_design.operators.readouts import LineReadouts
 from tests.design_steps import changed
 
 SliceMaker = Callable[..., MRSlice]
@@ -55,7 +55,7 @@ def test_expected_energies_are_traces_of_the_dense_covariance(
 ) -> None:
     for coils in (1, 2):
         posterior = make_posterior(coils)
-        every = rows_of(posterior, LineEncoding((16, 16)), range(16))
+        every = rows_of(posterior, LineReadouts((16, 16)), range(16))
         x = every.to_dense_real().reshape(2, *every.out_shape, -1)
         covariance = posterior.model.noise_variance * np.linalg.inv(posterior.precision.dense_real())
         exact = [np.trace(r @ covariance @ r.T) for r in (x[:, :, k].reshape(-1, x.shape[-1]) for k in range(16))]
@@ -145,8 +145,8 @@ def test_weights_are_numbers_between_zero_and_one() -> None:
 
 def test_several_coils_need_a_smaller_start() -> None:
     rule = Calibrated()
-    assert [rule.default_start(LineEncoding((64, 64)), 32, coils) for coils in (1, 2, 8)] == [8, 4, 4]
-    assert rule.default_start(LineEncoding((64, 64)), 3, 8) == 3
+    assert [rule.default_start(LineReadouts((64, 64)), 32, coils) for coils in (1, 2, 8)] == [8, 4, 4]
+    assert rule.default_start(LineReadouts((64, 64)), 3, 8) == 3
 
 
 @pytest.mark.slow

@@ -28,11 +28,11 @@ from mri_design.design.strategies.information_gain import (
 )
 from mri_design.krylov.lanczos import lanczos
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.encodings import LineEncoding
+from mri_design.operators.readouts import LineReadouts
 from tests.slow_cases import slow_case
 
 Maker = Callable[..., GaussianPosterior]
-LINES = LineEncoding((16, 16))
+LINES = LineReadouts((16, 16))
 COILS = [1, 4]
 
 
@@ -151,7 +151,7 @@ def test_columns_that_are_independent_are_scored_without_bias() -> None:
     rng = np.random.default_rng(5)
     block = SiteBlock("pixels", Identity((8, 6)), Laplace(1.0))
     precision = PosteriorPrecision(cartesian([4, 3], (8, 6)), (block,), (rng.uniform(0.01, 0.3, (8, 6)),))
-    lines = LineEncoding((8, 6))
+    lines = LineReadouts((8, 6))
     scores = gains_of_values(lines.values(exact_draws(precision, 4000, seed=6)))
     np.testing.assert_allclose(scores, exact_gains(precision, lines), rtol=0.01)
 
@@ -207,7 +207,7 @@ def test_draws_of_the_inference_are_used_where_it_made_them(make_posterior: Make
     ("n_lines", "target", "start"), [(256, 64, 32), (256, 20, 10), (256, 200, 32), (64, 16, 8), (16, 5, 5)]
 )
 def test_the_start_is_half_of_the_target_within_bounds(n_lines: int, target: int, start: int) -> None:
-    assert InformationGain().default_start(LineEncoding((n_lines, 8)), target) == start
+    assert InformationGain().default_start(LineReadouts((n_lines, 8)), target) == start
 
 
 def test_only_cartesian_measurements_have_lines(make_posterior: Maker) -> None:

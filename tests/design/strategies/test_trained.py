@@ -6,7 +6,7 @@ import pytest
 from mri_design import DesignView, InputError, LineCandidates
 from mri_design.design.strategies.trained import TrainedOrder
 from mri_design.design.trained_design import TrainedDesign
-from mri_design.operators.encodings import LineEncoding
+from mri_design.operators.readouts import LineReadouts
 
 ORDER = (8, 7, 9, 3, 12, 6, 1)
 
@@ -25,7 +25,7 @@ def learnt() -> TrainedDesign:
 def test_the_order_is_followed(learnt: TrainedDesign, rng: np.random.Generator) -> None:
     candidates = LineCandidates(np.ones(16, dtype=bool), ORDER[:3], 7, 3)
     rule = TrainedOrder(design=learnt)
-    assert rule.default_start(LineEncoding((16, 16)), 7) == 3
+    assert rule.default_start(LineReadouts((16, 16)), 7) == 3
     for line in ORDER[3:]:
         assert rule.choose(DesignView(candidates), rng).line == line
         candidates = candidates.after(line)
@@ -60,7 +60,7 @@ def test_a_line_that_training_took_stays_as_important_as_the_most_important_one_
 
 def test_another_grid_is_refused(learnt: TrainedDesign) -> None:
     with pytest.raises(InputError, match="Train on scans of the same matrix size"):
-        TrainedOrder(design=learnt).default_start(LineEncoding((24, 24)), 8)
+        TrainedOrder(design=learnt).default_start(LineReadouts((24, 24)), 8)
     view = DesignView(LineCandidates(np.ones(24, dtype=bool), (12,), 8, 1))
     with pytest.raises(InputError, match="16 for a scan with 24"):
         TrainedOrder(design=learnt).choose(view, np.random.default_rng(0))

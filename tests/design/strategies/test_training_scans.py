@@ -18,7 +18,7 @@ from mri_design import (
 from mri_design.design.strategies.trained import TrainingScans
 from mri_design.design.trace import DesignTrace
 from mri_design.design.trained_design import TrainedDesign
-from mri_design.operators.encodings import LineEncoding
+from mri_design.operators.readouts import LineReadouts
 
 SliceMaker = Callable[..., MRSlice]
 START = (16, 15, 17, 14, 18, 13, 19, 12)
@@ -70,7 +70,7 @@ def test_other_things_and_other_grids_are_refused(spectrum: np.ndarray) -> None:
     with pytest.raises(InputError, match="a TrainedDesign"):
         TrainingScans(design="order.npz")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="a grid of 32 for a scan with 64"):
-        Calibrated(opinion=learnt(spectrum)).default_start(LineEncoding((64, 64)), 24)
+        Calibrated(opinion=learnt(spectrum)).default_start(LineReadouts((64, 64)), 24)
 
 
 @pytest.mark.slow

@@ -16,10 +16,10 @@ from mri_design.design.training.rules import OrderTraining, ResidualGreedy, begi
 from mri_design.design.trials import ReferenceSlice, replayed
 from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import LineEncoding, PlaneEncoding
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 from tests.design.plane.conftest import plane_slice
 
-PLANE = PlaneEncoding((16, 16))
+PLANE = PlaneReadouts((16, 16))
 START = tuple(PLANE.outwards[:20].tolist())
 
 
@@ -98,9 +98,9 @@ def test_a_design_follows_the_order_in_blocks_of_its_own_and_goes_on_by_the_last
 def test_another_plane_and_lines_are_refused() -> None:
     rule = TrainedOrder(design=learnt())
     with pytest.raises(InputError, match="samples of a plane of 16 x 16 for a scan with a plane of 8 x 32"):
-        rule.default_start(PlaneEncoding((8, 32)), 40)
+        rule.default_start(PlaneReadouts((8, 32)), 40)
     with pytest.raises(InputError, match="samples of a plane of 16 x 16 for a scan with 16 phase-encode lines"):
-        rule.default_start(LineEncoding((16, 16)), 8)
+        rule.default_start(LineReadouts((16, 16)), 8)
     with pytest.raises(InputError, match="trained design: counts"):
         replace(learnt(), counts=(20, 52, 36, 60))
 

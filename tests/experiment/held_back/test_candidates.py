@@ -14,17 +14,17 @@ from mri_design.experiment.held_back import phase
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
 from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 
 N, SD = 24, 0.005
-PLANE = PlaneEncoding((N, N))
+PLANE = PlaneReadouts((N, N))
 ANYWHERE = Recipe().replacing("phase", model="held-back-anywhere", imaginary_ratios=(3.0,))
 needs_finufft = pytest.mark.skipif(find_spec("finufft") is None, reason="needs FINUFFT")
 
 
-def spokes(count: int, turn: float = np.pi) -> ShotEncoding:
+def spokes(count: int, turn: float = np.pi) -> ShotReadouts:
     angles = np.arange(count) * turn / count
-    return ShotEncoding((N, N), turned(radial_spokes(N, [0.0], oversampling=2)[0], angles), "readouts")
+    return ShotReadouts((N, N), turned(radial_spokes(N, [0.0], oversampling=2)[0], angles), "readouts")
 
 
 def samples() -> list[int]:
@@ -33,7 +33,7 @@ def samples() -> list[int]:
     return np.flatnonzero(drawn | (PLANE.radius < 0.3)).tolist()
 
 
-def textured(encoding: Encoding, angle: Array) -> MRSlice:
+def textured(encoding: Readouts, angle: Array) -> MRSlice:
     """Nothing to predict it by but its phase, measured in full."""
     rng = np.random.default_rng(0)
     y, x = np.mgrid[:N, :N] / N - 0.5
@@ -41,9 +41,9 @@ def textured(encoding: Encoding, angle: Array) -> MRSlice:
     rows = encoding.rows(range(encoding.size))
     exact = rows(image)
     data = exact + SD * (rng.standard_normal(exact.shape) + 1j * rng.standard_normal(exact.shape))
-    laid_out = encoding.shots.shape[:2] if isinstance(encoding, ShotEncoding) else (N, N)
+    laid_out = encoding.shots.shape[:2] if isinstance(encoding, ShotReadouts) else (N, N)
     kspace = data.reshape(1, *laid_out).astype(np.complex64)
-    return MRSlice(kspace, np.ones(encoding.size, bool), SD**2, phase_encoding=encoding)
+    return MRSlice(kspace, np.ones(encoding.size, bool), SD**2, readouts=encoding)
 
 
 def chosen(one: MRSlice, ids: Sequence[int]) -> PhaseChoice:
@@ -63,14 +63,14 @@ def rough() -> Array:
 @pytest.mark.parametrize(
     ("encoding", "ids"),
     [
-        (LineEncoding((N, N)), [*range(9, 16), 0, 2, 4, 5, 18, 19, 21, 22, 23]),
+        (LineReadouts((N, N)), [*range(9, 16), 0, 2, 4, 5, 18, 19, 21, 22, 23]),
         (PLANE, samples()),
         (spokes(16), range(16)),
     ],
     ids=["lines", "plane", "spokes"],
 )
 def test_a_third_of_what_can_be_predicted_is_held_back_without_mirror_images(
-    encoding: Encoding, ids: list[int]
+    encoding: Readouts, ids: list[int]
 ) -> None:
     known, held = held_back(ids, encoding)
     outer = encoding.predictable(ids)
@@ -95,9 +95,9 @@ def test_opposites_of_shots_are_half_a_turn_further() -> None:
 
 @needs_finufft
 @pytest.mark.parametrize(
-    ("encoding", "ids"), [(LineEncoding((N, N)), range(4, 20)), (PLANE, samples()), (spokes(12), range(12))]
+    ("encoding", "ids"), [(LineReadouts((N, N)), range(4, 20)), (PLANE, samples()), (spokes(12), range(12))]
 )
-def test_energies_of_one_transform_are_those_one_by_one(encoding: Encoding, ids: list[int]) -> None:
+def test_energies_of_one_transform_are_those_one_by_one(encoding: Readouts, ids: list[int]) -> None:
     one = textured(encoding, smooth())
     posterior = DoubleLoop(outer_iterations=1).infer(one.model(ids), np.random.default_rng(0))
     asked = list(ids)[::-3][:6]
@@ -111,7 +111,7 @@ def test_energies_of_one_transform_are_those_one_by_one(encoding: Encoding, ids:
     [(PLANE, samples()), pytest.param(spokes(14), range(14), marks=pytest.mark.slow)],
     ids=["plane", "spokes"],
 )
-def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not(encoding: Encoding, ids: list[int]) -> None:
+def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not(encoding: Readouts, ids: list[int]) -> None:
     choice = chosen(textured(encoding, smooth()), ids)
     assert choice.phase is not None and choice.phase.imaginary_ratio == 3.0
     assert str(choice).endswith(f"less of {choice.held_back} {encoding.unit}s held back is left unpredicted")
@@ -133,7 +133,7 @@ def test_a_small_advantage_is_no_reason_for_another_model(
         return alike[-1]
 
     monkeypatch.setattr(phase, "found_energies", energies)
-    choice = chosen(textured(LineEncoding((N, N)), smooth()), [*range(8, 17), 0, 2, 4, 5, 6, 18, 19, 21, 22, 23])
+    choice = chosen(textured(LineReadouts((N, N)), smooth()), [*range(8, 17), 0, 2, 4, 5, 6, 18, 19, 21, 22, 23])
     assert len(alike) == 2 and choice.held_back == len(alike[0]) >= 4
     assert (choice.phase is not None) == taken
 

@@ -11,7 +11,7 @@ from mri_design.design.model_choice import held_back
 from mri_design.experiment.held_back.error_bars import BOUNDS, std_factor
 from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.operators.base import Array
-from mri_design.operators.encodings import LineEncoding
+from mri_design.operators.readouts import LineReadouts
 
 LINES = sorted({*range(19, 29), *range(1, 48, 4)})
 
@@ -42,7 +42,7 @@ def test_all_pixels_are_scaled_by_one_factor_that_brings_them_to_the_actual_erro
     assert abs(np.log(ratio)) < 0.7 * abs(np.log(before)) and 0.5 < ratio < 2
     again = reconstruct(scan.slice_model(0, recipe), LINES, "mean", recipe, rng())
     np.testing.assert_array_equal(again.std, result.std)
-    known, held = held_back(LINES, LineEncoding((48, 48)))
+    known, held = held_back(LINES, LineReadouts((48, 48)))
     assert result.std_factor.held_back == len(held) and sorted([*known, *held]) == LINES
     assert str(result.std_factor).endswith(f"after {len(held)} lines held back")
 
@@ -98,8 +98,8 @@ def test_holes_are_left_as_they_are_and_the_factor_is_bounded() -> None:
 
 
 def test_which_lines_are_held_back_does_not_depend_on_their_order() -> None:
-    known, held = held_back(LINES, LineEncoding((48, 48)))
-    backwards, same = held_back(LINES[::-1], LineEncoding((48, 48)))
+    known, held = held_back(LINES, LineReadouts((48, 48)))
+    backwards, same = held_back(LINES[::-1], LineReadouts((48, 48)))
     assert same == held and sorted(backwards) == known
     assert not {(48 - line) % 48 for line in held} & set(held)
     assert not set(held) & set(range(19, 29))

@@ -9,7 +9,7 @@ from mri_design import InputError, MRSlice, Recipe, load_input, prepare, radial_
 from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.strategies.shot_sets import FixedAngles
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
-from mri_design.operators.encodings import ShotEncoding
+from mri_design.operators.readouts import ShotReadouts
 
 GRID = (16, 16)
 
@@ -56,7 +56,7 @@ def on_grid(source: str = "phantom:t2w") -> MRSlice:
 def test_samples_of_ellipses_are_of_the_object_that_is_simulated_on_the_grid() -> None:
     pytest.importorskip("finufft")
     settings, scan = recipe(), on_grid("phantom:brain")
-    at_dc = ShotEncoding(GRID, np.zeros((1, 1, 2)))
+    at_dc = ShotReadouts(GRID, np.zeros((1, 1, 2)))
     known = closed_form_samples("phantom:brain", at_dc, 1, settings, 3)
     assert known is not None and known.shape == (1, 1, 1)
     assert known[0, 0, 0] == pytest.approx(scan.kspace[0, 8, 8], abs=6 * 0.007)
@@ -68,7 +68,7 @@ def test_a_measured_scan_is_interpolated_and_a_known_image_gets_new_noise() -> N
     pytest.importorskip("finufft")
     scan, rng = on_grid(), np.random.default_rng(0)
     points = np.stack(np.meshgrid([-3.0, 0.0, 5.0], [-8.0, 2.0], indexing="ij"), axis=-1)
-    shots = ShotEncoding(GRID, points)  # points of the grid, where the scan's own samples are known
+    shots = ShotReadouts(GRID, points)  # points of the grid, where the scan's own samples are known
     made = shot_slice(scan, shots, rng, truth=None)
     rows, columns = points.reshape(-1, 2).astype(int).T + 8
     np.testing.assert_allclose(made.acquire([0, 1, 2])[0], scan.kspace[0, rows, columns], atol=2e-3)
@@ -79,7 +79,7 @@ def test_a_measured_scan_is_interpolated_and_a_known_image_gets_new_noise() -> N
 
 
 def test_a_scan_with_holes_and_a_missing_library_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    scan, shots = on_grid(), ShotEncoding(GRID, np.zeros((1, 1, 2)))
+    scan, shots = on_grid(), ShotReadouts(GRID, np.zeros((1, 1, 2)))
     holes = np.ones(16, dtype=bool)
     holes[3] = False
     kept = MRSlice(scan.kspace, holes, scan.noise_variance)

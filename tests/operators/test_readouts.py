@@ -7,11 +7,11 @@ import pytest
 
 from mri_design import InputError, turned
 from mri_design.kinds import KINDS, count_text
-from mri_design.operators.encodings import Encoding, LineEncoding, PlaneEncoding, ShotEncoding, encoding_named
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts, readouts_named
 
 GRID = (6, 5)
 SHOT = np.stack([np.zeros(5), np.arange(5) - 2.0], axis=1)
-SHOTS = ShotEncoding(GRID, turned(SHOT, np.linspace(0, np.pi, 7, endpoint=False)))
+SHOTS = ShotReadouts(GRID, turned(SHOT, np.linspace(0, np.pi, 7, endpoint=False)))
 needs_finufft = pytest.mark.skipif(find_spec("finufft") is None, reason="needs FINUFFT")
 
 
@@ -28,8 +28,8 @@ def random_complex(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("coils", [1, 3])
-@pytest.mark.parametrize("encoding", [LineEncoding(GRID), PlaneEncoding(GRID)], ids=["lines", "plane"])
-def test_rows_measure_what_data_takes_from_full_kspace(encoding: Encoding, coils: int) -> None:
+@pytest.mark.parametrize("encoding", [LineReadouts(GRID), PlaneReadouts(GRID)], ids=["lines", "plane"])
+def test_rows_measure_what_data_takes_from_full_kspace(encoding: Readouts, coils: int) -> None:
     image, maps = random_complex(*GRID), None if coils == 1 else random_complex(coils, *GRID, seed=1)
     full = kspace_of(image[None] if maps is None else maps * image)
     ids = [4, 0, 3]
@@ -39,8 +39,8 @@ def test_rows_measure_what_data_takes_from_full_kspace(encoding: Encoding, coils
     np.testing.assert_allclose(encoding.energies(data, ids), power.sum(axis=(0, 2))[ids], rtol=1e-12)
 
 
-@pytest.mark.parametrize("encoding", [LineEncoding(GRID), PlaneEncoding(GRID)], ids=["lines", "plane"])
-def test_values_have_the_energy_of_the_rows(encoding: Encoding) -> None:
+@pytest.mark.parametrize("encoding", [LineReadouts(GRID), PlaneReadouts(GRID)], ids=["lines", "plane"])
+def test_values_have_the_energy_of_the_rows(encoding: Readouts) -> None:
     images, maps = random_complex(2, *GRID), random_complex(3, *GRID, seed=1)
     values = encoding.values(images, maps)
     assert values.shape[:3] == (2, 3, encoding.size)
@@ -50,14 +50,14 @@ def test_values_have_the_energy_of_the_rows(encoding: Encoding) -> None:
 
 
 def test_noise_of_a_sample_is_the_same_whichever_others_are_measured() -> None:
-    plane = PlaneEncoding(GRID)
+    plane = PlaneReadouts(GRID)
     few, many = ([3, 17], [0, 3, 9, 17, 29])
     drawn = [plane.rows(ids).unit_noise(np.random.default_rng(5), 2, np.dtype(float)) for ids in (few, many)]
     np.testing.assert_array_equal(drawn[0], drawn[1][..., [1, 3]])
 
 
 def test_frequencies_distances_and_opposites() -> None:
-    plane = PlaneEncoding(GRID)
+    plane = PlaneReadouts(GRID)
     centre = 3 * GRID[1] + 2
     assert plane.frequencies[centre].tolist() == [0, 0] and plane.radius[centre] == 0
     assert plane.outwards[0] == centre == plane.opposite[centre]
@@ -68,7 +68,7 @@ def test_frequencies_distances_and_opposites() -> None:
 
 
 def test_the_central_run_is_the_largest_ellipse_without_a_gap() -> None:
-    plane = PlaneEncoding((16, 16))
+    plane = PlaneReadouts((16, 16))
     inner = plane.outwards[:37].tolist()
     beyond = plane.outwards[40:60].tolist()
     assert plane.central_run([*beyond, *inner]) == sorted(inner)
@@ -79,14 +79,14 @@ def test_the_central_run_is_the_largest_ellipse_without_a_gap() -> None:
 @pytest.mark.parametrize("ids", [[0, 30], [-1], [2, 2], [[0]], [1.5]])
 def test_numbers_outside_the_plane_are_refused(ids: list) -> None:
     with pytest.raises(InputError, match="sample numbers from 0 to 29"):
-        PlaneEncoding(GRID).mask(ids)
+        PlaneReadouts(GRID).mask(ids)
 
 
 def test_by_name() -> None:
-    assert encoding_named("lines", GRID) == LineEncoding(GRID)
-    assert encoding_named("plane", GRID) == PlaneEncoding(GRID)
-    with pytest.raises(InputError, match="ShotEncoding"):
-        encoding_named("spiral", GRID)
+    assert readouts_named("lines", GRID) == LineReadouts(GRID)
+    assert readouts_named("plane", GRID) == PlaneReadouts(GRID)
+    with pytest.raises(InputError, match="ShotReadouts"):
+        readouts_named("spiral", GRID)
 
 
 def waves(points: np.ndarray) -> np.ndarray:
@@ -108,7 +108,7 @@ def test_shots_are_candidates_of_the_same_kind(coils: int) -> None:
     np.testing.assert_allclose(SHOTS.values(image[None], maps)[0], every, atol=1e-12)
     power = np.sum(np.abs(every) ** 2, axis=(0, 2))
     np.testing.assert_allclose(SHOTS.energies(data, ids), power[ids], rtol=1e-12)
-    assert isinstance(SHOTS, Encoding) and SHOTS.size == 7 and SHOTS.shape == (7,) and SHOTS.unit == "spoke"
+    assert isinstance(SHOTS, Readouts) and SHOTS.size == 7 and SHOTS.shape == (7,) and SHOTS.unit == "spoke"
     assert (
         SHOTS.density(ids).shape == (15,)
         and SHOTS.central_run(ids) == ids
@@ -140,7 +140,7 @@ def test_shots_need_the_whole_grid() -> None:
 )
 def test_shots_that_are_none_are_refused(shots: np.ndarray, name: str, angles: tuple | None) -> None:
     with pytest.raises(InputError):
-        ShotEncoding(GRID, shots, name, angles)  # type: ignore[arg-type]
+        ShotReadouts(GRID, shots, name, angles)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("ids", [[0, 7], [-1], [[0]], [1.5]])
@@ -154,9 +154,9 @@ def test_one_is_told_in_the_singular() -> None:
 
 
 def test_names_say_what_is_counted() -> None:
-    for encoding in (LineEncoding(GRID), PlaneEncoding(GRID), SHOTS):
+    for encoding in (LineReadouts(GRID), PlaneReadouts(GRID), SHOTS):
         kind = KINDS[encoding.name]
-        assert kind.unit == encoding.unit and kind.shots == isinstance(encoding, ShotEncoding)
+        assert kind.unit == encoding.unit and kind.shots == isinstance(encoding, ShotReadouts)
     assert [KINDS[name].counted for name in ("lines", "plane", "radial", "spiral")] == [
         "lines",
         "samples",
@@ -165,4 +165,4 @@ def test_names_say_what_is_counted() -> None:
     ]
     for name in ("readouts", "nonsense"):
         with pytest.raises(InputError, match="lines or plane"):
-            encoding_named(name, GRID)  # type: ignore[arg-type]
+            readouts_named(name, GRID)  # type: ignore[arg-type]

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, described
 from mri_design.operators.base import Array, FilterBand, squared_modulus
 from mri_design.operators.cartesian import CartesianLines, FourierLibrary
-from mri_design.operators.encodings.base import Numbers
+from mri_design.operators.readouts.base import Numbers
 
 
 @dataclass(frozen=True)
-class LineEncoding:
+class LineReadouts:
     """The phase-encode lines of a grid (ky, kx).
 
     Parameters
@@ -68,7 +68,7 @@ class LineEncoding:
     def moments(
         self, inverse: Array, gram: Array | None, sites: Sequence[tuple[FilterBand, Array]]
     ) -> tuple[Numbers, Numbers] | None:
-        """See `Encoding.moments`, shape (ky, x).
+        """See `Readouts.moments`, shape (ky, x).
 
         Notes
         -----
@@ -95,7 +95,7 @@ class LineEncoding:
         return np.asarray(scipy.fft.fftshift(first, axes=0)), np.asarray(scipy.fft.fftshift(second, axes=0))
 
     def phased_moment(self, own: Array, rotation: Array) -> Numbers:
-        """See `Encoding.phased_moment`, shape (ky, x).
+        """See `Readouts.phased_moment`, shape (ky, x).
 
         Notes
         -----

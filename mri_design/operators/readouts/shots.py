@@ -23,7 +23,7 @@ _NEAR = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class ShotEncoding:
+class ShotReadouts:
     """Shots of equal length along any trajectory, all of them near DC somewhere.
 
     What lines and planes call full k-space is here the data of all shots, (coil, shot, sample).

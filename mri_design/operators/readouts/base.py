@@ -19,7 +19,7 @@ Numbers = NDArray[np.float64]
 
 
 @runtime_checkable
-class Encoding(Protocol):
+class Readouts(Protocol):
     """What can be measured one by one. A candidate is a whole number from 0 to ``size - 1``.
 
     Whatever is drawn as noise of a candidate's data is the same whichever others are measured: the rows that `rows`

@@ -19,14 +19,14 @@ from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, FilterBand
 from mri_design.operators.cartesian import CartesianSamples, CentredFFT, FourierLibrary
 from mri_design.operators.coils import Coils
-from mri_design.operators.encodings.base import Numbers
+from mri_design.operators.readouts.base import Numbers
 
 LEAST_START, START_SHARE = 16, 128
 """Samples that a design begins with at least, and the part of the plane that they are."""
 
 
 @dataclass(frozen=True)
-class PlaneEncoding:
+class PlaneReadouts:
     """The samples of a plane (ky, kz), numbered row by row: sample (y, z) has number ``y * n_z + z``.
 
     Parameters
@@ -123,7 +123,7 @@ class PlaneEncoding:
     def moments(
         self, inverse: Array, gram: Array | None, sites: Sequence[tuple[FilterBand, Array]]
     ) -> tuple[Numbers, Numbers] | None:
-        """See `Encoding.moments`, shape (size, 1).
+        """See `Readouts.moments`, shape (size, 1).
 
         Notes
         -----
