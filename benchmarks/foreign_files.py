@@ -128,7 +128,7 @@ def generator_rows(folder: Path) -> Rows:
     wanted = np.fft.fftshift(np.fft.fft(np.fft.ifftshift(middle, axes=-1), axis=-1, norm="ortho"), axes=-1)
     off = _unlike(scan.kspace[0], wanted.astype(np.complex64))
     outcome = (
-        f"read, noise from {scan.card['noise_readouts'].split(';')[0]}" if "noise_readouts" in scan.card else "read"
+        f"read, noise from {scan.header['noise_readouts'].split(';')[0]}" if "noise_readouts" in scan.header else "read"
     )
     right = off <= 10 * CLOSE and scan.geometry is not None and not scan.geometry[0].placed
     compared = "k-space, oversampling removed from what h5py reads"

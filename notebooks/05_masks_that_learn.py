@@ -113,7 +113,7 @@ view = md.DesignView(md.LineCandidates(one.measured, trace.lines, LINES), [poste
 before, after = learner.error_models(view)
 expected = learner.expected(view, np.random.default_rng(0))
 actual = np.sum(abs(one.encoding()(posterior.mean - truth)) ** 2, axis=(0, 2))
-opinions = {
+predictions = {
     "posterior": expected,
     "random heads": md.Calibrated(online=False).corrected(view, expected),
     "and this scan": learner.corrected(view, expected),
@@ -128,7 +128,7 @@ weights.set(yticks=range(len(md.FEATURES)), yticklabels=md.FEATURES, xlabel="wei
 weights.legend(loc="upper left")
 left = ~trace.mask()
 lines.semilogy(np.where(left, actual, np.nan), "k.", label="actual")
-for name, energies in opinions.items():
+for name, energies in predictions.items():
     lines.semilogy(np.where(left, energies, np.nan), label=name)
     print(f"{name:13s} predicted / actual, median {np.median(energies[left] / actual[left]):.2f}")
 lines.set(xlabel="ky index", ylabel="energy of the error")

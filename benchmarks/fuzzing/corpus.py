@@ -74,8 +74,8 @@ def trajectory(folder: Path) -> Path:
     return folder / "scan.npz"
 
 
-def card(folder: Path) -> Path:
-    """The card beside an array."""
+def header(folder: Path) -> Path:
+    """The header beside an array."""
     npy(folder)
     text = {
         "dims": ["coil", "k1", "k0"],
@@ -248,7 +248,7 @@ def checkpoint(folder: Path) -> Path:
     return folder / "design.npz"
 
 
-_SCANS = (npy, npz, trajectory, card, fastmri, mrd, mrd_volume, mrd_trajectory, twix, cfl, hdr, nifti, dicom)
+_SCANS = (npy, npz, trajectory, header, fastmri, mrd, mrd_volume, mrd_trajectory, twix, cfl, hdr, nifti, dicom)
 _OUTLINES = (npy_outline, fastmri_outline, mrd_outline, twix_outline, mrd_skeleton, sequence, run_folder)
 _OTHERS = (maps_file, mask, recipe, ellipses, trained, checkpoint, stored_run, plane_order, shot_order, scanner)
 _STREAMS = (json_stream, mrd_stream)

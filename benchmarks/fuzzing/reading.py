@@ -70,7 +70,7 @@ def value_of(kind: str, path: Path, *, isolated: bool = False) -> Any:
         return list(_messages(path, JsonLines() if kind == "json_stream" else MrdStream()))
     if kind == "mrd_skeleton" or kind.endswith("_outline"):
         return summary(path, isolated=isolated)
-    return read(path.with_suffix(".npy") if kind == "card" else path, isolated=isolated)
+    return read(path.with_suffix(".npy") if kind == "header" else path, isolated=isolated)
 
 
 def _messages(path: Path, protocol: StreamProtocol) -> Iterator[Message]:
@@ -96,7 +96,7 @@ def _add(digest: Any, value: Any) -> None:
         digest.update(np.ascontiguousarray(value).tobytes())
     elif dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):
-            if field.name != "card":
+            if field.name != "header":
                 digest.update(field.name.encode())
                 _add(digest, getattr(value, field.name))
     elif isinstance(value, dict):

@@ -32,8 +32,8 @@ class Expected:
     ----------
     kspace, calibration, trajectory, covariance : arrays
         As the scan has them.
-    card : mapping of str to str
-        What its card must say, by name: a part of the text.
+    header : mapping of str to str
+        What its header must say, by name: a part of the text.
     refused : str
         A part of the message, where the file must be refused; empty where it must be read.
     """
@@ -42,7 +42,7 @@ class Expected:
     calibration: Array | None = None
     trajectory: Array | None = None
     covariance: Array | None = None
-    card: Mapping[str, str] = field(default_factory=dict)
+    header: Mapping[str, str] = field(default_factory=dict)
     refused: str = ""
 
 
@@ -92,8 +92,8 @@ class Case:
         else:
             assert isinstance(scan, (KSpaceData, TrajectoryData))
             difference = largest_difference(scan, expected)
-            said = all(text in scan.card.get(name, "") for name, text in expected.card.items())
-            notes = "; ".join(f"{name}: {text}" for name, text in scan.card.items() if name not in ("file", "format"))
+            said = all(text in scan.header.get(name, "") for name, text in expected.header.items())
+            notes = "; ".join(f"{name}: {text}" for name, text in scan.header.items() if name not in ("file", "format"))
             right = not expected.refused and difference <= SAME and said
             found = {"outcome": "read", "right": right, "largest difference": difference, "what the reader says": notes}
         if path.read_bytes() != before:

@@ -137,13 +137,13 @@ def averages_without_a_policy() -> Built:
 @SLICES.add(duplicates="average")
 def averages() -> Built:
     """Three averages, averaged."""
-    return averaged((1, 2, 6)), Expected(kspace=3 * scan(), card={"duplicates": "average of up to 3"})
+    return averaged((1, 2, 6)), Expected(kspace=3 * scan(), header={"duplicates": "average of up to 3"})
 
 
 @SLICES.add(duplicates="last")
 def last_average() -> Built:
     """Two averages, the last kept."""
-    return averaged((1, 4)), Expected(kspace=4 * scan(), card={"duplicates": "last"})
+    return averaged((1, 4)), Expected(kspace=4 * scan(), header={"duplicates": "last"})
 
 
 @SLICES.add(duplicates="average")
@@ -154,7 +154,7 @@ def centre_measured_twice() -> Built:
     file.add_lines(3 * scan(), CENTRE, average=1)
     expected = scan().copy()
     expected[:, :, CENTRE] *= 2
-    return file, Expected(kspace=expected, card={"duplicates": "at least 1"})
+    return file, Expected(kspace=expected, header={"duplicates": "at least 1"})
 
 
 def series(counter: str, numbers: tuple[int, ...]) -> RawFile:
@@ -181,14 +181,14 @@ def _named(build: Callable[[], Built], name: str) -> Callable[[], Built]:
 
 def _first_of(counter: str) -> Callable[[], Built]:
     def build() -> Built:
-        return series(counter, (0, 1, 2)), Expected(kspace=scan(), card={counter: "0, the first of 3 (0, 1, 2)"})
+        return series(counter, (0, 1, 2)), Expected(kspace=scan(), header={counter: "0, the first of 3 (0, 1, 2)"})
 
     return _named(build, f"Three values of the counter {counter}, the first read.")
 
 
 def _chosen(counter: str) -> Callable[[], Built]:
     def build() -> Built:
-        return series(counter, (1, 2, 5)), Expected(kspace=3 * scan(), card={counter: "2, one of 3 (1, 2, 5)"})
+        return series(counter, (1, 2, 5)), Expected(kspace=3 * scan(), header={counter: "2, one of 3 (1, 2, 5)"})
 
     return _named(build, f"Three values of the counter {counter}, one chosen by its number.")
 
@@ -238,7 +238,7 @@ def slices_with_gaps() -> Built:
     for rank, number in ((0, 4), (1, 9)):
         for line in range(NY):
             file.add(scan(2)[rank, :, line], slice=number, kspace_encode_step_1=line)
-    return file, Expected(kspace=scan(2), card={"slices": "present: 4, 9"})
+    return file, Expected(kspace=scan(2), header={"slices": "present: 4, 9"})
 
 
 @SLICES.add()
@@ -256,7 +256,7 @@ def noise_scan() -> Built:
     file = raw()
     file.add(exact_noise(COVARIANCE, 512), None, NOISE)
     file.add_lines(scan())
-    return file, Expected(kspace=scan(), covariance=COVARIANCE, card={"noise_readouts": "1, 512 samples a channel"})
+    return file, Expected(kspace=scan(), covariance=COVARIANCE, header={"noise_readouts": "1, 512 samples a channel"})
 
 
 @SLICES.add(duplicates="average")
@@ -276,7 +276,7 @@ def noise_of_other_channels() -> Built:
     file = raw()
     file.add(exact_noise(np.eye(2), 64), None, NOISE)
     file.add_lines(scan())
-    return file, Expected(kspace=scan(), card={"noise_readouts": "not used: other channels"})
+    return file, Expected(kspace=scan(), header={"noise_readouts": "not used: other channels"})
 
 
 @SLICES.add()
@@ -303,7 +303,7 @@ def calibration_flag_alone() -> Built:
     file.add_lines(scan(), EVERY_OTHER)
     file.add_lines(scan(), [line for line in CENTRE if line % 2], CALIBRATION)
     expected = only(scan(), sorted({*EVERY_OTHER, *CENTRE}))
-    return file, Expected(kspace=expected, card={"calibration_lines": "4 readouts within the scan"})
+    return file, Expected(kspace=expected, header={"calibration_lines": "4 readouts within the scan"})
 
 
 @SLICES.add()
@@ -503,7 +503,7 @@ def navigators_and_dummies() -> Built:
     for line in range(NY):
         file.add(np.full((COILS, 9), 1e3), None, [others[line % len(others)]], kspace_encode_step_1=line)
         file.add_lines(scan(), [line])
-    return file, Expected(kspace=scan(), card={"readouts_skipped": f"{NY} of {2 * NY}"})
+    return file, Expected(kspace=scan(), header={"readouts_skipped": f"{NY} of {2 * NY}"})
 
 
 @SLICES.add()
@@ -518,7 +518,7 @@ def dead_coil() -> Built:
     expected = Expected(
         kspace=scan()[:, rest],
         covariance=COVARIANCE[np.ix_(rest, rest)],
-        card={"coils_dropped": "coil 1 holds zeros only"},
+        header={"coils_dropped": "coil 1 holds zeros only"},
     )
     return file, expected
 
@@ -528,7 +528,7 @@ def doubled_coil() -> Built:
     """One coil stored twice."""
     file = raw()
     file.add_lines(np.concatenate([scan(), scan()[:, :1]], axis=1))
-    return file, Expected(kspace=scan(), card={"coils_dropped": "coil 3 repeats coil 0"})
+    return file, Expected(kspace=scan(), header={"coils_dropped": "coil 3 repeats coil 0"})
 
 
 @SLICES.add()
@@ -571,7 +571,7 @@ def readouts_of_a_body_coil() -> Built:
     file = raw()
     file.add(np.full((COILS - 1, NX), 99), kspace_encode_step_1=0)
     file.add_lines(scan())
-    return file, Expected(kspace=scan(), card={"readouts_of_fewer_channels": "1 of"})
+    return file, Expected(kspace=scan(), header={"readouts_of_fewer_channels": "1 of"})
 
 
 @SLICES.add()

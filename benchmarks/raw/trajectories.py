@@ -33,9 +33,9 @@ def columns(trajectory: Array, third: float | None = None) -> Array:
     return k if third is None else np.concatenate([k, np.full((*k.shape[:-1], 1), third)], axis=-1)
 
 
-def expected(trajectory: Array, samples: Array, **card: str) -> Expected:
+def expected(trajectory: Array, samples: Array, **header: str) -> Expected:
     """Samples and trajectory as they are read."""
-    return Expected(kspace=samples.reshape(*samples.shape[:2], -1), trajectory=trajectory.reshape(-1, 2), card=card)
+    return Expected(kspace=samples.reshape(*samples.shape[:2], -1), trajectory=trajectory.reshape(-1, 2), header=header)
 
 
 @TRAJECTORIES.add()
@@ -118,7 +118,7 @@ def noise_and_a_dead_coil() -> Built:
         kspace=samples[:, 1:].reshape(1, COILS - 1, -1),
         trajectory=k.reshape(-1, 2),
         covariance=COVARIANCE[1:, 1:],
-        card={"coils_dropped": "coil 0 holds zeros only"},
+        header={"coils_dropped": "coil 0 holds zeros only"},
     )
     return file, known
 

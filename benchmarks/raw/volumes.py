@@ -41,7 +41,7 @@ def in_sequence() -> Built:
     """Lines and partitions in sequence."""
     file = raw()
     add(file, volume())
-    return file, Expected(kspace=planes(volume()), card={"volume": "32 readout positions"})
+    return file, Expected(kspace=planes(volume()), header={"volume": "32 readout positions"})
 
 
 @VOLUMES.add()
@@ -99,12 +99,12 @@ def odd_volume() -> Built:
 
 @VOLUMES.add()
 def partial_echo_of_a_volume() -> Built:
-    """A partial echo of a volume: read with zeros, and the card says so."""
+    """A partial echo of a volume: read with zeros, and the header says so."""
     file = raw()
     add(file, volume()[..., 6:], center_sample=NX // 2 - 6)
     cut = volume().copy()
     cut[..., :6] = 0
-    return file, Expected(kspace=planes(cut), card={"partial_echo": "columns 0-5 of the readouts count as zeros"})
+    return file, Expected(kspace=planes(cut), header={"partial_echo": "columns 0-5 of the readouts count as zeros"})
 
 
 @VOLUMES.add(duplicates="average")
@@ -123,7 +123,7 @@ def repetitions_of_a_volume() -> Built:
     file = raw()
     for number in range(3):
         add(file, (number + 1) * volume(), repetition=number)
-    return file, Expected(kspace=planes(2 * volume()), card={"repetition": "1, one of 3"})
+    return file, Expected(kspace=planes(2 * volume()), header={"repetition": "1, one of 3"})
 
 
 @VOLUMES.add()
@@ -133,7 +133,7 @@ def dead_coil_of_a_volume() -> Built:
     kspace[COILS - 1] = 0
     file = raw()
     add(file, kspace)
-    return file, Expected(kspace=planes(volume()[: COILS - 1]), card={"coils_dropped": "holds zeros only"})
+    return file, Expected(kspace=planes(volume()[: COILS - 1]), header={"coils_dropped": "holds zeros only"})
 
 
 @VOLUMES.add()

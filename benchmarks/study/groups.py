@@ -21,7 +21,7 @@ KEPT = (0.5625, 0.625, 0.75)
 BESIDE = (PARTIAL, *(name for name in ("vd-half",) if name in tuned_families()))
 """Tuned families that use the symmetry of k-space: in the tables, not in the competitor."""
 INFORMED = "calibrated, trained"
-"""`calibrated` with the training's scans as a second opinion."""
+"""`calibrated` with the training's scans as side information."""
 FAMILIES = ("vd-polynomial", "vd-gaussian", "vd-jittered", "vd-systematic", "vd-golden")
 
 

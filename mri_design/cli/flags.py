@@ -287,8 +287,8 @@ Input = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
-        help="k-space (.npy/.npz with optional JSON card, fastMRI or ISMRMRD HDF5, Siemens .dat, BART .cfl), images to "
-        f"simulate it from (.npy/.npz, NIfTI, DICOM), or phantom:NAME ({', '.join(PHANTOMS)}).",
+        help="k-space (.npy/.npz with optional JSON header, fastMRI or ISMRMRD HDF5, Siemens .dat, BART .cfl), images "
+        f"to simulate it from (.npy/.npz, NIfTI, DICOM), or phantom:NAME ({', '.join(PHANTOMS)}).",
         show_default=False,
     ),
 ]

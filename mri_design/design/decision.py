@@ -50,10 +50,10 @@ class Forecast:
         Share by which the smallest predicted error so far fell over the last lines (an eighth of the grid, eight lines
         at least); 0 where every line has been measured; NaN where there were fewer lines, or no stop rule
         needs it.
-    opinion_weight : float
+    side_information_weight : float
         How much an earlier scan of the same object, or scans of a training, counted beside this one's own posterior, 0
-        to 1 (`strategies.second_opinion`); of a plane, which share it explained of how single samples differ from those
-        around them (`plane.calibrated`). NaN where there were none.
+        to 1; of a plane, which share it explained of how single samples differ from those around them. NaN where there
+        were none.
     tested : float
         How many candidates had been predicted, measured and held against what was predicted by then
         (`DesignTrace.found`); NaN where nobody counted.
@@ -67,18 +67,18 @@ class Forecast:
     models: tuple[int, ...] = ()
     least_error: float = float("nan")
     recent_fall: float = float("nan")
-    opinion_weight: float = float("nan")
+    side_information_weight: float = float("nan")
     tested: float = float("nan")
 
     @property
-    def believed(self) -> NDArray[np.float64] | None:
+    def predicted(self) -> NDArray[np.float64] | None:
         """Energy of the error on every line as the strategy believes it, (ky,); None for rules without a posterior."""
         return self.expected if self.corrected is None else self.corrected
 
     @property
     def predicted_level(self) -> float:
         """Expected energy of the image: that of the mean and that of its error; NaN without a posterior."""
-        return float("nan") if self.believed is None else float(self.image_energy + np.sum(self.believed))
+        return float("nan") if self.predicted is None else float(self.image_energy + np.sum(self.predicted))
 
     @property
     def predicted_error(self) -> float:
@@ -86,9 +86,9 @@ class Forecast:
 
         NaN where nothing is believed, and before the first candidate has been predicted and found.
         """
-        if self.believed is None or self.tested == 0 or not self.predicted_level > 0:
+        if self.predicted is None or self.tested == 0 or not self.predicted_level > 0:
             return float("nan")
-        return float(np.sqrt(np.sum(self.believed) / self.predicted_level))
+        return float(np.sqrt(np.sum(self.predicted) / self.predicted_level))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Its image is taken for the truth and measured once more along the mask of the design; then it is known what the
 reconstruction misses most. Where it shows the same object it predicts single lines and samples better than the scan's
-own posterior does, and takes over. How far it is believed is for a strategy to say: lines weigh it as a second opinion
+own posterior does, and takes over. How far it is believed is for a strategy to say: lines weigh it as side information
 (`strategies.calibrated`), samples of a plane as one more feature (`strategies.calibrated_plane`). One of another object
 is soon overruled by either. What designs gain and lose by it is measured in results/benchmarks/series.md and
 results/encodings/README.md.
@@ -99,14 +99,14 @@ class EarlierScan:
                 wanted="the scan's own grid",
             )
 
-    def residuals(self, moments: Sequence[Candidates]) -> list[Numbers]:
-        """Energy of the posterior mean's error on every candidate over that of the image, after each of the moments.
+    def residuals(self, history: Sequence[Candidates]) -> list[Numbers]:
+        """Energy of the posterior mean's error on every candidate over that of the image, after each of ``history``.
 
         The inference of each begins where that of the one before has ended.
 
         Parameters
         ----------
-        moments : sequence of tuples of int
+        history : sequence of tuples of int
             What was measured at each moment of a design, each with what was measured at the moment before.
 
         Returns
@@ -114,13 +114,13 @@ class EarlierScan:
         list of float arrays, shape (candidates,)
         """
         known = self._progress
-        if not moments or any(measured not in known.residuals for measured in moments[:-1]):
+        if not history or any(measured not in known.residuals for measured in history[:-1]):
             known.residuals.clear()
             known.warm = None
-        for measured in moments:
+        for measured in history:
             if measured not in known.residuals:
-                known.residuals[measured] = self._after(measured, len(moments[0]))
-        return [known.residuals[measured] for measured in moments]
+                known.residuals[measured] = self._after(measured, len(history[0]))
+        return [known.residuals[measured] for measured in history]
 
     def _after(self, measured: Candidates, n_start: int) -> Numbers:
         known = self._progress

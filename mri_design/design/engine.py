@@ -283,7 +283,7 @@ class DesignEngine:
         A line that may never be measured keeps its believed energy, less the share by which the others reduce what the
         posterior expects of it.
         """
-        if forecast.believed is None or forecast.expected is None:
+        if forecast.predicted is None or forecast.expected is None:
             return float("nan")
         reachable = candidates.allowed | candidates.mask
         lines = [*candidates.acquired, *np.flatnonzero(reachable & ~candidates.mask).tolist()]
@@ -291,7 +291,7 @@ class DesignEngine:
         noise = PerSlice([np.random.default_rng(self._seed(i)) for i in range(len(posteriors))])
         left = np.sum(of_each(posteriors, least_energies, candidates.readouts, lines, estimator, noise), axis=0)
         never = ~reachable & (forecast.expected > 0)
-        left[never] *= forecast.believed[never] / forecast.expected[never]
+        left[never] *= forecast.predicted[never] / forecast.expected[never]
         total = float(np.sum(left))
         return float(np.sqrt(total / (forecast.image_energy + total)))
 

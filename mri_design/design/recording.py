@@ -112,7 +112,7 @@ def decided(
     forecast = replace(choice.forecast, models=inferred.models)
     outcome = LineOutcome()
     known = block[0].forecast if block and together else forecast
-    believed = known.believed
+    believed = known.predicted
     if inferred.found and known.expected is not None and believed is not None:
         # The mean is that of the block's start, and so is what was expected of it.
         begun = block[0].forecast.expected if block else None

@@ -74,7 +74,7 @@ class DesignTrace:
             at = count - len(self.start)
             known = 0 <= at < len(self.steps) and self.steps[at].choice.pending == 0
             forecast = self.steps[at].forecast if known else None
-        if forecast is None or forecast.believed is None or forecast.tested == 0 or not forecast.image_energy > 0:
+        if forecast is None or forecast.predicted is None or forecast.tested == 0 or not forecast.image_energy > 0:
             return None
         return forecast
 

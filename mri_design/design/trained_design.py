@@ -59,7 +59,7 @@ class TrainedDesign:
     settings: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        n, rows = math.prod(self.shape), len(self.moments)
+        n, rows = math.prod(self.shape), len(self.stages)
         if len(set(self.lines)) < len(self.lines) or any(not 0 <= line < n for line in self.lines):
             raise InputError(
                 field="trained design: lines", got=str(self.lines), wanted=f"different lines, 0 to {n - 1}"
@@ -74,7 +74,7 @@ class TrainedDesign:
                 got=f"shapes {self.profile.shape} and {self.errors.shape}",
                 wanted=f"({rows}, {n}) and ({rows},)",
             )
-        if list(self.moments) != sorted({self.n_start, *self.moments, len(self.lines)}):
+        if list(self.stages) != sorted({self.n_start, *self.stages, len(self.lines)}):
             raise InputError(
                 field="trained design: counts",
                 got=str(self.counts),
@@ -90,7 +90,7 @@ class TrainedDesign:
         return self.grid if self.counts else self.grid[:1]
 
     @property
-    def moments(self) -> Sequence[int]:
+    def stages(self) -> Sequence[int]:
         """How many were measured at each row of ``profile``."""
         return self.counts or range(self.n_start, len(self.lines) + 1)
 
@@ -119,15 +119,15 @@ class TrainedDesign:
         A line that training had measured by then has the residual that it had before, but no more than the largest
         of those that were left.
         """
-        moments = np.array(self.moments)
-        row = max(int(np.searchsorted(moments, n_acquired, "right")) - 1, 0)
+        stages = np.array(self.stages)
+        row = max(int(np.searchsorted(stages, n_acquired, "right")) - 1, 0)
         values = self.profile[row].copy()
-        measured = np.array(self.lines[: moments[row]])
+        measured = np.array(self.lines[: stages[row]])
         left = np.ones(len(values), dtype=bool)
         left[measured] = False
         most = values[left].max() if left.any() else np.inf
         values[measured[: self.n_start]] = min(most, self.profile[0].max())
         later = measured[self.n_start :]
-        before = np.searchsorted(moments, np.arange(self.n_start, len(measured)), "right") - 1
+        before = np.searchsorted(stages, np.arange(self.n_start, len(measured)), "right") - 1
         values[later] = np.minimum(most, self.profile[before, later])
         return values

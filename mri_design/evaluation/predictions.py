@@ -353,7 +353,7 @@ def check_predictions(
         checks.append(
             PredictionCheck(
                 count,
-                np.asarray(forecast.believed),
+                np.asarray(forecast.predicted),
                 np.sum([energies for energies, _ in found], axis=0),
                 acquired,
                 predicted_level=forecast.predicted_level,

@@ -38,12 +38,12 @@ def describe_scan(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
     return {
         "name": scan.name,
         "grid": f"{ky} x {kx} phase encodes (ky, kz)"
-        if "volume" in scan.card
+        if "volume" in scan.header
         else f"{ky} phase-encode lines x {kx} readout samples (ky, kx)",
         "slices, coils": f"{scan.n_slices}, {scan.n_coils}",
         **_place(scan),
         **told,
-        **scan.card,
+        **scan.header,
     }
 
 
@@ -115,7 +115,7 @@ def _completeness(sampling: Sampling) -> str:
 def _centre(scan: ScanSummary) -> dict[str, str]:
     """Where the centre of k-space lies on the grid, and how many lines around it were measured without a gap."""
     ky, kx = scan.grid_shape
-    row, across = ky // 2, "partition" if "volume" in scan.card else "sample"
+    row, across = ky // 2, "partition" if "volume" in scan.header else "sample"
     held = [sampling.lines for sampling in scan.samplings if sampling.lines.any()]
     lines = np.logical_and.reduce(held)
     place = f"line {row}, {across} {kx // 2}, counted from 0"

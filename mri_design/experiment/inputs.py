@@ -166,7 +166,7 @@ def with_given_maps(data: KSpaceData, maps: Path) -> KSpaceData:
             wanted=f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all",
             cure="Compare the order of the coils, and rows and columns, with the scan's.",
         )
-    return replace(known, card={**known.card, "coil_maps_explain": f"{explained:.1%} of the central samples"})
+    return replace(known, header={**known.header, "coil_maps_explain": f"{explained:.1%} of the central samples"})
 
 
 VOLUME_PART = 4
@@ -215,12 +215,12 @@ class Calibrated:
     @property
     def noise_doubt(self) -> str:
         """Why the noise, estimated from the data, may be too large; empty where nothing says so."""
-        return str(self.data.card.get(NOISE_DOUBT, ""))
+        return str(self.data.header.get(NOISE_DOUBT, ""))
 
     @property
     def noise_raised(self) -> str:
         """Why the noise is taken to be more than was given or estimated; empty where it is not."""
-        return str(self.data.card.get(NOISE_RAISED, ""))
+        return str(self.data.header.get(NOISE_RAISED, ""))
 
     @property
     def maps_as_read(self) -> Array | None:
@@ -408,7 +408,7 @@ def source_of_maps(data: KSpaceData, lines: int, measured: int | None = None) ->
     if data.n_coils == 1:
         return "one coil", 0
     if data.coil_maps is not None:
-        return f"given ({data.card.get('coil_maps_file', 'with the data')})", 0
+        return f"given ({data.header.get('coil_maps_file', 'with the data')})", 0
     calibration_width(data, lines, measured)
     if calibrates_itself(data):
         return f"estimated from {lines} centre lines at most", lines
@@ -448,7 +448,7 @@ def with_known_noise(
 
 
 NOISE_RAISED = "noise raised because"
-"""Entry of the card of prepared data: why their noise is taken to be more than was given or estimated."""
+"""Entry of the header of prepared data: why their noise is taken to be more than was given or estimated."""
 
 
 def with_least_noise(data: Scan, source: str) -> tuple[Scan, str]:
@@ -459,7 +459,7 @@ def with_least_noise(data: Scan, source: str) -> tuple[Scan, str]:
     if data.noise_variance >= least:
         return data, source
     factor = float(np.sqrt(least / data.noise_variance))
-    raised = replace(data, noise_variance=least, card={**data.card, NOISE_RAISED: why})
+    raised = replace(data, noise_variance=least, header={**data.header, NOISE_RAISED: why})
     return raised, f"{source}, its standard deviation raised {factor:.3g} times: {why}"
 
 
@@ -470,9 +470,9 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
         return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe", None
     if data.noise_covariance is not None:
         covariance = data.noise_covariance
-        source = str(data.card.get("noise_covariance", "from the noise readouts"))
-        if NOISE_FROM in data.card:
-            source = f"estimated from the data, {data.card[NOISE_FROM]}"
+        source = str(data.header.get("noise_covariance", "from the noise readouts"))
+        if NOISE_FROM in data.header:
+            source = f"estimated from the data, {data.header[NOISE_FROM]}"
     elif data.noise_variance is not None:
         return data, "given with the data", None
     else:
@@ -489,12 +489,12 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
 
 
 NOISE_DOUBT = "noise doubted because"
-"""Entry of the card of prepared data: why their noise may be estimated too large."""
+"""Entry of the header of prepared data: why their noise may be estimated too large."""
 
 
 def doubting(data: Scan, doubt: str) -> Scan:
-    """The scan with a doubt about its noise in its card; as it is where there is none."""
-    return replace(data, card={**data.card, NOISE_DOUBT: doubt}) if doubt else data
+    """The scan with a doubt about its noise in its header; as it is where there is none."""
+    return replace(data, header={**data.header, NOISE_DOUBT: doubt}) if doubt else data
 
 
 def though(doubt: str) -> str:

@@ -250,7 +250,7 @@ def make_strategy(name: str, encoding: str = "lines") -> Strategy:
         return TrainedOrder(design=load_trained(Path(setting)), name=strategy_label(name))
     if reads_file(name):
         scans = TrainingScans(design=load_trained(Path(setting)))
-        return Calibrated(opinion=scans, name=strategy_label(name))
+        return Calibrated(side_information=scans, name=strategy_label(name))
     known = STRATEGIES[_chosen_as(encoding)][family]
     made = known.make()
     if not colon or known.settings is None:

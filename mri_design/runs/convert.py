@@ -55,7 +55,7 @@ _PARTS = {
 def described_kspace(scan: KSpaceData | TrajectoryData) -> str:
     """Sizes in words."""
     n_y, n_x = scan.grid_shape
-    if isinstance(scan, KSpaceData) and "volume" in scan.card:
+    if isinstance(scan, KSpaceData) and "volume" in scan.header:
         planes = f"{scan.n_slices} plane{'s' * (scan.n_slices > 1)} of {n_y} x {n_x} (ky x kz)"
         return f"{planes}, {scan.n_coils} coil{'s' * (scan.n_coils > 1)}"
     if isinstance(scan, TrajectoryData):
@@ -71,7 +71,7 @@ def left_out(scan: KSpaceData | TrajectoryData, kept: Collection[str]) -> list[s
     return [f"Not in this file: {', '.join(lost)}."] if lost else []
 
 
-def card_file(stem: Path, facts: Mapping[str, object]) -> dict[Path, bytes]:
+def header_file(stem: Path, facts: Mapping[str, object]) -> dict[Path, bytes]:
     """NAME.json, which tells the readers of this package what the arrays do not; none where there is nothing to say."""
     known = {name: fact for name, fact in facts.items() if fact is not None}
     return {stem.with_name(f"{stem.name}.json"): f"{json.dumps(known)}\n".encode()} if known else {}
@@ -88,17 +88,17 @@ def _grid_npz(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
 
 
 def _grid_npy(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
-    card = card_file(out.with_suffix(""), {"noise_variance": scan.noise_variance})
+    header = header_file(out.with_suffix(""), {"noise_variance": scan.noise_variance})
     said = (f"{described_kspace(scan)}: {out}", *left_out(scan, ("noise_variance",)))
-    return MadeFiles({out: npy_bytes(scan.kspace), **card}, said)
+    return MadeFiles({out: npy_bytes(scan.kspace), **header}, said)
 
 
 def _grid_cfl(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
-    stem, planes = out.with_suffix(""), "volume" in scan.card
+    stem, planes = out.with_suffix(""), "volume" in scan.header
     kspace = readouts_of_positions(scan.kspace) if planes else scan.kspace
     files = pair_files(stem, _for_bart(kspace, planes))
     one_plane = {"encoding": "plane"} if planes and scan.n_slices == 1 else {}
-    files |= card_file(stem, {"noise_variance": scan.noise_variance, **one_plane})
+    files |= header_file(stem, {"noise_variance": scan.noise_variance, **one_plane})
     said = [f"{described_kspace(scan)}: {stem}"]
     if planes:
         said.append(
@@ -129,9 +129,9 @@ def _grid_mrd(scan: KSpaceData, out: Path, extents: Extents) -> MadeFiles:
 
 def _line_by_line(scan: KSpaceData, out: Path) -> Path:
     """The name, where the scan's rows and columns are lines and readouts."""
-    if "volume" in scan.card:
+    if "volume" in scan.header:
         raise UsageError(
-            f"{scan.card.get('file', scan.name)} is a volume, which was transformed along its readout into planes "
+            f"{scan.header.get('file', scan.name)} is a volume, which was transformed along its readout into planes "
             f"(ky, kz); {out.suffix} files hold lines. Give a name that ends in .cfl, .npz or .npy"
         )
     return out
@@ -165,7 +165,7 @@ def _samples_cfl(scan: TrajectoryData, out: Path, _: Extents) -> MadeFiles:
     shots = scan.kspace.reshape(scan.n_slices, scan.n_coils, scan.readouts, -1)
     files = pair_files(stem, stacked_slices([samples_to_bart(one) for one in shots]))
     files |= pair_files(trajectory, to_bart(scan.trajectory.reshape(scan.readouts, -1, 2)))
-    files |= card_file(stem, {"matrix": list(scan.grid_shape), "noise_variance": scan.noise_variance})
+    files |= header_file(stem, {"matrix": list(scan.grid_shape), "noise_variance": scan.noise_variance})
     said = [f"{described_kspace(scan)}: {stem}", f"trajectory: {trajectory}"]
     if scan.coil_maps is not None:
         files |= pair_files(maps, stacked_slices([maps_to_bart(one) for one in scan.coil_maps]))
@@ -192,7 +192,7 @@ def _image_dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
     images, geometry = _real(stack), _geometry(stack, extents)
     study = hashlib.sha256(images.tobytes()).hexdigest()
     names = [out] if len(images) == 1 else [name_beside(out, ".dcm", f"_{i:04d}") for i in range(1, len(images) + 1)]
-    derivation = f"converted by mri-design from {stack.card.get('file', stack.name)}"
+    derivation = f"converted by mri-design from {stack.header.get('file', stack.name)}"
     files = {}
     for number, (name, image) in enumerate(zip(names, images, strict=True)):
         place = None if geometry is None else geometry.slice_after(number)
@@ -292,7 +292,7 @@ def convert_file(
     ------
     UsageError
         For another ending, a format that does not take what the input holds, slices, and names whose files would
-        replace the input or be read with somebody else's card.
+        replace the input or be read with somebody else's header.
     InputError
         Where the input cannot be used, or the format cannot hold it.
     MissingPackageError
@@ -317,8 +317,8 @@ def convert_file(
     made = _made(data, source, out, field_of_view)
     if not phantom:
         _refuse_changes_of(Path(source), made)
-    _refuse_foreign_card(out, made)
-    warnings = [left_out_text(data.card, asked=policy.counters), _refused(data)]
+    _refuse_foreign_header(out, made)
+    warnings = [left_out_text(data.header, asked=policy.counters), _refused(data)]
     return replace(made, warning=f"{data.name}: {'. '.join(filter(None, warnings))}") if any(warnings) else made
 
 
@@ -347,11 +347,11 @@ def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KS
     """The scan with rows and columns as ky and kz."""
     if not isinstance(data, KSpaceData):
         raise UsageError(f"{source} holds no k-space on a grid, and so no plane (ky, kz): leave out --encoding")
-    if "volume" in data.card:
+    if "volume" in data.header:
         return data
     if data.n_slices > 1:
         raise UsageError(f"{source} holds {data.n_slices} slices, and a plane (ky, kz) is one: choose it with --slice")
-    return replace(data, card={**data.card, "volume": volume_note(1, data.grid_shape)})
+    return replace(data, header={**data.header, "volume": volume_note(1, data.grid_shape)})
 
 
 def _require(ending: str, possible: Collection[str], source: str, what: str, cure: str = "") -> None:
@@ -360,21 +360,21 @@ def _require(ending: str, possible: Collection[str], source: str, what: str, cur
 
 
 def _refuse_changes_of(source: Path, made: MadeFiles) -> None:
-    """Refuse to write over the input, or the card beside it."""
-    inputs = {path.resolve() for path in (*(pair_of(source) if is_bart(source) else (source,)), _card(source))}
+    """Refuse to write over the input, or the header beside it."""
+    inputs = {path.resolve() for path in (*(pair_of(source) if is_bart(source) else (source,)), _header(source))}
     changed = [path for path in made.files if path.resolve() in inputs]
     if changed:
         raise UsageError(f"{changed[0]} belongs to the input, which stays as it is; take another name")
 
 
-def _refuse_foreign_card(out: Path, made: MadeFiles) -> None:
-    """Refuse a name beside which a card stands that is about something else."""
-    card = _card(out)
-    if out.suffix in _WITH_CARD and card.exists() and card not in made.files:
-        raise UsageError(f"{card} would be read as the card of {out.name}; take another name")
+def _refuse_foreign_header(out: Path, made: MadeFiles) -> None:
+    """Refuse a name beside which a header stands that is about something else."""
+    header = _header(out)
+    if out.suffix in _WITH_CARD and header.exists() and header not in made.files:
+        raise UsageError(f"{header} would be read as the header of {out.name}; take another name")
 
 
-def _card(path: Path) -> Path:
+def _header(path: Path) -> Path:
     return path.with_suffix(".json")
 
 

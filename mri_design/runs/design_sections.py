@@ -345,7 +345,7 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
     list of dict
         ``lines`` measured before the decision; the chosen ``line`` and its ``ky``; its ``score``; ``gain_nats`` and the
         ``total_nats`` so far; ``predicted_error``, relative L2 over all lines of k-space, before the line, and where a
-        stop rule asked the ``least_error`` that every line would leave; the ``opinion_weight`` where the
+        stop rule asked the ``least_error`` that every line would leave; the ``side_information_weight`` where the
         design was informed by an earlier scan or by training scans; energy of the innovation
         ``predicted``, ``found`` and their ``running_ratio``; then the fields of a decision that are columns by
         themselves (`design.decision.columns`). Empty where a rule predicts nothing.
@@ -354,7 +354,7 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
     bounds = account.information.upper_bound
     gain, total = ("at_most_nats", "at_most_total_nats") if bounds else ("gain_nats", "total_nats")
     looked_ahead = any(np.isfinite(step.least_error) for step in trace.steps)
-    informed = any(np.isfinite(step.forecast.opinion_weight) for step in trace.steps)
+    informed = any(np.isfinite(step.forecast.side_information_weight) for step in trace.steps)
     rows: list[dict[str, object]] = []
     for index, step in enumerate(trace.steps):
         rows.append(
@@ -367,7 +367,7 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
                 total: _known(np.nansum(gains[: index + 1]) if np.isfinite(gains[index]) else np.nan),
                 "predicted_error": _known(step.predicted_error),
                 **({"least_error": _known(step.least_error)} if looked_ahead else {}),
-                **({"opinion_weight": _known(step.forecast.opinion_weight)} if informed else {}),
+                **({"side_information_weight": _known(step.forecast.side_information_weight)} if informed else {}),
                 "predicted": _known(energies.predicted[index]) if energies else None,
                 "found": _known(energies.measured[index]) if energies else None,
                 "running_ratio": _known(energies.running_ratio[index]) if energies else None,
@@ -379,7 +379,7 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
         last: dict[str, object] = {"lines": len(trace.lines), "predicted_error": _known(end.predicted_error)}
         rows.append(dict.fromkeys(rows[0]) | last | _recorded(end))
         if informed:
-            rows[-1]["opinion_weight"] = _known(end.opinion_weight)
+            rows[-1]["side_information_weight"] = _known(end.side_information_weight)
         if looked_ahead:
             rows[-1]["least_error"] = _known(end.least_error)
     return rows
@@ -508,10 +508,10 @@ def _plane_sections(folder: RunFolder, account: DesignAccount, plane: PlaneReado
 def _block_rows(account: DesignAccount) -> Rows:
     """One row per block: samples before, samples chosen, what was predicted of them and found, what it took.
 
-    Where the design was informed by an earlier scan, also how far it was believed (``opinion_weight``).
+    Where the design was informed by an earlier scan, also how far it was believed (``side_information_weight``).
     """
     trace, energies = account.trace, account.innovations
-    informed = any(np.isfinite(step.forecast.opinion_weight) for step in trace.steps)
+    informed = any(np.isfinite(step.forecast.side_information_weight) for step in trace.steps)
     begins = [i for i, step in enumerate(trace.steps) if step.choice.pending == 0]
     rows: Rows = []
     for begin, end in pairwise([*begins, len(trace.steps)]):
@@ -524,7 +524,7 @@ def _block_rows(account: DesignAccount) -> Rows:
                 "samples": len(trace.start) + begin,
                 "chosen": end - begin,
                 "predicted_error": _known(first.predicted_error),
-                **({"opinion_weight": _known(first.forecast.opinion_weight)} if informed else {}),
+                **({"side_information_weight": _known(first.forecast.side_information_weight)} if informed else {}),
                 "predicted": _known(predicted),
                 "found": _known(found),
                 **_recorded(first),

@@ -58,7 +58,7 @@ def describe_images(held: ImageSummary, recipe: Recipe) -> dict[str, str]:
         "use": "simulation only: design, recon and compare measure such images with a simulated scanner, by the "
         f"recipe with a matrix of {matrix}, {settings.coils} coil{'s' * (settings.coils > 1)} and noise of sd "
         f"{settings.noise:g}",
-        **{name: text for name, text in held.card.items() if name not in _SAID_ABOVE and text != WITHOUT_KSPACE},
+        **{name: text for name, text in held.header.items() if name not in _SAID_ABOVE and text != WITHOUT_KSPACE},
     }
 
 

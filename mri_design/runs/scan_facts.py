@@ -35,7 +35,7 @@ _CALIBRATION = ("noise_readouts", "calibration_lines", "calibration_scan", "coil
 
 def simulated_from(data: KSpaceData) -> str:
     """The source of simulated k-space ("from images"); empty where it was not simulated."""
-    return str(data.card.get("simulated", "")).split(",")[0]
+    return str(data.header.get("simulated", "")).split(",")[0]
 
 
 def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
@@ -60,13 +60,13 @@ def tell_part(scan: KSpaceData | TrajectoryData, recipe: Recipe, progress: Progr
 
     Whoever asks how far the run is (`mri-design status`) is told the slice and the series, too.
     """
-    progress.about(part_of_scan(scan.card))
+    progress.about(part_of_scan(scan.header))
     warn_of_left_out(scan, recipe, progress)
 
 
 def warn_of_left_out(scan: KSpaceData | TrajectoryData, recipe: Recipe, progress: Progress) -> None:
     """Say in one line what the file of a scan holds beyond what was read, but for series that somebody chose."""
-    text = left_out_text(scan.card, asked=recipe.input.counters)
+    text = left_out_text(scan.header, asked=recipe.input.counters)
     if text:
         progress.warn(f"{scan.name}: {text}")
 
@@ -89,13 +89,13 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
 
 def left_out_settings(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
     """Part of the scan and what was left out of it, chosen series included, for a manifest; empty without either."""
-    told = {"part_of_scan": part_of_scan(scan.card), "left_out_of_scan": left_out(scan.card)}
+    told = {"part_of_scan": part_of_scan(scan.header), "left_out_of_scan": left_out(scan.header)}
     return {name: entry for name, entry in told.items() if entry}
 
 
 def left_out_summary(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
     """`left_out_settings` for a report's table."""
-    told = {"part of the scan": part_of_scan(scan.card), _LEFT_OUT: left_out_text(left_out(scan.card))}
+    told = {"part of the scan": part_of_scan(scan.header), _LEFT_OUT: left_out_text(left_out(scan.header))}
     return {row: text for row, text in told.items() if text}
 
 
@@ -116,7 +116,7 @@ def doubts_of_all(images: Iterable[ReferenceSlice]) -> tuple[dict[str, object], 
 
 def calibration_settings(scan: PreparedScan) -> dict[str, object]:
     """Sources of noise and coil maps, and what the file says about either, for a manifest."""
-    details = {name: text for name, text in scan.data.card.items() if name in _CALIBRATION}
+    details = {name: text for name, text in scan.data.header.items() if name in _CALIBRATION}
     return {"noise_source": scan.noise_source, "coil_maps_source": scan.maps_source, **details}
 
 

@@ -86,7 +86,7 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tu
                     noise=noise,
                     unit=unit,
                     source=source.path,
-                    left_out=left_out_text(data.card),
+                    left_out=left_out_text(data.header),
                     doubtful_noise=scan.noise_source if scan.noise_doubt or scan.noise_raised else "",
                 )
             )

@@ -31,7 +31,7 @@ class Scan:
     noise_variance: float | None = None
     coil_maps: NDArray[np.complex64] | None = None
     reference: NDArray[np.complex64] | None = None
-    card: Mapping[str, str] = field(default_factory=dict)
+    header: Mapping[str, str] = field(default_factory=dict)
     noise_covariance: NDArray[np.complex128] | None = None
 
     @property
@@ -85,7 +85,7 @@ class Scan:
             self,
             kspace=self.kspace[place],
             name=f"{self.name}[{number}]" if self.n_slices > 1 else self.name,
-            card=with_part(self.card, number, self.n_slices),
+            header=with_part(self.header, number, self.n_slices),
             **{name: array[place] for name, array in held.items() if array is not None},
             **known,
         )
@@ -120,7 +120,7 @@ class KSpaceData(Scan):
         True image (simulated data only); None for scans.
     orientation : {"ky-rows", "ky-columns"}
         Layout of the source image, for display only.
-    card : mapping of str to str
+    header : mapping of str to str
         Provenance (source, licence, anatomy, caveats).
 
     Raises
@@ -220,7 +220,7 @@ class ImageStack:
         Magnitude or complex images; rows will become the phase-encode direction.
     name : str
         Short name for tables and figures.
-    card : mapping of str to str
+    header : mapping of str to str
         Provenance.
     geometry : SliceGeometry, optional
         Size of pixels and place of the first slice, which the others follow at the distance of their thickness; None
@@ -236,7 +236,7 @@ class ImageStack:
 
     images: NDArray[np.float32] | NDArray[np.complex64]
     name: str = "images"
-    card: Mapping[str, str] = field(default_factory=dict)
+    header: Mapping[str, str] = field(default_factory=dict)
     geometry: SliceGeometry | None = None
     source: SourceImage | None = None
 
@@ -268,7 +268,7 @@ class ImageStack:
             self,
             images=self.images[number : number + 1],
             name=f"{self.name}[{number}]",
-            card=with_part(self.card, number, self.n_slices),
+            header=with_part(self.header, number, self.n_slices),
             geometry=None if self.geometry is None else self.geometry.slice_after(number),
             source=None if self.source is None else self.source.of_frame(number),
         )

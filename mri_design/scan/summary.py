@@ -39,7 +39,7 @@ class ScanSummary:
         Whether the samples of other slices were not looked at.
     refused : str
         Why no receiver can have measured the samples (`refused_samples`); by default it is said of ``part``.
-    card : mapping of str to str
+    header : mapping of str to str
         Provenance.
 
     Raises
@@ -57,7 +57,7 @@ class ScanSummary:
     geometry: tuple[SliceGeometry, ...] | None = None
     by_headers: bool = False
     refused: str = ""
-    card: Mapping[str, str] = field(default_factory=dict)
+    header: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         shapes = {sampling.samples.shape for sampling in self.samplings}
@@ -92,7 +92,7 @@ class ScanSummary:
             part=scan if scan.n_slices == 1 else scan.select_slice(index),
             geometry=scan.geometry,
             refused=refused_samples(scan.kspace),
-            card=scan.card,
+            header=scan.header,
         )
 
 
@@ -119,7 +119,7 @@ class ImageSummary:
         Whether the images are complex.
     name : str
         Short name.
-    card : mapping of str to str
+    header : mapping of str to str
         Provenance.
     geometry : SliceGeometry, optional
         As of an `ImageStack`.
@@ -135,7 +135,7 @@ class ImageSummary:
     _: KW_ONLY
     has_phase: bool = False
     name: str = "images"
-    card: Mapping[str, str] = field(default_factory=dict)
+    header: Mapping[str, str] = field(default_factory=dict)
     geometry: SliceGeometry | None = None
 
     def __post_init__(self) -> None:
@@ -146,12 +146,12 @@ class ImageSummary:
     def of(cls, stack: ImageStack) -> ImageSummary:
         """Summarise images that were read as a whole."""
         count, rows, columns = stack.images.shape
-        told = {"name": stack.name, "card": stack.card, "geometry": stack.geometry}
+        told = {"name": stack.name, "header": stack.header, "geometry": stack.geometry}
         return cls.of_images(stack.images, (count, rows, columns), **told)
 
     @classmethod
     def of_images(cls, images: Iterable[Image], shape: tuple[int, int, int], **told: Any) -> ImageSummary:
-        """Summarise images (row, column) that come one by one; ``told`` are name, card and geometry."""
+        """Summarise images (row, column) that come one by one; ``told`` are name, header and geometry."""
         low, high, has_phase = np.inf, -np.inf, False
         for image in images:
             has_phase = np.iscomplexobj(image)

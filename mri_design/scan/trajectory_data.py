@@ -34,7 +34,7 @@ class TrajectoryData(Scan):
         Coil sensitivities with unit root-sum-of-squares; None where unknown.
     reference : complex64 array, shape (slice, ky, kx), optional
         True image (simulated data only); None for scans.
-    card : mapping of str to str
+    header : mapping of str to str
         Provenance (source, licence, anatomy, caveats).
     noise_covariance : complex128 array, shape (coil, coil), optional
         E[n n^H] / 2 of the coils' noise, as the scanner measured it; None where unknown.

@@ -142,14 +142,14 @@ def test_variants_of_raw_files_are_read_right_or_refused(module: Module, tmp_pat
     assert raw_files.kinds(rows)[0]["files"] == len(rows) == len({case.name for case in cases})
 
 
-@pytest.mark.parametrize("wrong", ["value", "shape", "card", "not refused", "refused"])
+@pytest.mark.parametrize("wrong", ["value", "shape", "header", "not refused", "refused"])
 def test_a_raw_file_that_is_not_read_right_is_noticed(module: Module, tmp_path: Path, wrong: str) -> None:
     case = module("raw_files").SLICES[0]
     file, expected = case.build()
     spoilt = {
         "value": replace(expected, kspace=expected.kspace + 1e-3 * np.eye(24, 32)),
         "shape": replace(expected, kspace=expected.kspace[:, :2]),
-        "card": replace(expected, card={"slices": "present"}),
+        "header": replace(expected, header={"slices": "present"}),
         "not refused": replace(expected, refused="kspace"),
         "refused": expected,
     }[wrong]

@@ -19,11 +19,11 @@ OPTIONS = ("--lines", 12, "--recipe", "quick.toml")
 
 
 def column(folder: Path) -> list[float]:
-    return [float(row["opinion_weight"]) for row in rows(folder / "steps.csv")]
+    return [float(row["side_information_weight"]) for row in rows(folder / "steps.csv")]
 
 
 def blocks(folder: Path) -> list[str]:
-    return [row["opinion_weight"] for row in rows(folder / "blocks.csv")]
+    return [row["side_information_weight"] for row in rows(folder / "blocks.csv")]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,9 @@ def test_the_report_says_how_much_the_earlier_scan_counted(
     assert all(0 < weight <= 1 for weight in weights) and weights[0] == pytest.approx(256 / 257, rel=1e-4)
     assert [entry["name"] for entry in manifest(out)["inputs"]] == ["scan.npz", file.name]
     assert f"repeat.npz#0, counts for {told:.0%} of the choice" in page(out) and OVERRULED not in page(out)
-    assert "opinion_weight" not in rows(designed[0] / "steps.csv")[0]  # where there is none, nothing speaks of it
+    assert (
+        "side_information_weight" not in rows(designed[0] / "steps.csv")[0]
+    )  # where there is none, nothing speaks of it
     assert not {"seen", "weight_of_earlier_scan"} & settings(designed[0]).keys()
 
 

@@ -58,7 +58,7 @@ def test_a_design_says_how_much_the_training_scans_counted(
     result = run("design", "scan.npz", "--strategy", f"calibrated:{learnt[0]}", *words)
     assert result.exit_code in (0, 4), result.output
     settings = json.loads((out / "manifest.json").read_text())["settings"]
-    weights = [float(row["opinion_weight"]) for row in read_csv_texts(out / "steps.csv")]
+    weights = [float(row["side_information_weight"]) for row in read_csv_texts(out / "steps.csv")]
     assert len(weights) > 1 and all(0 < weight < 1 for weight in weights)
     assert settings["weight_of_training_scans"] == pytest.approx(weights[-1], rel=1e-4)
     assert "weight_of_earlier_scan" not in settings

@@ -28,10 +28,10 @@ def test_what_a_stop_rule_asks_is_that_of_the_forecast() -> None:
     assert step.forecast.predicted_level == 16.0
     assert (step.predicted_error, step.information, step.least_error) == (pytest.approx(0.5), 2.5, 0.25)
     believing = changed(step, corrected=np.array([0.0, 4.0])).forecast
-    assert believing.believed is believing.corrected
+    assert believing.predicted is believing.corrected
 
 
 def test_a_decision_without_a_posterior_predicts_nothing() -> None:
     step = DesignStep(Choice(2))
-    assert step.line == 2 and step.forecast.believed is None
+    assert step.line == 2 and step.forecast.predicted is None
     assert np.isnan([step.predicted_error, step.information, step.least_error, step.choice.score]).all()

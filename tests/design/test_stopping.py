@@ -163,7 +163,7 @@ def test_what_the_start_predicts_of_the_image_is_no_prediction(make_slice: Slice
     assert [each.forecast.tested for each in trace.steps] == [0, 1, 2, 3]  # then 90 % are believed
     assert trace.declined is not None and trace.declined.tested == 4
     first = trace.steps[0]
-    assert first.forecast.believed is not None and np.isfinite(first.outcome.predicted_energy)
+    assert first.forecast.predicted is not None and np.isfinite(first.outcome.predicted_energy)
     assert np.isnan(first.predicted_error) and trace.forecast(len(START)) is None
     assert changed(first, tested=1.0).predicted_error < 0.9  # it would have ended the design
     assert trace.steps[1].predicted_error > 0 and trace.forecast(len(START) + 1) is not None

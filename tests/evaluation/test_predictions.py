@@ -174,7 +174,7 @@ def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, 
         index = found.n_measured - 4
         for step in trace.steps[index : index + block]:
             assert found.actual[step.line] + noise == pytest.approx(step.outcome.actual_energy, rel=1e-4)
-        assert np.array_equal(found.predicted, trace.steps[index].forecast.believed)
+        assert np.array_equal(found.predicted, trace.steps[index].forecast.predicted)
         assert found.predicted_level == trace.steps[index].forecast.predicted_level
         assert np.array_equal(found.acquired, trace.mask(found.n_measured))
 

@@ -215,7 +215,7 @@ def test_every_field_of_a_decision_comes_back(tmp_path: Path) -> None:
         "models": (1, 0),
         "least_error": 0.25,
         "recent_fall": 0.125,
-        "opinion_weight": 0.875,
+        "side_information_weight": 0.875,
         "tested": 6.0,
         "pending": 2,
         "predicted_energy": 4.5,

@@ -215,8 +215,8 @@ def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: P
     np.save(tmp_path / "maps.npy", 2 * data.coil_maps[0])
     found = load_input(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / "maps.npy")
     np.testing.assert_allclose(found.coil_maps, data.coil_maps, atol=1e-6)
-    assert found.card["coil_maps_file"] == "maps.npy, scaled from a root-sum-of-squares of 2 to 2"
-    assert float(found.card["coil_maps_explain"].partition("%")[0]) > 95
+    assert found.header["coil_maps_file"] == "maps.npy, scaled from a root-sum-of-squares of 2 to 2"
+    assert float(found.header["coil_maps_explain"].partition("%")[0]) > 95
     scan = prepare(found, recipe)
     assert (scan.calibration_lines, scan.maps_source[:15]) == (0, "given (maps.npy")
     for name, wrong in (("order", data.coil_maps[:, [2, 0, 1, 5, 4, 3]]), ("turned", data.coil_maps.swapaxes(-1, -2))):

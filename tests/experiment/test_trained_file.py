@@ -118,8 +118,8 @@ def test_it_is_a_strategy_by_name(file: Path) -> None:
     with pytest.raises(UsageError, match=r"'hybrid' has gone.*calibrated:FILE"):
         make_strategy(f"hybrid:{file}")
     informed = make_strategy(f"calibrated:{file}")
-    assert isinstance(informed, Calibrated) and isinstance(informed.opinion, TrainingScans)
-    assert informed.name == "calibrated:order.npz" and informed.opinion.design.lines == trained.design.lines
+    assert isinstance(informed, Calibrated) and isinstance(informed.side_information, TrainingScans)
+    assert informed.name == "calibrated:order.npz" and informed.side_information.design.lines == trained.design.lines
     assert not is_random("calibrated") and not is_random(f"calibrated:{file}")
     assert strategy_files(["calibrated", f"calibrated:{file}"]) == [str(file)]
     assert strategy_label(f"trained:{file}") == "trained:order.npz"

@@ -282,7 +282,7 @@ def test_inputs_and_their_cards_stay_as_they_are(scan_file: Path, tmp_path: Path
     with pytest.raises(UsageError, match=r"a\.json belongs to the input"):
         convert_file(str(tmp_path / "a.cfl"), tmp_path / "a.npy", Recipe())
     (tmp_path / "b.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"b\.json would be read as the card of b\.npz"):
+    with pytest.raises(UsageError, match=r"b\.json would be read as the header of b\.npz"):
         convert_file(str(scan_file), tmp_path / "b.npz", Recipe())
 
 
@@ -368,7 +368,7 @@ def test_a_plane_of_bart_goes_there_and_back(tmp_path: Path) -> None:
     assert np.linalg.norm(image - scan.reference[0]) < 0.1 * np.linalg.norm(scan.reference)
     _bart(tmp_path, "fft", "-u", "6", "image", "again")  # rows and columns are BART's axes 1 and 2
     back = read(tmp_path / "again.cfl")
-    assert isinstance(back, KSpaceData) and "plane (ky, kz)" in back.card["volume"]
+    assert isinstance(back, KSpaceData) and "plane (ky, kz)" in back.header["volume"]
     np.testing.assert_allclose(back.kspace[0, 0], to_kspace(image), atol=1e-4 * np.abs(back.kspace).max())
 
 
@@ -386,7 +386,7 @@ def test_a_volume_goes_to_bart_and_back(tmp_path: Path) -> None:
     assert np.argwhere(~again.samplings[0].samples).tolist() == [[2, 3]]
     write_made_files(convert_file(str(tmp_path / "bart.cfl"), tmp_path / "one.cfl", Recipe(), index=4))
     assert read_pair(tmp_path / "one").shape[:4] == (1, 8, 6, 3)
-    alone = read(tmp_path / "one.cfl")  # noise alone, which does not look like a plane: the card says it
+    alone = read(tmp_path / "one.cfl")  # noise alone, which does not look like a plane: the header says it
     assert isinstance(alone, KSpaceData)
     np.testing.assert_allclose(alone.kspace, first.kspace[4:5], atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""Which entries of a card say that something was not read."""
+"""Which entries of a header say that something was not read."""
 
 from mri_design.scan.left_out import left_out, left_out_text
 

@@ -20,10 +20,10 @@ def test_the_slice_nearest_to_the_middle_that_holds_lines(held: str, index: int)
 def test_an_outline_of_a_whole_scan_has_its_middle_slice_and_the_samples_of_all() -> None:
     kspace = np.random.default_rng(0).standard_normal((3, 2, 8, 6)).astype(np.complex64)
     kspace[0, :, 5:] = 0
-    scan = KSpaceData(kspace, np.ones(8, dtype=bool), name="x", card={"anatomy": "knee"})
+    scan = KSpaceData(kspace, np.ones(8, dtype=bool), name="x", header={"anatomy": "knee"})
     told = ScanSummary.of(scan)
     assert (told.n_slices, told.n_coils, told.grid_shape, told.index, told.by_headers) == (3, 2, (8, 6), 1, False)
-    assert told.part is not None and told.card == {"anatomy": "knee"} and told.name == "x"
+    assert told.part is not None and told.header == {"anatomy": "knee"} and told.name == "x"
     np.testing.assert_array_equal(told.part.kspace, kspace[1:2])
     assert [int(sampling.lines.sum()) for sampling in told.samplings] == [5, 8, 8]
 

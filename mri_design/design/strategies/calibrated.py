@@ -39,17 +39,17 @@ LEAST_ENERGY = 0.5
 
 TINY = float(np.finfo(float).tiny)
 SPREAD = 0.2
-"""Nats: how wrong the second opinion is taken to be about the energy of a line, before any line has shown it."""
+"""Nats: how wrong the side information is taken to be about the energy of a line, before any line has shown it."""
 OWN_SPREAD = 0.4
 """The same of the error model."""
 PRIOR_COUNT = 3
 """How many lines these count as."""
 DECISIVENESS = 4.0
-"""Power of the ratio of variances: 1 is the best weighted mean of two independent opinions, more trusts the better."""
+"""Power of the ratio of variances: 1 weighs independent predictions in the best way, more trusts the better."""
 
 
 @runtime_checkable
-class SecondOpinion(Protocol):
+class SideInformation(Protocol):
     """Says which error is left on every line, from something else than the scan that is being measured."""
 
     def require_grid(self, n_lines: int) -> None:
@@ -61,18 +61,18 @@ class SecondOpinion(Protocol):
             Naming both.
         """
 
-    def residuals(self, moments: Sequence[tuple[int, ...]]) -> list[Numbers]:
-        """Energy of the error on every line over the image's energy, (ky,), at some moments of a design.
+    def residuals(self, history: Sequence[tuple[int, ...]]) -> list[Numbers]:
+        """Energy of the error on every line over the image's energy, (ky,), at some history of a design.
 
         Parameters
         ----------
-        moments : sequence of tuples of int
+        history : sequence of tuples of int
             The lines that were measured at each moment, each with those of the moment before.
         """
 
 
-def weight_of_opinion(errors: Numbers, own: Numbers, noise: Numbers) -> float:
-    """Weight of a second opinion against the error model, 0 to 1.
+def weight_of_side_information(errors: Numbers, own: Numbers, noise: Numbers) -> float:
+    """Weight of side information against the error model, 0 to 1.
 
     Both are taken to be wrong by independent normal errors in the logarithm. Their variances are estimated from the
     lines measured so far, with an inverse-gamma prior that counts as a few lines. A line that holds little more than
@@ -81,7 +81,7 @@ def weight_of_opinion(errors: Numbers, own: Numbers, noise: Numbers) -> float:
     Parameters
     ----------
     errors, own : float array, shape (lines,)
-        log(measured / predicted energy) of the lines so far, as predicted by the second opinion and by the error model.
+        log(measured / predicted energy) of the lines so far, as predicted by the side information and the error model.
     noise : float array, shape (lines,)
         Variance of the logarithms that is due to noise.
     """
@@ -108,7 +108,7 @@ class Calibrated(ChoosesByScore):
 
     An earlier scan of the same object, or scans that a training has seen, may have a say. What they say of a line's own
     energy and the score above are then averaged, as logarithms, with weights by how well either has predicted the lines
-    of this scan so far (`weight_of_opinion`).
+    of this scan so far (`weight_of_side_information`).
 
     Parameters
     ----------
@@ -121,21 +121,21 @@ class Calibrated(ChoosesByScore):
     neighbours : sequence of float
         Weights of the lines at distance 1, 2, ... on either side, relative to the line itself; empty scores every line
         by its own energy.
-    opinion : SecondOpinion, optional
+    side_information : SideInformation, optional
         An `EarlierScan` of the same object, or `TrainingScans` of others.
 
     Raises
     ------
     InputError
-        For no draw, an error model or a second opinion that is none, or weights that are not numbers between 0 and 1;
-        and where the second opinion is of another grid.
+        For no draw, an error model or side information that is none, or weights that are not numbers between 0 and 1;
+        and where the side information is of another grid.
     """
 
     draws: int = 12
     error_model: ErrorModel | None = None
     online: bool = True
     neighbours: tuple[float, ...] = (0.5, 0.25)
-    opinion: SecondOpinion | None = None
+    side_information: SideInformation | None = None
     name: str = "calibrated"
 
     def __post_init__(self) -> None:
@@ -144,9 +144,9 @@ class Calibrated(ChoosesByScore):
         if self.error_model is not None:
             wanted = "an ErrorModel, or None for the shipped one"
             require_instance(ErrorModel, wanted=wanted, error_model=self.error_model)
-        if self.opinion is not None:
+        if self.side_information is not None:
             wanted = "an EarlierScan, TrainingScans, or None"
-            require_instance(SecondOpinion, wanted=wanted, opinion=self.opinion)
+            require_instance(SideInformation, wanted=wanted, side_information=self.side_information)
         require_weights(self.neighbours)
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
@@ -154,8 +154,8 @@ class Calibrated(ChoosesByScore):
 
         Four with several, which see the image's support and its low resolution without them.
         """
-        if self.opinion is not None:
-            self.opinion.require_grid(readouts.size)
+        if self.side_information is not None:
+            self.side_information.require_grid(readouts.size)
         return readouts.start(target, 8 if n_coils == 1 else 4)
 
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
@@ -169,11 +169,11 @@ class Calibrated(ChoosesByScore):
         features = line_features(now)
         energies = now.unit * model.marginal_energies(features)
         scores = neighbourhood(np.where(now.measured, 0.0, energies), self.neighbours)
-        weight = self.opinion_weight(view)
-        if self.opinion is not None:
-            seen = np.maximum(self.opinion.residuals(_moments(view))[-1], TINY) * image_energy(view.posteriors)
+        weight = self.side_information_weight(view)
+        if self.side_information is not None:
+            seen = np.maximum(self.side_information.residuals(_history(view))[-1], TINY) * image_energy(view.posteriors)
             scores = seen**weight * scores ** (1 - weight)
-        return Scores(scores, Forecast(expected, _corrected(now, model, features), opinion_weight=weight))
+        return Scores(scores, Forecast(expected, _corrected(now, model, features), side_information_weight=weight))
 
     def expected(self, view: DesignView, rng: np.random.Generator) -> Numbers:
         """Energy of the error on every line as the posteriors expect it, (ky,), summed over them."""
@@ -182,7 +182,9 @@ class Calibrated(ChoosesByScore):
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies, and what the error model makes of them."""
         expected = self.expected(view, rng)
-        return Forecast(expected, self.corrected(view, expected), opinion_weight=self.opinion_weight(view))
+        return Forecast(
+            expected, self.corrected(view, expected), side_information_weight=self.side_information_weight(view)
+        )
 
     def corrected(self, view: DesignView, expected: Numbers) -> Numbers:
         """Energy of the error on every line, (ky,); on measured lines it is what the posterior expects."""
@@ -200,12 +202,12 @@ class Calibrated(ChoosesByScore):
         start = self._start(view)
         return start, learnt(start, _Scan.of(view), view)
 
-    def opinion_weight(self, view: DesignView) -> float:
-        """How much the second opinion counts, 0 to 1; NaN where there is none."""
-        if self.opinion is None:
+    def side_information_weight(self, view: DesignView) -> float:
+        """How much the side information counts, 0 to 1; NaN where there is none."""
+        if self.side_information is None:
             return float("nan")
-        self.opinion.require_grid(view.candidates.n_lines)
-        return weight_of_opinion(*_log_errors(view, self.opinion))
+        self.side_information.require_grid(view.candidates.n_lines)
+        return weight_of_side_information(*_log_errors(view, self.side_information))
 
     def _start(self, view: DesignView) -> ErrorModel:
         return self.error_model or shipped_error_model(_kind(view.posteriors))
@@ -268,25 +270,25 @@ def _measured(posterior: GaussianPosterior) -> tuple[Numbers, float, int]:
     return measured_energies(posterior), float(model.noise_variance), model.data.size
 
 
-def _log_errors(view: DesignView, opinion: SecondOpinion) -> tuple[Numbers, Numbers, Numbers]:
-    """log(measured / predicted energy) of the lines chosen so far, as the second opinion predicts and the error model.
+def _log_errors(view: DesignView, side_information: SideInformation) -> tuple[Numbers, Numbers, Numbers]:
+    """log(measured / predicted energy) of the lines chosen so far, by the side information and by the error model.
 
     The third array is what noise adds to the variance of both.
     """
     scan, level = _Scan.of(view), image_energy(view.posteriors)
     found: list[tuple[float, float, float]] = []
     steps = view.steps[: len(view.steps) - view.pending]
-    for step, residuals in zip(steps, opinion.residuals(_moments(view)), strict=False):
-        if step.forecast.believed is None:
+    for step, residuals in zip(steps, side_information.residuals(_history(view)), strict=False):
+        if step.forecast.predicted is None:
             continue
         energy, noise = scan.error_energy(step.outcome.actual_energy)
-        predicted = level * max(residuals[step.line], TINY), step.forecast.believed[step.line]
+        predicted = level * max(residuals[step.line], TINY), step.forecast.predicted[step.line]
         found.append((np.log(energy / predicted[0]), np.log(energy / predicted[1]), noise))
     table = np.array(found, dtype=np.float64).reshape(-1, 3)
     return table[:, 0], table[:, 1], table[:, 2]
 
 
-def _moments(view: DesignView) -> list[tuple[int, ...]]:
+def _history(view: DesignView) -> list[tuple[int, ...]]:
     """The lines known at every decision whose line has been measured, and those known now; in blocks they repeat."""
     acquired = view.candidates.acquired
     first = len(acquired) - len(view.steps)

@@ -118,15 +118,15 @@ class CalibratedSamples(ChoosesByScore):
             return _Belief(Forecast(expected, corrected), expected if seen is None else energies, 0.0)
         explained = float("nan") if seen is None else _explained(seen, weights)
         known = EARLIER_MEAN if seen is None else explained
-        return _Belief(Forecast(expected, corrected, opinion_weight=explained), energies, known)
+        return _Belief(Forecast(expected, corrected, side_information_weight=explained), energies, known)
 
     def _said(self, view: DesignView, blocks: Sequence[slice]) -> list[Numbers | None]:
         """Energies on every sample, (size,), as the earlier scans say them: at every block, and now."""
         acquired = view.candidates.acquired
         first = len(acquired) - len(view.steps)
-        moments = [*(acquired[: first + block.start] for block in blocks), acquired]
+        history = [*(acquired[: first + block.start] for block in blocks), acquired]
         if not self.earlier:
-            return [None] * len(moments)
+            return [None] * len(history)
         if len(self.earlier) != len(view.posteriors):
             raise InputError(
                 field="earlier scans",
@@ -134,7 +134,7 @@ class CalibratedSamples(ChoosesByScore):
                 wanted=f"one for every slice that shares the mask: {len(view.posteriors)}",
             )
         parts = [
-            np.array(scan.residuals(moments)) * np.sum(np.abs(mean) ** 2, dtype=np.float64)
+            np.array(scan.residuals(history)) * np.sum(np.abs(mean) ** 2, dtype=np.float64)
             for scan, mean in zip(self.earlier, means_of(view.posteriors), strict=True)
         ]
         return list(np.sum(parts, axis=0))

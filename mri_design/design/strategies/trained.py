@@ -68,7 +68,7 @@ class TrainedOrder:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingScans:
-    """A second opinion: the errors that reconstructions of the training scans had when as many lines were measured.
+    """side information: the errors that reconstructions of the training scans had when as many lines were measured.
 
     Scans of one kind have their energy in the same places, so their errors lie in the same places too. Training
     measured other lines than the design does; a line that it had measured by then counts with the error before that
@@ -100,9 +100,9 @@ class TrainingScans:
         """
         self.design.require_grid((n_lines,))
 
-    def residuals(self, moments: Sequence[tuple[int, ...]]) -> list[Numbers]:
+    def residuals(self, history: Sequence[tuple[int, ...]]) -> list[Numbers]:
         """Mean energy of the training scans' errors on every line over their images' energy, (ky,), at each moment."""
-        return [self.design.residuals(len(lines)) for lines in moments]
+        return [self.design.residuals(len(lines)) for lines in history]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,7 +42,7 @@ def describe_samples(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
         "trajectory": f"{data.readouts} readouts of {count // data.readouts} samples, up to {reach[0]:.4g} (ky) and "
         f"{reach[1]:.4g} (kx) cycles per field of view",
         **({"samples": refused} if refused else _sampling(data) | _calibration(data, recipe)),
-        **data.card,
+        **data.header,
     }
 
 

@@ -128,7 +128,7 @@ def source_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[str, KS
     if data.n_coils == 1:
         return "one coil", None, 0
     if data.coil_maps is not None:
-        return f"given ({data.card.get('coil_maps_file', 'with the data')})", None, 0
+        return f"given ({data.header.get('coil_maps_file', 'with the data')})", None, 0
     centre = gridded_centre(data, recipe.coils.calibration_lines)
     lines = int(centre.measured.sum())
     calibration_width(centre, lines)

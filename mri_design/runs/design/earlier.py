@@ -193,18 +193,18 @@ def informed(
         )
     if recipe.design.encoding == "plane":
         return CalibratedSamples(earlier=tuple(scans))
-    return Calibrated(opinion=scans[0])
+    return Calibrated(side_information=scans[0])
 
 
-def opinion_share(trace: DesignTrace) -> float:
-    """Weight of a second opinion at the end of a design, 0 to 1; NaN where there was none."""
+def side_information_share(trace: DesignTrace) -> float:
+    """Weight of side information at the end of a design, 0 to 1; NaN where there was none."""
     end = trace.forecast(len(trace.lines))
-    return float("nan") if end is None else end.opinion_weight
+    return float("nan") if end is None else end.side_information_weight
 
 
 def contradicted(trace: DesignTrace, unit: str) -> str:
     """A sentence where the ``unit``s measured have overruled the earlier scan; else empty."""
-    share = opinion_share(trace)
+    share = side_information_share(trace)
     if not share < LITTLE:
         return ""
     return (

@@ -11,7 +11,7 @@ from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
 from mri_design.operators.readouts import ShotReadouts
-from mri_design.runs.design.earlier import contradicted, opinion_share, share_in_words
+from mri_design.runs.design.earlier import contradicted, share_in_words, side_information_share
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.design_sections import (
     ABOUT_SHOTS,
@@ -70,10 +70,10 @@ def report_design(
     known_beside = dict(beside or {})
     ended = {"ended": result.ended} if result.ended else {}
     account = result.images[0].reconstruction.account()
-    opinion = _opinion(result)
+    side_information = _side_information(result)
     facts = {
         "start": start,
-        **{f"weight_of_{whose.replace(' ', '_')}": opinion_share(trace) for whose in opinion},
+        **{f"weight_of_{whose.replace(' ', '_')}": side_information_share(trace) for whose in side_information},
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
         **known.settings(),
@@ -84,7 +84,7 @@ def report_design(
         "acceleration": n_lines / len(trace.lines) if about is None else known.acceleration(trace.lines),
         f"start {candidates.unit}s": start,
         "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
-        **opinion,
+        **side_information,
         **ended,
         **simulation_summary([simulated_from(known.data)]),
         **({"model of the image": result.model} if result.model else {}),
@@ -99,9 +99,9 @@ def report_design(
     return run.finish(result.ending, record, title, summary, sections, [CHECKPOINT])
 
 
-def _opinion(result: DesignResult) -> dict[str, str]:
+def _side_information(result: DesignResult) -> dict[str, str]:
     """Side information that counted beside the scan's own posterior, and its weight in words."""
-    seen, weight = result.request.seen, opinion_share(result.trace)
+    seen, weight = result.request.seen, side_information_share(result.trace)
     unit = result.known.slice_model.candidates.unit
     share = share_in_words(weight, unit)
     if seen is not None:

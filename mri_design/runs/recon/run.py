@@ -121,7 +121,7 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
     if request.mask is not None:
         mask = read_mask(request.mask, data.measured, sampling.samples)
     else:
-        plane = recipe.design.encoding == "plane" or ("volume" in data.card and not sampling.whole_lines)
+        plane = recipe.design.encoding == "plane" or ("volume" in data.header and not sampling.whole_lines)
         mask = sampling.samples if plane or sampling.holes else data.measured
     recipe = recipe.replacing("design", encoding="plane" if mask.ndim == 2 else "lines")
     check_other_than_lines(recipe)

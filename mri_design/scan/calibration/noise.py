@@ -599,7 +599,7 @@ def _disagreement(means: NDArray[np.float64], medians: NDArray[np.float64]) -> s
 
 
 NOISE_FROM = "noise estimated from"
-"""Entry of a card: the positions that a covariance of noise was estimated from."""
+"""Entry of a header: the positions that a covariance of noise was estimated from."""
 _ENDS = 16
 _INNER = 0.25
 
@@ -610,13 +610,13 @@ def noise_is_beside(data: KSpaceData, positions: int) -> bool:
     Parameters
     ----------
     data : KSpaceData
-        A volume ("volume" stands in its card), or planes of it. They have holes, and their noise is not known.
+        A volume ("volume" stands in its header), or planes of it. They have holes, and their noise is not known.
     positions : int
         Of the whole volume: 32 or more.
     """
     known = data.noise_variance is not None or data.noise_covariance is not None
     holes = not all(sampling.whole_lines for sampling in data.samplings)
-    return not known and holes and "volume" in data.card and positions >= 2 * _ENDS
+    return not known and holes and "volume" in data.header and positions >= 2 * _ENDS
 
 
 def with_volume_noise(data: KSpaceData) -> KSpaceData:
@@ -635,7 +635,7 @@ def with_volume_noise(data: KSpaceData) -> KSpaceData:
     Returns
     -------
     KSpaceData
-        With ``noise_covariance``, E[n n^H] / 2, in units of ``kspace`` squared, and `NOISE_FROM` in its card; of each
+        With ``noise_covariance``, E[n n^H] / 2, in units of ``kspace`` squared, and `NOISE_FROM` in its header; of each
         coil alone where the correlations are those of signal. Without it where the samples there hold no noise, as in
         data that were masked.
     """
@@ -653,7 +653,7 @@ def with_volume_noise(data: KSpaceData) -> KSpaceData:
     doubt = correlated_by_signal(covariance)
     if doubt:
         covariance, said = np.diag(np.diag(covariance)), f"{said}, {each_coil_alone(doubt)}"
-    return replace(data, noise_covariance=covariance, card={**data.card, NOISE_FROM: said})
+    return replace(data, noise_covariance=covariance, header={**data.header, NOISE_FROM: said})
 
 
 def _covariance(data: KSpaceData, positions: slice) -> NDArray[np.complex128]:

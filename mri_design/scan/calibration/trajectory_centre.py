@@ -83,7 +83,7 @@ def gridded_centre(data: TrajectoryData, most: int) -> KSpaceData:
     inside[tuple(slice(n // 2 - side // 2, n // 2 - side // 2 + side) for n in data.grid_shape)] = True
     centre = np.where(inside, spectrum, 0).astype(np.complex64)
     measured: NDArray[np.bool_] = np.any(inside, axis=1)
-    return KSpaceData(centre, measured, name=data.name, card=data.card)
+    return KSpaceData(centre, measured, name=data.name, header=data.header)
 
 
 def rim_noise_variance(data: TrajectoryData) -> float:

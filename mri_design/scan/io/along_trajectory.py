@@ -39,11 +39,11 @@ def along_trajectory(
     *,
     name: str,
     noise_variance: float | None,
-    card: Mapping[str, str],
+    header: Mapping[str, str],
 ) -> TrajectoryData:
     """Samples with their trajectory from the arrays of an archive.
 
-    A trajectory in cycles or radians per pixel is translated where the card says so (``trajectory_unit``), unless its
+    A trajectory in cycles or radians per pixel is translated where the header says so (``trajectory_unit``), unless its
     values cannot be in that unit; what it looks like proves nothing. Every sample is a measurement of its own, also
     where several are at one place: none is averaged or left out, and the more often a place was measured the more it
     counts.
@@ -52,31 +52,31 @@ def along_trajectory(
     ----------
     arrays : mapping of str to array
         ``kspace`` (sample), (coil, sample) or (slice, coil, sample) and ``trajectory`` (sample, 2), columns ky and kx,
-        or (sample, 3) with a third column kz of zeros; the card's ``trajectory_axes`` names the columns in another
+        or (sample, 3) with a third column kz of zeros; the header's ``trajectory_axes`` names the columns in another
         order, as ``["kx", "ky", "kz"]``. In the place of the axis of samples both may have two, (readout, sample).
-        ``matrix``, the pixels (ky, kx) or one number for both, may stand in the card instead, or be left out where the
+        ``matrix``, the pixels (ky, kx) or one number for both, may stand in the header, or be left out where the
         trajectory reaches equally far along ky and kx, four cycles or more: then it is twice that far. ``density``, of
         the axes of samples, are density compensation weights of any scale. ``coil_maps`` and ``reference`` lie on the
         grid, (slice, coil, ky, kx) and (slice, ky, kx); without an axis of slices they are the same for all.
     limits : ReadLimits
         Bounds on slices, coils and the sides of the image.
-    name, noise_variance, card
+    name, noise_variance, header
         As `TrajectoryData` has them.
 
     Raises
     ------
     InputError
         For arrays that do not fit together, a matrix that is none or cannot be told, positions that cannot be in the
-        card's unit, and as `TrajectoryData`.
+        header's unit, and as `TrajectoryData`.
     """
-    kspace, trajectory = arrays["kspace"], _in_order(arrays["trajectory"], card)
+    kspace, trajectory = arrays["kspace"], _in_order(arrays["trajectory"], header)
     if trajectory.shape[-1:] == (3,) and not trajectory[..., 2].any():  # kz of a plane
         trajectory = trajectory[..., :2]
     axes = trajectory.shape[:-1]
     if len(axes) not in (1, 2) or trajectory.shape[-1] != 2 or trajectory.dtype.kind not in "fiu":
         three = trajectory.shape[-1:] == (3,)
         third = ", whose column kz is not zero" if three else ""
-        cure = 'If its columns have another order, the card says it: "trajectory_axes": ["kx", "ky", "kz"].'
+        cure = 'If its columns have another order, the header says it: "trajectory_axes": ["kx", "ky", "kz"].'
         raise InputError(
             field="trajectory",
             got=f"{trajectory.dtype} {trajectory.shape}{third}",
@@ -96,19 +96,19 @@ def along_trajectory(
         raise InputError(field="kspace", got=f"shape {kspace.shape}", wanted=wanted)
     points = trajectory.reshape(-1, 2).astype(np.float64)
     matrix = arrays.get("matrix")
-    if matrix is None and "matrix" in card:
-        matrix = _matrix(card["matrix"])
+    if matrix is None and "matrix" in header:
+        matrix = _matrix(header["matrix"])
     grid = _grid(matrix, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples (coil, {_AXES[len(axes)]})")
     return TrajectoryData(
         to_complex64("kspace", kspace).reshape(slices, coils, -1),
-        _per_field_of_view(points, _unit(card), grid),
+        _per_field_of_view(points, _unit(header), grid),
         grid,
         readouts=axes[0] if len(axes) == 2 else 1,
         name=name,
         noise_variance=noise_variance,
         coil_maps=_on_grid("coil_maps", arrays, (slices, coils, *grid)),
         reference=_on_grid("reference", arrays, (slices, *grid)),
-        card=card,
+        header=header,
         density=_density(arrays.get("density"), axes),
     )
 
@@ -127,25 +127,25 @@ def _density(stored: NDArray[Any] | None, axes: tuple[int, ...]) -> NDArray[np.f
     return stored.reshape(-1).astype(np.float64)
 
 
-def _in_order(trajectory: NDArray[Any], card: Mapping[str, str]) -> NDArray[Any]:
-    """The columns ky, kx and perhaps kz of a trajectory whose card may name them in another order."""
-    if "trajectory_axes" not in card:
+def _in_order(trajectory: NDArray[Any], header: Mapping[str, str]) -> NDArray[Any]:
+    """The columns ky, kx and perhaps kz of a trajectory whose header may name them in another order."""
+    if "trajectory_axes" not in header:
         return trajectory
-    named = re.findall(r"k[xyz]", card["trajectory_axes"])
+    named = re.findall(r"k[xyz]", header["trajectory_axes"])
     wanted = _COLUMNS[: trajectory.shape[-1]]
     if sorted(named) != sorted(wanted) or len(wanted) < 2:
         raise InputError(
             field="trajectory_axes",
-            got=card["trajectory_axes"][:60],
+            got=header["trajectory_axes"][:60],
             wanted=f"the names of the {trajectory.shape[-1]} columns of the trajectory, kx and ky, and kz of a third",
             cure='As in "trajectory_axes": ["kx", "ky", "kz"].',
         )
     return trajectory[..., [named.index(name) for name in wanted]]
 
 
-def _unit(card: Mapping[str, str]) -> str:
-    """The unit of the trajectory that a card says, or the usual one."""
-    unit = card.get("trajectory_unit", _PER_FIELD_OF_VIEW)
+def _unit(header: Mapping[str, str]) -> str:
+    """The unit of the trajectory that a header says, or the usual one."""
+    unit = header.get("trajectory_unit", _PER_FIELD_OF_VIEW)
     if unit not in (_PER_FIELD_OF_VIEW, *_EDGES):
         wanted = f"{_PER_FIELD_OF_VIEW!r}, {_PER_PIXEL!r} or {_RADIANS!r}"
         raise InputError(field="trajectory_unit", got=repr(unit)[:60], wanted=wanted)
@@ -153,7 +153,7 @@ def _unit(card: Mapping[str, str]) -> str:
 
 
 def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, int]) -> NDArray[np.float64]:
-    """Positions (sample, 2) of the unit that the card says, translated where they can be in it."""
+    """Positions (sample, 2) of the unit that the header says, translated where they can be in it."""
     if unit not in _EDGES:
         _refuse_other_units(points, grid)
         return points
@@ -161,13 +161,13 @@ def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, 
     too_small = unit == _RADIANS and 0 < largest <= _EDGES[_PER_PIXEL] * (1 + ROUNDING)
     if too_small or edge * (1 + ROUNDING) < largest < np.inf:
         look = look_of_trajectory(points, grid)
-        leave_out = 'leave "trajectory_unit" out of the card.'
+        leave_out = 'leave "trajectory_unit" out of the header.'
         cure = f"{look.cure} Then {leave_out}" if look.cure else leave_out.capitalize()
         if look.convention in _EDGES:
-            cure = f'Say "trajectory_unit": "{look.convention}" in the card.'
+            cure = f'Say "trajectory_unit": "{look.convention}" in the header.'
         raise InputError(
             field="trajectory",
-            got=f"{unit}, by its card, but values up to {largest:.4g}, which look like {look.convention}",
+            got=f"{unit}, by its header, but values up to {largest:.4g}, which look like {look.convention}",
             wanted="values in [-pi, pi], not all within 1/2" if unit == _RADIANS else "values in [-1/2, 1/2]",
             cure=cure,
         )
@@ -182,7 +182,7 @@ def _refuse_other_units(points: NDArray[np.float64], grid: tuple[int, int]) -> N
     reach = np.abs(points).max(axis=0)
     if look.convention in _EDGES:
         looks = str(look.convention)
-        cure = f'Say "trajectory_unit": "{looks}" in the JSON card beside the file. In Python: {look.cure}'
+        cure = f'Say "trajectory_unit": "{looks}" in the JSON header beside the file. In Python: {look.cure}'
     elif look.convention.endswith((_LARGER_GRID, "per metre")) and (reach < _NEAR * limits).all():
         looks = _LARGER_GRID
         sides = np.maximum(grid, 2 * np.ceil(reach * (1 - ROUNDING))).astype(int).tolist()
@@ -202,7 +202,7 @@ def _refuse_other_units(points: NDArray[np.float64], grid: tuple[int, int]) -> N
 
 
 def _matrix(text: str) -> NDArray[np.float64]:
-    """Sizes that a card gives as a number or a list of numbers."""
+    """Sizes that a header gives as a number or a list of numbers."""
     try:
         return np.array([float(word) for word in text.strip("[]").split(",")])
     except ValueError:
@@ -221,13 +221,13 @@ def _grid(matrix: NDArray[Any] | None, points: NDArray[np.float64], limits: Read
     reach = np.abs(points[np.isfinite(points).all(axis=1)]).max(axis=0, initial=0)
     told = f"{held} along a trajectory that reaches {reach[0]:.4g} along ky and {reach[1]:.4g} along kx"
     cure = (
-        'Give the pixels (ky, kx) of the image: as --matrix N, an array matrix, or "matrix": [N, N] in the JSON card '
+        'Give the pixels (ky, kx) of the image: as --matrix N, an array matrix, or "matrix": [N, N] in the JSON header '
         "beside the file."
     )
     looks = next((unit for unit in _LOOKS if _LOOKS[unit] < reach.max() <= _EDGES[unit] * (1 + ROUNDING)), None)
     if looks is not None:
         told += f", which looks like {looks}"
-        cure += f' If these are {looks}, the card has to say "trajectory_unit": "{looks}" too.'
+        cure += f' If these are {looks}, the header has to say "trajectory_unit": "{looks}" too.'
     if reach.max() < _LEAST_REACH or abs(reach[0] - reach[1]) > _LIKE_SQUARE * reach.max():
         raise InputError(field="matrix", got=f"none beside {told}", wanted="the pixels of the image", cure=cure)
     side = 2 * int(np.ceil(reach.max() * (1 - ROUNDING)))

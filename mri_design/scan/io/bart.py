@@ -117,26 +117,28 @@ def opened(path: Path, options: ReadOptions) -> Source:
         On anything else than such a pair, naming the file and the field; zeros and ones alone are a mask, as
         ``mri-design export --to cfl`` writes it, and no data.
     """
-    header, samples = pair_of(path)
-    card, limits = read_header_file(samples, options.limits, options.matrix), options.limits
-    card = replace(card, text={**(card.text or {}), "format": "BART cfl"}, shape=None, float_pairs=False)
-    pair = _Pair(samples, card, limits)
-    shape = _checked_lengths(header, samples, limits) if header.exists() and samples.exists() else ()
+    beside, samples = pair_of(path)
+    header, limits = read_header_file(samples, options.limits, options.matrix), options.limits
+    header = replace(header, text={**(header.text or {}), "format": "BART cfl"}, shape=None, float_pairs=False)
+    pair = _Pair(samples, header, limits)
+    shape = _checked_lengths(beside, samples, limits) if beside.exists() and samples.exists() else ()
     lengths = dict(zip(AXES, shape, strict=False))
     count = lengths.get("slice", 1)
-    alone = all(length == 1 for name, length in lengths.items() if name not in _DATA) and card.phase_encode_axis is None
+    alone = (
+        all(length == 1 for name, length in lengths.items() if name not in _DATA) and header.phase_encode_axis is None
+    )
     if not (1 < count <= limits.max_slices and alone and lengths["read"] > 1 and lengths["phs2"] == 1):
         return pair
     each = (lengths["read"], lengths["phs1"], lengths["coil"], 1)
-    if not card.image_domain:
-        named = replace(card, dims=("k0", "k1", "coil", "slice"))
+    if not header.image_domain:
+        named = replace(header, dims=("k0", "k1", "coil", "slice"))
 
         def part(number: int) -> dict[str, NDArray[Any]]:
             return {"kspace": _samples(samples, each, number)}
 
         return _Slices(pair, part, count, kspace_axes(4, named.dims), named)
     images = (_samples(samples, each, number)[np.newaxis, :, :, 0, 0] for number in range(count))
-    made = images_of(pair, "image", images, (count, *each[:2]), replace(card, dims=None))
+    made = images_of(pair, "image", images, (count, *each[:2]), replace(header, dims=None))
     return pair if lengths["coil"] > 1 or made is None else made
 
 
@@ -225,47 +227,51 @@ def _mask_error(ones: int) -> InputError:
     )
 
 
-def _is_plane(samples: Path, array: NDArray[np.complex64], card: ArrayHeader) -> bool:
+def _is_plane(samples: Path, array: NDArray[np.complex64], header: ArrayHeader) -> bool:
     """Whether samples (1, ...) are those of a plane (ky, kz), not of shots along a trajectory.
 
-    Both have the same axes. A plane has no trajectory beside it, and either its card says so (``"encoding": "plane"``)
+    Both have the same axes. A plane has no trajectory beside it; either its header says so (``"encoding": "plane"``)
     or the energy gathers in the middle of both its phase encodes, as it does not over shots.
     """
-    if (card.text or {}).get("encoding") == "plane":
+    if (header.text or {}).get("encoding") == "plane":
         return True
-    if "trajectory" in (card.text or {}) or _trajectory_beside(samples, card) is not None or min(array.shape[1:3]) < 4:
+    if (
+        "trajectory" in (header.text or {})
+        or _trajectory_beside(samples, header) is not None
+        or min(array.shape[1:3]) < 4
+    ):
         return False
     energies = np.sum(np.abs(array) ** 2, axis=(0, 1, 3, 4))
     held = energies[energies > 0]
     return held.size > 0 and float(held.max()) > _GATHERED * float(np.median(held))
 
 
-def _trajectory_beside(samples: Path, card: ArrayHeader) -> Path | None:
-    """The pair in the same folder with the trajectory of samples, by its usual name or that of the card."""
-    named = (card.text or {}).get("trajectory", f"{samples.stem}_traj")
+def _trajectory_beside(samples: Path, header: ArrayHeader) -> Path | None:
+    """The pair in the same folder with the trajectory of samples, by its usual name or that of the header."""
+    named = (header.text or {}).get("trajectory", f"{samples.stem}_traj")
     plain = Path(named).name == named
     return samples.with_name(named) if plain and pair_of(samples.with_name(named))[0].exists() else None
 
 
-def _along_trajectory(samples: Path, array: NDArray[np.complex64], card: ArrayHeader, limits: ReadLimits) -> Scan:
+def _along_trajectory(samples: Path, array: NDArray[np.complex64], header: ArrayHeader, limits: ReadLimits) -> Scan:
     """Samples (1, sample, shot, coil, slice), with the trajectory beside them."""
-    beside = _trajectory_beside(samples, card)
+    beside = _trajectory_beside(samples, header)
     if beside is None:
         raise InputError(
             field="axis 0 (read)",
             got="one sample in a readout, and no trajectory beside it",
             wanted=f"readouts, or a trajectory in the pair {samples.stem}_traj in the same folder",
-            cure="Name another pair of the folder as 'trajectory' in the card. If these are samples of a plane "
+            cure="Name another pair of the folder as 'trajectory' in the header. If these are samples of a plane "
             '(1, ky, kz, coil), say "encoding": "plane" there.',
         )
     trajectory = from_bart(read_pair(beside, limits))
     kspace = np.transpose(array[0], (3, 2, 1, 0))  # (slice, coil, shot, sample)
     arrays: dict[str, NDArray[Any]] = {"kspace": kspace, "trajectory": trajectory}
-    return scan_of_arrays(samples, "kspace", arrays, card, limits)
+    return scan_of_arrays(samples, "kspace", arrays, header, limits)
 
 
 def _images(
-    samples: Path, array: NDArray[np.complex64], named: tuple[str, ...], card: ArrayHeader, limits: ReadLimits
+    samples: Path, array: NDArray[np.complex64], named: tuple[str, ...], header: ArrayHeader, limits: ReadLimits
 ) -> Scan:
     """Images (x, y), (x, y, slice), or a volume (x, y, z)."""
     if "coil" in named:
@@ -275,4 +281,4 @@ def _images(
         array, named = np.moveaxis(array, -1, 0), ("slice", "row", "col")
     elif named == ("x", "y"):
         named = ("row", "col")
-    return scan_of_arrays(samples, "image", {"image": array}, replace(card, dims=named), limits)
+    return scan_of_arrays(samples, "image", {"image": array}, replace(header, dims=named), limits)

@@ -70,7 +70,7 @@ def with_maps(data: Scan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) ->
         path.name if np.allclose(held, 1, atol=_UNIT) else f"{path.name}, scaled from a root-sum-of-squares of {spread}"
     )
     unit = (maps / np.where(strength > 0, strength, 1)).astype(np.complex64)
-    return replace(data, coil_maps=unit, card={**data.card, "coil_maps_file": note})
+    return replace(data, coil_maps=unit, header={**data.header, "coil_maps_file": note})
 
 
 def _maps_of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:

@@ -78,7 +78,7 @@ class FrameFacts:
         return None if value in (None, "") else value
 
     def geometry(self, shape: tuple[int, int]) -> tuple[SliceGeometry | None, dict[str, str]]:
-        """Sizes and place of the first frame, and for the card what is to be said about the others.
+        """Sizes and place of the first frame, and for the header what is to be said about the others.
 
         Frames that do not follow the first one at the distance of their thickness have no place of their own here: the
         thickness is left out then, so that none is made up for them. Without a size of pixels that all frames share
@@ -169,7 +169,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
     Scaling, sizes and places are those of the frame, of the functional groups that frames share, or of the file itself,
     whichever there is first.
 
-    There is neither k-space, phase nor noise in such a file, so it serves simulations only. The card has the modality,
+    There is neither k-space, phase nor noise in such a file, so it serves simulations only. The header has modality,
     the kind of image and the size of pixels, and nothing about the patient. Identifiers of the patient, the study and
     the image come along apart (`ImageStack.source`), for DICOM files that are made from it.
 
@@ -205,7 +205,7 @@ class _Frames(ImageSource):
         low = float(stack.images.min())
         if low >= 0:
             return stack
-        return replace(stack, card={**stack.card, "values": f"from {low:g}: negative ones are no magnitudes"})
+        return replace(stack, header={**stack.header, "values": f"from {low:g}: negative ones are no magnitudes"})
 
 
 def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageSource:
@@ -227,12 +227,12 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageSource
     geometry, about = facts.geometry((rows, columns))
     elements = {name: str(file.get(name) or "").strip() for name in SourceImage.keywords()}
     source, wrong = SourceImage.of_elements(elements, count)
-    card = _card(file, path, facts) | about
+    header = _header(file, path, facts) | about
     if wrong:
         left = f"without {', '.join(wrong)}, which DICOM has in another form"
-        card["identifiers_left_out"] = left if source is not None else f"none, {left}"
+        header["identifiers_left_out"] = left if source is not None else f"none, {left}"
     images = _rescaled(file, facts, (rows, columns))
-    return _Frames(images, shape, name=path.stem, card=card, geometry=geometry, source=source)
+    return _Frames(images, shape, name=path.stem, header=header, geometry=geometry, source=source)
 
 
 def _require_grey(file: Any) -> None:
@@ -285,13 +285,13 @@ def _rescaled(file: Any, facts: FrameFacts, shape: tuple[int, int]) -> Iterator[
         yield to_float32(f"PixelData, frame {number}", values)
 
 
-def _card(file: Any, path: Path, facts: FrameFacts) -> dict[str, str]:
-    card = {"file": path.name, "format": "DICOM", "kind": WITHOUT_KSPACE}
+def _header(file: Any, path: Path, facts: FrameFacts) -> dict[str, str]:
+    header = {"file": path.name, "format": "DICOM", "kind": WITHOUT_KSPACE}
     kinds = "\\".join(str(word) for word in file.get("ImageType") or [])
     thickness = facts.element("SliceThickness", 0)
     said = {"modality": file.get("Modality"), "image_type": kinds, "slice_thickness_mm": thickness}
-    card |= {name: str(value)[:80] for name, value in said.items() if value}
+    header |= {name: str(value)[:80] for name, value in said.items() if value}
     spacing = facts.element("PixelSpacing", 0)
     if spacing:
-        card["pixel_mm"] = " x ".join(f"{float(side):g}" for side in spacing)
-    return card
+        header["pixel_mm"] = " x ".join(f"{float(side):g}" for side in spacing)
+    return header

@@ -52,7 +52,7 @@ class _Volume(SlicedSource):
     stored: h5py.Dataset
     shape: tuple[int, int, int, int]
     declared: NDArray[np.bool_] | None
-    card: dict[str, str]
+    provenance: dict[str, str]
     encoded: EncodedSpace | None
     source: SourceImage | None
 
@@ -97,7 +97,7 @@ class _Volume(SlicedSource):
             measured=measured_lines("mask", kspace, self.declared),
             name=self.path.stem,
             orientation="ky-columns",
-            card={**self.card, **notes},
+            header={**self.provenance, **notes},
             geometry=geometry,
             source=self.source,
         )
@@ -109,7 +109,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[SlicedSource]:
 
     ``kspace`` is (slice, coil, row, column) or (slice, row, column), the phase encode along the columns. It
     becomes (slice, coil, ky, kx) as stored: readout oversampling is kept, and the size of the reconstructed
-    image, where the file's header tells it, goes to the card as ``reconstruction_matrix``. Lines that the
+    image, where the file's header tells it, goes to the provenance as ``reconstruction_matrix``. Lines that the
     ``mask`` omits, and lines without any sample, are known to be not measured.
 
     Raises
@@ -128,7 +128,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[SlicedSource]:
         slices, coils, rows, columns = stored.shape if stored.ndim == 4 else (stored.shape[0], 1, *stored.shape[1:])
         _check_sides((slices, coils, rows, columns), limits)
         declared = _mask(read_array(file, "mask", limits), columns) if has_object(file, "mask") else None
-        yield _Volume(path, stored, (slices, coils, rows, columns), declared, *_card(file, path, limits))
+        yield _Volume(path, stored, (slices, coils, rows, columns), declared, *_provenance(file, path, limits))
 
 
 def _check_sides(shape: tuple[int, ...], limits: ReadLimits) -> None:
@@ -144,25 +144,25 @@ def _mask(stored: NDArray[np.generic], n_lines: int) -> NDArray[np.bool_]:
     return stored.reshape(-1).astype(bool)
 
 
-def _card(
+def _provenance(
     file: h5py.File, path: Path, limits: ReadLimits
 ) -> tuple[dict[str, str], EncodedSpace | None, SourceImage | None]:
     """Provenance, and what the header says was encoded, with identifiers; None without a header."""
     encoded, source = None, None
-    card = {"file": path.name, "format": "fastMRI HDF5"}
+    provenance = {"file": path.name, "format": "fastMRI HDF5"}
     for name in _ATTRIBUTES:
         # Sizes first: an attribute, too, can declare more than it should.
         if name in file.attrs and file.attrs.get_id(name).get_storage_size() <= 256:
             value = file.attrs[name]
             text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-            card[name] = text[:200]
+            provenance[name] = text[:200]
     if has_object(file, "ismrmrd_header"):
         header = parse_mrd_header(f"{path}: ismrmrd_header", read_text(file, "ismrmrd_header", limits), limits)
         source = header.source
-        card |= header.identifier_notes
+        provenance |= header.identifier_notes
         encoded, reconstructed = header.encodings[0].encoded, header.encodings[0].reconstructed
-        card["encoded_matrix"] = "{} x {} x {}".format(*encoded.matrix)
-        card["reconstruction_matrix"] = "{} x {} x {}".format(*reconstructed.matrix)
+        provenance["encoded_matrix"] = "{} x {} x {}".format(*encoded.matrix)
+        provenance["reconstruction_matrix"] = "{} x {} x {}".format(*reconstructed.matrix)
         if not math.isnan(reconstructed.field_of_view[0]):
-            card["reconstruction_field_of_view_mm"] = "{:g} x {:g} x {:g}".format(*reconstructed.field_of_view)
-    return card, encoded, source
+            provenance["reconstruction_field_of_view_mm"] = "{:g} x {:g} x {:g}".format(*reconstructed.field_of_view)
+    return provenance, encoded, source

@@ -124,7 +124,7 @@ class ShotSource(Source):
             readouts=shape[2],
             name=acquisitions.path.stem,
             noise_covariance=covariance,
-            card={**acquisitions.provenance, **notes},
+            header={**acquisitions.provenance, **notes},
         )
 
 

@@ -56,7 +56,7 @@ class Acquisitions(ABC):
 
     @property
     def provenance(self) -> dict[str, str]:
-        """File and format, for the card."""
+        """File and format, for the header."""
         return {"file": self.path.name, "format": self.format}
 
     @property
@@ -255,7 +255,7 @@ class Purposes:
     encoding : MrdEncoding
         Of the image.
     notes : mapping of str to str
-        What was left out, for the card.
+        What was left out, for the header.
     """
 
     imaging: Places
@@ -469,7 +469,7 @@ def noise_of_data(
     bandwidth: float | None,
     repeats: int,
 ) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:
-    """Noise covariance of the data from the noise readouts, where there are any, and notes for the card.
+    """Noise covariance of the data from the noise readouts, where there are any, and notes for the header.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ class ReadoutPlan:
     shape : tuple of int
         Grid (slice, coil, kz, ky, kx) to be allocated; in slices there is one kz.
     notes : dict of str to str
-        What was left out, for the card.
+        What was left out, for the header.
     """
 
     readouts: tuple[Readout, ...]
@@ -448,7 +448,7 @@ class CartesianSource(SlicedSource):
         index = middle_slice(samplings)
         read = self._part(index)
         if self.images.volume:
-            read["card"]["volume"] = volume_note(len(samplings), read["kspace"].shape[2:])
+            read["header"]["volume"] = volume_note(len(samplings), read["kspace"].shape[2:])
         part = KSpaceData(**read) if read["kspace"].any() else None
         return ScanSummary(
             samplings if part is None else self._looked_at(samplings, index, part),
@@ -458,7 +458,7 @@ class CartesianSource(SlicedSource):
             part=part,
             geometry=self.geometry,
             by_headers=len(samplings) > 1,
-            card=read["card"],
+            header=read["header"],
         )
 
     def _looked_at(self, samplings: Sequence[Sampling], index: int, part: KSpaceData) -> tuple[Sampling, ...]:
@@ -519,7 +519,7 @@ class CartesianSource(SlicedSource):
             "kspace": kspace,
             "measured": measured_lines("data", kspace),
             "name": acquisitions.path.stem,
-            "card": {**acquisitions.provenance, **notes},
+            "header": {**acquisitions.provenance, **notes},
             "noise_covariance": covariance,
             "calibration": calibration,
             "geometry": images.geometry(acquisitions.heads, plan, self.header),

@@ -153,7 +153,7 @@ class MrdHeader:
 
     @property
     def identifier_notes(self) -> dict[str, str]:
-        """For a card: which identifiers were not kept; empty where all were."""
+        """For a header: which identifiers were not kept; empty where all were."""
         names = ", ".join(self.wrong_identifiers)
         return {"identifiers_left_out": f"{names}: DICOM has them in another form"} if names else {}
 

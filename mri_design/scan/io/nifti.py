@@ -173,17 +173,17 @@ def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
             raise InputError(field="vox_offset", got=str(offset), wanted=f"{len(content)} to {_LARGEST_HEADER}")
         stream.read(offset - len(content))
         geometry = _geometry(header, sides, volume)
-        card = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE}
+        provenance = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE}
         if geometry is None:
-            card["pixel_size"] = "unknown: the file has no sizes"
+            provenance["pixel_size"] = "unknown: the file has no sizes"
         else:
             known = sides if geometry.thickness is not None else sides[:2]
-            card["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
+            provenance["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
         if len(shape) == 4 and shape[3] > 1:
-            card["volumes"] = f"first of {shape[3]}; {OTHERS_UNREAD}"
+            provenance["volumes"] = f"first of {shape[3]}; {OTHERS_UNREAD}"
         slices = _slices(stream, volume, dtype, header.get_slope_inter(), limits.max_bytes)
         columns, rows, count = volume
-        yield ImageSource(slices, (count, rows, columns), name=_stem(path), card=card, geometry=geometry)
+        yield ImageSource(slices, (count, rows, columns), name=_stem(path), header=provenance, geometry=geometry)
 
 
 def _slices(

@@ -1,4 +1,4 @@
-"""NumPy arrays (.npy) and archives of them (.npz), with an optional JSON card beside the file."""
+"""NumPy arrays (.npy) and archives of them (.npz), with an optional JSON header beside the file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     ``zero_filled_k1_columns``, ``noise_variance`` (per real component), ``kind`` ("image domain ..."), ``dtype``
     ("... pairs (real, imag)": a last axis of two), ``shape`` (of the array, or a table with those of members), ``key``
     and, along a trajectory, ``matrix``, ``trajectory_unit`` and ``trajectory_axes``. Only the first repetition is read;
-    the card of the result says how many there were.
+    the header of the result says how many there were.
 
     An archive holds ``kspace`` or ``image``, or the member that the header file's ``key`` names; beside k-space also
     ``measured`` (ky), ``coil_maps`` (as k-space), ``reference`` (as k-space without the coil axis), and
@@ -129,13 +129,13 @@ def _of_archive(file: _Arrays, archive: NpzArchive, members: ExitStack) -> Sourc
     return file.by_slices(held, whole, [name for name in archive.names if name not in {*keys, *COMPANIONS}])
 
 
-def _load(path: Path, card: ArrayHeader, limits: ReadLimits) -> tuple[str, Arrays, list[str]]:
+def _load(path: Path, header: ArrayHeader, limits: ReadLimits) -> tuple[str, Arrays, list[str]]:
     """The name of the data, the arrays by name, and names of members that nothing here reads."""
     with path.open("rb") as stream:
         if stream.read(len(MAGIC)) == MAGIC:
             stream.seek(0)
             return "array", {"array": read_npy_stream(stream, check_file(path), str(path), limits)}, []
-    keys = ("kspace", "image") if card.key is None else (card.key,)
+    keys = ("kspace", "image") if header.key is None else (header.key,)
     arrays, present = read_npz_members(path, (*keys, *COMPANIONS, *TRAJECTORY_MEMBERS), limits)
     key = next((key for key in keys if key in arrays), None)
     if key is None:

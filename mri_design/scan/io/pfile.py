@@ -181,5 +181,5 @@ class _PFile(SlicedSource):
         coils, dropped = working_coils(kspace)
         kspace = only_coils(kspace, coils)
         facts = {"file": self.path.name, "format": f"GE P-file, revision {REVISION:g}"}
-        card = {**facts, **dropped, **notes}
-        return KSpaceData(kspace, measured_lines("samples", kspace), name=self.path.stem, card=card)
+        notes = {**facts, **dropped, **notes}
+        return KSpaceData(kspace, measured_lines("samples", kspace), name=self.path.stem, header=notes)

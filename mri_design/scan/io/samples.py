@@ -14,7 +14,7 @@ from mri_design.scan.sampling import ROUND_OFF
 
 
 def working_coils(kspace: NDArray[np.complex64]) -> tuple[NDArray[np.intp], dict[str, str]]:
-    """Coils that hold samples of their own, and notes on the others for the card.
+    """Coils that hold samples of their own, and notes on the others for the header.
 
     With a coil whose samples are all zero, or one that repeats another's, the covariance of the coils' noise could not
     be inverted.
@@ -99,7 +99,7 @@ def readouts_of_positions(planes: NDArray[np.complex64]) -> NDArray[np.complex64
 
 
 def volume_note(count: int, plane: tuple[int, ...]) -> str:
-    """Note for the card of a volume: so many planes of a shape (ky, kz), as of `readout_positions`."""
+    """Note for the header of a volume: so many planes of a shape (ky, kz), as of `readout_positions`."""
     positions = "1 readout position," if count == 1 else f"{count} readout positions, each"
     return f"{positions} a plane (ky, kz) of {plane}"
 

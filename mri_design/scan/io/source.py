@@ -140,7 +140,7 @@ class SlicedSource(Source):
             part=part,
             geometry=self.geometry,
             by_headers=self.by_headers and len(samplings) > 1,
-            card=part.card,
+            header=part.header,
         )
 
 
@@ -165,7 +165,7 @@ class ImageSource(Source):
         All of one kind, as many as ``shape`` says.
     shape : tuple of int
         Images, rows and columns.
-    name, card, geometry, source
+    name, header, geometry, source
         As of an `ImageStack`.
     """
 
@@ -173,7 +173,7 @@ class ImageSource(Source):
     shape: tuple[int, int, int]
     _: KW_ONLY
     name: str = "images"
-    card: Mapping[str, str] = field(default_factory=dict)
+    header: Mapping[str, str] = field(default_factory=dict)
     geometry: SliceGeometry | None = None
     source: SourceImage | None = None
 
@@ -184,11 +184,11 @@ class ImageSource(Source):
         gathered[0] = first
         for number, image in enumerate(self.images, 1):
             gathered[number] = image
-        return ImageStack(gathered, self.name, self.card, self.geometry, self.source)
+        return ImageStack(gathered, self.name, self.header, self.geometry, self.source)
 
     def summary(self) -> ImageSummary:
         """Their values' range, and what else is known of them."""
-        told = {"name": self.name, "card": self.card, "geometry": self.geometry}
+        told = {"name": self.name, "header": self.header, "geometry": self.geometry}
         return ImageSummary.of_images(self.images, self.shape, **told)
 
 

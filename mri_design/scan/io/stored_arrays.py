@@ -51,7 +51,7 @@ class ArrayHeader:
     key : str, optional
         Member of an npz archive that holds the array.
     matrix : tuple of int, optional
-        Pixels (ky, kx) of the image along a trajectory, where somebody asked for them; those of the card are in
+        Pixels (ky, kx) of the image along a trajectory, where somebody asked for them; those of the header are in
         ``text``.
     text : mapping of str to str
         Every field, for people.
@@ -78,43 +78,45 @@ def read_header_file(path: Path, limits: ReadLimits, matrix: tuple[int, int] | N
     path : Path
         The array.
     limits : ReadLimits
-        Bound on the card's length.
+        Bound on the header's length.
     matrix : tuple of int, optional
         That of the result.
 
     Raises
     ------
     InputError
-        Where the card is not a JSON table within bounds, or a field that changes the reading has a
+        Where the header is not a JSON table within bounds, or a field that changes the reading has a
         wrong type.
     """
-    card_path = path.with_suffix(".json")
-    if not card_path.exists() or card_path == path:
+    header_path = path.with_suffix(".json")
+    if not header_path.exists() or header_path == path:
         return ArrayHeader(text={}, matrix=matrix)
-    if check_file(card_path) > limits.max_text_bytes:
-        raise InputError(field=str(card_path), got="an over-long card", wanted=f"at most {limits.max_text_bytes} bytes")
+    if check_file(header_path) > limits.max_text_bytes:
+        raise InputError(
+            field=str(header_path), got="an over-long header", wanted=f"at most {limits.max_text_bytes} bytes"
+        )
     try:
-        content = json.loads(card_path.read_bytes())
+        content = json.loads(header_path.read_bytes())
         text = as_text(content) if isinstance(content, dict) else {}
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(field=str(card_path), got=f"unreadable JSON ({error})", wanted="a JSON table") from error
+        raise InputError(field=str(header_path), got=f"unreadable JSON ({error})", wanted="a JSON table") from error
     if not isinstance(content, dict):
-        raise InputError(field=str(card_path), got=type(content).__name__, wanted="a JSON table")
-    kind = _text(card_path, content, "kind") or ""
-    dtype = _text(card_path, content, "dtype") or ""
-    dims = _list(card_path, content, "dims", str)
-    shape, member_shapes = _shapes(card_path, content)
-    zero_filled = _list(card_path, content, "zero_filled_k1_columns", int)
+        raise InputError(field=str(header_path), got=type(content).__name__, wanted="a JSON table")
+    kind = _text(header_path, content, "kind") or ""
+    dtype = _text(header_path, content, "dtype") or ""
+    dims = _list(header_path, content, "dims", str)
+    shape, member_shapes = _shapes(header_path, content)
+    zero_filled = _list(header_path, content, "zero_filled_k1_columns", int)
     return ArrayHeader(
         dims=None if dims is None else tuple(dims),
         zero_filled=tuple(zero_filled or ()),
         image_domain=kind.startswith("image domain"),
         float_pairs="pairs (real, imag)" in dtype,
-        phase_encode_axis=_axis(card_path, content),
-        noise_variance=_variance(card_path, content),
+        phase_encode_axis=_axis(header_path, content),
+        noise_variance=_variance(header_path, content),
         shape=shape,
         member_shapes=member_shapes,
-        key=_text(card_path, content, "key"),
+        key=_text(header_path, content, "key"),
         matrix=matrix,
         text=text,
     )
@@ -133,48 +135,48 @@ def as_text(content: Mapping[str, Any]) -> dict[str, str]:
     return flat
 
 
-def _text(card: Path, content: Mapping[str, Any], name: str) -> str | None:
+def _text(header: Path, content: Mapping[str, Any], name: str) -> str | None:
     value = content.get(name)
     if value is not None and not isinstance(value, str):
-        raise InputError(field=f"{card}: {name}", got=repr(value)[:60], wanted="text")
+        raise InputError(field=f"{header}: {name}", got=repr(value)[:60], wanted="text")
     return value
 
 
-def _list(card: Path, content: Mapping[str, Any], name: str, kind: type) -> list[Any] | None:
+def _list(header: Path, content: Mapping[str, Any], name: str, kind: type) -> list[Any] | None:
     value = content.get(name)
     if value is None:
         return None
     if not isinstance(value, list) or not all(type(item) is kind for item in value):
         wanted = "a list of whole numbers" if kind is int else "a list of axis names"
-        raise InputError(field=f"{card}: {name}", got=repr(value)[:60], wanted=wanted)
+        raise InputError(field=f"{header}: {name}", got=repr(value)[:60], wanted=wanted)
     return value
 
 
-def _shapes(card: Path, content: Mapping[str, Any]) -> tuple[tuple[int, ...] | None, dict[str, tuple[int, ...]]]:
+def _shapes(header: Path, content: Mapping[str, Any]) -> tuple[tuple[int, ...] | None, dict[str, tuple[int, ...]]]:
     """The shape of the array, or a table with those of an archive's members."""
     stored = content.get("shape")
     if not isinstance(stored, dict):
-        shape = _list(card, content, "shape", int)
+        shape = _list(header, content, "shape", int)
         return None if shape is None else tuple(shape), {}
-    return None, {name: tuple(_list(card, stored, name, int) or ()) for name in stored}
+    return None, {name: tuple(_list(header, stored, name, int) or ()) for name in stored}
 
 
-def _axis(card: Path, content: Mapping[str, Any]) -> int | str | None:
+def _axis(header: Path, content: Mapping[str, Any]) -> int | str | None:
     value = content.get("phase_encode_axis")
     if value is not None and type(value) not in (int, str):
         raise InputError(
-            field=f"{card}: phase_encode_axis", got=repr(value)[:60], wanted="an axis number or a name in dims"
+            field=f"{header}: phase_encode_axis", got=repr(value)[:60], wanted="an axis number or a name in dims"
         )
     return value
 
 
-def _variance(card: Path, content: Mapping[str, Any]) -> float | None:
+def _variance(header: Path, content: Mapping[str, Any]) -> float | None:
     value = content.get("noise_variance")
     if value is None:
         return None
     number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
     if not number or not (math.isfinite(value) and value > 0):
-        raise InputError(field=f"{card}: noise_variance", got=repr(value)[:60], wanted="a positive finite number")
+        raise InputError(field=f"{header}: noise_variance", got=repr(value)[:60], wanted="a positive finite number")
     return float(value)
 
 
@@ -258,7 +260,7 @@ def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: in
     """
     if dims is None and n_axes not in _BARE:
         raise InputError(
-            field="dims", got=f"{n_axes} unnamed axes", wanted="2 to 4", cure="Name the axes in a card: dims."
+            field="dims", got=f"{n_axes} unnamed axes", wanted="2 to 4", cure="Name the axes in a header: dims."
         )
     names = _BARE[n_axes] if dims is None else dims
     roles = [_ROLES.get(name, "") for name in names]
@@ -306,7 +308,7 @@ _STACKS = {_STACK, ("echo", "row", "col")}
 
 
 def scan_of_arrays(
-    path: Path, key: str, arrays: Arrays, card: ArrayHeader, limits: ReadLimits
+    path: Path, key: str, arrays: Arrays, header: ArrayHeader, limits: ReadLimits
 ) -> KSpaceData | TrajectoryData | ImageStack:
     """Make a scan or a stack of images of the arrays of a file.
 
@@ -318,7 +320,7 @@ def scan_of_arrays(
         Which of the arrays is the data: complex k-space, or images.
     arrays : mapping of str to array
         The data, `COMPANIONS`, and for samples along a trajectory what `along_trajectory` takes.
-    card : ArrayHeader
+    header : ArrayHeader
         Names of axes, and what else is known.
     limits : ReadLimits
         Bounds on slices, coils and the sides of the grid.
@@ -326,36 +328,36 @@ def scan_of_arrays(
     Raises
     ------
     InputError
-        For arrays that contradict the card or each other, or hold no such data.
+        For arrays that contradict the header or each other, or hold no such data.
     """
-    for name, declared in card.member_shapes.items():
+    for name, declared in header.member_shapes.items():
         if name in arrays and arrays[name].shape != declared:
             raise InputError(
-                field=f"{name}: shape", got=f"{arrays[name].shape}", wanted=f"{declared}, as its card says"
+                field=f"{name}: shape", got=f"{arrays[name].shape}", wanted=f"{declared}, as its header says"
             )
-    if card.matrix is not None:
-        arrays = {**arrays, "matrix": np.array(card.matrix)}
+    if header.matrix is not None:
+        arrays = {**arrays, "matrix": np.array(header.matrix)}
     if "trajectory" in arrays and key == "kspace":
-        noise_variance = _noise_variance(arrays.get("noise_variance"), card)
+        noise_variance = _noise_variance(arrays.get("noise_variance"), header)
         covariance = _noise_covariance(arrays.get("noise_covariance"))
         scan = along_trajectory(
-            arrays, limits, name=path.stem, noise_variance=noise_variance, card=_provenance(path, card)
+            arrays, limits, name=path.stem, noise_variance=noise_variance, header=_provenance(path, header)
         )
         return scan if covariance is None else replace(scan, noise_covariance=covariance)
     stored = arrays[key]
-    if card.shape is not None and card.shape != stored.shape:
-        raise InputError(field=f"{key}: shape", got=f"{stored.shape}", wanted=f"{card.shape}, as its card says")
-    if card.float_pairs:
+    if header.shape is not None and header.shape != stored.shape:
+        raise InputError(field=f"{key}: shape", got=f"{stored.shape}", wanted=f"{header.shape}, as its header says")
+    if header.float_pairs:
         stored = _joined_pairs(key, stored)
-    if holds_images(key, stored.dtype, card):
-        return _images(path, key, stored, card, limits)
-    return _kspace(path, key, stored, arrays, card, limits)
+    if holds_images(key, stored.dtype, header):
+        return _images(path, key, stored, header, limits)
+    return _kspace(path, key, stored, arrays, header, limits)
 
 
-def holds_images(key: str, dtype: np.dtype[Any], card: ArrayHeader) -> bool:
+def holds_images(key: str, dtype: np.dtype[Any], header: ArrayHeader) -> bool:
     """Whether an array of that name is one of images, not of k-space."""
-    real_without_card = dtype.kind != "c" and not card.float_pairs and card.dims is None and key != "kspace"
-    return card.image_domain or key == "image" or "row" in (card.dims or ()) or real_without_card
+    real_without_header = dtype.kind != "c" and not header.float_pairs and header.dims is None and key != "kspace"
+    return header.image_domain or key == "image" or "row" in (header.dims or ()) or real_without_header
 
 
 @dataclass(frozen=True)
@@ -404,7 +406,7 @@ def images_of(
     count, rows, columns = shape
     images = (_pixels(key, part)[0] for part in parts)
     return _StoredImages(
-        images, (count, rows, columns), name=file.path.stem, card=_provenance(file.path, header), file=file
+        images, (count, rows, columns), name=file.path.stem, header=_provenance(file.path, header), file=file
     )
 
 
@@ -421,7 +423,7 @@ class _StoredImages(ImageSource):
         return stack
 
 
-def axes_of_slices(n_axes: int, dtype: np.dtype[Any], card: ArrayHeader) -> KSpaceAxes | None:
+def axes_of_slices(n_axes: int, dtype: np.dtype[Any], header: ArrayHeader) -> KSpaceAxes | None:
     """Axes of a stored array that is a stack of slices of k-space, one after the other; None where it is not.
 
     Parameters
@@ -430,7 +432,7 @@ def axes_of_slices(n_axes: int, dtype: np.dtype[Any], card: ArrayHeader) -> KSpa
         Of the array.
     dtype : numpy dtype
         As stored.
-    card : ArrayHeader
+    header : ArrayHeader
         Names of axes, and what else is known.
 
     Raises
@@ -438,9 +440,9 @@ def axes_of_slices(n_axes: int, dtype: np.dtype[Any], card: ArrayHeader) -> KSpa
     InputError
         For axes that cannot be.
     """
-    if dtype.kind != "c" or card.image_domain or card.float_pairs or "row" in (card.dims or ()):
+    if dtype.kind != "c" or header.image_domain or header.float_pairs or "row" in (header.dims or ()):
         return None
-    axes = kspace_axes(n_axes, card.dims, card.phase_encode_axis)
+    axes = kspace_axes(n_axes, header.dims, header.phase_encode_axis)
     return None if axes.volume or axes.roles[0] != "slice" else axes
 
 
@@ -498,8 +500,8 @@ def _joined_pairs(key: str, stored: NDArray[Any]) -> NDArray[Any]:
     return parts.view(np.complex64)[..., 0]
 
 
-def _images(path: Path, key: str, stored: NDArray[Any], card: ArrayHeader, limits: ReadLimits) -> ImageStack:
-    names = None if card.dims is None else tuple(name for name in card.dims if name != "real/imag")
+def _images(path: Path, key: str, stored: NDArray[Any], header: ArrayHeader, limits: ReadLimits) -> ImageStack:
+    names = None if header.dims is None else tuple(name for name in header.dims if name != "real/imag")
     known = {_STACK[-2:]} if stored.ndim == 2 else {*_STACKS, ("x", "y", "z")}
     if stored.ndim not in (2, 3) or (names is not None and names not in known):
         raise InputError(
@@ -509,7 +511,7 @@ def _images(path: Path, key: str, stored: NDArray[Any], card: ArrayHeader, limit
         )
     _check_sides(key, _STACK[-stored.ndim :], stored.shape, limits)
     pixels = _pixels(key, stored)
-    return ImageStack(pixels.reshape((-1, *pixels.shape[-2:])), name=path.stem, card=_provenance(path, card))
+    return ImageStack(pixels.reshape((-1, *pixels.shape[-2:])), name=path.stem, header=_provenance(path, header))
 
 
 def _pixels(key: str, stored: NDArray[Any]) -> NDArray[np.float32] | NDArray[np.complex64]:
@@ -517,32 +519,32 @@ def _pixels(key: str, stored: NDArray[Any]) -> NDArray[np.float32] | NDArray[np.
 
 
 def _kspace(
-    path: Path, key: str, stored: NDArray[Any], arrays: Arrays, card: ArrayHeader, limits: ReadLimits
+    path: Path, key: str, stored: NDArray[Any], arrays: Arrays, header: ArrayHeader, limits: ReadLimits
 ) -> KSpaceData:
-    axes = kspace_axes(stored.ndim, card.dims, card.phase_encode_axis)
+    axes = kspace_axes(stored.ndim, header.dims, header.phase_encode_axis)
     _check_sides(key, axes.roles, stored.shape, limits)
     kspace = to_complex64(key, axes.arrange(key, stored)).copy()
     if axes.volume:
         kspace = readout_positions(kspace)
     n_lines = kspace.shape[2]
-    provenance = _provenance(path, card)
+    provenance = _provenance(path, header)
     if axes.volume:
         provenance["volume"] = volume_note(len(kspace), kspace.shape[2:])
     if "rep" in axes.roles:
         provenance["repetition"] = f"first of {stored.shape[axes.roles.index('rep')]}; {OTHERS_UNREAD}"
-    declared = _declared_lines(path, card, arrays.get("measured"), n_lines)
+    declared = _declared_lines(path, header, arrays.get("measured"), n_lines)
     if "noise_covariance" in arrays:
         provenance["noise_covariance"] = "given with the data"
     return KSpaceData(
         kspace=kspace,
         measured=measured_lines("measured lines", kspace, declared),
         name=path.stem,
-        noise_variance=_noise_variance(arrays.get("noise_variance"), card),
+        noise_variance=_noise_variance(arrays.get("noise_variance"), header),
         noise_covariance=_noise_covariance(arrays.get("noise_covariance")),
         coil_maps=_companion("coil_maps", arrays, axes, without=""),
         reference=_companion("reference", arrays, axes, without="coil"),
         orientation=axes.orientation,
-        card=provenance,
+        header=provenance,
     )
 
 
@@ -554,7 +556,7 @@ def _check_sides(key: str, roles: tuple[str, ...], shape: tuple[int, ...], limit
             raise InputError(field=f"{key}: {role}", got=str(side), wanted=f"1 to {bound}")
 
 
-def _declared_lines(path: Path, card: ArrayHeader, measured: NDArray[Any] | None, n_lines: int) -> NDArray[np.bool_]:
+def _declared_lines(path: Path, header: ArrayHeader, measured: NDArray[Any] | None, n_lines: int) -> NDArray[np.bool_]:
     declared = np.ones(n_lines, dtype=bool)
     if measured is not None:
         flags = measured.shape == (n_lines,) and measured.dtype.kind in "biu"
@@ -563,7 +565,7 @@ def _declared_lines(path: Path, card: ArrayHeader, measured: NDArray[Any] | None
                 field="measured", got=f"{measured.dtype} {measured.shape}", wanted=f"{n_lines} flags, one per line"
             )
         declared &= measured.astype(bool)
-    for line in card.zero_filled:
+    for line in header.zero_filled:
         if not 0 <= line < n_lines:
             raise InputError(
                 field=f"{path.with_suffix('.json').name}: zero_filled_k1_columns",
@@ -574,9 +576,9 @@ def _declared_lines(path: Path, card: ArrayHeader, measured: NDArray[Any] | None
     return declared
 
 
-def _noise_variance(stored: NDArray[Any] | None, card: ArrayHeader) -> float | None:
+def _noise_variance(stored: NDArray[Any] | None, header: ArrayHeader) -> float | None:
     if stored is None:
-        return card.noise_variance
+        return header.noise_variance
     if stored.size != 1 or stored.dtype.kind not in "iuf":
         raise InputError(field="noise_variance", got=f"{stored.dtype} {stored.shape}", wanted="one real number")
     return float(stored.reshape(-1)[0])
@@ -599,5 +601,5 @@ def _companion(name: str, arrays: Arrays, axes: KSpaceAxes, *, without: str) -> 
     return to_complex64(name, arranged.astype(np.complex128) if stored.dtype.kind in "iuf" else arranged)
 
 
-def _provenance(path: Path, card: ArrayHeader) -> dict[str, str]:
-    return {**(card.text or {}), "file": path.name}
+def _provenance(path: Path, header: ArrayHeader) -> dict[str, str]:
+    return {**(header.text or {}), "file": path.name}

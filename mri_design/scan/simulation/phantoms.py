@@ -175,14 +175,14 @@ PhantomKind = Literal["ellipses", "ellipsoids", "images", "kspace"]
 @dataclass(frozen=True)
 class _Entry:
     file: str
-    card: str
+    header: str
     kind: PhantomKind
 
 
 _ENTRIES = {
-    "shepp-logan": _Entry("shepp_logan.json", "shepp_logan.card.json", "ellipses"),
-    "brain": _Entry("brain.json", "brain.card.json", "ellipses"),
-    "head-3d": _Entry("head_3d.json", "head_3d.card.json", "ellipsoids"),
+    "shepp-logan": _Entry("shepp_logan.json", "shepp_logan.header.json", "ellipses"),
+    "brain": _Entry("brain.json", "brain.header.json", "ellipses"),
+    "head-3d": _Entry("head_3d.json", "head_3d.header.json", "ellipsoids"),
     "t2w": _Entry("t2w_6A_slice.npz", "t2w_6A_slice.json", "images"),
     "t1w": _Entry("t1w_7A_slice.npz", "t1w_7A_slice.json", "images"),
     "lf-gre": _Entry("lf_6A_gre_slice.npy", "lf_6A_gre_slice.json", "kspace"),
@@ -236,15 +236,15 @@ def phantom_path(name: str) -> Path:
     return phantoms_folder() / _entry(name).file
 
 
-def phantom_card(name: str) -> dict[str, Any]:
-    """The phantom's card: source, licence, checksum (``sha256``), caveats.
+def phantom_header(name: str) -> dict[str, Any]:
+    """The phantom's header: source, licence, checksum (``sha256``), caveats.
 
     Raises
     ------
     InputError
         On an unknown name or an incomplete installation.
     """
-    return read_json_object(phantoms_folder() / _entry(name).card)
+    return read_json_object(phantoms_folder() / _entry(name).header)
 
 
 def read_shipped_ellipses(name: str) -> EllipsePhantom:
@@ -253,7 +253,7 @@ def read_shipped_ellipses(name: str) -> EllipsePhantom:
     Raises
     ------
     InputError
-        On an unknown name, a name that is no ellipse scene, or a file that does not match its card.
+        On an unknown name, a name that is no ellipse scene, or a file that does not match its header.
     """
     return read_ellipse_table(_checked_file(name, "ellipses"), name=name)
 
@@ -270,24 +270,24 @@ def read_shipped_ellipsoids(name: str) -> EllipsoidPhantom:
 
 
 def read_shipped_images(name: str) -> ImageStack:
-    """A shipped magnitude slice, by name, with the text of its card.
+    """A shipped magnitude slice, by name, with the text of its header.
 
     Raises
     ------
     InputError
-        On an unknown name, a name that is no image, or a file that does not match its card.
+        On an unknown name, a name that is no image, or a file that does not match its header.
     """
     path = _checked_file(name, "images")
-    card = phantom_card(name)
+    header = phantom_header(name)
     with np.load(path, allow_pickle=False) as archive:
-        images = archive[card["key"]].astype(np.float32)
-    return ImageStack(images=images, name=name, card=text_of_card(card))
+        images = archive[header["key"]].astype(np.float32)
+    return ImageStack(images=images, name=name, header=text_of_header(header))
 
 
-def text_of_card(card: dict[str, Any]) -> dict[str, str]:
-    """The entries of a card that people read, as text."""
+def text_of_header(header: dict[str, Any]) -> dict[str, str]:
+    """The entries of a header that people read, as text."""
     wanted = ("title", "anatomy", "subject", "sequence", "licence", "citation", "caveat")
-    return {key: str(card[key]) for key in wanted if key in card}
+    return {key: str(header[key]) for key in wanted if key in header}
 
 
 def _entry(name: str) -> _Entry:
@@ -297,17 +297,17 @@ def _entry(name: str) -> _Entry:
 
 
 def _checked_file(name: str, kind: PhantomKind) -> Path:
-    """Path of the data file after its kind and its checksum were compared with the card."""
+    """Path of the data file after its kind and its checksum were compared with the header."""
     if phantom_kind(name) != kind:
         fitting = [n for n, entry in _ENTRIES.items() if entry.kind == kind]
         raise InputError(field="phantom", got=f"{name} ({phantom_kind(name)})", wanted="one of " + ", ".join(fitting))
     path = phantom_path(name)
     checksum = hashlib.sha256(path.read_bytes()).hexdigest()
-    if checksum != phantom_card(name).get("sha256"):
+    if checksum != phantom_header(name).get("sha256"):
         raise InputError(
             field=path.name,
             got=f"checksum {checksum[:12]}...",
-            wanted="the checksum on its card",
+            wanted="the checksum on its header",
             cure="The file was changed or damaged; install mri-design again.",
         )
     return path
@@ -365,7 +365,7 @@ def load_phantom(
             phase=cast("EllipsePhase", phase),
             n_coils=n_coils,
             rng=rng,
-            card=text_of_card(phantom_card(name)),
+            header=text_of_header(phantom_header(name)),
         )
     if kind == "ellipsoids":
         if n_coils != 1:
@@ -377,7 +377,7 @@ def load_phantom(
             )
         volume = read_shipped_ellipsoids(name)
         side = _VOLUME_SIDE if shape is None else shape
-        return simulate_volume_scan(volume, side, noise=noise, rng=rng, card=text_of_card(phantom_card(name)))
+        return simulate_volume_scan(volume, side, noise=noise, rng=rng, header=text_of_header(phantom_header(name)))
     if kind == "images":
         images = read_shipped_images(name)
         return simulate_scan(images, matrix=grid, noise=noise, phase=phase, n_coils=n_coils, rng=rng)
@@ -418,4 +418,4 @@ def load_phantom_shots(
     scan = simulate_ellipse_shots(
         read_shipped_ellipses(name), trajectory, shape, noise=noise, phase=phase, n_coils=n_coils, rng=rng
     )
-    return replace(scan, card={**text_of_card(phantom_card(name)), **scan.card})
+    return replace(scan, header={**text_of_header(phantom_header(name)), **scan.header})

@@ -245,7 +245,7 @@ def simulate_scan(
     maps = None if n_coils == 1 else simulate_coil_maps(shape, n_coils, rng)[None]
     coil_images = truth[:, None] if maps is None else maps * truth[:, None]
     settings = {"simulated": "from images", "phase": phase, **_settings(noise, n_coils, shape)}
-    made = _scan(CentredFFT(shape)(coil_images), truth, maps, noise, images.name, {**images.card, **settings}, rng)
+    made = _scan(CentredFFT(shape)(coil_images), truth, maps, noise, images.name, {**images.header, **settings}, rng)
     return replace(made, geometry=_places(images, matrix), source=images.source)
 
 
@@ -257,7 +257,7 @@ def simulate_ellipse_scan(
     phase: EllipsePhase = "smooth",
     n_coils: int = 1,
     rng: np.random.Generator,
-    card: Mapping[str, str] | None = None,
+    header: Mapping[str, str] | None = None,
 ) -> KSpaceData:
     """Make k-space from ellipses without ever rasterising them: phase and coils included, in closed form.
 
@@ -276,7 +276,7 @@ def simulate_ellipse_scan(
         Receive coils, 1 to 128; their sensitivities are trigonometric series (`coil_maps.coil_series`).
     rng : numpy Generator
         Drawn from in the order phase, coils, noise.
-    card : mapping of str to str, optional
+    header : mapping of str to str, optional
         Provenance to hand on.
 
     Returns
@@ -306,7 +306,7 @@ def simulate_ellipse_scan(
     settings = {"simulated": "from ellipses, k-space in closed form", "phase": phase}
     settings |= _settings(noise, n_coils, grid)
     kspace = np.stack(phantom.kspace_of_products(grid, drawn.modulations))[None] / drawn.level
-    return _scan(kspace, drawn.reference[None], maps, noise, phantom.name, {**(card or {}), **settings}, rng)
+    return _scan(kspace, drawn.reference[None], maps, noise, phantom.name, {**(header or {}), **settings}, rng)
 
 
 def simulate_volume_scan(
@@ -315,7 +315,7 @@ def simulate_volume_scan(
     *,
     noise: float = 0.007,
     rng: np.random.Generator,
-    card: Mapping[str, str] | None = None,
+    header: Mapping[str, str] | None = None,
 ) -> KSpaceData:
     """Make three-dimensional k-space from ellipsoids in closed form, as one plane (ky, kz) per readout position.
 
@@ -329,7 +329,7 @@ def simulate_volume_scan(
         As for `simulate_ellipse_scan`; the percentile is that of all voxels.
     rng : numpy Generator
         Draws the noise.
-    card : mapping of str to str, optional
+    header : mapping of str to str, optional
         Provenance to hand on.
 
     Returns
@@ -349,7 +349,7 @@ def simulate_volume_scan(
     planes = phantom.planes(grid[0], grid)[:, np.newaxis] / level
     settings = {"simulated": "from ellipsoids, k-space in closed form", **_settings(noise, 1, grid)}
     settings["volume"] = f"{grid[0]} readout positions, each a plane (ky, kz) of {grid}"
-    return _scan(planes, truth / level, None, noise, phantom.name, {**(card or {}), **settings}, rng)
+    return _scan(planes, truth / level, None, noise, phantom.name, {**(header or {}), **settings}, rng)
 
 
 def _places(images: ImageStack, matrix: int | tuple[int, int] | None) -> tuple[SliceGeometry, ...] | None:
@@ -397,7 +397,7 @@ def _scan(
     maps: NDArray[np.complex64] | None,
     noise: float,
     name: str,
-    card: Mapping[str, str],
+    header: Mapping[str, str],
     rng: np.random.Generator,
 ) -> KSpaceData:
     """Add the noise and pack everything that is known about the simulated scan."""
@@ -410,7 +410,7 @@ def _scan(
         noise_variance=noise * noise if noise > 0 else None,
         coil_maps=None if maps is None else np.repeat(maps, kspace.shape[0], axis=0),
         reference=truth.astype(np.complex64),
-        card=card,
+        header=header,
     )
 
 
@@ -432,7 +432,7 @@ class SimulatedShots:
         Per real component of a sample; None for noise-free data.
     name : str
         Short name for tables and figures.
-    card : mapping of str to str
+    header : mapping of str to str
         Provenance and settings.
     """
 
@@ -442,7 +442,7 @@ class SimulatedShots:
     coil_maps: NDArray[np.complex64] | None = None
     noise_variance: float | None = None
     name: str = "shots"
-    card: Mapping[str, str] = field(default_factory=dict)
+    header: Mapping[str, str] = field(default_factory=dict)
 
 
 def simulate_ellipse_shots(
@@ -495,7 +495,7 @@ def simulate_ellipse_shots(
         coil_maps=drawn.maps,
         noise_variance=noise * noise if noise > 0 else None,
         name=phantom.name,
-        card={
+        header={
             "simulated": "from ellipses, samples in closed form",
             "phase": phase,
             "noise": f"white, standard deviation {noise:g} per real component",

@@ -217,7 +217,7 @@ class Arrivals:
             name=name,
             noise_variance=self.header.noise_variance,
             noise_covariance=covariance,
-            card=with_part(
+            header=with_part(
                 {"file": name, "format": "readouts as they came", **self._calibration_notes, **notes},
                 *self.header.place,
             ),

@@ -18,7 +18,7 @@ from mri_design import (
     load_phantom,
 )
 from mri_design.design.earlier_scan import EarlierScan
-from mri_design.design.strategies.calibrated import weight_of_opinion
+from mri_design.design.strategies.calibrated import weight_of_side_information
 from mri_design.operators.readouts import LineReadouts
 
 SliceMaker = Callable[..., MRSlice]
@@ -46,23 +46,23 @@ def earlier(make_slice: SliceMaker, name: str = "brain") -> EarlierScan:
 
 def test_other_things_are_refused(make_slice: SliceMaker) -> None:
     with pytest.raises(InputError, match="an EarlierScan"):
-        Calibrated(opinion="order.npz")  # type: ignore[arg-type]
+        Calibrated(side_information="order.npz")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="one shape"):
         replace(earlier(make_slice), unknown=np.zeros(31))
 
 
 def test_another_grid_is_refused_before_the_first_line(make_slice: SliceMaker) -> None:
     with pytest.raises(InputError, match="for a scan with 64"):
-        Calibrated(opinion=earlier(make_slice)).default_start(LineReadouts((64, 64)), 16)
+        Calibrated(side_information=earlier(make_slice)).default_start(LineReadouts((64, 64)), 16)
 
 
 def test_the_score_is_the_weighted_geometric_mean(make_slice: SliceMaker) -> None:
     one, before = make_slice(shape=(32, 32)), earlier(make_slice)
     alone = design(one, Calibrated(), 9).trace.steps[0]
-    together = design(one, Calibrated(opinion=before), 9).trace.steps[0]
+    together = design(one, Calibrated(side_information=before), 9).trace.steps[0]
     assert alone.choice.scores is not None and together.choice.scores is not None
-    weight = weight_of_opinion(np.empty(0), np.empty(0), np.empty(0))
-    assert np.isnan(alone.forecast.opinion_weight) and together.forecast.opinion_weight == weight
+    weight = weight_of_side_information(np.empty(0), np.empty(0), np.empty(0))
+    assert np.isnan(alone.forecast.side_information_weight) and together.forecast.side_information_weight == weight
     seen = before.residuals([START])[0] * together.forecast.image_energy
     left = np.isfinite(alone.choice.scores)
     expected = seen**weight * np.maximum(alone.choice.scores, 0) ** (1 - weight)
@@ -95,12 +95,12 @@ def test_what_an_earlier_scan_says_does_not_depend_on_when_it_is_asked(make_slic
 @pytest.mark.parametrize("block", [1, 3])
 def test_an_interrupted_design_goes_on_to_the_same_lines(make_slice: SliceMaker, block: int) -> None:
     one = make_slice(shape=(32, 32))
-    whole = design(one, Calibrated(opinion=earlier(make_slice)), 20, block).trace
-    half = design(one, Calibrated(opinion=earlier(make_slice)), 14, block)
-    engine = DesignEngine(Calibrated(opinion=earlier(make_slice)), DoubleLoop(ControlVariate(4)), block=block)
+    whole = design(one, Calibrated(side_information=earlier(make_slice)), 20, block).trace
+    half = design(one, Calibrated(side_information=earlier(make_slice)), 14, block)
+    engine = DesignEngine(Calibrated(side_information=earlier(make_slice)), DoubleLoop(ControlVariate(4)), block=block)
     resumed = engine.run([one], half, 20).trace
     assert resumed.lines == whole.lines
-    assert resumed.steps[-1].forecast.opinion_weight == whole.steps[-1].forecast.opinion_weight
+    assert resumed.steps[-1].forecast.side_information_weight == whole.steps[-1].forecast.side_information_weight
 
 
 @pytest.mark.slow
@@ -113,8 +113,8 @@ def test_a_scan_of_the_same_object_takes_over_and_one_of_another_is_overruled(ma
         best = set(design(one, OracleResidual(truths=(truth_of("brain"),))).trace.lines)
         agreed["none"].append(len(best & set(design(one, Calibrated()).trace.lines)))
         for name, found in weights.items():
-            trace = design(one, Calibrated(opinion=earlier(make_slice, name))).trace
-            found.append(trace.steps[-1].forecast.opinion_weight)
+            trace = design(one, Calibrated(side_information=earlier(make_slice, name))).trace
+            found.append(trace.steps[-1].forecast.side_information_weight)
             agreed[name].append(len(best & set(trace.lines)))
     assert min(weights["brain"]) > 0.5 and max(weights["shepp-logan"]) < 0.25
     assert sum(agreed["brain"]) > sum(agreed["none"]) and sum(agreed["brain"]) > sum(agreed["shepp-logan"])

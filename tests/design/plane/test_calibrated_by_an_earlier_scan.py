@@ -84,7 +84,7 @@ def test_the_first_block_follows_the_earlier_scan_and_nothing_is_promised_yet() 
     one, before = scene(seed=1)[0], earlier()
     informed = designed(CalibratedSamples(earlier=(before,)), [one], START + 40).trace.steps[0]
     alone = designed(CalibratedSamples(), [one], START + 40).trace.steps[0]
-    assert np.isnan(informed.forecast.opinion_weight) and np.isnan(alone.forecast.opinion_weight)
+    assert np.isnan(informed.forecast.side_information_weight) and np.isnan(alone.forecast.side_information_weight)
     np.testing.assert_array_equal(informed.forecast.expected, alone.forecast.expected)
     np.testing.assert_array_equal(informed.forecast.corrected, alone.forecast.corrected)
     assert np.isnan(informed.predicted_error)
@@ -103,7 +103,7 @@ def test_an_interrupted_design_goes_on_to_the_same_samples(count: int) -> None:
     again = made(CalibratedSamples(earlier=tuple(earlier(seed=s) for s in (7, 8)[:count])))
     resumed = again.run(slices, half, 160).trace
     assert resumed.lines == whole.lines
-    assert resumed.steps[-40].forecast.opinion_weight == whole.steps[-40].forecast.opinion_weight
+    assert resumed.steps[-40].forecast.side_information_weight == whole.steps[-40].forecast.side_information_weight
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_the_same_object_is_believed_and_another_one_does_no_harm() -> None:
         agreed["none"].append(len(best & set(designed(CalibratedSamples(), [one]).trace.lines)))
         for name, found in weights.items():
             trace = designed(CalibratedSamples(earlier=(earlier(name),)), [one]).trace
-            found.append(trace.steps[-40].forecast.opinion_weight)
+            found.append(trace.steps[-40].forecast.side_information_weight)
             agreed[name].append(len(best & set(trace.lines)))
     assert min(weights["brain"]) > 0.9 and max(weights["shepp-logan"]) < 0.25
     assert min(agreed["brain"]) > 1.5 * max(agreed["none"]) and np.mean(agreed["shepp-logan"]) > 0.9 * np.mean(

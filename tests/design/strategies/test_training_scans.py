@@ -70,7 +70,7 @@ def test_other_things_and_other_grids_are_refused(spectrum: np.ndarray) -> None:
     with pytest.raises(InputError, match="a TrainedDesign"):
         TrainingScans(design="order.npz")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="a grid of 32 for a scan with 64"):
-        Calibrated(opinion=learnt(spectrum)).default_start(LineReadouts((64, 64)), 24)
+        Calibrated(side_information=learnt(spectrum)).default_start(LineReadouts((64, 64)), 24)
 
 
 @pytest.mark.slow
@@ -78,14 +78,14 @@ def test_right_ones_help_and_wrong_ones_are_overruled(make_slice: SliceMaker, sp
     """Three draws of the noise; the wrong ones take the outermost lines for the strongest."""
     weights: dict[str, list[float]] = {"right": [], "wrong": []}
     agreed = {"right": 0, "wrong": 0, "none": 0}
-    opinions = {"right": learnt(spectrum), "wrong": learnt(np.roll(spectrum, 16))}
+    predictions = {"right": learnt(spectrum), "wrong": learnt(np.roll(spectrum, 16))}
     for seed in (1, 2, 3):
         one = make_slice(shape=(32, 32), seed=seed)
         best = set(design(one, OracleResidual(truths=(truth(),))).lines)
         agreed["none"] += len(best & set(design(one, Calibrated()).lines))
-        for name, opinion in opinions.items():
-            trace = design(one, Calibrated(opinion=opinion))
-            weights[name].append(trace.steps[-1].forecast.opinion_weight)
+        for name, side_information in predictions.items():
+            trace = design(one, Calibrated(side_information=side_information))
+            weights[name].append(trace.steps[-1].forecast.side_information_weight)
             agreed[name] += len(best & set(trace.lines))
     assert max(weights["wrong"]) < 0.1 < min(weights["right"])
     assert agreed["right"] >= agreed["none"] and agreed["wrong"] >= agreed["none"] - 3

@@ -265,7 +265,7 @@ def volume(coils: int = 1, seed: int = 0, share: float = 0.3, readout: int = REA
 
 
 def planes(kspace: np.ndarray) -> KSpaceData:
-    return KSpaceData(readout_positions(kspace), measured=np.ones(N, bool), card={"volume": "planes"})
+    return KSpaceData(readout_positions(kspace), measured=np.ones(N, bool), header={"volume": "planes"})
 
 
 def test_it_is_the_noise_that_was_added_where_one_plane_shows_signal() -> None:
@@ -292,14 +292,14 @@ def test_the_quieter_end_counts_where_the_object_reaches_the_other() -> None:
     moved = planes(kspace).kspace.copy()
     moved[-8:] += 20 * SD * np.abs(moved[8:16])
     data = with_volume_noise(replace(planes(kspace), kspace=moved))
-    assert data.noise_covariance is not None and "positions 0-3" in data.card[NOISE_FROM]
+    assert data.noise_covariance is not None and "positions 0-3" in data.header[NOISE_FROM]
     assert data.noise_covariance[0, 0].real == pytest.approx(SD**2, rel=0.1)
 
 
 def test_other_scans_stay_as_they_are() -> None:
     data = planes(volume())
     for other in (
-        replace(data, card={}),
+        replace(data, header={}),
         replace(data, noise_variance=1.0),
         planes(volume(share=1.0)),
         planes(volume(readout=16)),

@@ -15,7 +15,7 @@ summary_here = partial(summary, isolated=False)
 def assert_told(
     told: ScanSummary | TrajectoryData | ImageSummary, whole: KSpaceData | TrajectoryData | ImageStack
 ) -> None:
-    """The same slice, the same samples of all slices, the same card; of images the same range of values."""
+    """The same slice, the same samples of all slices, the same header; of images the same range of values."""
     if isinstance(whole, ImageStack):
         assert told == ImageSummary.of(whole)
         return
@@ -27,5 +27,5 @@ def assert_told(
             np.testing.assert_array_equal(ours[0], theirs[told.index])
     for mine, other in zip(told.samplings, whole.samplings, strict=True):
         np.testing.assert_array_equal(mine.samples, other.samples)
-    assert (told.card, told.name, told.n_coils) == (whole.card, whole.name, whole.n_coils)
+    assert (told.header, told.name, told.n_coils) == (whole.header, whole.name, whole.n_coils)
     assert (told.part.noise_variance, told.part.orientation) == (whole.noise_variance, whole.orientation)

@@ -46,7 +46,7 @@ def test_slices_coils_and_readouts_may_be_missing(tmp_path: Path, lead: tuple[in
 def test_what_stands_beside_the_samples_is_read_too(tmp_path: Path) -> None:
     maps = RNG.standard_normal((4, 16, 12)) + 0j
     scan = scan_of(saved(tmp_path, noise_variance=0.5, coil_maps=maps, reference=np.ones((2, 16, 12))))
-    assert scan.noise_variance == 0.5 and scan.card["file"] == "scan.npz"
+    assert scan.noise_variance == 0.5 and scan.header["file"] == "scan.npz"
     assert scan.coil_maps is not None and scan.reference is not None
     np.testing.assert_allclose(scan.coil_maps[1], maps, rtol=1e-6)
     assert scan.reference.shape == (2, 16, 12)
@@ -56,7 +56,7 @@ def test_maps_of_a_file_of_their_own_take_the_place_of_its_own(tmp_path: Path) -
     scan, maps = scan_of(saved(tmp_path)), RNG.standard_normal((4, 16, 12)) + 0j
     np.save(tmp_path / "maps.npy", maps)
     found = with_maps(scan, tmp_path / "maps.npy")
-    assert found.coil_maps is not None and "maps.npy" in found.card["coil_maps_file"]
+    assert found.coil_maps is not None and "maps.npy" in found.header["coil_maps_file"]
     np.testing.assert_allclose(found.coil_maps[0], maps / np.linalg.norm(maps, axis=0), rtol=1e-5)
 
 
@@ -118,12 +118,16 @@ FILLED = POINTS / np.abs(POINTS).max(axis=(0, 1)) * (8, 6)
         (
             "radians per pixel",
             FILLED / (16, 12),
-            "radians per pixel, by its card, but values up to 0.5, which look like cycles per pixel; wanted values in "
-            r'\[-pi, pi\], not all within 1/2. Say "trajectory_unit": "cycles per pixel" in the card',
+            "radians per pixel, by its header, but values up to 0.5, which look like cycles per pixel; wanted values "
+            r'in \[-pi, pi\], not all within 1/2. Say "trajectory_unit": "cycles per pixel" in the header',
         ),
-        ("radians per pixel", FILLED, "8, which look like cycles per field of view; .* Leave .* out of the card"),
-        ("cycles per pixel", FILLED / (8, 6) * np.pi, 'look like radians per pixel; .*"radians per pixel" in the card'),
-        ("cycles per pixel", FILLED, "8, which look like cycles per field of view; .* Leave .* out of the card"),
+        ("radians per pixel", FILLED, "8, which look like cycles per field of view; .* Leave .* out of the header"),
+        (
+            "cycles per pixel",
+            FILLED / (8, 6) * np.pi,
+            'look like radians per pixel; .*"radians per pixel" in the header',
+        ),
+        ("cycles per pixel", FILLED, "8, which look like cycles per field of view; .* Leave .* out of the header"),
         ("cycles per pixel", FILLED[..., ::-1], "look like swapped columns; .* Swap the columns.* Then leave"),
         ("radians per pixel", FILLED * 4, "look like cycles per metre; .*Multiply by the field of view .* Then leave"),
         ("radians per pixel", np.where(POINTS[1, 2] == POINTS, np.inf, POINTS), "not finite"),
@@ -149,7 +153,7 @@ def test_a_card_with_a_unit_that_the_values_cannot_have_is_refused(
             'matrix: got none.*which looks like radians per pixel.*"trajectory_unit": "radians per pixel" too',
         ),
         ({"trajectory": POINTS / 16}, "looks like cycles per pixel.*Multiply the columns by the grid's lengths"),
-        ({"trajectory": POINTS / 16}, 'Say "trajectory_unit": "cycles per pixel" in the JSON card'),
+        ({"trajectory": POINTS / 16}, 'Say "trajectory_unit": "cycles per pixel" in the JSON header'),
         (
             {"trajectory": FILLED * 3},
             "a larger grid; .* 16 x 12 pixels. .*--matrix 48,36 .*cycles per metre instead, multiply",
@@ -182,27 +186,27 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, o
 
 def test_a_card_with_a_shape_for_every_member_says_matrix_and_unit_too(tmp_path: Path) -> None:
     """As archives of spirals come: readouts called interleaves, weights beside them, cycles per pixel."""
-    card = {
+    header = {
         "shape": {"kspace": [2, 4, 3, 5], "trajectory": [3, 5, 2], "density": [3, 5]},
         "dims": ["slice", "coil", "interleave", "sample"],
         "trajectory_unit": "cycles per pixel",
     }
     path = saved(tmp_path, trajectory=POINTS / (16, 12), matrix=None, other=np.ones((3, 5)))
-    path.with_suffix(".json").write_text(json.dumps(card))
+    path.with_suffix(".json").write_text(json.dumps(header))
     with pytest.raises(InputError, match=r"matrix: got none beside 4 x 3 x 5 samples \(coil, readout, sample\)"):
         read(path)
-    path.with_suffix(".json").write_text(json.dumps(card | {"matrix": [16, 12]}))
+    path.with_suffix(".json").write_text(json.dumps(header | {"matrix": [16, 12]}))
     scan = scan_of(path)
-    assert scan.grid_shape == (16, 12) and scan.card["members_not_read"] == "other"
+    assert scan.grid_shape == (16, 12) and scan.header["members_not_read"] == "other"
     np.testing.assert_allclose(scan.trajectory, POINTS.reshape(15, 2), rtol=1e-12)
-    path.with_suffix(".json").write_text(json.dumps(card | {"matrix": 16, "trajectory_unit": "furlongs"}))
+    path.with_suffix(".json").write_text(json.dumps(header | {"matrix": 16, "trajectory_unit": "furlongs"}))
     with pytest.raises(InputError, match="trajectory_unit: got 'furlongs'"):
         read(path)
     shapes = {"kspace": [2, 4, 3, 5], "trajectory": [3, 4, 2]}
-    path.with_suffix(".json").write_text(json.dumps(card | {"matrix": 16, "shape": shapes}))
-    with pytest.raises(InputError, match=r"trajectory: shape: got \(3, 5, 2\); wanted \(3, 4, 2\), as its card says"):
+    path.with_suffix(".json").write_text(json.dumps(header | {"matrix": 16, "shape": shapes}))
+    with pytest.raises(InputError, match=r"trajectory: shape: got \(3, 5, 2\); wanted \(3, 4, 2\), as its header says"):
         read(path)
-    path.with_suffix(".json").write_text(json.dumps(card | {"shape": {"kspace": "large"}}))
+    path.with_suffix(".json").write_text(json.dumps(header | {"shape": {"kspace": "large"}}))
     with pytest.raises(InputError, match=r"scan\.json: kspace: got 'large'"):
         read(path)
 
@@ -226,7 +230,7 @@ def test_density_weights_are_those_of_the_file(tmp_path: Path, flat: bool) -> No
     density = RNG.uniform(0, 3, (3, 5))
     arrays = {"kspace": SAMPLES.reshape(2, 4, 15), "trajectory": POINTS.reshape(15, 2), "density": density.ravel()}
     scan = scan_of(saved(tmp_path, **(arrays if flat else {"density": density})))
-    assert scan.density is not None and "members_not_read" not in scan.card
+    assert scan.density is not None and "members_not_read" not in scan.header
     np.testing.assert_array_equal(scan.density, density.ravel())
     if not flat:
         some = scan.select_readouts(np.array([True, False, True])).density
@@ -246,4 +250,4 @@ def test_density_weights_that_are_none_are_refused(tmp_path: Path, density: np.n
 
 def test_density_without_a_trajectory_is_told_as_not_read(tmp_path: Path) -> None:
     np.savez(tmp_path / "lines.npz", kspace=np.ones((8, 8), complex), density=np.ones(8))
-    assert read(tmp_path / "lines.npz").card["members_not_read"] == "density"
+    assert read(tmp_path / "lines.npz").header["members_not_read"] == "density"

@@ -24,11 +24,11 @@ def complex_numbers(*shape: int) -> np.ndarray:
     return (RNG.standard_normal(shape) + 1j * RNG.standard_normal(shape)).astype(np.complex64)
 
 
-def write_pair(stem: Path, array: np.ndarray, card: dict[str, object] | None = None) -> Path:
+def write_pair(stem: Path, array: np.ndarray, header: dict[str, object] | None = None) -> Path:
     stem.with_suffix(".hdr").write_text(f"# Dimensions\n{' '.join(map(str, array.shape))}\n")
     stem.with_suffix(".cfl").write_bytes(array.astype("<c8").tobytes(order="F"))
-    if card is not None:
-        stem.with_suffix(".json").write_text(json.dumps(card))
+    if header is not None:
+        stem.with_suffix(".json").write_text(json.dumps(header))
     return stem.with_suffix(".cfl")
 
 
@@ -43,7 +43,7 @@ def test_readouts_coils_and_slices_keep_their_places(tmp_path: Path, suffix: str
     for part, coil, ky, kx in np.ndindex(scan.kspace.shape):
         assert scan.kspace[part, coil, ky, kx] == stored[(kx, ky, 0, coil, *[0] * 9, part)]
     assert np.flatnonzero(~scan.measured).tolist() == [5]
-    assert scan.noise_variance == 0.25 and scan.card["format"] == "BART cfl"
+    assert scan.noise_variance == 0.25 and scan.header["format"] == "BART cfl"
 
 
 @pytest.mark.parametrize("shape", [(6, 8), (1, 8), (5, 6, 8)])
@@ -105,13 +105,13 @@ def plane_samples(rows: int = 16, columns: int = 12, coils: int = 2) -> np.ndarr
     return (complex_numbers(1, rows, columns, coils) * falls[None, ..., None]).astype(np.complex64)
 
 
-@pytest.mark.parametrize("card", [None, {"encoding": "plane"}])
-def test_two_phase_encodes_without_readouts_are_a_plane(tmp_path: Path, card: dict[str, object] | None) -> None:
-    stored = plane_samples() if card is None else complex_numbers(1, 16, 12, 2)
+@pytest.mark.parametrize("header", [None, {"encoding": "plane"}])
+def test_two_phase_encodes_without_readouts_are_a_plane(tmp_path: Path, header: dict[str, object] | None) -> None:
+    stored = plane_samples() if header is None else complex_numbers(1, 16, 12, 2)
     stored[0, 3, 4] = 0
-    path = write_pair(tmp_path / "plane", stored, card)
+    path = write_pair(tmp_path / "plane", stored, header)
     scan = read(path)
-    assert isinstance(scan, KSpaceData) and scan.card["volume"] == "1 readout position, a plane (ky, kz) of (16, 12)"
+    assert isinstance(scan, KSpaceData) and scan.header["volume"] == "1 readout position, a plane (ky, kz) of (16, 12)"
     np.testing.assert_array_equal(scan.kspace, np.moveaxis(stored, 3, 1))
     assert np.argwhere(~scan.samplings[0].samples).tolist() == [[3, 4]]
     assert_told(summary(path), scan)
@@ -136,14 +136,14 @@ def test_maps_of_planes_and_of_slices_lie_on_their_scans(tmp_path: Path) -> None
     np.testing.assert_allclose(found, unit.transpose(3, 2, 1, 0), rtol=1e-5)
 
 
-@pytest.mark.parametrize("card", [None, {"trajectory": "spokes", "matrix": [32, 28]}])
-def test_samples_find_their_trajectory_beside_them(tmp_path: Path, card: dict[str, object] | None) -> None:
+@pytest.mark.parametrize("header", [None, {"trajectory": "spokes", "matrix": [32, 28]}])
+def test_samples_find_their_trajectory_beside_them(tmp_path: Path, header: dict[str, object] | None) -> None:
     spokes = radial_spokes(24, np.array([0.0, 1.0, np.pi / 2]))
     kspace = complex_numbers(1, *spokes.shape[1::-1], 4)
-    write_pair(tmp_path / ("ksp_traj" if card is None else "spokes"), to_bart(spokes))
-    scan = read(write_pair(tmp_path / "ksp", kspace, card))
+    write_pair(tmp_path / ("ksp_traj" if header is None else "spokes"), to_bart(spokes))
+    scan = read(write_pair(tmp_path / "ksp", kspace, header))
     assert isinstance(scan, TrajectoryData)
-    assert scan.grid_shape == ((24, 24) if card is None else (32, 28)) and scan.readouts == 3
+    assert scan.grid_shape == ((24, 24) if header is None else (32, 28)) and scan.readouts == 3
     np.testing.assert_allclose(scan.trajectory, spokes.reshape(-1, 2), atol=1e-5)
     for coil, shot in np.ndindex(4, 3):
         part = scan.kspace[0, coil].reshape(3, -1)[shot]
@@ -203,7 +203,7 @@ def test_a_pair_that_is_none_is_refused(tmp_path: Path, header: str | None, byte
 
 
 @pytest.mark.parametrize(
-    ("shape", "card", "match"),
+    ("shape", "header", "match"),
     [
         ((6, 8, 1, 2, 2), None, r"axis 4 \(maps\): got 2 entries"),
         ((6, 8, 1, 2, *[1] * 6, 3), None, r"axis 10 \(time\).*bart slice 10 0"),
@@ -216,10 +216,10 @@ def test_a_pair_that_is_none_is_refused(tmp_path: Path, header: str | None, byte
     ],
 )
 def test_axes_that_are_not_read_are_named(
-    tmp_path: Path, shape: tuple[int, ...], card: dict[str, object] | None, match: str
+    tmp_path: Path, shape: tuple[int, ...], header: dict[str, object] | None, match: str
 ) -> None:
     with pytest.raises(InputError, match=match):
-        read(write_pair(tmp_path / "ksp", complex_numbers(*shape), card))
+        read(write_pair(tmp_path / "ksp", complex_numbers(*shape), header))
 
 
 def test_bounds_hold_before_samples_are_read(tmp_path: Path) -> None:

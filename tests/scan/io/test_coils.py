@@ -1,4 +1,4 @@
-"""Dead and duplicated coils are left out, and the card says so."""
+"""Dead and duplicated coils are left out, and the header says so."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_noise_and_calibration_of_raw_data_follow(tmp_path: Path, scan: np.ndarr
     assert isinstance(got, KSpaceData) and got.calibration is not None and got.noise_covariance is not None
     assert got.noise_covariance.shape == (2, 2)
     assert got.calibration.shape[1] == got.n_coils == 2
-    assert got.card["coils_dropped"] == "coil 2 holds zeros only"
+    assert got.header["coils_dropped"] == "coil 2 holds zeros only"
 
 
 def test_fastmri_files_too(tmp_path: Path, scan: np.ndarray) -> None:
@@ -55,7 +55,7 @@ def test_fastmri_files_too(tmp_path: Path, scan: np.ndarray) -> None:
         file["kspace"] = scan.swapaxes(-1, -2)
     got = read_here(tmp_path / "volume.h5")
     np.testing.assert_array_equal(got.kspace, scan[:, [0, 2]])
-    assert got.card["coils_dropped"] == "coil 1 repeats coil 0"
+    assert got.header["coils_dropped"] == "coil 1 repeats coil 0"
     scan[:] = 0
     with h5py.File(tmp_path / "empty.h5", "w") as file:
         file["kspace"] = scan.swapaxes(-1, -2)

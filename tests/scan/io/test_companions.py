@@ -31,7 +31,7 @@ def test_one_set_serves_all_slices_and_is_scaled(tmp_path: Path, data: KSpaceDat
         np.save(path.with_suffix(".npy"), scan[0])
     found = with_maps(data, path if name else path.with_suffix(".npy"))
     np.testing.assert_allclose(found.coil_maps, unit(np.stack([scan[0], scan[0]])), rtol=1e-6)
-    assert "scaled from" in found.card["coil_maps_file"]
+    assert "scaled from" in found.header["coil_maps_file"]
 
 
 def test_every_slice_may_have_its_own_and_empty_pixels_stay_empty(
@@ -44,7 +44,7 @@ def test_every_slice_may_have_its_own_and_empty_pixels_stay_empty(
     assert found.coil_maps is not None
     np.testing.assert_allclose(found.coil_maps, maps, atol=1e-6)
     assert not found.coil_maps[1, :, 3, 4].any()
-    assert found.card["coil_maps_file"] == "maps.npy"
+    assert found.header["coil_maps_file"] == "maps.npy"
 
 
 def test_rows_and_columns_lie_as_in_the_file_of_the_scan(tmp_path: Path, data: KSpaceData, scan: np.ndarray) -> None:

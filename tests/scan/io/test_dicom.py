@@ -39,8 +39,8 @@ def test_pixels_are_rescaled_and_the_patient_is_left_out(tmp_path: Path) -> None
     stack = read(changed(tmp_path / "slice.dcm", PatientName="Somebody^Else", PatientID="77"))
     assert isinstance(stack, ImageStack) and stack.images.shape == (1, 6, 5)
     np.testing.assert_allclose(stack.images[0], IMAGE, atol=1e-4)
-    assert stack.card["pixel_mm"] == "1.5 x 2" and "noise are simulated" in stack.card["kind"]
-    assert "Somebody" not in str(stack.card) and "77" not in str(stack.card)
+    assert stack.header["pixel_mm"] == "1.5 x 2" and "noise are simulated" in stack.header["kind"]
+    assert "Somebody" not in str(stack.header) and "77" not in str(stack.header)
 
 
 @pytest.mark.filterwarnings("ignore:The value length")  # pydicom about what the test writes
@@ -52,11 +52,13 @@ def test_identifiers_come_along_apart_and_wrong_ones_are_named(tmp_path: Path) -
     assert "PatientSex" not in stack.source.identifiers  # it is empty
     stack = read(changed(tmp_path / "other.dcm", PatientID="77", StudyID="7" * 17))
     assert (
-        isinstance(stack, ImageStack) and stack.source is not None and "StudyID" in stack.card["identifiers_left_out"]
+        isinstance(stack, ImageStack) and stack.source is not None and "StudyID" in stack.header["identifiers_left_out"]
     )
     stack = read(changed(tmp_path / "third.dcm", PatientID="7" * 65, PatientName="Somebody^Else"))
     assert (
-        isinstance(stack, ImageStack) and stack.source is None and "none, without" in stack.card["identifiers_left_out"]
+        isinstance(stack, ImageStack)
+        and stack.source is None
+        and "none, without" in stack.header["identifiers_left_out"]
     )
 
 
@@ -66,7 +68,7 @@ def test_frames_are_slices(tmp_path: Path) -> None:
     path = changed(tmp_path / "two.dcm", NumberOfFrames=2, Columns=4, PixelData=counts.tobytes(), **scaled)
     stack = read(path)
     np.testing.assert_array_equal(stack.images, 2.0 * counts - 1)
-    assert "no magnitudes" in stack.card["values"]
+    assert "no magnitudes" in stack.header["values"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_an_outline_has_the_range_of_all_frames(tmp_path: Path) -> None:
     told, whole = summary(path), read(path)
     assert isinstance(told, ImageSummary) and isinstance(whole, ImageStack)
     assert told.values == (-1, 93) and told.shape == (2, 6, 4) and not told.has_phase
-    assert told == ImageSummary.of(replace(whole, card=told.card))
+    assert told == ImageSummary.of(replace(whole, header=told.header))
     with pytest.raises(InputError, match="all zeros"):
         summary(changed(tmp_path / "x.dcm", PixelData=bytes(60)))
 
@@ -267,7 +269,7 @@ def test_sizes_and_places_come_from_the_groups(tmp_path: Path, step: float) -> N
     assert stack.geometry == place
     second = stack.select_slice(1).geometry
     assert second is not None and second.centre == (1.0, -1.5, 20 + step)
-    assert stack.card["pixel_mm"] == "1.5 x 2" and "frames" not in stack.card
+    assert stack.header["pixel_mm"] == "1.5 x 2" and "frames" not in stack.header
 
 
 @pytest.mark.parametrize(
@@ -283,13 +285,13 @@ def test_places_that_are_no_stack_are_not_made_up(tmp_path: Path, second: dict[s
     stack = stack_of(enhanced(tmp_path / "x.dcm", frames, group(PixelSpacing=[1.5, 2.0], SliceThickness=5.0)))
     assert stack.geometry is not None and stack.geometry.centre == (1.0, -1.5, 20.0)
     assert stack.select_slice(1).geometry == SliceGeometry((1.5, 2.0), None)
-    assert "do not follow each other at the distance of their thickness (5 mm)" in stack.card["frames"]
+    assert "do not follow each other at the distance of their thickness (5 mm)" in stack.header["frames"]
 
 
 def test_pixels_of_several_sizes_have_no_size(tmp_path: Path) -> None:
     frames = [group(PixelSpacing=[1.0, 1.0]), group(PixelSpacing=[2.0, 2.0])]
     stack = stack_of(enhanced(tmp_path / "x.dcm", frames))
-    assert stack.geometry is None and stack.card["frames"] == "their pixels are not of one size"
+    assert stack.geometry is None and stack.header["frames"] == "their pixels are not of one size"
 
 
 def test_groups_of_another_number_of_frames_are_refused(tmp_path: Path) -> None:

@@ -55,12 +55,12 @@ def test_the_card_holds_the_reconstruction_size_but_no_patient(tmp_path: Path, s
     path = write(tmp_path / "v.h5", scan.swapaxes(-1, -2), ismrmrd_header=HEADER)
     with h5py.File(path, "a") as file:
         file.attrs.update({"acquisition": "CORPD_FBK", "max": 0.5, "patient_id": "1234"})
-    card = read_here(path).card
-    assert card["encoded_matrix"] == "16 x 12 x 1"
-    assert card["reconstruction_matrix"] == "8 x 8 x 1"
-    assert card["reconstruction_field_of_view_mm"] == "220 x 220 x 5"
-    assert card["acquisition"] == "CORPD_FBK"
-    assert "1234" not in card.values()
+    header = read_here(path).header
+    assert header["encoded_matrix"] == "16 x 12 x 1"
+    assert header["reconstruction_matrix"] == "8 x 8 x 1"
+    assert header["reconstruction_field_of_view_mm"] == "220 x 220 x 5"
+    assert header["acquisition"] == "CORPD_FBK"
+    assert "1234" not in header.values()
 
 
 @pytest.mark.parametrize("isolated", [False, True])
@@ -69,8 +69,8 @@ def test_whose_scan_it_is_comes_along_apart_from_the_card(tmp_path: Path, scan: 
     header = HEADER.replace("<encoding>", f"{said}<encoding>", 1)
     got = read(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), ismrmrd_header=header.encode()), isolated=isolated)
     assert isinstance(got, KSpaceData) and got.source is not None and not got.source.image
-    assert got.source.identifiers == {"PatientID": "1234"} and "1234" not in got.card.values()
-    assert got.card["identifiers_left_out"].startswith("PatientSex: ")
+    assert got.source.identifiers == {"PatientID": "1234"} and "1234" not in got.header.values()
+    assert got.header["identifiers_left_out"].startswith("PatientSex: ")
     assert got.select_slice(1).source == got.source
 
 
@@ -119,5 +119,5 @@ def test_an_outline_is_what_reading_all_of_it_finds(fastmri_file: Path) -> None:
     np.testing.assert_array_equal(told.part.kspace[0], scan.kspace[1])
     for ours, theirs in zip(told.samplings, scan.samplings, strict=True):
         np.testing.assert_array_equal(ours.samples, theirs.samples)
-    assert (told.geometry, told.card, told.name) == (scan.geometry, scan.card, scan.name)
+    assert (told.geometry, told.header, told.name) == (scan.geometry, scan.header, scan.name)
     assert told.n_coils == scan.n_coils and told.part.orientation == scan.orientation

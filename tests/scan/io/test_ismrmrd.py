@@ -152,8 +152,8 @@ def test_readouts_of_fewer_channels_are_dropped_and_counted(
     got = read_here(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan)
     dropped = f"{1 + first} of {25 + first} dropped: they have 2 where the others have 3"
-    assert got.card["readouts_of_fewer_channels"] == dropped
-    assert "readouts of fewer channels" in left_out_text(got.card)
+    assert got.header["readouts_of_fewer_channels"] == dropped
+    assert "readouts of fewer channels" in left_out_text(got.header)
 
 
 def test_a_centre_beyond_the_matrix_or_the_samples_is_named(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
@@ -163,8 +163,8 @@ def test_a_centre_beyond_the_matrix_or_the_samples_is_named(tmp_path: Path, scan
         read_here(raw.write(tmp_path / "lines.h5"))
     raw = mrd()
     raw.add_scan(scan, center_sample=99)
-    card = read_here(raw.write(tmp_path / "whole.h5")).card
-    assert card["centre_beyond_samples"].startswith("center_sample 99 of acquisition 0 lies beyond its 16 samples")
+    header = read_here(raw.write(tmp_path / "whole.h5")).header
+    assert header["centre_beyond_samples"].startswith("center_sample 99 of acquisition 0 lies beyond its 16 samples")
     raw = mrd()
     raw.add_scan(scan[..., 4:], center_sample=99)
     with pytest.raises(InputError, match="99 for 12 samples, which lies beyond them"):
@@ -187,9 +187,9 @@ def test_navigation_and_what_does_not_fit_the_scan_is_left_out(tmp_path: Path, s
         readout.set_flag(library.ACQ_IS_PARALLEL_CALIBRATION)
     got = read_here(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan[:1])
-    assert got.card["readouts_skipped"].startswith("3 of 17")
-    assert got.card["noise_readouts"] == "1, not used: other channels than the data"
-    assert got.card["calibration_scan"].startswith("1 readouts")  # it repeats a row
+    assert got.header["readouts_skipped"].startswith("3 of 17")
+    assert got.header["noise_readouts"] == "1, not used: other channels than the data"
+    assert got.header["calibration_scan"].startswith("1 readouts")  # it repeats a row
 
 
 @pytest.mark.parametrize("counter", ["contrast", "repetition", "set", "phase"])
@@ -199,7 +199,7 @@ def test_only_the_first_of_each_counter_is_read(tmp_path: Path, scan: np.ndarray
     raw.add_scan(scan, **{counter: 1})
     got = read_here(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan)
-    assert got.card[counter].startswith("1, the first of 2")
+    assert got.header[counter].startswith("1, the first of 2")
 
 
 def test_slices_with_gaps_in_their_numbers(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
@@ -209,7 +209,7 @@ def test_slices_with_gaps_in_their_numbers(tmp_path: Path, scan: np.ndarray, mrd
             raw.add(scan[index, :, line], slice=number, kspace_encode_step_1=line)
     got = read_here(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan)
-    assert got.card["slices"] == "present: 7, 65535"
+    assert got.header["slices"] == "present: 7, 65535"
 
 
 def test_duplicates_need_a_policy(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
@@ -223,7 +223,7 @@ def test_duplicates_need_a_policy(tmp_path: Path, scan: np.ndarray, mrd: type) -
     for policy, factor[5] in (("average", 2), ("last", 3)):
         got = read_here(path, duplicates=policy)  # type: ignore[arg-type]
         np.testing.assert_allclose(got.kspace, scan[:1] * factor[:, np.newaxis], rtol=1e-6)
-        assert got.card["duplicates"].startswith(policy)
+        assert got.header["duplicates"].startswith(policy)
     with pytest.raises(InputError, match="duplicates"):
         read_here(path, duplicates="first")  # type: ignore[arg-type]
 
@@ -494,7 +494,7 @@ def test_a_series_is_chosen_by_its_number(tmp_path: Path, scan: np.ndarray, mrd:
     path = raw.write(tmp_path / "raw.h5")
     got = read_here(path, counters={counter: 2})
     np.testing.assert_array_equal(got.kspace, 2 * scan)
-    assert got.card[counter] == "2, one of 3 (1, 2, 3); the others were not read"
+    assert got.header[counter] == "2, one of 3 (1, 2, 3); the others were not read"
     with pytest.raises(InputError) as caught:
         read(path, counters={counter: 0}, isolated=counter == "contrast")
     assert caught.value.field.endswith(f"dataset/data: {counter}")
@@ -510,7 +510,7 @@ def test_the_first_of_what_is_left_where_numbers_depend_on_each_other(
     raw.add_scan(2 * scan, contrast=1, repetition=4)
     got = read_here(raw.write(tmp_path / "raw.h5"), counters={"contrast": 1})
     np.testing.assert_array_equal(got.kspace, 2 * scan)
-    assert "repetition" not in got.card
+    assert "repetition" not in got.header
 
 
 def test_calibration_that_was_scanned_once_serves_every_contrast(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
@@ -520,7 +520,7 @@ def test_calibration_that_was_scanned_once_serves_every_contrast(tmp_path: Path,
         raw.add_scan(scan, contrast=number)
     got = read_here(raw.write(tmp_path / "raw.h5"), counters={"contrast": 1})
     assert isinstance(got, KSpaceData) and got.calibration is not None
-    assert got.card["calibration_scan"].startswith("8 readouts")
+    assert got.header["calibration_scan"].startswith("8 readouts")
 
 
 @pytest.mark.parametrize("wrong", [{"echo": 1}, {"contrast": -1}, {"contrast": True}, {"contrast": 1.5}])
@@ -569,7 +569,7 @@ def test_a_volume_becomes_a_plane_for_every_readout_position(tmp_path: Path, vol
     got = read(raw.write(tmp_path / "volume.h5"))
     assert isinstance(got, KSpaceData)
     np.testing.assert_allclose(got.kspace, planes(volume), atol=1e-6)
-    assert got.card["volume"] == "12 readout positions, each a plane (ky, kz) of (8, 6)"
+    assert got.header["volume"] == "12 readout positions, each a plane (ky, kz) of (8, 6)"
     assert got.geometry is not None and len(got.geometry) == NX
     assert got.geometry[0].pixel == (200 / NY, 60 / NZ) and got.geometry[0].thickness == 200 / NX
 
@@ -582,7 +582,7 @@ def test_the_same_volume_from_an_array_and_from_raw_data(tmp_path: Path, volume:
     got, stored = read_here(raw.write(tmp_path / "volume.h5")), read(tmp_path / "array.npz")
     assert isinstance(got, KSpaceData) and isinstance(stored, KSpaceData)
     np.testing.assert_array_equal(got.kspace, stored.kspace)
-    assert got.card["volume"] == stored.card["volume"]
+    assert got.header["volume"] == stored.header["volume"]
 
 
 def test_partitions_are_placed_by_the_centre_of_their_counter(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
@@ -630,7 +630,7 @@ def test_a_partial_echo_of_a_volume_is_said(tmp_path: Path, volume: np.ndarray, 
     expected = volume.copy()
     expected[..., :4] = 0
     np.testing.assert_allclose(got.kspace, planes(expected), atol=1e-6)
-    assert got.card["partial_echo"].startswith("columns 0-3 of the readouts count as zeros")
+    assert got.header["partial_echo"].startswith("columns 0-3 of the readouts count as zeros")
 
 
 def test_averages_noise_and_calibration_of_volumes(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
@@ -698,7 +698,7 @@ def require_alike(told: ScanSummary, scan: KSpaceData) -> None:
     assert (told.n_slices, told.n_coils, told.grid_shape) == (scan.n_slices, scan.n_coils, scan.grid_shape)
     for ours, theirs in zip(told.samplings, scan.samplings, strict=True):
         np.testing.assert_array_equal(ours.samples, theirs.samples)
-    assert dict(told.card) == dict(scan.card) and told.name == scan.name
+    assert dict(told.header) == dict(scan.header) and told.name == scan.name
 
 
 @pytest.mark.parametrize("isolated", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -724,8 +724,8 @@ def test_slices_of_lines_of_their_own_with_noise_and_calibration(
     assert isinstance(told, ScanSummary) and isinstance(whole, KSpaceData)
     require_alike(told, whole)
     assert told.index == 1 and told.by_headers
-    assert told.card["centre_in_file"] == "kspace_encode_step_1 = 6"
-    assert told.card["oversampling_removed"] == "readouts of 16 samples over 200 mm were cut to the 8 of 100 mm"
+    assert told.header["centre_in_file"] == "kspace_encode_step_1 = 6"
+    assert told.header["oversampling_removed"] == "readouts of 16 samples over 200 mm were cut to the 8 of 100 mm"
 
 
 def test_a_partial_echo_of_several_slices_is_known_from_headers(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
@@ -743,7 +743,7 @@ def test_averages_are_counted_over_all_slices(tmp_path: Path, scan: np.ndarray, 
     raw.add_scan(scan[:1])
     path = raw.write(tmp_path / "raw.h5")
     require_alike(*told_and_read(path, duplicates="average"))
-    assert "up to 2 readouts a line, at least 1" in told_and_read(path, duplicates="last")[0].card["duplicates"]
+    assert "up to 2 readouts a line, at least 1" in told_and_read(path, duplicates="last")[0].header["duplicates"]
     with pytest.raises(InputError, match="each line once"):
         summary_here(path)
 
@@ -871,7 +871,7 @@ def test_calibration_lines_within_the_scan_are_data(
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 5, 6, 7, 8, 10]
     np.testing.assert_array_equal(got.kspace, np.where(got.measured[:, None], scan, 0))
     assert got.calibration is None
-    assert got.card["calibration_lines"].startswith("4 readouts within the scan")
+    assert got.header["calibration_lines"].startswith("4 readouts within the scan")
 
 
 @pytest.mark.parametrize("mode", ["separate", "external"])
@@ -883,7 +883,7 @@ def test_a_calibration_scan_of_its_own_is_no_data(
     assert got.calibration is not None
     lines = np.isin(np.arange(12), [5, 7])
     np.testing.assert_array_equal(got.calibration, np.where(lines[:, None], scan, 0))
-    assert got.card["calibration_scan"].startswith("4 readouts")
+    assert got.header["calibration_scan"].startswith("4 readouts")
 
 
 def test_lines_that_repeat_the_image_come_from_a_scan_of_their_own(
@@ -945,7 +945,7 @@ def test_calibration_that_does_not_fit_is_counted_and_left_out(
     raw = accelerated(more=str(wrong.get("more", "")))
     raw.add(scan[0, :, 5], flag=CALIBRATION, **fields)
     got = read_here(raw.write(tmp_path / "raw.h5"))
-    assert got.card["calibration_skipped"].startswith("1 readouts")
+    assert got.header["calibration_skipped"].startswith("1 readouts")
     assert got.calibration is None
 
 
@@ -993,7 +993,7 @@ def test_noise_readouts_give_the_noise_of_the_data(
     assert got.noise_covariance is not None
     np.testing.assert_allclose(got.noise_covariance, factor * truth, atol=0.15 * factor * truth[0, 0].real)
     np.testing.assert_array_equal(got.kspace, scan)
-    assert got.card["noise_readouts"].startswith("40, 2560 samples a channel")
+    assert got.header["noise_readouts"].startswith("40, 2560 samples a channel")
 
 
 def test_too_few_or_foreign_noise_readouts_are_said_not_to_be_used(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
@@ -1003,7 +1003,7 @@ def test_too_few_or_foreign_noise_readouts_are_said_not_to_be_used(tmp_path: Pat
         raw.add_scan(scan)
         got = read_here(raw.write(tmp_path / f"{name}.h5"))
         assert got.noise_covariance is None
-        assert f"not used: {reason}" in got.card["noise_readouts"]
+        assert f"not used: {reason}" in got.header["noise_readouts"]
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "2", "x", "nan"])

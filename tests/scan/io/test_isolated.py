@@ -20,7 +20,7 @@ def test_the_scan_that_comes_back_is_the_one_read_here(fastmri_file: Path) -> No
     here, there = read(fastmri_file, isolated=False), read(fastmri_file)
     for name in ("kspace", "measured"):
         np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
-    for name in ("name", "orientation", "card", "noise_variance"):
+    for name in ("name", "orientation", "header", "noise_variance"):
         assert getattr(there, name) == getattr(here, name)
 
 

@@ -42,7 +42,7 @@ def test_slices_lie_along_z_and_rows_along_y(tmp_path: Path, name: str, second: 
     stack = read(saved(tmp_path / name, VOLUME, second=second))
     assert isinstance(stack, ImageStack) and stack.name == "head"
     np.testing.assert_array_equal(stack.images, VOLUME.transpose(2, 1, 0))
-    assert stack.card["pixel_mm"] == "2 x 1.5 x 5" and "noise are simulated" in stack.card["kind"]
+    assert stack.header["pixel_mm"] == "2 x 1.5 x 5" and "noise are simulated" in stack.header["kind"]
 
 
 def test_what_export_writes_is_read_as_it_was(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_sizes_that_nobody_gave_are_not_known(
     nibabel.save(made, tmp_path / "x.nii")
     stack = read(tmp_path / "x.nii")
     assert isinstance(stack, ImageStack)
-    assert (stack.geometry is None) == (pixel is None) == ("pixel_mm" not in stack.card)
+    assert (stack.geometry is None) == (pixel is None) == ("pixel_mm" not in stack.header)
     assert stack.geometry is None or stack.geometry.pixel == pytest.approx(pixel)
 
 
@@ -135,7 +135,7 @@ def test_integers_are_scaled_and_complex_images_stay_complex(tmp_path: Path) -> 
 def test_the_first_of_several_volumes_is_read(tmp_path: Path) -> None:
     stack = read(saved(tmp_path / "x.nii", np.stack([VOLUME, 2 * VOLUME], axis=-1)))
     np.testing.assert_array_equal(stack.images, VOLUME.transpose(2, 1, 0))
-    assert stack.card["volumes"] == "first of 2; the others were not read"
+    assert stack.header["volumes"] == "first of 2; the others were not read"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_thickness_that_nobody_knows_stays_unknown(tmp_path: Path, description
     assert header.get_zooms() == (2.0, 1.5, 1.0)  # a volume has to have some
     assert bytes(header["descrip"]).decode().rstrip("\0").endswith("; slice thickness unknown")
     stack = read(path)
-    assert isinstance(stack, ImageStack) and stack.geometry == geometry and stack.card["pixel_mm"] == "2 x 1.5"
+    assert isinstance(stack, ImageStack) and stack.geometry == geometry and stack.header["pixel_mm"] == "2 x 1.5"
     path.write_bytes(nifti_bytes(VOLUME[..., 0], SliceGeometry((1.5, 2.0), 1.0), description, compressed=False))
     known = read(path)
     assert isinstance(known, ImageStack) and known.geometry is not None and known.geometry.thickness == 1.0

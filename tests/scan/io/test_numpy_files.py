@@ -1,4 +1,4 @@
-"""npy and npz files with and without a card become the same k-space or images."""
+"""npy and npz files with and without a header become the same k-space or images."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS
 from tests.scan.io.reading import assert_told
 
 
-def saved(folder: Path, array: np.ndarray, card: Any = None) -> Path:
+def saved(folder: Path, array: np.ndarray, header: Any = None) -> Path:
     path = folder / "scan.npy"
     np.save(path, array)
-    if card is not None:
-        path.with_suffix(".json").write_text(card if isinstance(card, str) else json.dumps(card))
+    if header is not None:
+        path.with_suffix(".json").write_text(header if isinstance(header, str) else json.dumps(header))
     return path
 
 
@@ -52,26 +52,26 @@ def test_complex_arrays_without_a_card(tmp_path: Path, scan: np.ndarray, n_axes:
     ],
 )
 def test_named_axes_in_any_order(tmp_path: Path, scan: np.ndarray, dims: list[str], axes: tuple[int, ...]) -> None:
-    card = {"dims": dims, "licence": "CC0", "source": {"repo": "r"}, "noise_variance": 0.25}
-    got = read_scan(saved(tmp_path, scan.transpose(axes), card))
+    header = {"dims": dims, "licence": "CC0", "source": {"repo": "r"}, "noise_variance": 0.25}
+    got = read_scan(saved(tmp_path, scan.transpose(axes), header))
     np.testing.assert_array_equal(got.kspace, scan)
     assert got.orientation == ("ky-rows" if dims[-1] == "kx" else "ky-columns")
     assert got.noise_variance == 0.25
-    assert got.card["source.repo"] == "r"
-    assert got.card["licence"] == "CC0"
+    assert got.header["source.repo"] == "r"
+    assert got.header["licence"] == "CC0"
 
 
 def test_the_first_repetition_is_read_and_the_rest_is_said(tmp_path: Path, scan: np.ndarray) -> None:
     both = np.stack([scan, -scan]).swapaxes(-1, -2)
     got = read_scan(saved(tmp_path, both, {"dims": ["rep", "slice", "coil", "k0", "k1"]}))
     np.testing.assert_array_equal(got.kspace, scan)
-    assert got.card["repetition"].startswith("first of 2")
+    assert got.header["repetition"].startswith("first of 2")
 
 
 @pytest.mark.parametrize(("axis", "dims"), [(-1, None), (3, None), ("k0", ["slice", "coil", "k1", "k0"])])
 def test_the_phase_encode_axis_can_be_named(tmp_path: Path, scan: np.ndarray, axis: Any, dims: Any) -> None:
-    card = {"phase_encode_axis": axis, "dims": dims}
-    got = read_scan(saved(tmp_path, scan.swapaxes(-1, -2), card))
+    header = {"phase_encode_axis": axis, "dims": dims}
+    got = read_scan(saved(tmp_path, scan.swapaxes(-1, -2), header))
     np.testing.assert_array_equal(got.kspace, scan)
     assert got.orientation == "ky-columns"
 
@@ -93,7 +93,7 @@ def test_a_card_that_contradicts_the_samples_is_refused(tmp_path: Path, scan: np
 
 
 @pytest.mark.parametrize(
-    ("card", "field"),
+    ("header", "field"),
     [
         ('{"dims": ', "scan.json"),
         ("[1, 2]", "scan.json"),
@@ -118,9 +118,9 @@ def test_a_card_that_contradicts_the_samples_is_refused(tmp_path: Path, scan: np
         ({"kind": 3}, "scan.json: kind"),
     ],
 )
-def test_bad_cards_are_refused_by_field(tmp_path: Path, scan: np.ndarray, card: Any, field: str) -> None:
+def test_bad_cards_are_refused_by_field(tmp_path: Path, scan: np.ndarray, header: Any, field: str) -> None:
     with pytest.raises(InputError) as caught:
-        read(saved(tmp_path, scan, card))
+        read(saved(tmp_path, scan, header))
     assert field in caught.value.field
     assert str(tmp_path) in caught.value.field
 
@@ -140,8 +140,8 @@ def test_half_precision_pairs_are_complex_images(tmp_path: Path, several: str) -
     pairs = np.arange(2 * 6 * 5 * 2).reshape(2, 6, 5, 2).astype(np.float16)
     path = tmp_path / "images.npz"
     np.savez(path, image=pairs)
-    card = {"dims": [several, "row", "col", "real/imag"], "dtype": "float16 pairs (real, imag)"}
-    path.with_suffix(".json").write_text(json.dumps({**card, "kind": "image domain, complex", "key": "image"}))
+    header = {"dims": [several, "row", "col", "real/imag"], "dtype": "float16 pairs (real, imag)"}
+    path.with_suffix(".json").write_text(json.dumps({**header, "kind": "image domain, complex", "key": "image"}))
     got = read(path)
     assert isinstance(got, ImageStack)
     np.testing.assert_array_equal(got.images, pairs[..., 0] + 1j * pairs[..., 1].astype(np.complex64))
@@ -244,7 +244,7 @@ def test_byte_order_precision_and_memory_order(tmp_path: Path, scan: np.ndarray,
 
 
 @pytest.mark.parametrize(
-    "card",
+    "header",
     [
         None,
         {"dims": ["slice", "coil", "k0", "k1"], "noise_variance": 0.25, "zero_filled_k1_columns": [2]},
@@ -253,14 +253,14 @@ def test_byte_order_precision_and_memory_order(tmp_path: Path, scan: np.ndarray,
 )
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_an_outline_is_what_reading_all_of_it_finds(
-    tmp_path: Path, scan: np.ndarray, card: dict[str, Any] | None, order: str
+    tmp_path: Path, scan: np.ndarray, header: dict[str, Any] | None, order: str
 ) -> None:
     stored = scan.copy()
     stored[..., 2] = 0
     stored[0, :, 4] = 0
-    if card is not None and card["dims"][0] == "coil":
+    if header is not None and header["dims"][0] == "coil":
         stored = stored.transpose(1, 3, 0, 2)
-    path = saved(tmp_path, np.asarray(stored, order=order), card)  # type: ignore[call-overload]
+    path = saved(tmp_path, np.asarray(stored, order=order), header)  # type: ignore[call-overload]
     assert_told(summary(path), read_scan(path))
 
 
@@ -330,9 +330,9 @@ def test_an_outline_refuses_what_reading_refuses(tmp_path: Path, scan: np.ndarra
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(InputError, match="shape"):
         summary(path)
-    for card, field in (({"zero_filled_k1_columns": [99]}, "zero_filled"), ({"shape": [1, 2]}, "shape")):
+    for header, field in (({"zero_filled_k1_columns": [99]}, "zero_filled"), ({"shape": [1, 2]}, "shape")):
         with pytest.raises(InputError, match=field):
-            summary(saved(tmp_path, scan, card))
+            summary(saved(tmp_path, scan, header))
 
 
 SHAPE = (5, 6, 8)  # x, y, z
@@ -347,10 +347,10 @@ def transformed(image: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return image
 
 
-def saved_volume(folder: Path, card: dict[str, Any], **arrays: np.ndarray) -> Path:
+def saved_volume(folder: Path, header: dict[str, Any], **arrays: np.ndarray) -> Path:
     path = folder / "volume.npz"
     np.savez(path, **arrays)
-    path.with_suffix(".json").write_text(json.dumps(card))
+    path.with_suffix(".json").write_text(json.dumps(header))
     return path
 
 
@@ -365,10 +365,10 @@ def images(coils: int) -> np.ndarray:
 def test_every_readout_position_is_a_plane(tmp_path: Path, dims: list[str], axes: tuple[int, ...]) -> None:
     volume, maps = images(2), images(2)[::-1]
     kspace = transformed(volume, (1, 2, 3))
-    card = {"dims": dims, "noise_variance": 0.25}
+    header = {"dims": dims, "noise_variance": 0.25}
     path = saved_volume(
         tmp_path,
-        card,
+        header,
         kspace=kspace.transpose(axes).astype(np.complex64),
         coil_maps=maps.transpose(axes).astype(np.complex64),
         reference=volume[0].transpose([{1: 0, 2: 1, 3: 2}[axis] for axis in axes if axis]).astype(np.complex64),
@@ -380,7 +380,7 @@ def test_every_readout_position_is_a_plane(tmp_path: Path, dims: list[str], axes
     assert got.coil_maps is not None and got.reference is not None
     np.testing.assert_allclose(got.coil_maps, maps.swapaxes(0, 1), atol=1e-6)
     np.testing.assert_allclose(got.reference, volume[0], atol=1e-6)
-    assert got.noise_variance == 0.25 and "5 readout positions" in got.card["volume"]
+    assert got.noise_variance == 0.25 and "5 readout positions" in got.header["volume"]
 
 
 def test_samples_that_were_not_measured_are_missing_at_every_position(tmp_path: Path) -> None:
@@ -402,13 +402,13 @@ def test_an_image_volume_is_a_stack_along_its_readout(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "card",
+    "header",
     [
         {"dims": ["slice", "ky", "kz", "kx"]},
         {"dims": ["rep", "k1", "k2", "k0"]},
         {"dims": ["coil", "ky", "kz", "kx"], "phase_encode_axis": 1},
     ],
 )
-def test_a_volume_has_no_slices_and_one_readout(tmp_path: Path, card: dict[str, Any]) -> None:
+def test_a_volume_has_no_slices_and_one_readout(tmp_path: Path, header: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="volume"):
-        read(saved_volume(tmp_path, card, kspace=np.ones((2, 4, 4, 4), dtype=np.complex64)))
+        read(saved_volume(tmp_path, header, kspace=np.ones((2, 4, 4, 4), dtype=np.complex64)))

@@ -61,7 +61,7 @@ def test_samples_are_read_without_baselines_and_with_their_sign(
     stored = samples[:, :, 1:, :, 0] + 1j * samples[:, :, 1:, :, 1]
     np.testing.assert_array_equal(got.kspace, stored.swapaxes(0, 1) * signs)
     assert got.geometry is None and got.measured.all()
-    assert ("alternating_sign" in got.card) == alternated
+    assert ("alternating_sign" in got.header) == alternated
     told = summary(path)
     assert told.index == 1 and told.n_slices == 3 and told.by_headers
     np.testing.assert_array_equal(told.part.kspace, got.kspace[1:2])

@@ -55,7 +55,7 @@ def test_samples_are_read_with_their_trajectory(tmp_path: Path, samples: np.ndar
     np.testing.assert_array_equal(got.kspace, samples.reshape(2, COILS, -1))
     np.testing.assert_allclose(got.trajectory, spokes()[..., ::-1].reshape(-1, 2))
     assert (got.grid_shape, got.readouts, got.name) == ((N, N), SPOKES, "radial")
-    assert got.card["trajectory_unit"] == "cycles per field of view, up to 8"
+    assert got.header["trajectory_unit"] == "cycles per field of view, up to 8"
 
 
 @pytest.mark.parametrize("kind", ["spiral", "goldenangle", "other", ""])
@@ -72,7 +72,7 @@ def test_cycles_per_pixel_are_multiplied_by_the_matrix(tmp_path: Path, samples: 
     got = scan_of(raw.write(tmp_path / "raw.h5"))
     assert got.grid_shape == (12, N)
     np.testing.assert_allclose(got.trajectory, (spokes() / N * [N, 12])[..., ::-1].reshape(-1, 2), rtol=1e-6)
-    assert got.card["trajectory_unit"] == "cycles per pixel, up to 0.5; multiplied by the 12 x 16 pixels (ky, kx)"
+    assert got.header["trajectory_unit"] == "cycles per pixel, up to 0.5; multiplied by the 12 x 16 pixels (ky, kx)"
 
 
 def test_discarded_samples_are_left_out_with_their_coordinates(tmp_path: Path, samples: np.ndarray, mrd: type) -> None:
@@ -101,9 +101,9 @@ def test_only_the_first_of_each_counter_and_no_navigation(tmp_path: Path, sample
     path = raw.write(tmp_path / "raw.h5")
     got = scan_of(path)
     np.testing.assert_array_equal(got.kspace, samples.reshape(2, COILS, -1))
-    assert got.card["repetition"] == "0, the first of 2 (0, 1); the others were not read"
-    assert got.card["readouts_skipped"].startswith("1 of 22")
-    assert got.card["calibration_skipped"].startswith("1 readouts")
+    assert got.header["repetition"] == "0, the first of 2 (0, 1); the others were not read"
+    assert got.header["readouts_skipped"].startswith("1 of 22")
+    assert got.header["calibration_skipped"].startswith("1 readouts")
     np.testing.assert_array_equal(scan_of(path, counters={"repetition": 1}).kspace, -got.kspace)
 
 
@@ -117,7 +117,7 @@ def test_repeated_shots_need_a_policy(tmp_path: Path, samples: np.ndarray, mrd: 
     for policy, factor in (("average", 2), ("last", 3)):
         got = scan_of(path, duplicates=policy)
         np.testing.assert_allclose(got.kspace, factor * samples.reshape(2, COILS, -1), rtol=1e-6)
-        assert got.card["duplicates"].startswith(policy)
+        assert got.header["duplicates"].startswith(policy)
 
 
 def test_noise_readouts_and_dead_coils(tmp_path: Path, samples: np.ndarray, mrd: type) -> None:
@@ -132,7 +132,7 @@ def test_noise_readouts_and_dead_coils(tmp_path: Path, samples: np.ndarray, mrd:
     assert isinstance(got, TrajectoryData) and got.noise_covariance is not None
     np.testing.assert_array_equal(got.kspace, samples[:, [0, 2]].reshape(2, 2, -1))
     np.testing.assert_allclose(got.noise_covariance, 0.01 / 2 * np.eye(2), atol=5e-4)
-    assert got.card["coils_dropped"] == "coil 1 holds zeros only"
+    assert got.header["coils_dropped"] == "coil 1 holds zeros only"
     assert got.scaled(2).noise_covariance == pytest.approx(4 * got.noise_covariance)
 
 
@@ -231,4 +231,4 @@ def test_coordinates_of_a_cartesian_scan_are_not_used(tmp_path: Path, scan: np.n
         raw.add(scan[0, :, line], np.zeros((16, 2)), kspace_encode_step_1=line)
     got = read_here(raw.write(tmp_path / "raw.h5"))
     np.testing.assert_array_equal(got.kspace, scan[:1])
-    assert got.card["coordinates_skipped"].endswith("by the header the scan is cartesian")
+    assert got.header["coordinates_skipped"].endswith("by the header the scan is cartesian")

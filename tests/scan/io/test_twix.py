@@ -45,7 +45,7 @@ def test_slices_are_read_and_the_file_is_untouched(tmp_path: Path, scan: np.ndar
     got = formats.read(path)
     np.testing.assert_allclose(got.kspace, cropped(scan), atol=1e-6)
     assert got.measured.all() and got.noise_covariance is None
-    assert got.card["format"] == "Siemens raw data (twix)"
+    assert got.header["format"] == "Siemens raw data (twix)"
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
 
 
@@ -105,7 +105,7 @@ def test_repeated_lines_need_a_policy_and_counters_choose_a_series(tmp_path: Pat
     echoes.add_scan(scan[:1])
     echoes.add_scan(5 * scan[:1], Eco=1, Rep=2)
     path = write_twix(tmp_path / "echoes.dat", echoes)
-    assert "the first of 2" in formats.read(path).card["contrast"]
+    assert "the first of 2" in formats.read(path).header["contrast"]
     np.testing.assert_array_equal(formats.read(path, counters={"contrast": 1}).kspace, 5 * scan[:1])
     with pytest.raises(InputError, match="no image with number 4"):
         formats.read(path, counters={"repetition": 4})
@@ -120,8 +120,8 @@ def test_readouts_that_are_no_image_are_left_out(tmp_path: Path, scan: np.ndarra
     raw.add(scan[0, :, 8], "calibration", "both", centre=(8, 3, 0), Lin=8)
     got = read_here(write_twix(tmp_path / "raw.dat", raw))
     assert np.abs(got.kspace).max() < 50
-    assert got.card["readouts_skipped"].startswith("2 of 10")
-    assert got.card["calibration_lines"].startswith("1 readouts")
+    assert got.header["readouts_skipped"].startswith("2 of 10")
+    assert got.header["calibration_lines"].startswith("1 readouts")
     assert got.measured.sum() == 8
 
 
@@ -162,7 +162,7 @@ def test_noise_readouts_give_the_noise_of_the_data(tmp_path: Path, scan: np.ndar
     dwell = 1e6 / (130 * 4096) if own else 5.0  # against 10 us of the data
     np.testing.assert_allclose(np.diag(got.noise_covariance).real, 4 * dwell / 10 / 0.793, rtol=0.1)
     np.testing.assert_allclose(got.kspace, cropped(scan), atol=1e-6)
-    assert "4096 samples a channel" in got.card["noise_readouts"]
+    assert "4096 samples a channel" in got.header["noise_readouts"]
 
 
 def test_a_volume_becomes_planes(tmp_path: Path, scan: np.ndarray) -> None:
@@ -174,7 +174,7 @@ def test_a_volume_becomes_planes(tmp_path: Path, scan: np.ndarray) -> None:
     assert got.kspace.shape == (16, 3, 12, 4)
     energy = 2 * np.sum(np.abs(scan) ** 2)
     assert np.sum(np.abs(got.kspace) ** 2) == pytest.approx(energy, rel=1e-5)
-    assert got.card["volume"].startswith("16 readout positions")
+    assert got.header["volume"].startswith("16 readout positions")
 
 
 @pytest.mark.parametrize(

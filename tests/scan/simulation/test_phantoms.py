@@ -10,7 +10,7 @@ import pytest
 from mri_design import InputError, load_phantom
 from mri_design.scan.simulation import phantoms
 from mri_design.scan.simulation.phantoms import (
-    phantom_card,
+    phantom_header,
     phantom_kind,
     phantom_names,
     phantom_path,
@@ -23,20 +23,20 @@ from mri_design.scan.simulation.phantoms import (
 
 @pytest.mark.parametrize("name", phantom_names())
 def test_every_file_equals_the_checksum_on_its_card(name):
-    card, path = phantom_card(name), phantom_path(name)
-    assert card["file"] == path.name
-    assert card["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    header, path = phantom_header(name), phantom_path(name)
+    assert header["file"] == path.name
+    assert header["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize("name", phantom_names())
 def test_every_card_names_source_licence_and_caveat(name):
-    card = phantom_card(name)
-    assert card["licence"] == "CC0 1.0"
-    assert card["caveat"]
-    assert card["field_of_view"]
+    header = phantom_header(name)
+    assert header["licence"] == "CC0 1.0"
+    assert header["caveat"]
+    assert header["field_of_view"]
     if phantom_kind(name) not in ("ellipses", "ellipsoids"):
-        assert {"repo", "commit", "path", "sha256"} <= set(card["source"])
-        assert "10.1038/s41467-021-27317-1" in card["citation"]
+        assert {"repo", "commit", "path", "sha256"} <= set(header["source"])
+        assert "10.1038/s41467-021-27317-1" in header["citation"]
 
 
 def test_nothing_is_shipped_without_a_name_and_all_of_it_is_small():
@@ -44,19 +44,19 @@ def test_nothing_is_shipped_without_a_name_and_all_of_it_is_small():
     known = {"README.md"}
     for name in phantom_names():
         path = phantom_path(name)
-        known |= {path.name, f"{path.stem}.card.json" if path.suffix == ".json" else f"{path.stem}.json"}
+        known |= {path.name, f"{path.stem}.header.json" if path.suffix == ".json" else f"{path.stem}.json"}
     shipped = {p.name for p in folder.iterdir() if not p.name.startswith(".")}
     assert shipped == known
     assert sum(p.stat().st_size for p in folder.iterdir()) < 1_000_000
 
 
 def test_raw_scan_has_the_shape_and_the_empty_line_of_its_card():
-    card, kspace = phantom_card("lf-gre"), np.load(phantom_path("lf-gre"), allow_pickle=False)
+    header, kspace = phantom_header("lf-gre"), np.load(phantom_path("lf-gre"), allow_pickle=False)
     assert kspace.dtype == np.complex64
-    assert list(kspace.shape) == card["shape"] == [1, 1, 128, 196]
+    assert list(kspace.shape) == header["shape"] == [1, 1, 128, 196]
     empty = np.flatnonzero(~kspace.any(axis=(0, 1, 2)))
     largest = np.abs(kspace).max(axis=(0, 1, 2))
-    assert card["zero_filled_k1_columns"] == [0]
+    assert header["zero_filled_k1_columns"] == [0]
     assert set(empty) <= {0}
     assert largest[0] < 1e-6 * largest.max()
 
@@ -67,7 +67,7 @@ def test_slices_are_magnitudes_of_the_promised_size(name):
     assert stack.images.shape == (1, 256, 256)
     assert stack.images.min() == 0
     assert np.percentile(stack.images, 99.5) == pytest.approx(1, abs=2e-3)
-    assert stack.card["licence"] == "CC0 1.0"
+    assert stack.header["licence"] == "CC0 1.0"
 
 
 @pytest.mark.parametrize(("name", "least", "most"), [("shepp-logan", 10, 10), ("brain", 15, 40)])
@@ -192,7 +192,7 @@ def test_every_scene_loads_on_every_grid(name, shape, grid):
     assert scan.kspace.dtype == scan.reference.dtype == scan.coil_maps.dtype == np.complex64
     assert scan.noise_variance == pytest.approx(0.007**2)
     assert scan.name == name
-    assert scan.card["licence"] == "CC0 1.0"
+    assert scan.header["licence"] == "CC0 1.0"
     assert np.percentile(np.abs(scan.reference), 99.5) == pytest.approx(1, rel=1e-4)
 
 

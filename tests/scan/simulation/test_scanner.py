@@ -26,7 +26,7 @@ from mri_design.scan.trajectories.spiral import spiral_curve
 def magnitude_stack(shape=(2, 48, 40)):
     images = np.zeros(shape, np.float32)
     images[:, 8:40, 10:30] = np.random.default_rng(0).random((shape[0], 32, 20)) + 0.5
-    return ImageStack(images, name="block", card={"licence": "CC0 1.0"})
+    return ImageStack(images, name="block", header={"licence": "CC0 1.0"})
 
 
 def ellipse_scene():
@@ -162,13 +162,13 @@ def test_ellipse_reference_includes_the_coils_root_sum_of_squares(phase, monkeyp
 
 def test_card_hands_on_provenance_and_says_simulated():
     scan = simulate_scan(magnitude_stack(), n_coils=2, rng=rng())
-    assert scan.card["licence"] == "CC0 1.0"
-    assert scan.card["simulated"] == "from images"
-    assert scan.card["coils"] == "2"
+    assert scan.header["licence"] == "CC0 1.0"
+    assert scan.header["simulated"] == "from images"
+    assert scan.header["coils"] == "2"
     assert scan.name == "block"
-    ellipses = simulate_ellipse_scan(ellipse_scene(), 16, rng=rng(), card={"licence": "x"})
-    assert "closed form" in ellipses.card["simulated"]
-    assert ellipses.card["licence"] == "x"
+    ellipses = simulate_ellipse_scan(ellipse_scene(), 16, rng=rng(), header={"licence": "x"})
+    assert "closed form" in ellipses.header["simulated"]
+    assert ellipses.header["licence"] == "x"
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_layout_and_noise(trajectory):
     assert noisy.noise_variance == pytest.approx(4e-4)
     for part in (noise.real, noise.imag):
         assert part.var() == pytest.approx(4e-4, rel=4 * np.sqrt(2 / part.size))  # 4 standard errors
-    assert noisy.card["licence"] == "CC0 1.0" and noisy.card["samples"] == str(count)
+    assert noisy.header["licence"] == "CC0 1.0" and noisy.header["samples"] == str(count)
 
 
 def test_the_model_of_images_on_the_grid_explains_the_samples_nearly():

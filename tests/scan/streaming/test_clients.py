@@ -108,7 +108,7 @@ def test_calibration_readouts_are_data_where_they_are_from_a_file(
     np.testing.assert_array_equal(arrivals.arrived, expected.measured)
     got = arrivals.data("scan")
     np.testing.assert_array_equal(got.kspace, expected.kspace)
-    assert got.card.get("calibration_lines", "")[:2] == expected.card.get("calibration_lines", "")[:2]
+    assert got.header.get("calibration_lines", "")[:2] == expected.header.get("calibration_lines", "")[:2]
 
 
 def test_calibration_that_may_be_of_another_scan_waits_until_all_is_known(kspace: np.ndarray) -> None:

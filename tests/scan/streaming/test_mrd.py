@@ -172,4 +172,4 @@ def test_the_slice_that_is_taken_of_several_is_told(kspace: np.ndarray, line: Li
     arrivals = Arrivals()
     for message in (header, *readouts):
         arrivals.take(message)
-    assert part_of_scan(arrivals.data("readouts").card) == "slice 3 of 5, numbered from 0"
+    assert part_of_scan(arrivals.data("readouts").header) == "slice 3 of 5, numbered from 0"
