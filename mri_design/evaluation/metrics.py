@@ -176,29 +176,6 @@ def paired_sign_test(a: ArrayLike, b: ArrayLike) -> float:
     return min(1.0, 2 * tail)
 
 
-def mean_and_spread(runs: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and sample standard deviation over runs (seeds or images), the first axis.
-
-    Parameters
-    ----------
-    runs : array_like, shape (run, ...)
-
-    Returns
-    -------
-    mean, spread : float64 array, shape (...)
-        The spread of a single run is 0: nothing is known about it.
-
-    Raises
-    ------
-    InputError
-        Where there is no run or a value is not finite.
-    """
-    values = _finite_runs("runs", runs)
-    mean = np.asarray(values.mean(axis=0))
-    spread = np.asarray(values.std(axis=0, ddof=1)) if len(values) > 1 else np.zeros_like(mean)
-    return mean, spread
-
-
 def _finite_runs(name: str, runs: ArrayLike) -> NDArray[np.float64]:
     values = np.asarray(runs, dtype=np.float64)
     if values.ndim == 0 or values.size == 0:

@@ -11,7 +11,6 @@ from scipy.stats import binomtest
 from mri_design import InputError, measure
 from mri_design.evaluation.metrics import (
     looks_folded,
-    mean_and_spread,
     paired_sign_test,
     psnr,
     relative_l2,
@@ -136,17 +135,6 @@ def test_sign_test_refuses_what_is_not_paired():
     for a, b in (([1, 2], [1]), ([], []), ([np.nan], [1.0]), ([[1.0]], [[2.0]])):
         with pytest.raises(InputError):
             paired_sign_test(a, b)
-
-
-def test_mean_and_spread_over_runs():
-    mean, spread = mean_and_spread([[1.0, 5.0], [3.0, 5.0]])
-    np.testing.assert_allclose(mean, [2.0, 5.0])
-    np.testing.assert_allclose(spread, [math.sqrt(2), 0.0])
-    mean, spread = mean_and_spread([4.0])
-    assert (float(mean), float(spread)) == (4.0, 0.0)
-    for empty_or_bad in ([], [1.0, np.nan]):
-        with pytest.raises(InputError):
-            mean_and_spread(empty_or_bad)
 
 
 def disc(radius: float, side: int = 48) -> np.ndarray:

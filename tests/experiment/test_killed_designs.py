@@ -1,4 +1,4 @@
-"""F10: a design killed at any moment goes on from its checkpoint to the same lines."""
+"""A design killed at any moment goes on from its checkpoint to the same lines."""
 
 import os
 import signal

@@ -1,1 +1,1 @@
-"""What measured lines say of a reconstruction while they are held back: its model, its bias, its error."""
+"""Lines held back from an inference judge it: the model of the phase, the bias of the mean, the error bars."""

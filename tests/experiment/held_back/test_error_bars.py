@@ -95,11 +95,3 @@ def test_holes_are_left_as_they_are_and_the_factor_is_bounded() -> None:
         assert scale is not None and scale.factor == pytest.approx(np.sqrt(bound))
     holes = replace(one, samples=np.ones((48, 48), dtype=bool))
     assert std_factor(holes, LINES, np.ones((48, 48)), posterior, None, 0) is None
-
-
-def test_which_lines_are_held_back_does_not_depend_on_their_order() -> None:
-    known, held = held_back(LINES, LineReadouts((48, 48)))
-    backwards, same = held_back(LINES[::-1], LineReadouts((48, 48)))
-    assert same == held and sorted(backwards) == known
-    assert not {(48 - line) % 48 for line in held} & set(held)
-    assert not set(held) & set(range(19, 29))
