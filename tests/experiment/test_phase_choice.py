@@ -18,19 +18,13 @@ from mri_design import (
 from mri_design.experiment.designing import NO_OPTIONS
 from mri_design.experiment.phase_choice import candidate_models, final_model
 from mri_design.model.phase import PhasePrior
-from mri_design.operators.cartesian import CentredFFT
-
-N = (24, 16)
+from tests.phased_slices import smooth, textured
 
 
 @pytest.fixture
 def phased() -> MRSlice:
     """Nothing but a smooth phase to predict it by."""
-    rng = np.random.default_rng(0)
-    y, x = np.mgrid[: N[0], : N[1]] / np.array(N)[:, None, None] - 0.5
-    image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=N)) * np.exp(1j * (1.5 * y + 3 * x**2))
-    noise = 0.005 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
-    return MRSlice((CentredFFT(N)(image) + noise)[None].astype(np.complex64), np.ones(N[0], bool), 0.005**2)
+    return textured(smooth((24, 16)))
 
 
 def recipe(small: Recipe, model: str, **phase: object) -> Recipe:
