@@ -1,4 +1,4 @@
-"""Encodings by name, whose candidates are measured one by one: lines, samples of a plane, families of shots.
+"""Names of what can be measured one by one: lines, the samples of a plane, and families of shots.
 
 Nothing is loaded for it, so that the command line can list the names before anything else is there. A family of shots
 of this package is a file and a line of `KINDS`; a script registers its own by `register_trajectory`.
@@ -16,7 +16,7 @@ from mri_design.registry import Shipped
 
 @dataclass(frozen=True)
 class Kind:
-    """Properties of an encoding that follow from its name alone, before there is a grid.
+    """What is known of an encoding by its name alone, before there is a grid.
 
     Parameters
     ----------

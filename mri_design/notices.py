@@ -1,4 +1,4 @@
-"""Notices on stderr, each said once, of things that change no result."""
+"""Notices on stderr, each once, of something that changes no result."""
 
 from __future__ import annotations
 

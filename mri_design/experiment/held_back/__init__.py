@@ -1,1 +1,1 @@
-"""Lines held back from an inference judge it: the model of the phase, the bias of the mean, the error bars."""
+"""Measured lines that are held back from a reconstruction to choose its model, its correction and its error bars."""
