@@ -209,25 +209,6 @@ def test_an_interrupted_comparison_goes_on_where_it_stopped(
     assert resumed.rows == whole.rows
 
 
-def test_what_is_finished_is_not_done_again(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "progress.json"
-    first = study.run(StudyProgress.open(path, "me"))
-
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("this was finished")
-
-    for work in ("run_design", "reconstruct_by_recipe"):
-        monkeypatch.setattr(study_module, work, refuse)
-    again = study.run(StudyProgress.open(path, "me"))
-    assert again.rows == first.rows
-
-
-def test_a_reconstruction_that_did_not_converge_is_marked(study: Study, tiny: Recipe) -> None:
-    hasty = tiny.replacing("reconstruction", method="mean").replacing("inference", loops=1, tolerance=1e-6)
-    one = replace(study, strategies=["low-pass"], training=[], lines=[6], recipe=hasty)
-    assert [row["converged"] for row in one.run(memory()).rows.values()] == [False, False]
-
-
 def test_fixed_masks_hold_only_lines_of_the_test_scan(study: Study) -> None:
     """The training scan has all lines, the test scan lacks the outer ones."""
     test = study.tests[0]
@@ -320,12 +301,6 @@ def test_what_was_saved_is_opened(tmp_path: Path) -> None:
 def test_without_a_file_it_begins_empty(tmp_path: Path) -> None:
     fresh = StudyProgress.open(tmp_path / "progress.json", "me")
     assert (fresh.masks, fresh.rows, fresh.tuned) == ({}, {}, {})
-    assert not list(tmp_path.iterdir())
-
-
-def test_in_memory_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    filled(None).save()
     assert not list(tmp_path.iterdir())
 
 
