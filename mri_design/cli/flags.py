@@ -54,7 +54,7 @@ _FLAGS = {
     "slice thickness": ("thickness", "formerly"),
     "samples of a readout": ("resolution",),
     "echo trains": ("etl", "sequence"),
-    "RF spoiling": ("spoiling",),
+    "RF spoiling": ("rf_spoiling",),
 }
 
 

@@ -10,17 +10,6 @@ from mri_design import KSpaceData, read
 from tests.cli.folders import Designed, Run
 
 
-def test_a_scan_becomes_a_pair_for_bart(run: Run, work: Path, tmp_path: Path) -> None:
-    result = run("convert", "scan.npz", tmp_path / "a.cfl", code=0)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.cfl", "a.hdr", "a.json"]
-    assert f"1 slice, 1 coil, 24 lines of a grid of 24 x 20 (ky x kx): {tmp_path / 'a'}\n" in result.stdout
-    assert "Not in this file: the true image." in result.stdout
-    before, after = read(work / "scan.npz"), read(tmp_path / "a.cfl")
-    assert isinstance(before, KSpaceData) and isinstance(after, KSpaceData)
-    np.testing.assert_array_equal(after.kspace, before.kspace)
-    assert after.noise_variance == before.noise_variance
-
-
 def test_a_phantom_is_simulated_by_the_recipe(run: Run, tmp_path: Path) -> None:
     words = ("--fov", "0.24", "--recipe", "quick.toml", "--quiet")
     result = run("convert", "phantom:brain", tmp_path / "a.mrd", *words)
@@ -28,15 +17,6 @@ def test_a_phantom_is_simulated_by_the_recipe(run: Run, tmp_path: Path) -> None:
     after = read(tmp_path / "a.mrd", isolated=False)
     assert isinstance(after, KSpaceData) and after.grid_shape == (16, 16)
     assert after.geometry is not None and after.geometry[0].pixel == pytest.approx((15.0, 15.0))
-
-
-def test_files_that_are_there_stay_unless_they_may_go(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "a.npy").write_text("somebody's")
-    result = run("convert", "scan.npz", tmp_path / "a.npy", code=2)
-    assert "a.npy is there already; take another name, or add --overwrite" in result.stderr
-    assert (tmp_path / "a.npy").read_text() == "somebody's"
-    run("convert", "scan.npz", tmp_path / "a.npy", "--overwrite", code=0)
-    assert np.load(tmp_path / "a.npy").shape == (1, 1, 24, 20)
 
 
 def test_a_field_of_view_that_nobody_knows_is_not_invented_on_the_way(run: Run, work: Path, tmp_path: Path) -> None:

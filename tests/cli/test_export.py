@@ -88,19 +88,6 @@ def _write_scan(path: Path, work: Path, place: SliceGeometry) -> None:
             file.write_acquisition(readout, i)
 
 
-def test_what_a_scan_s_header_says_reaches_the_image(run: Run, tmp_path: Path, work: Path) -> None:
-    nibabel = pytest.importorskip("nibabel")
-    place = SliceGeometry((2.0, 2.5), 4.0, (1.0, 2.0, 3.0), *np.eye(3).tolist())
-    _write_scan(tmp_path / "scan.h5", work, place)
-    out = ["--recipe", "fast.toml", "--out", tmp_path / "recon"]
-    run("recon", tmp_path / "scan.h5", *out, code=0)
-    result = run("export", tmp_path / "recon", "--to", "nifti", "--out", tmp_path / "a.nii", code=0)
-    assert result.stdout.count("\n") == 1
-    read = nibabel.load(tmp_path / "a.nii")
-    np.testing.assert_allclose(read.affine, place.affine((24, 20)), atol=1e-6)
-    np.testing.assert_allclose(read.get_fdata()[:, :, 0].T, np.abs(np.load(tmp_path / "recon/recon.npy")), rtol=1e-6)
-
-
 @pytest.mark.parametrize("study", ["1.2.3", "not an identifier"])
 def test_the_image_of_raw_data_is_that_of_their_header_s_patient(
     run: Run, tmp_path: Path, work: Path, study: str
@@ -144,14 +131,6 @@ def test_the_image_of_a_dicom_scan_is_its_patient_s(run: Run, tmp_path: Path, wo
     assert made.SourceImageSequence[0].ReferencedSOPInstanceUID == file.SOPInstanceUID
     assert list(made.PixelSpacing) == [6, 6]
     assert list(made.pixel_array.shape) == [40, 40]
-
-
-def test_lines_that_come_one_by_one_are_put_into_echo_trains(designed: Designed, run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("pypulseq")
-    words = ("--to", "seq", "--fov", "0.24", "--tr", "0.5", "--etl", "5", "--out", tmp_path / "a.seq")
-    result = run("export", designed[0], *words, code=0)
-    assert "tse, echo trains of 5, 12 lines" in result.stdout
-    assert "\nEchoTrainLength 5 \n" in (tmp_path / "a.seq").read_text()
 
 
 def test_the_older_name_of_the_thickness_is_taken_and_said(designed: Designed, run: Run, tmp_path: Path) -> None:

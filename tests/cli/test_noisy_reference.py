@@ -9,7 +9,6 @@ from mri_design import Recipe, load_input, load_phantom, prepare
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.scan.centred_fft import to_image
 from tests.cli.folders import Run
-from tests.shared_scans import shared_scan
 
 
 @pytest.fixture
@@ -57,21 +56,6 @@ def test_a_mean_of_all_lines_does_not_rank_and_of_some_says_both_errors(
     assert "maps of its 24 central lines" in page
 
 
-def test_memory_that_was_never_filled_is_told_by_info_and_refused_by_verbs(
-    run: Run, work: Path, tmp_path: Path
-) -> None:
-    kspace = np.load(work / "scan.npz")["kspace"].reshape(-1, *np.load(work / "scan.npz")["kspace"].shape[-2:])[0]
-    kspace = kspace.astype(np.complex64)
-    chosen = np.random.default_rng(0).random(kspace.shape) < 0.13
-    kspace[chosen] = 10.0 ** np.random.default_rng(1).uniform(20, 38, int(chosen.sum()))
-    np.save(work / "memory.npy", kspace)
-    told = run("info", "memory.npy", code=0)
-    assert "beyond 1e10 times the median" in " ".join(told.output.split())
-    for verb in (("recon",), ("design", "--lines", "8"), ("compare", "--lines", "8")):
-        refused = run(*verb, "memory.npy", "--out", tmp_path / verb[0])
-        assert refused.exit_code != 0 and "dynamic range of a receiver" in " ".join(refused.output.split())
-
-
 def test_samples_as_they_were_read_are_prepared_again_alike(coils: np.ndarray, work: Path) -> None:
     """As `adapt` keeps them: with the covariance and the maps of the coils as read."""
     recipe = Recipe()
@@ -85,9 +69,3 @@ def test_samples_as_they_were_read_are_prepared_again_alike(coils: np.ndarray, w
     np.testing.assert_allclose(again.data.kspace, scan.data.kspace, atol=1e-4 * np.abs(scan.data.kspace).max())
     np.testing.assert_allclose(again.data.coil_maps, scan.data.coil_maps, atol=1e-4)
     np.testing.assert_allclose(again.image_unit(0), scan.image_unit(0), rtol=1e-3)
-
-
-def test_a_shared_scan_of_all_lines_is_not_ranked(run: Run, tmp_path: Path) -> None:
-    twix = shared_scan("raw/twix_gre.dat")
-    run("recon", twix, "--method", "least-squares", "--out", tmp_path / "out", code=0)
-    assert [row["ranks"] for row in rows(tmp_path / "out")] == ["no: it is the reference"]

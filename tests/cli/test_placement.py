@@ -10,6 +10,7 @@ from typing import Any
 import ismrmrd
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from mri_design import KSpaceData, read
 from tests.cli.folders import Run, settings
@@ -83,27 +84,11 @@ class Patient:
         phase, read_out, across = self.axes
         raw = Measurement(base=NX, lines=NY, oversampling="1.0", thickness=PIXEL)
         raw.phase_extent, raw.read_extent = NY * PIXEL, NX * PIXEL
-        quaternion = _quaternion(np.stack([phase, read_out, across], axis=1))
+        turned = Rotation.from_matrix(np.stack([phase, read_out, across], axis=1))
+        quaternion = tuple(np.roll(turned.as_quat(), 1).tolist())  # the real part first
         kspace = self.samples(1)[np.newaxis]
         raw.add_scan(kspace, position=tuple(self.centre), quaternion=quaternion)
         return write_twix(path, raw)
-
-
-def _quaternion(matrix: np.ndarray) -> tuple[float, ...]:
-    """(w, x, y, z) of a rotation: their sizes are in its diagonal, and one of all signs gives the rest."""
-    sizes = np.sqrt(np.maximum(0, [1 + np.trace(matrix), *(1 + 2 * np.diag(matrix) - np.trace(matrix))])) / 2
-    for signs in product((1, -1), repeat=3):
-        w, x, y, z = sizes * [1, *signs]
-        made = np.array(
-            [
-                [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-                [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-                [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-            ]
-        )
-        if np.allclose(made, matrix, atol=1e-6):
-            return (w, x, y, z)
-    raise AssertionError("no rotation")
 
 
 def _in_nifti(path: Path) -> np.ndarray:

@@ -40,12 +40,9 @@ def test_the_folder_is_complete(done: Designed) -> None:
     out, result = done
     assert result.exit_code == 0, result.output
     assert result.stdout == f"10 lines, converged: {out / 'report.html'}\n"
-    names = {path.name for path in out.iterdir()}
-    assert {"mask.npy", "lines.csv", "exchanges.csv", "metrics.csv", "summary.csv", "paired.md"} <= names
-    assert {"manifest.json", "report.html"} <= names
-    assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS.keys() | {".mri-design.json"}
+    names = {path.name for path in out.iterdir() if path.is_file()}
+    assert names <= OUTPUTS.keys() | {".mri-design.json"}
     assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & names
-    assert np.flatnonzero(np.load(out / "mask.npy")).tolist() == sorted(order(out))
     assert manifest(out)["lines"] == order(out)
 
 
@@ -137,12 +134,8 @@ def test_an_interrupted_protocol_goes_on(
 def test_constraints_hold_through_exchanges(run: Run, work: Path, tmp_path: Path) -> None:
     recipe = (work / "fast.toml").read_text()
     (tmp_path / "c.toml").write_text(recipe + '[constraints]\nforbid = "15,17-18"\npartial_fourier = 0.75\n')
-    (tmp_path / "j.toml").write_text(recipe + "[constraints]\nmax_jump = 5\n")
     words = [tmp_path / "c.toml" if word == "fast.toml" else word for word in COMMAND]
     run(*words, "--swaps", 4, "--jobs", 1, "--out", tmp_path / "run", code=0)
     lines = order(tmp_path / "run")
     assert not {15, 17, 18} & set(lines)
     assert min(lines) >= 6
-    words = [tmp_path / "j.toml" if word == "fast.toml" else word for word in COMMAND]
-    refused = run(*words, "--swaps", 4, "--jobs", 1, "--out", tmp_path / "other", code=2)
-    assert "maximum jump" in refused.stderr

@@ -128,10 +128,7 @@ WORDS = [
     ("adapt - --lines 8 --contrast 1", "leave out --contrast"),
     ("adapt - --lines 8 --timeout 0", "--timeout"),
     # Files that are written
-    ("convert scan.npz a.tiff", "a.tiff has no ending that says a format"),
-    ("convert scan.npz a.nii", "holds k-space: reconstruct it"),
     ("convert scan.npz a.h5 --fov 240", "--fov 240: wanted one or two lengths in metres"),
-    ("convert scan.npz a.npy --fov 0.24", "--fov is for files with sizes of pixels"),
 ]
 """Ended with 2."""
 INPUTS = [

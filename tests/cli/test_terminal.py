@@ -26,9 +26,9 @@ def test_progress_is_for_those_who_want_it(
     screen, out = stream(), io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(sys, "stdout", out)
-    with progress(quiet) as bar:
+    with progress(quiet) as watch:
         for done in range(4):
-            bar.update("designing", done, 3)
+            watch("designing", done, 3)
     assert ("designing" in screen.getvalue()) == shows
     assert (screen.getvalue() == "") != shows
     assert out.getvalue() == ""
@@ -39,22 +39,22 @@ def test_a_log_gets_a_line_every_tenth_of_the_way_and_every_half_minute(
 ) -> None:
     clock = [0.0]
     monkeypatch.setattr("mri_design.cli.terminal.time.monotonic", lambda: clock[0])
-    with progress(False) as bar:
+    with progress(False) as watch:
         for done in range(101):
-            bar.update("designing", done, 100)
+            watch("designing", done, 100)
     assert capsys.readouterr().err.splitlines() == [f"designing: {done} of 100" for done in range(0, 101, 10)]
-    with progress(False) as bar:
+    with progress(False) as watch:
         for done in range(8):
             clock[0] += 10
-            bar.update("slow", done, 1000)
+            watch("slow", done, 1000)
     assert capsys.readouterr().err.splitlines() == [f"slow: {done} of 1000" for done in (0, 3, 6)]
 
 
 def test_where_nothing_is_to_do_no_progress_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Neither on the terminal nor in the file that `status` reads."""
     file = ProgressFile(tmp_path / "progress.json")
-    with progress(False) as bar:
-        watching = Progress(bar.update).also(file.show)
+    with progress(False) as watch:
+        watching = Progress(watch).also(file.show)
         watching.show("designing", 0, 0)
         assert not file.path.exists()
         watching.show("reconstructing", 2, 2)

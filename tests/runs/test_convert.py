@@ -286,12 +286,6 @@ def test_inputs_and_their_cards_stay_as_they_are(scan_file: Path, tmp_path: Path
         convert_file(str(scan_file), tmp_path / "b.npz", Recipe())
 
 
-def test_phantoms_are_converted_too(convert: Convert, tmp_path: Path) -> None:
-    convert("phantom:lf-gre", "a.npz")
-    after = read(tmp_path / "out" / "a.npz")
-    assert isinstance(after, KSpaceData) and after.n_slices >= 1
-
-
 INTEROPERABLE, LINES, WEIGHT = (16, 12), [1, 3, 5, 6, 7, 8, 9, 10, 13, 15], 0.05
 needs_bart = pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART, a system package")
 

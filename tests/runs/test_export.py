@@ -6,8 +6,6 @@ import io
 import json
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -175,14 +173,6 @@ def test_arrays_that_do_not_fit_are_refused(folder: Callable[..., Path], name: s
         read_run(path)
 
 
-def test_a_manifest_without_geometry_is_no_fault(folder: Callable[..., Path]) -> None:
-    path = folder(place=PLACED)
-    manifest = json.loads((path / "manifest.json").read_text())
-    del manifest["settings"]["geometry"]
-    (path / "manifest.json").write_text(json.dumps(manifest))
-    assert read_run(path).geometry is None
-
-
 def _settings(extents: tuple[float, float], samples: int, in_trains: bool, scan: ScanParameters) -> SequenceSettings:
     return SequenceSettings(
         kind="tse" if in_trains else "gre",
@@ -230,13 +220,6 @@ def test_cfl_has_the_coil_maps_along_the_axes_of_the_mask(
     exported = export_run(ExportRequest(path, "cfl", tmp_path / "m.cfl"))
     assert b" ".join(exported.files[tmp_path / "m_maps.hdr"].split(b"\n")[1].split()[:4]) == axes
     assert "coil maps (" in exported.sentences[1]
-
-
-@pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART, a system package")
-def test_bart_shows_the_mask(folder: Callable[..., Path], tmp_path: Path) -> None:
-    write_made_files(export_run(ExportRequest(folder(), "cfl", tmp_path / "m.cfl")))
-    done = subprocess.run(["bart", "show", "-d", "1", str(tmp_path / "m")], capture_output=True, text=True, check=True)
-    assert int(done.stdout) == 16
 
 
 def test_nifti_has_magnitude_and_error_bars(folder: Callable[..., Path], tmp_path: Path) -> None:
