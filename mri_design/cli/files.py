@@ -34,11 +34,6 @@ SCANNERS = ("generic", "low-field", "siemens-skyra", "siemens-prisma")
 SEQUENCES = ("gre", "tse")
 _READING = f"input.matrix {SERIES}"
 _SEQUENCE = "The sequence (--to seq)"
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "gre": {"echo_time": 0.010, "repetition_time": 0.030, "flip_angle": 15.0, "bandwidth": 250.0, "dummies": 20},
-    "tse": {"echo_time": 0.016, "repetition_time": 3.0, "flip_angle": 180.0, "bandwidth": 250.0, "dummies": 1},
-}
-"""In SI units, angles in degrees; within the limits of the scanner `generic` up to 256 lines and samples."""
 _SETTINGS = {
     "te": "echo_time",
     "tr": "repetition_time",
@@ -205,23 +200,14 @@ class _SequenceFlags:
         UsageError
             For an unknown kind of sequence.
         """
-        from mri_design.runs.export import ScanParameters, SequenceRequest
+        from mri_design.runs.export import SequenceRequest
         from mri_design.sequences.scanner import load_scanner
-        from mri_design.sequences.settings import SequenceKind, SequenceSettings
 
         if self.sequence is not None and self.sequence not in SEQUENCES:
             raise UsageError(f"there is no sequence {self.sequence!r}; choose one of {', '.join(SEQUENCES)}")
         wanted = {_SETTINGS[name]: value for name, value in self.given().items() if name in _SETTINGS}
-
-        def settings(
-            extents: tuple[float, float], samples: int, in_trains: bool, scan: ScanParameters
-        ) -> SequenceSettings:
-            kind: SequenceKind = "tse" if (in_trains if self.sequence is None else self.sequence == "tse") else "gre"
-            chosen: dict[str, Any] = {**DEFAULTS[kind], **scan.defaults(kind), **wanted}
-            return SequenceSettings(kind=kind, field_of_view=extents, samples=samples, **chosen)
-
         scanner = load_scanner(self.scanner or "generic")
-        return SequenceRequest(scanner, settings, self.resolution, self.thickness, self.bandwidth, self.etl)
+        return SequenceRequest(scanner, self.sequence, wanted, self.resolution, self.etl)  # type: ignore[arg-type]
 
 
 @verb

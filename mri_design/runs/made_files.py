@@ -74,6 +74,13 @@ def name_beside(path: Path, ending: str, mark: str) -> Path:
     return path.with_name(path.name.removesuffix(ending) + mark + ending)
 
 
+def sized(
+    geometry: SliceGeometry | None, extents: tuple[float, float] | None, shape: tuple[int, ...]
+) -> SliceGeometry | None:
+    """Geometry of an image (rows, columns) with the field of view that was asked for, where one was, in metres."""
+    return geometry if extents is None else (geometry or NO_SIZES).with_field_of_view(extents, (shape[0], shape[1]))
+
+
 def what_is_unknown(
     whose: str, geometry: SliceGeometry | None, instead: str = "those of 1 mm are written, marked as not known"
 ) -> list[str]:

@@ -8,7 +8,7 @@ import ismrmrd
 import numpy as np
 import pytest
 
-from mri_design.cli.files import DEFAULTS
+from mri_design.runs.export import DEFAULTS
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 from mri_design.sequences.orders import LineOrder

@@ -14,13 +14,12 @@ import pytest
 
 from mri_design import InputError, UsageError
 from mri_design.evaluation.tables import write_csv
-from mri_design.runs.export import ENDINGS, ExportRequest, ScanParameters, SequenceRequest, export_run
+from mri_design.runs.export import ENDINGS, ExportRequest, SequenceRequest, export_run
 from mri_design.runs.made_files import write_made_files
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import summary
 from mri_design.sequences.scanner import load_scanner
-from mri_design.sequences.settings import SequenceSettings
 
 LINES = [8, 3, 12, 9, 0]
 TRAINS = [[3, 9], [0, 12], [8]]
@@ -173,20 +172,9 @@ def test_arrays_that_do_not_fit_are_refused(folder: Callable[..., Path], name: s
         read_run(path)
 
 
-def _settings(extents: tuple[float, float], samples: int, in_trains: bool, scan: ScanParameters) -> SequenceSettings:
-    return SequenceSettings(
-        kind="tse" if in_trains else "gre",
-        field_of_view=extents,
-        samples=samples,
-        echo_time=0.015,
-        repetition_time=0.2,
-        flip_angle=20.0,
-        bandwidth=300.0,
-    )
-
-
 def _sequence(resolution: float | None = None) -> SequenceRequest:
-    return SequenceRequest(load_scanner("generic"), _settings, resolution)
+    wanted = {"echo_time": 0.015, "repetition_time": 0.2, "flip_angle": 20.0, "bandwidth": 300.0}
+    return SequenceRequest(load_scanner("generic"), wanted=wanted, resolution=resolution)
 
 
 def test_csv_and_npy_have_the_order_of_measurement(folder: Callable[..., Path], tmp_path: Path) -> None:
