@@ -1,4 +1,4 @@
-"""What every verb shares: exit codes, errors in words, progress on stderr."""
+"""Parts of every verb: exit codes, errors in words, progress on stderr."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def progress(quiet: bool) -> Iterator[Watch]:
 
 @contextmanager
 def telling(quiet: bool, where: TextIO | None = None) -> Iterator[Watching]:
-    """What a run tells: progress is drawn, lines of text go to ``where`` (stdout by default), warnings to stderr."""
+    """Callbacks of a run: progress is drawn, lines of text go to ``where`` (stdout by default), warnings to stderr."""
     from mri_design.runs.run import Progress as Watching
 
     with progress(quiet) as watch:

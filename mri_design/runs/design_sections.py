@@ -59,9 +59,9 @@ def save_design(folder: RunFolder, account: DesignAccount, candidates: Readouts,
         Where to: lines.csv, samples.csv or shots.csv, and mask.npy; steps.csv or blocks.csv, and where they are known
         scores.csv, prediction.csv and prediction-lines.csv.
     account : DesignAccount
-        What the design expected, and what came.
+        The design, with its predictions and their outcomes.
     candidates : Readouts
-        What it chose from.
+        Candidates that it chose from.
     noise : float
         Noise variance per real component; the unit of energies in figures.
     """
@@ -76,7 +76,7 @@ def save_design(folder: RunFolder, account: DesignAccount, candidates: Readouts,
 
 
 def _chosen_rows(trace: DesignTrace, candidates: Readouts) -> Rows:
-    """What was chosen in its order, where in k-space it lies, and what is known of the choice but at the start."""
+    """Rows of lines.csv, samples.csv or shots.csv: the order of choice, places in k-space, and scores of choices."""
     rows: Rows = []
     block = 0
     steps: list[DesignStep | None] = [None] * len(trace.start)
@@ -429,7 +429,7 @@ def step_explorer(
     orientation : Layout
         How the source file lays the image.
     image_unit : float or float array, shape (ky, kx)
-        What images are multiplied by to be shown (`PreparedScan.image_unit`).
+        Factor from the design's images to those that are shown (`PreparedScan.image_unit`).
     """
     trace, images = account.trace, _images(account.checks, reference, orientation, image_unit)
     steps = [
@@ -476,7 +476,7 @@ def _plane_sections(folder: RunFolder, account: DesignAccount, plane: PlaneReado
         saved_figure(
             folder,
             "mask-growth",
-            lambda: plots.plane_growth(trace.lines, plane.grid, _moments(trace, 6)),
+            lambda: plots.plane_growth(trace.lines, plane.grid, _counts_shown(trace, 6)),
             "The mask as it grew, DC in the middle: first the samples that the design began with, then what was "
             "added since the panel before, in colour. Look for how far out it reaches when, and whether it takes a "
             "sample and its opposite.",
@@ -502,7 +502,7 @@ def _plane_sections(folder: RunFolder, account: DesignAccount, plane: PlaneReado
 def _block_rows(account: DesignAccount) -> Rows:
     """One row per block: samples before, samples chosen, what was predicted of them and found, what it took.
 
-    Where the design was informed by an earlier scan, also how far it was believed (``side_information_weight``).
+    Where the design was informed by an earlier scan, also its weight (``side_information_weight``).
     """
     trace, energies = account.trace, account.innovations
     informed = _informed(trace)
@@ -510,8 +510,8 @@ def _block_rows(account: DesignAccount) -> Rows:
     rows: Rows = []
     for begin, end in pairwise([*begins, len(trace.steps)]):
         first = trace.steps[begin]
-        believed = first.forecast.expected is not None and energies is not None
-        predicted = float(np.mean(energies.predicted[begin:end])) if believed and energies else float("nan")
+        expected = first.forecast.expected is not None and energies is not None
+        predicted = float(np.mean(energies.predicted[begin:end])) if expected and energies else float("nan")
         found = float(np.mean([step.outcome.actual_energy for step in trace.steps[begin:end]]))
         rows.append(
             {
@@ -546,7 +546,7 @@ def _block_innovations(folder: RunFolder, rows: Rows) -> Blocks:
 
 def _shot_figures(folder: RunFolder, trace: DesignTrace, shots: ShotReadouts) -> Blocks:
     lines, unit, first = list(trace.lines), shots.unit, len(trace.start)
-    grown = {count_text(count, unit): shots.shots[lines[:count]] for count in _moments(trace, 4)}
+    grown = {count_text(count, unit): shots.shots[lines[:count]] for count in _counts_shown(trace, 4)}
     about = "Panels go from the start of the design to its end. " + (_HONESTLY if trace.steps else "")
     blocks: Blocks = [
         curves_figure(folder, "trajectory", grown, shots.grid, unit, f"the first {unit} of the start", about)
@@ -586,7 +586,7 @@ def save_trajectory(folder: RunFolder, trace: DesignTrace, known: KnownScan, sho
     folder.write_archive("trajectory.npz", arrays)
 
 
-def _moments(trace: DesignTrace, panels: int) -> list[int]:
+def _counts_shown(trace: DesignTrace, panels: int) -> list[int]:
     """Numbers of candidates, from the start to the end of the design, at which a picture is drawn."""
     counts = np.linspace(len(trace.start), len(trace.lines), panels)
     return sorted({round(count) for count in counts if count >= 1})

@@ -26,9 +26,9 @@ class MadeFiles:
     files : mapping of Path to bytes
         Contents.
     sentences : tuple of str
-        What they hold, and what is not known.
+        Contents in words, and facts that nobody knows.
     warning : str
-        What the input holds beyond what was read of it, and what recon refuses of it; empty where that is nothing.
+        Parts of the input that were not read, and samples that recon refuses; empty where there are none.
     """
 
     files: Mapping[Path, bytes]
@@ -89,11 +89,11 @@ def what_is_unknown(
     Parameters
     ----------
     whose : str
-        What should have said it, as the beginning of a sentence: "The run".
+        Who should have said it, as the beginning of a sentence: "The run".
     geometry : SliceGeometry or None
-        What is known.
+        Known sizes and places.
     instead : str
-        What the file has where it should have sizes of pixels.
+        Content of the file in the place of sizes of pixels.
     """
     if geometry is None:
         return [f"{whose} does not say how large pixels are: {instead}. --fov gives the field of view."]

@@ -17,6 +17,9 @@ from mri_design.sequences.scanner import load_scanner
 from mri_design.sequences.settings import SequenceSettings
 from tests.cli.folders import Designed, Run
 
+pydicom = pytest.importorskip("pydicom")
+pytest.importorskip("pypulseq")
+
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
@@ -40,7 +43,6 @@ from tests.cli.folders import Designed, Run
 def test_refusals_name_the_option_and_nothing_is_written(
     designed: Designed, run: Run, tmp_path: Path, words: str, code: int, said: str
 ) -> None:
-    pytest.importorskip("pypulseq")
     out = tmp_path / ("a.csv" if "csv" in words else "a.seq")
     result = run("export", designed[0], "--to", "seq", *words.split(), "--out", out, code=code)
     assert said in result.stderr
@@ -48,7 +50,6 @@ def test_refusals_name_the_option_and_nothing_is_written(
 
 
 def test_a_weak_scanner_is_named_and_not_the_field_of_view(designed: Designed, run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("pypulseq")
     table = resources.files("mri_design.sequences").joinpath("scanners.toml").read_text("utf-8")
     weak = table.split("[low-field]")[0].replace("[generic]", "[weak]").replace("0.024", "0.0015")
     (tmp_path / "weak.toml").write_text(weak)
@@ -58,7 +59,6 @@ def test_a_weak_scanner_is_named_and_not_the_field_of_view(designed: Designed, r
 
 
 def test_options_reach_the_sequence(designed: Designed, run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("pypulseq")
     words = ["--to", "seq", "--fov", "0.24", "--sequence", "tse", "--scanner", "siemens-prisma", "--te", "0.02"]
     words += ["--tr", "0.5", "--flip", "120", "--bandwidth", "400", "--thickness", "0.003", "--resolution", "0.006"]
     result = run("export", designed[0], *words, "--etl", "1", "--dummies", "2", "--out", tmp_path / "a.seq", code=0)
@@ -71,7 +71,6 @@ def test_options_reach_the_sequence(designed: Designed, run: Run, tmp_path: Path
 
 @pytest.mark.parametrize("kind", DEFAULTS)
 def test_the_defaults_can_be_played_with_256_lines_on_the_default_scanner(kind: str) -> None:
-    pytest.importorskip("pypulseq")
     settings = SequenceSettings(kind=kind, field_of_view=(0.22, 0.22), samples=256, **DEFAULTS[kind])
     trains = (tuple(range(0, 256, 16)),)
     assert pulseq_file(LineOrder(trains, 256), settings, load_scanner("generic")).verified.largest_error < 1e-3
@@ -92,7 +91,6 @@ def _write_scan(path: Path, work: Path, place: SliceGeometry) -> None:
 def test_the_image_of_raw_data_is_that_of_their_header_s_patient(
     run: Run, tmp_path: Path, work: Path, study: str
 ) -> None:
-    pydicom = pytest.importorskip("pydicom")
     run("convert", "scan.npz", tmp_path / "scan.h5", "--fov", "0.24,0.2", code=0)
     with ismrmrd.Dataset(str(tmp_path / "scan.h5"), mode="r+") as file:
         known = ismrmrd.xsd.CreateFromDocument(file.read_xml_header())
@@ -114,7 +112,6 @@ def test_the_image_of_raw_data_is_that_of_their_header_s_patient(
 
 
 def test_the_image_of_a_dicom_scan_is_its_patient_s(run: Run, tmp_path: Path, work: Path) -> None:
-    pydicom = pytest.importorskip("pydicom")
     np.save(tmp_path / "image.npy", np.abs(np.load(work / "scan.npz")["reference"][0]))
     run("convert", tmp_path / "image.npy", tmp_path / "image.dcm", "--fov", "0.24,0.2", code=0)
     file = pydicom.dcmread(tmp_path / "image.dcm")
@@ -134,7 +131,6 @@ def test_the_image_of_a_dicom_scan_is_its_patient_s(run: Run, tmp_path: Path, wo
 
 
 def test_the_older_name_of_the_thickness_is_taken_and_said(designed: Designed, run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("pypulseq")
     for option, name in (("--slice", "a.seq"), ("--thickness", "b.seq")):
         words = ("--to", "seq", "--fov", "0.24", option, "0.004", "--out", tmp_path / name)
         result = run("export", designed[0], *words, code=0)
@@ -147,7 +143,6 @@ def test_the_older_name_of_the_thickness_is_taken_and_said(designed: Designed, r
 def test_a_number_of_samples_that_the_scanner_does_not_take_is_refused_with_resolutions_that_it_takes(
     run: Run, tmp_path: Path, work: Path
 ) -> None:
-    pytest.importorskip("pypulseq")
     (work / "odd.toml").write_text('[simulation]\nmatrix = 18\n[reconstruction]\nmethod = "zero-filled"\n')
     words = ("--lines", 12, "--strategy", "low-pass", "--recipe", "odd.toml", "--out", tmp_path / "run")
     run("design", "phantom:brain", *words, code=0)
@@ -180,7 +175,6 @@ def known(work: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def test_what_the_scan_had_is_what_its_sequence_has(known: Path, run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("pypulseq")
     result = run("export", known, "--to", "seq", "--out", tmp_path / "a.seq", code=0)
     text = (tmp_path / "a.seq").read_text()
     for definition in ("TE 0.012", "TR 0.15", "FlipAngle 25", "SliceThickness 0.004", "FOV 0.2 0.24 0.004"):
@@ -205,19 +199,16 @@ def test_what_the_scan_had_is_what_its_sequence_has(known: Path, run: Run, tmp_p
 def test_what_differs_from_the_scan_is_said(
     known: Path, run: Run, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
-    pytest.importorskip("pypulseq")
     result = run("export", known, "--to", "seq", *words, "--out", tmp_path / "a.seq", code=0)
     assert "Other than in the scan: " in result.stdout and said in result.stdout
 
 
 def test_a_time_of_the_scan_that_cannot_be_played_is_named_as_such(known: Path, run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("pypulseq")
     result = run("export", known, "--to", "seq", "--bandwidth", "15", "--out", tmp_path / "a.seq", code=2)
     assert "It is that of the scan: another one has to be given." in result.stderr
 
 
 def test_the_image_names_protocol_times_and_angle_of_its_scan(known: Path, run: Run, tmp_path: Path) -> None:
-    pydicom = pytest.importorskip("pydicom")
     result = run("export", known, "--to", "dicom", "--out", tmp_path / "a.dcm", code=0)
     assert "Patient and study" not in result.stdout
     file = pydicom.dcmread(tmp_path / "a.dcm")

@@ -11,6 +11,10 @@ from mri_design.evaluation.tables import read_csv
 from mri_design.scan.io.bart import read_pair
 from tests.cli.folders import Run
 
+nibabel = pytest.importorskip("nibabel")
+pydicom = pytest.importorskip("pydicom")
+pypulseq = pytest.importorskip("pypulseq")
+
 PLAIN = '[simulation]\nmatrix = 16\n[reconstruction]\nmethod = "zero-filled"\n'
 Beyond = Callable[[str], Path]
 
@@ -42,7 +46,6 @@ def beyond(work: Path, run: Run) -> Beyond:
 
 
 def test_a_plane_is_played(beyond: Beyond, run: Run, tmp_path: Path) -> None:
-    pypulseq = pytest.importorskip("pypulseq")
     folder = beyond("plane")
     words = ("--to", "seq", "--fov", "0.24", "--thickness", "0.16", "--tr", "0.04", "--out", tmp_path / "a.seq")
     result = run("export", folder, *words, code=0)
@@ -63,7 +66,6 @@ def test_a_plane_is_played(beyond: Beyond, run: Run, tmp_path: Path) -> None:
     [("radial", "gre, 6 spokes of 16 samples"), ("spiral", "Pixels of 15 x 15 mm (ky x kx)")],
 )
 def test_shots_are_played(beyond: Beyond, run: Run, tmp_path: Path, encoding: str, said: str) -> None:
-    pypulseq = pytest.importorskip("pypulseq")
     folder, out = beyond(encoding), tmp_path / "a.seq"
     assert said in run("export", folder, "--to", "seq", "--fov", "0.24", "--tr", "0.04", "--out", out, code=0).stdout
     wanted = np.load(folder / "trajectory.npz")["trajectory"]  # columns ky, kx
@@ -83,7 +85,6 @@ def test_shots_are_played(beyond: Beyond, run: Run, tmp_path: Path, encoding: st
 def test_images_of_every_run_are_exported_with_their_error_bars(
     beyond: Beyond, run: Run, tmp_path: Path, encoding: str, measured: str
 ) -> None:
-    nibabel, pydicom = pytest.importorskip("nibabel"), pytest.importorskip("pydicom")
     copy = tmp_path / "run"
     shutil.copytree(beyond(encoding), copy)
     image = np.abs(np.load(copy / "recon.npy"))
@@ -126,7 +127,6 @@ def test_refusals(
     code: int,
     said: str,
 ) -> None:
-    pytest.importorskip("pypulseq")
     ending = {"mrd": "h5"}.get(words[1], words[1])
     result = run("export", beyond(encoding), *words, "--out", tmp_path / f"a.{ending}", code=code)
     assert said in result.stderr
@@ -134,7 +134,6 @@ def test_refusals(
 
 
 def test_samples_that_are_not_those_of_the_mask_are_refused(beyond: Beyond, run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("pypulseq")
     folder, copy = beyond("plane"), tmp_path / "copy"
     copy.mkdir()
     for name in ("samples.csv", "manifest.json"):
@@ -190,7 +189,6 @@ def test_the_order_and_trains_of_a_plane_are_those_of_measurement(run: Run, tmp_
 
 
 def test_coil_maps_are_kept_drawn_and_exported(run: Run, tmp_path: Path, work: Path) -> None:
-    nibabel = pytest.importorskip("nibabel")
     (work / "coils.toml").write_text(PLAIN.replace("16", "24\ncoils = 3") + "[coils]\ncalibration_lines = 10\n")
     scan = tmp_path / "scan"
     run("convert", "phantom:brain", tmp_path / "true.cfl", "--recipe", "coils.toml", code=0)

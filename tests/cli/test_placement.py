@@ -16,6 +16,9 @@ from mri_design import KSpaceData, read
 from tests.cli.folders import Run, settings
 from tests.scan.io.twix_file import Measurement, write_twix
 
+nibabel = pytest.importorskip("nibabel")
+pydicom = pytest.importorskip("pydicom")
+
 NX, NY, NZ, PIXEL = 24, 20, 6, 10.0  # samples, and millimetres
 TO_LPS = np.diag([-1.0, -1.0, 1.0])
 POINTS = {(50.0, -30.0, 20.0): 1.0, (-70.0, -20.0, 0.0): 0.4, (-20.0, 60.0, -10.0): 0.3}
@@ -93,7 +96,6 @@ class Patient:
 
 def _in_nifti(path: Path) -> np.ndarray:
     """Where the brightest voxel of a NIfTI file is, to the left, back and head."""
-    nibabel = pytest.importorskip("nibabel")
     image = nibabel.load(path)
     assert int(image.header["qform_code"]) == int(image.header["sform_code"]) == 1
     values = np.asarray(image.get_fdata())
@@ -102,7 +104,7 @@ def _in_nifti(path: Path) -> np.ndarray:
 
 def _in_dicom(path: Path) -> np.ndarray:
     """The same of a DICOM file, by the standard's equation of positions and directions (C.7.6.2.1.1)."""
-    file = pytest.importorskip("pydicom").dcmread(path)
+    file = pydicom.dcmread(path)
     row, column = np.unravel_index(file.pixel_array.argmax(), file.pixel_array.shape)
     along_columns, along_rows = np.reshape(np.array(file.ImageOrientationPatient, float), (2, 3))
     down, right = (float(step) for step in file.PixelSpacing)
@@ -128,7 +130,6 @@ def test_pixels_are_where_they_are_in_the_patient(tmp_path: Path, name: str) -> 
 
 @pytest.mark.slow
 def test_a_marker_is_where_it_is_in_the_patient(run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("nibabel")
     patient = Patient()
     path = MAKERS["declared.h5"](patient, tmp_path / "declared.h5")
     marker = patient.at(next(iter(POINTS)), flat=True)
@@ -140,7 +141,6 @@ def test_a_marker_is_where_it_is_in_the_patient(run: Run, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_where_the_file_does_not_settle_it_nothing_claims_a_place(run: Run, tmp_path: Path) -> None:
-    nibabel, pydicom = pytest.importorskip("nibabel"), pytest.importorskip("pydicom")
     path = Patient().mrd(tmp_path / "raw.h5", -1, vendor="GE MEDICAL SYSTEMS")
     assert "not taken over: the header names" in run("info", path).stdout.replace("\n", " ")
     run("recon", path, "--recipe", "fast.toml", "--out", tmp_path / "run", code=0)

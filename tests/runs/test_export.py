@@ -21,6 +21,10 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import summary
 from mri_design.sequences.scanner import load_scanner
 
+nibabel = pytest.importorskip("nibabel")
+pydicom = pytest.importorskip("pydicom")
+pytest.importorskip("pypulseq")
+
 LINES = [8, 3, 12, 9, 0]
 TRAINS = [[3, 9], [0, 12], [8]]
 PLACED = SliceGeometry((2.0, 2.5), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
@@ -211,7 +215,6 @@ def test_cfl_has_the_coil_maps_along_the_axes_of_the_mask(
 
 
 def test_nifti_has_magnitude_and_error_bars(folder: Callable[..., Path], tmp_path: Path) -> None:
-    nibabel = pytest.importorskip("nibabel")
     exported = export_run(ExportRequest(folder(place=PLACED), "nifti", tmp_path / "i.nii.gz"))
     write_made_files(exported)
     image, std = (nibabel.load(tmp_path / name) for name in ("i.nii.gz", "i_std.nii.gz"))
@@ -238,7 +241,6 @@ def test_what_nifti_does_not_know_it_says(
     zooms: tuple[float, ...],
     said: str,
 ) -> None:
-    nibabel = pytest.importorskip("nibabel")
     request = ExportRequest(folder(place=place), "nifti", tmp_path / "i.nii", field_of_view=extents)
     exported = export_run(request)
     read = nibabel.Nifti1Image.from_bytes(exported.files[tmp_path / "i.nii"])
@@ -247,7 +249,6 @@ def test_what_nifti_does_not_know_it_says(
 
 
 def test_dicom_has_both_images_in_one_study(folder: Callable[..., Path], tmp_path: Path) -> None:
-    pydicom = pytest.importorskip("pydicom")
     exported = export_run(ExportRequest(folder(), "dicom", tmp_path / "i.dcm"))
     image, std = (pydicom.dcmread(io.BytesIO(exported.files[tmp_path / name])) for name in ("i.dcm", "i_std.dcm"))
     assert image.StudyInstanceUID == std.StudyInstanceUID
@@ -274,7 +275,6 @@ def test_mrd_has_the_grid_and_says_what_is_not_known(folder: Callable[..., Path]
 
 
 def test_seq_takes_geometry_and_readouts_from_the_run(folder: Callable[..., Path], tmp_path: Path) -> None:
-    pytest.importorskip("pypulseq")
     exported = export_run(ExportRequest(folder(place=PLACED), "seq", tmp_path / "l.seq", sequence=_sequence()))
     assert b"\nFOV 0.03 0.032 0.005 \nFlipAngle 20 " in exported.files[tmp_path / "l.seq"]
     assert b"\nMatrix 12 16 1 \n" in exported.files[tmp_path / "l.seq"]
@@ -282,7 +282,6 @@ def test_seq_takes_geometry_and_readouts_from_the_run(folder: Callable[..., Path
 
 
 def test_seq_plays_trains_as_turbo_spin_echo(folder: Callable[..., Path], tmp_path: Path) -> None:
-    pytest.importorskip("pypulseq")
     request = ExportRequest(
         folder(trains=True, images=False),
         "seq",

@@ -252,7 +252,7 @@ def test_only_masks_whose_own_steps_converged_are_trusted(
 def test_impossible_comparisons_are_refused(study: Study, make_image: ImageMaker) -> None:
     with pytest.raises(InputError, match="no test image"):
         replace(study, tests=[])
-    with pytest.raises(InputError, match=r"training scans: got \[20\] phase-encode lines"):
+    with pytest.raises(InputError, match=r"training scans: got \[20\] lines"):
         replace(study, training=[make_image(n=20)])
     with pytest.raises(InputError, match="number of lines: got 17"):
         replace(study, lines=[17]).run(StudyProgress())
