@@ -30,7 +30,7 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import PlaneReadouts, Readouts, ShotReadouts
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.runs.image_sections import curves_figure, mask_figure, point_spread_figure
 from mri_design.runs.scan_facts import KnownScan
 
@@ -82,21 +82,22 @@ def _chosen_rows(trace: DesignTrace, candidates: Readouts) -> Rows:
     steps: list[DesignStep | None] = [None] * len(trace.start)
     for order, (number, step) in enumerate(zip(trace.lines, [*steps, *trace.steps], strict=True)):
         block += step is not None and step.choice.pending == 0
-        if isinstance(candidates, ShotReadouts):
-            angle = None if candidates.angles is None else float(np.degrees(candidates.angles[number]))
-            row: dict[str, object] = {"shot": number, "angle_degrees": angle}
-            row["information_nats"] = None if step is None else _known(step.information)
-            if step is not None:
-                row |= {"converged": step.cost.converged, "matvecs": step.cost.matvecs}
-        else:
+        row: dict[str, object]
+        if isinstance(candidates, LineReadouts | PlaneReadouts):
             score = None if step is None or step.choice.scores is None else step.choice.score
             told = {"block": block} if candidates.thinned else {"score": score}
             row = {candidates.unit: number, **_place(candidates, number), **told}
+        else:
+            angles = getattr(candidates, "angles", None)
+            row = {"shot": number, "angle_degrees": None if angles is None else float(np.degrees(angles[number]))}
+            row["information_nats"] = None if step is None else _known(step.information)
+            if step is not None:
+                row |= {"converged": step.cost.converged, "matvecs": step.cost.matvecs}
         rows.append({"order": order, **row})
     return rows
 
 
-def _place(candidates: Readouts, number: int) -> dict[str, object]:
+def _place(candidates: LineReadouts | PlaneReadouts, number: int) -> dict[str, object]:
     """Where in k-space a line or a sample lies, as columns of a table."""
     return dict(zip(("ky", "kz"), candidates.frequencies[number].tolist(), strict=False))
 
