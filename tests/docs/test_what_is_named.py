@@ -7,7 +7,6 @@ import tomllib
 from types import ModuleType
 
 import mri_design as md
-from tests.architecture.test_layers import FLOORS
 from tests.docs.pages import REPOSITORY
 
 PACKAGE = REPOSITORY / "mri_design"
@@ -42,19 +41,6 @@ def test_functions_of_the_theory_s_table_exist() -> None:
             path = PACKAGE / place
             files = [path] if path.is_file() else list(path.glob("*.py"))
             assert any(name in file.read_text(encoding="utf-8") for file in files), cell
-
-
-def test_contributing_draws_the_house_as_it_is() -> None:
-    picture = re.search(r"^## The house$.*?^```$(.*?)^```$", _text("CONTRIBUTING.md"), re.M | re.S)
-    assert picture
-    drawn, floor = dict[str, int](), 0
-    for line in picture[1].splitlines()[1:]:
-        floor = int(line[:2]) if line[:2].strip() else floor
-        first = re.match(r"\w+", line[4:])
-        assert first, line
-        rooms = re.findall(r"(\w+)\.py", line) or [first[0]]
-        drawn |= dict.fromkeys(rooms, floor)
-    assert drawn == FLOORS
 
 
 def test_files_that_contributing_names_exist() -> None:
