@@ -48,7 +48,7 @@ _ENTRIES = (
 
 @dataclass(frozen=True)
 class Scan:
-    """What scans on a grid and along a trajectory share: samples, their readouts, noise, coil maps and provenance."""
+    """Samples of a scan on a grid or along a trajectory, with their readouts, noise, coil maps and provenance."""
 
     on_grid: ClassVar[bool]
     """Whether the samples lie on the grid of the image."""
@@ -66,7 +66,7 @@ class Scan:
     @property
     @abstractmethod
     def readouts(self) -> Readouts:
-        """What of k-space was measured one by one: lines, the samples of a plane, or shots."""
+        """Readouts that are measured one by one: lines, the samples of a plane, or shots."""
 
     @property
     @abstractmethod
@@ -265,7 +265,7 @@ class KSpaceData(Scan):
 
     @property
     def samples_in_lines(self) -> NDArray[np.bool_] | None:
-        """As of a `Scan`."""
+        """Samples (ky, kx) of the first slice that hold data, where lines are not whole; None where they are."""
         sampling = self.samplings[0]
         return None if self.encoding == "plane" or sampling.whole_lines else sampling.samples
 
@@ -283,7 +283,7 @@ class KSpaceData(Scan):
         return f"{_counted(self.n_slices, 'slice')}, {_counted(self.n_coils, 'coil')}, {lines}"
 
     def transformed(self, change: Callable[[NDArray[np.complex64]], NDArray[np.complex64]], **known: Any) -> Self:
-        """As of a `Scan`."""
+        """The scan with its samples and its calibration scan changed alike; see `Scan.transformed`."""
         calibration = None if self.calibration is None else change(self.calibration)
         return super().transformed(change, calibration=calibration, **known)
 

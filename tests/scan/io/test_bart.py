@@ -56,7 +56,7 @@ def test_a_mask_is_refused_as_a_design(tmp_path: Path, shape: tuple[int, ...]) -
 
 
 @pytest.mark.parametrize("coils", [1, 2])
-def test_an_outline_is_what_reading_all_of_it_finds(tmp_path: Path, coils: int) -> None:
+def test_a_summary_is_what_reading_all_of_it_finds(tmp_path: Path, coils: int) -> None:
     stored = complex_numbers(6, 8, 1, coils, *[1] * 9, 4)
     stored[:, 5] = 0
     stored[..., 2] = 0
@@ -68,7 +68,7 @@ def test_an_outline_is_what_reading_all_of_it_finds(tmp_path: Path, coils: int) 
     assert_told(summary(path), read(path))
 
 
-def test_an_outline_holds_two_slices_at_most(tmp_path: Path) -> None:
+def test_a_summary_holds_two_slices_at_most(tmp_path: Path) -> None:
     path = write_pair(tmp_path / "ksp", complex_numbers(32, 32, 1, 2, *[1] * 9, 64))
     tracemalloc.start()
     summary(path)
@@ -77,7 +77,7 @@ def test_an_outline_holds_two_slices_at_most(tmp_path: Path) -> None:
     assert peak < path.stat().st_size / 2
 
 
-def test_an_outline_refuses_masks_and_halves(tmp_path: Path) -> None:
+def test_a_summary_refuses_masks_and_halves(tmp_path: Path) -> None:
     mask = np.zeros((6, 8, *[1] * 11, 3), dtype=np.complex64)
     mask[:, ::2] = 1
     with pytest.raises(InputError, match=r"samples: got only zeros and 72 ones: a mask"):
@@ -151,7 +151,7 @@ def test_samples_find_their_trajectory_beside_them(tmp_path: Path, header: dict[
 
 
 @pytest.mark.parametrize(("shape", "shown"), [((6, 8), (1, 6, 8)), ((6, 8, *[1] * 11, 2), (2, 6, 8))])
-def test_images_are_told_by_their_card(tmp_path: Path, shape: tuple[int, ...], shown: tuple[int, ...]) -> None:
+def test_images_are_told_by_their_header(tmp_path: Path, shape: tuple[int, ...], shown: tuple[int, ...]) -> None:
     stored = complex_numbers(*shape)
     stack = read(write_pair(tmp_path / "im", stored, {"kind": "image domain"}))
     assert isinstance(stack, ImageStack) and stack.images.shape == shown
