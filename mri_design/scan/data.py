@@ -132,7 +132,9 @@ class Scan:
 
     def transformed(self, change: Callable[[NDArray[np.complex64]], NDArray[np.complex64]], **known: Any) -> Self:
         """The scan with all its samples changed, those of a calibration scan too, and what is ``known`` of it then."""
-        return replace(self, kspace=change(self.kspace), **known)
+        held = {name: getattr(self, name, None) for name in ("kspace", "calibration")}
+        changed: dict[str, Any] = {name: change(array) for name, array in held.items() if array is not None}
+        return replace(self, **changed, **known)
 
     def _check_known(self, grid: tuple[int, int]) -> None:
         """Refuse noise, coil maps and a reference that do not fit the samples."""
@@ -281,11 +283,6 @@ class KSpaceData(Scan):
             return f"{_counted(self.n_slices, 'plane')} of {n_y} x {n_x} (ky x kz), {_counted(self.n_coils, 'coil')}"
         lines = f"{int(self.measured.sum())} lines of a grid of {n_y} x {n_x} (ky x kx)"
         return f"{_counted(self.n_slices, 'slice')}, {_counted(self.n_coils, 'coil')}, {lines}"
-
-    def transformed(self, change: Callable[[NDArray[np.complex64]], NDArray[np.complex64]], **known: Any) -> Self:
-        """The scan with its samples and its calibration scan changed alike; see `Scan.transformed`."""
-        calibration = None if self.calibration is None else change(self.calibration)
-        return super().transformed(change, calibration=calibration, **known)
 
     @cached_property
     def samplings(self) -> tuple[Sampling, ...]:
