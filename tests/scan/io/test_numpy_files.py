@@ -109,6 +109,7 @@ def test_a_header_that_contradicts_the_samples_is_refused(tmp_path: Path, scan: 
         ({"zero_filled_k1_columns": [12]}, "zero_filled_k1_columns"),
         ({"zero_filled_k1_columns": [-1]}, "zero_filled_k1_columns"),
         ({"zero_filled_k1_columns": "0"}, "scan.json: zero_filled_k1_columns"),
+        ({"zero_filled_k1_columns": [1.5]}, "scan.json: zero_filled_k1_columns"),
         ({"noise_variance": 0}, "scan.json: noise_variance"),
         ({"noise_variance": -1.0}, "scan.json: noise_variance"),
         ('{"noise_variance": NaN}', "scan.json: noise_variance"),
