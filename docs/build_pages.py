@@ -1,6 +1,6 @@
 """Additions of `make docs` to the written pages: the reference, the table of settings, and the repository's own files.
 
-- ``api/*.md`` list every name of ``mri_design.__all__``, grouped by the package that defines it, for mkdocstrings to fill.
+- ``api/*.md`` list every name of ``mri_design.__all__``, grouped by packages, for mkdocstrings to fill.
 - A line ``<!-- settings: NAME -->`` becomes the table of a recipe's settings, read from the recipe itself, as
   is the recipe `default` with its comments: ``python docs/build_pages.py`` writes it into the package.
 - ``notebooks/*.md`` are the notebooks with what they printed and drew when `make notebooks` ran them.
