@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, InputError, KSpaceData
+from mri_design import ImageStack, InputError, KSpaceData, TrajectoryData
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 from mri_design.scan.data import left_out, left_out_text
 
 
@@ -16,8 +17,24 @@ def data() -> KSpaceData:
     return KSpaceData(kspace, np.ones(8, dtype=bool), reference=kspace[:, 0], coil_maps=kspace)
 
 
-def test_sizes(data: KSpaceData) -> None:
+def test_sizes_and_readouts(data: KSpaceData) -> None:
     assert (data.n_slices, data.n_coils, data.grid_shape) == (3, 2, (8, 5))
+    assert data.readouts == LineReadouts((8, 5)) and data.measured_readouts.shape == (8,)
+    plane = data.encoded("plane")
+    assert plane.readouts == PlaneReadouts((8, 5)) and plane.measured_readouts.shape == (40,)
+    points = np.random.default_rng(1).uniform(-2, 2, (40, 2))
+    along = TrajectoryData(data.kspace.reshape(3, 2, 40), points, (8, 8), n_readouts=4)
+    np.testing.assert_array_equal(along.readouts.shots, points.reshape(4, 10, 2))
+    assert along.by_readout.shape == (3, 2, 4, 10) and along.measured_readouts.tolist() == [True] * 4
+
+
+def test_other_units_scale_all_samples_and_the_noise_by_the_square(data: KSpaceData) -> None:
+    known = replace(data, noise_variance=0.5, noise_covariance=np.eye(2, dtype=complex), calibration=data.kspace)
+    twice = known.scaled(2.0)
+    assert twice.noise_variance == 2.0
+    np.testing.assert_array_equal(twice.noise_covariance, 4 * np.eye(2))
+    for name in ("kspace", "reference", "calibration"):
+        np.testing.assert_array_equal(getattr(twice, name), 2 * getattr(known, name))
 
 
 @pytest.mark.parametrize("index", [0, 2, -1, -3])
