@@ -76,31 +76,6 @@ def test_shots_are_played(beyond: Beyond, run: Run, tmp_path: Path, encoding: st
 
 
 @pytest.mark.parametrize(
-    ("encoding", "measured"),
-    [
-        ("plane-recon", "40 of 256 samples"),
-        ("radial-recon", "6 of 6 readouts"),
-    ],
-)
-def test_images_of_every_run_are_exported_with_their_error_bars(
-    beyond: Beyond, run: Run, tmp_path: Path, encoding: str, measured: str
-) -> None:
-    copy = tmp_path / "run"
-    shutil.copytree(beyond(encoding), copy)
-    image = np.abs(np.load(copy / "recon.npy"))
-    np.save(copy / "std.npy", image / 10)
-    for name in ("a.nii", "a.dcm"):
-        form = {"nii": "nifti", "dcm": "dicom"}[name[2:]]
-        run("export", copy, "--to", form, "--fov", "0.24", "--out", tmp_path / name, code=0)
-    for name, wanted in (("a", image), ("a_std", image / 10)):
-        volume, file = nibabel.load(tmp_path / f"{name}.nii"), pydicom.dcmread(tmp_path / f"{name}.dcm")
-        np.testing.assert_allclose(volume.get_fdata()[:, :, 0].T, wanted, rtol=1e-6)
-        np.testing.assert_allclose(file.pixel_array * float(file.RescaleSlope), wanted, atol=1e-4 * wanted.max())
-        assert volume.header.get_zooms()[:2] == pytest.approx((15, 15)) and list(file.PixelSpacing) == [15, 15]
-        assert file.DerivationDescription == f"{measured}, reconstructed by mri-design"
-
-
-@pytest.mark.parametrize(
     ("encoding", "words", "code", "said"),
     [
         ("plane", ("--to", "seq", "--thickness", "0.1"), 2, "give its extent along ky and kx, as --fov 0.24"),

@@ -33,14 +33,6 @@ def spoke_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_info_tells_trajectory_noise_and_coils(run: Run, spoke_file: Path) -> None:
-    text = run("info", spoke_file).stdout
-    assert "grid            24 x 24 pixels (ky, kx)\n" in text
-    assert "20 readouts of 48 samples, up to 12 (ky) and 12 (kx) cycles per field of view" in text
-    assert "0.007 per real component, given with the data" in text
-    assert "coil maps       one coil" in text
-
-
 @pytest.mark.slow
 def test_the_mean_comes_with_error_bars_and_the_trajectory(run: Run, spoke_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "x"
