@@ -21,8 +21,7 @@ RESUMED = ("adapt", "design", "protocol")
 @verb
 def status(
     folder: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="A run folder, or a folder of run folders.", show_default=False),
+        Path, typer.Argument(metavar="DIR", help="A run folder, or a folder of run folders.", show_default=False)
     ],
 ) -> int:
     """Say what runs in DIR and the folders in it, what is done there, what is left, and about how long that takes.

@@ -214,11 +214,7 @@ def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, s
 
 
 def save_reconstruction(
-    folder: RunFolder,
-    known: KnownScan,
-    images: Sequence[NamedImage],
-    lines: Sequence[int],
-    about: str | None = None,
+    folder: RunFolder, known: KnownScan, images: Sequence[NamedImage], lines: Sequence[int], about: str | None = None
 ) -> list[Section]:
     """Write the first image, its error bars and everybody's errors; return the report's sections about the images.
 

@@ -140,11 +140,7 @@ def test_the_readouts_can_be_played_again_but_not_into_their_own_folder(
 
 @pytest.mark.parametrize(
     "faults",
-    [
-        ("--ahead", "3,20", "--shuffle"),
-        ("--lose", "some of them", "--slow", 0.05),
-        ("--twice",),
-    ],
+    [("--ahead", "3,20", "--shuffle"), ("--lose", "some of them", "--slow", 0.05), ("--twice",)],
     ids=lambda faults: faults[0],
 )
 def test_disorder_loss_repetition_and_slowness_change_no_decision(

@@ -62,8 +62,7 @@ def test_a_plane_is_played(beyond: Beyond, run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "said"),
-    [("radial", "gre, 6 spokes of 16 samples"), ("spiral", "Pixels of 15 x 15 mm (ky x kx)")],
+    ("encoding", "said"), [("radial", "gre, 6 spokes of 16 samples"), ("spiral", "Pixels of 15 x 15 mm (ky x kx)")]
 )
 def test_shots_are_played(beyond: Beyond, run: Run, tmp_path: Path, encoding: str, said: str) -> None:
     folder, out = beyond(encoding), tmp_path / "a.seq"
@@ -94,13 +93,7 @@ def test_shots_are_played(beyond: Beyond, run: Run, tmp_path: Path, encoding: st
     ],
 )
 def test_refusals(
-    beyond: Beyond,
-    run: Run,
-    tmp_path: Path,
-    encoding: str,
-    words: tuple[str, ...],
-    code: int,
-    said: str,
+    beyond: Beyond, run: Run, tmp_path: Path, encoding: str, words: tuple[str, ...], code: int, said: str
 ) -> None:
     ending = {"mrd": "h5"}.get(words[1], words[1])
     result = run("export", beyond(encoding), *words, "--out", tmp_path / f"a.{ending}", code=code)

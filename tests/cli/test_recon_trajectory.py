@@ -24,11 +24,7 @@ def spoke_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kspace = kspace + 0.007 * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
     path = tmp_path_factory.mktemp("spokes") / "spokes.npz"
     np.savez(
-        path,
-        kspace=kspace.reshape(SPOKES, 2 * N),
-        trajectory=trajectory,
-        reference=image[0],
-        noise_variance=0.007**2,
+        path, kspace=kspace.reshape(SPOKES, 2 * N), trajectory=trajectory, reference=image[0], noise_variance=0.007**2
     )
     return path
 
