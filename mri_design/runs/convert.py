@@ -295,14 +295,9 @@ def convert_file(
     if not phantom:
         _refuse_changes_of(Path(source), made)
     _refuse_foreign_header(out, made)
-    warnings = [left_out_text(data.header, asked=policy.counters), _refused(data)]
+    refused = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)  # by recon and design
+    warnings = [left_out_text(data.header, asked=policy.counters), refused and f"samples {refused}"]
     return replace(made, warning=f"{data.name}: {'. '.join(filter(None, warnings))}") if any(warnings) else made
-
-
-def _refused(data: KSpaceData | TrajectoryData | ImageStack) -> str:
-    """Warning that recon and design refuse the samples, which a conversion copies; empty where they do not."""
-    found = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)
-    return found and f"samples {found}"
 
 
 def _made(
