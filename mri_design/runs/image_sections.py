@@ -182,7 +182,7 @@ def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:
         folder.write_std("std.npy", result.std)
     else:
         folder.remove("std.npy")
-    folder.write_metrics(rows)
+    folder.write_table("metrics.csv", rows)
 
 
 def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, source: str) -> list[Section]:

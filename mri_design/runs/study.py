@@ -356,7 +356,7 @@ class StudyErrors:
 
     def save(self, folder: RunFolder, formats: Mapping[str, str] = FORMATS) -> None:
         """Write metrics.csv, and those of winners, summary and paired that there are as CSV and Markdown."""
-        folder.write_metrics(self.rows)
+        folder.write_table("metrics.csv", self.rows)
         for name, table in (("winners", self.winners), ("summary", self.summary), ("paired", self.paired)):
             if table:
                 write_csv(folder.output_path(f"{name}.csv"), table, formats=formats)
