@@ -1,4 +1,4 @@
-"""KSpaceData and ImageStack validate what comes from outside."""
+"""KSpaceData and ImageStack validate what comes from outside, and say what of a file they are."""
 
 from dataclasses import replace
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, InputError, KSpaceData
+from mri_design.scan.data import left_out, left_out_text
 
 
 @pytest.fixture
@@ -81,3 +82,23 @@ def test_what_cannot_be_used_is_named(data: KSpaceData, changes: dict[str, objec
 def test_image_stacks_are_held_to_the_same(images: np.ndarray) -> None:
     with pytest.raises(InputError):
         ImageStack(images)
+
+
+HEADER = {
+    "file": "raw.h5",
+    "coils_dropped": "coil 1 holds zeros only",
+    "repetition": "0, the first of 2 (0, 1); the others were not read",
+    "contrast": "T2-weighted",
+    "oversampling_removed": "readouts of 32 samples were cut",
+}
+
+
+def test_what_readers_left_out_is_told_and_nothing_else() -> None:
+    assert list(left_out(HEADER)) == ["coils_dropped", "repetition"]
+    assert left_out({"file": "raw.h5", "contrast": "T2-weighted"}) == {}
+
+
+def test_a_chosen_series_is_no_news() -> None:
+    assert left_out_text(HEADER, asked={"repetition": 0}) == "coils dropped: coil 1 holds zeros only"
+    assert left_out_text(HEADER).endswith("repetition: 0, the first of 2 (0, 1); the others were not read")
+    assert left_out_text({"file": "raw.h5"}) == ""
