@@ -31,7 +31,7 @@ from mri_design.experiment.strategy_names import make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import PlaneReadouts
-from mri_design.runs.design.earlier import EarlierImage, informed, side_information_share
+from mri_design.runs.design.earlier import EarlierImage, final_weight, informed
 from mri_design.runs.scans import knowing_oracle
 from mri_design.scan.io.atomic import write_text
 
@@ -88,7 +88,7 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """What is measured.
+    """One setting of the study.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class Setting:
 
 
 def of_coils(table: Mapping[int, tuple[str, ...]], coils: int) -> tuple[str, ...]:
-    """What a table has for one coil or for several."""
+    """Entry of a table for one coil or for several."""
     return table[1 if coils == 1 else 8]
 
 
@@ -210,7 +210,7 @@ def measured_after(setting: Setting, cell: Row) -> Row:
         start = start_lines(mr_slice.measured, alone, target, recipe, 0, mr_slice.n_coils, plane)
         rule, options = informed([earlier], [mr_slice], start, recipe, 0), DesignOptions(closing=True)
         trace = run_design([mr_slice], rule, target, recipe, seed=0, start=start, options=options).trace
-        chosen, explained = trace.lines, side_information_share(trace)
+        chosen, explained = trace.lines, final_weight(trace)
     image = reconstruct_by_recipe(mr_slice, chosen, recipe, 0).image
     return {"error": relative_error(image, scan.reference), "chosen": len(chosen), "explained": explained}
 
@@ -257,7 +257,7 @@ def tuned_names(setting: Setting) -> dict[tuple[int, float], dict[str, str]]:
 
 
 def first_density(names: Mapping[str, str]) -> tuple[str, str]:
-    """What designs of a case are held against, as tables and as the package call it."""
+    """Competitors of the designs of a case, by their names in tables and in the package."""
     return next(iter(names.items()))
 
 
@@ -343,7 +343,7 @@ def seen(setting: Setting) -> None:
 
 
 def default_recipe(setting: Setting) -> None:
-    """The same masks, made under `local`, reconstructed by the default recipe and by `local`."""
+    """Masks made under `local`, reconstructed by the default recipe and by `local`."""
     kept, rows = setting.table("default-cells"), list[Row]()
     tuned = {case: names for case, names in tuned_names(setting).items() if case[0] == 1 or case[1] >= 8}
     cells = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -54,7 +54,7 @@ _FLAGS = {
     "slice thickness": ("thickness", "formerly"),
     "samples of a readout": ("resolution",),
     "echo trains": ("etl", "sequence"),
-    "RF spoiling": ("spoiling",),
+    "RF spoiling": ("rf_spoiling",),
 }
 
 
@@ -121,7 +121,7 @@ class Override:
     keys : str
         ``section.name``, with blanks between them.
     more : mapping of str to str
-        What is added to the help of some, by name.
+        Additions to the help of some settings, by name.
     """
 
     keys: str
@@ -164,7 +164,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Command:
-    """What a function takes from the command line.
+    """Flags of a verb, and how its arguments are made of them.
 
     Parameters
     ----------
@@ -193,8 +193,10 @@ class Command:
                 flags |= override.flags()
                 parts[name] = override.gathered
             elif is_dataclass(hint) and isinstance(hint, type):
-                flags |= _fields(hint)
-                parts[name] = _made_of(hint)
+                described = get_type_hints(hint, include_extras=True)
+                own = {field.name: Flag(described[field.name], field.default) for field in fields(hint)}
+                flags |= own
+                parts[name] = _made_of(hint, own)
             else:
                 flags[name] = Flag(hint, MISSING if parameter.default is inspect.Parameter.empty else parameter.default)
                 plain.append(name)
@@ -202,7 +204,7 @@ class Command:
 
     @property
     def signature(self) -> inspect.Signature:
-        """As typer reads it."""
+        """Signature of the command, as typer reads it."""
         kind = inspect.Parameter.KEYWORD_ONLY
         return inspect.Signature(
             [
@@ -217,7 +219,7 @@ class Command:
         )
 
     def arguments(self, values: dict[str, Any]) -> dict[str, Any]:
-        """What the function is called with."""
+        """Arguments of the function."""
         made = {name: part(values) for name, part in self.parts.items()}
         return {name: values[name] for name in self.plain} | made
 
@@ -245,13 +247,8 @@ class Command:
         return None
 
 
-def _fields(kind: type) -> dict[str, Flag]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.name: Flag(hints[field.name], field.default) for field in fields(kind)}
-
-
-def _made_of(kind: type) -> Callable[[dict[str, Any]], Any]:
-    return lambda values: kind(**{field.name: values[field.name] for field in fields(kind)})
+def _made_of(kind: type, names: Iterable[str]) -> Callable[[dict[str, Any]], Any]:
+    return lambda values: kind(**{name: values[name] for name in names})
 
 
 class HelpfulCommand(TyperCommand):

@@ -40,7 +40,7 @@ MOST_BANDS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRequest(StudyRequest):
-    """What a comparison is asked for.
+    """Request for a comparison.
 
     Parameters
     ----------
@@ -118,13 +118,13 @@ class ShownMask:
     strategy : str
         Name.
     mask : bool array, shape (ky,), or (ky, kz) in a plane
-        What is measured; of random masks the draw whose error is the median one.
+        True where measured; of random masks the draw whose error is the median one.
     reconstruction : Reconstruction
         With error bars for the first strategy that goes by a posterior.
     errors : ImageMetrics
         Against the true image.
     readouts : Readouts
-        What the mask is a mask of: shots differ from strategy to strategy.
+        The candidates that the mask is over: shots differ from strategy to strategy.
     """
 
     strategy: str
@@ -136,7 +136,7 @@ class ShownMask:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonResult:
-    """What a comparison came to.
+    """Result of a comparison.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
 
 
 def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
-    """What a finished study's pictures show: every strategy on the first test image, at the middle line count."""
+    """Masks and images of a finished study for its pictures: the first test image with every strategy, one count."""
     count = sorted(study.lines)[len(study.lines) // 2]
     test, recipe = study.tests[0], study.recipe
     shown: list[ShownMask] = []
@@ -234,7 +234,10 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
     errors.save(folder)
     write_json(folder.output_path("masks.json"), [_mask_row(study, result.pieces, cell) for cell in study.cells()])
     sections = [_errors_section(folder, study, errors)]
-    tuned = [_tuned_row(key, power, study.counted) for key, power in result.pieces.tuned.items()]
+    tuned: list[Row] = []
+    for key, power in result.pieces.tuned.items():
+        family, count, grid = key.split("|")
+        tuned.append({"family": family, study.counted: int(count), "grid": int(grid), "power": power})
     if tuned:
         write_csv(folder.output_path("tuned.csv"), tuned)
         sections.append(Section("Densities tuned on the training scans", [ReportTable(tuned)]))
@@ -257,7 +260,7 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
 
 
 def _mask_row(study: Study, pieces: StudyProgress, cell: Cell) -> Row:
-    """What was chosen, in order; of shots with their angles, since every strategy has candidates of its own."""
+    """The candidates of one cell in the order of choice; shots with their angles, which differ between strategies."""
     name, count, draw, image = cell
     order = list(study.mask_lines(pieces, *cell))
     row = {"strategy": strategy_label(name), study.counted: count, "draw": draw, "image": study.tests[image].name}
@@ -266,11 +269,6 @@ def _mask_row(study: Study, pieces: StudyProgress, cell: Cell) -> Row:
     shots = candidates_for(study.tests[image], base_name(name), count, study.recipe)
     assert isinstance(shots, ShotReadouts) and shots.angles is not None
     return {**row, "order": order, "angles_degrees": [float(np.degrees(shots.angles[shot])) for shot in order]}
-
-
-def _tuned_row(key: str, power: float, counted: str) -> Row:
-    family, count, grid = key.split("|")
-    return {"family": family, counted: int(count), "grid": int(grid), "power": power}
 
 
 def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Section:
@@ -310,7 +308,7 @@ def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Sec
 
 
 def _masks_figure(folder: RunFolder, shown: Sequence[ShownMask]) -> Block:
-    """What each strategy measured."""
+    """Figure of the masks, or of the trajectories."""
     first = shown[0].readouts
     if isinstance(first, ShotReadouts):
         curves = {

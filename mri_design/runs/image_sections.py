@@ -36,7 +36,7 @@ def layout_of(candidates: Readouts, orientation: Orientation) -> Layout:
     Parameters
     ----------
     candidates : Readouts
-        What was measured one by one: a plane has two phase encodes, shots have none.
+        Candidates: a plane has two phase encodes, shots have none.
     orientation : {"ky-rows", "ky-columns"}
         Layout of the source image.
     """
@@ -51,7 +51,7 @@ def metric_rows(images: Sequence[NamedImage], measured: Mapping[str, object]) ->
     Parameters
     ----------
     images : sequence of NamedImage
-        What the rows are of.
+        One for every row.
     measured : mapping of str to object
         Column to number: how much all of them were made from.
     """
@@ -109,15 +109,15 @@ def image_sections(
     folder : RunFolder
         Where to.
     images : sequence of NamedImage
-        What to show.
+        Images to show.
     reference : complex array, shape (ky, kx), or None
-        What errors are measured against.
+        Image that errors are measured against.
     orientation : Layout
         How the source file lays the image.
     rows : list of mappings
         `metric_rows` of the images.
     noise : float, optional
-        What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
+        Error that the reference's own noise makes, see `reference_noise`; None for a true image.
     about : str, optional
         In the place of what the table's caption says of errors and acceleration of lines.
     """
@@ -182,7 +182,7 @@ def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:
         folder.write_std("std.npy", result.std)
     else:
         folder.remove("std.npy")
-    folder.write_metrics(rows)
+    folder.write_table("metrics.csv", rows)
 
 
 def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, source: str) -> list[Section]:
@@ -214,11 +214,7 @@ def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, s
 
 
 def save_reconstruction(
-    folder: RunFolder,
-    known: KnownScan,
-    images: Sequence[NamedImage],
-    lines: Sequence[int],
-    about: str | None = None,
+    folder: RunFolder, known: KnownScan, images: Sequence[NamedImage], lines: Sequence[int], about: str | None = None
 ) -> list[Section]:
     """Write the first image, its error bars and everybody's errors; return the report's sections about the images.
 
@@ -234,7 +230,7 @@ def save_reconstruction(
     lines : sequence of int
         Lines behind all of them.
     about : str, optional
-        As for `image_sections`.
+        Caption of the table, see `image_sections`.
     """
     counted = KINDS[known.slice_model.candidates.name].counted
     rows = metric_rows(images, {counted: len(lines), "acceleration": known.acceleration(lines)})
@@ -270,11 +266,11 @@ def curves_figure(
     grid : tuple of int
         Pixels (ky, kx) of the image.
     unit : str
-        What a shot is called.
+        Name of a shot.
     first : str
-        What the first one of a panel is: "the first one of the scan".
+        Description of a panel's first shot: "the first one of the scan".
     about : str
-        What else there is to say.
+        Further sentences.
     """
     caption = (
         f"Where k-space is measured, one curve for each {unit}. The thick orange curve is {first}; the thin "
@@ -360,7 +356,8 @@ def mask_sentence(mask: NDArray[np.bool_]) -> str:
             low -= 1
         while high + 1 < len(mask) and mask[high + 1]:
             high += 1
-        said.append(f"Around the centre {_lines(high - low + 1)} without a gap, ky = {low - dc} to {high - dc};")
+        measured = "one line is measured" if high == low else f"{high - low + 1} are measured"
+        said.append(f"Around the centre {measured} without a gap, ky = {low - dc} to {high - dc};")
         rest = lines[(lines < low) | (lines > high)]
     else:
         said.append("The line through the centre (DC) is not among them;")
@@ -373,7 +370,3 @@ def mask_sentence(mask: NDArray[np.bool_]) -> str:
         missing = np.diff(lines) - 1
         said.append(f"The largest gap between neighbours misses {int(missing.max())} in a row.")
     return " ".join(said)
-
-
-def _lines(count: int) -> str:
-    return "one line is measured" if count == 1 else f"{count} are measured"

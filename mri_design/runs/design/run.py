@@ -29,25 +29,13 @@ from mri_design.experiment.designing import (
     start_lines,
     with_calibration,
 )
-from mri_design.experiment.ending import (
-    checked_end,
-    how_it_ended,
-    in_acquisition_order,
-    most_lines,
-    what_was_missed,
-)
+from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.phase_choice import candidate_models, final_model
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
-from mri_design.experiment.strategy_names import (
-    ORACLES,
-    TRAINING_RULES,
-    make_strategy,
-    strategy_files,
-    strategy_label,
-)
+from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
@@ -66,7 +54,7 @@ from mri_design.status import Convergence, Status
 
 @dataclass(frozen=True)
 class DesignRequest:
-    """What a design is asked for.
+    """Request for a design.
 
     Parameters
     ----------
@@ -161,7 +149,7 @@ class DesignRequest:
         return self.recipe.replacing("design", strategy=strategy_label(self.recipe.design.strategy)).as_settings()
 
     def record(self, run: Run) -> Record:
-        """What a manifest says about it before anything is computed.
+        """Inputs and settings for the manifest, before anything is computed.
 
         Raises
         ------
@@ -193,12 +181,12 @@ class DesignRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class DesignResult:
-    """What a design came to.
+    """Result of a design.
 
     Parameters
     ----------
     request : DesignRequest
-        What was asked.
+        Its request.
     record : Record
         For the manifest.
     ending : Ending
@@ -387,7 +375,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
 
 
 def _candidates(request: DesignRequest, data: KSpaceData) -> Readouts:
-    """What the design chooses from."""
+    """The candidates: lines or samples of the grid, or shots."""
     if not request.of_shots:
         return readouts_named(request.recipe.design.encoding, data.grid_shape)
     assert request.lines is not None
@@ -437,9 +425,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     signal = designed.slices[0].signal_level(trace.lines) if request.of_shots else state.signals[0]
     most = loops_at_most(slice_model, recipe)
     options = InferenceOptions(
-        warm_start=warm,
-        signal=signal,
-        callback=lambda s: run.progress.show("reconstructing", s.loop, most),
+        warm_start=warm, signal=signal, callback=lambda s: run.progress.show("reconstructing", s.loop, most)
     )
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
     result = reconstruct(slice_model, trace.lines, method, recipe, rng, options=options)
