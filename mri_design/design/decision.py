@@ -41,8 +41,6 @@ class Forecast:
         posterior. At the end of a design it is that of the last decision.
     image_energy : float
         Energy of the mean, summed over slices.
-    models : tuple of int
-        Per slice, the candidate model that the mean is of; empty without candidates to choose from.
     least_error : float
         Relative L2 error predicted to be left once every line that may be measured has been; NaN where no stop rule
         needs it.
@@ -64,7 +62,6 @@ class Forecast:
     information: float = float("nan")
     image_energy: float = field(default=float("nan"), metadata=COLUMN)
     _: KW_ONLY
-    models: tuple[int, ...] = ()
     least_error: float = float("nan")
     recent_fall: float = float("nan")
     side_information_weight: float = float("nan")
@@ -128,14 +125,10 @@ class LineOutcome:
     predicted_energy, actual_energy : float
         Energy of the line's innovation |y - X_* mean|^2 summed over readout, coils and slices: expected by the
         posterior (noise included), and measured. NaN for rules without a posterior.
-    model_energies : float array, shape (slice, model), optional
-        Measured energy of the innovation under each candidate model, NaN under those that were not inferred; None
-        without candidates to choose from.
     """
 
     predicted_energy: float = float("nan")
     actual_energy: float = float("nan")
-    model_energies: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)

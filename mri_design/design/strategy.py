@@ -35,15 +35,12 @@ class DesignView:
     pending : int
         How many of the last acquired lines were chosen since the last inference: the posteriors know that these lines
         will be measured, and do not know their data.
-    models : tuple of int
-        Per slice, the candidate model that the posterior is of, as in `Forecast.models`; empty without candidates.
     """
 
     candidates: LineCandidates
     posteriors: Sequence[GaussianPosterior] = ()
     steps: Sequence[DesignStep] = field(default=())
     pending: int = 0
-    models: tuple[int, ...] = ()
 
     @property
     def readouts(self) -> Readouts:

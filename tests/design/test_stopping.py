@@ -19,7 +19,7 @@ from mri_design import (
 )
 from mri_design.design.constraints import LineConstraints
 from mri_design.design.decision import DesignStep
-from mri_design.design.keeping import SliceInference, infer_slice
+from mri_design.design.keeping import infer_slice
 from mri_design.design.stopping import AnyOf
 from mri_design.design.strategies.expected_error import ExpectedError
 from mri_design.design.strategies.line_masks import LowPass
@@ -100,7 +100,7 @@ def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_sl
     start = centre_lines(one.measured, 4)
     state = engine.run([one], engine.begin([one], start), 6, stop=look)
     loop = replace(engine.inference, outer_iterations=2)
-    posterior, _ = infer_slice(SliceInference(one, start, state.signals[0], None, loop, (0, 0)))
+    posterior, _ = infer_slice(one, start, state.signals[0], loop, (0, 0))
     assert seen[0].least_error == pytest.approx(_dense_error(one, seen[0], posterior, list(range(12))), rel=0.05)
     assert seen[0].least_error < changed(seen[0], tested=1.0).predicted_error
 

@@ -303,18 +303,14 @@ def measured_energies(posterior: GaussianPosterior) -> Numbers:
 
 
 def learnt(start: ErrorModel, scan: _Scan, view: DesignView) -> ErrorModel:
-    """The error model after the innovations of the lines that have been measured since the start.
-
-    Where the design chooses among candidate models, only predictions of the models in use now count; with several
-    slices, those lines that at least half of the slices predicted with the model that they use now.
-    """
+    """The error model after the innovations of the lines that have been measured since the start."""
     acquired, steps = view.candidates.acquired, view.steps
     first = len(acquired) - len(steps)
     rows, log_energies, variances = [], [], []
     for i, step in enumerate(steps[: len(steps) - view.pending]):
         pending = step.choice.pending
         expected = steps[i - pending].forecast.expected  # of the posterior that its block was chosen from
-        if expected is None or not _mostly_equal(step.forecast.models, view.models):
+        if expected is None:
             continue
         known = scan.knowledge(acquired[: first + i - pending], expected)
         energy, variance = scan.error_energy(step.outcome.actual_energy)
@@ -324,8 +320,3 @@ def learnt(start: ErrorModel, scan: _Scan, view: DesignView) -> ErrorModel:
     if not rows:
         return start
     return start.given(np.array(rows), np.array(log_energies), np.array(variances))
-
-
-def _mostly_equal(then: tuple[int, ...], now: tuple[int, ...]) -> bool:
-    """At least half of the slices; all that there are where nothing was chosen."""
-    return len(then) == len(now) and 2 * sum(a == b for a, b in zip(then, now, strict=True)) >= len(now)

@@ -28,7 +28,6 @@ from mri_design.design.strategies.error_model import (
 )
 from mri_design.design.strategies.expected_error import ExpectedError
 from mri_design.operators.readouts import LineReadouts
-from tests.design_steps import changed
 
 SliceMaker = Callable[..., MRSlice]
 START = (16, 15, 17, 14, 18, 13, 19, 12)
@@ -177,33 +176,6 @@ def test_error_models_tell_what_a_scan_taught(make_slice: SliceMaker) -> None:
     assert after.covariance[0, 0] < 0.1 * before.covariance[0, 0]
     untaught = replace(view, steps=())
     np.testing.assert_array_equal(rule.error_models(untaught)[1].mean, start.mean)
-
-
-def test_only_what_the_models_in_use_predicted_teaches(make_slice: SliceMaker) -> None:
-    one = make_slice(shape=(32, 32))
-    rule = Calibrated(error_model=model(np.log(50.0), 3.0))
-    trace = design(one, rule).trace
-    posterior = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
-    early, late = ([changed(s, models=(m,)) for s in part] for m, part in ((0, trace.steps[:5]), (1, trace.steps[5:])))
-    view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], (*early, *late))
-    means = {m: rule.error_models(replace(view, models=(m,)))[1].mean for m in (0, 1, 2)}
-    np.testing.assert_array_equal(means[2], model(np.log(50.0), 3.0).mean)
-    only_late = replace(view, steps=tuple(late), models=(1,))
-    np.testing.assert_array_equal(means[1], rule.error_models(only_late)[1].mean)
-    assert not np.allclose(means[0], means[1])
-
-
-def test_one_slice_of_many_that_changes_its_model_does_not_unteach_the_others(make_slice: SliceMaker) -> None:
-    one = make_slice(shape=(32, 32))
-    rule = Calibrated(error_model=model(np.log(50.0), 3.0))
-    trace = design(one, rule).trace
-    posterior = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
-    steps = tuple(changed(step, models=(0, 0, 0)) for step in trace.steps)
-    view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], steps, models=(0, 0, 0))
-    taught = rule.error_models(view)[1].mean
-    np.testing.assert_array_equal(rule.error_models(replace(view, models=(1, 0, 0)))[1].mean, taught)
-    untaught = rule.error_models(replace(view, models=(1, 1, 0)))[1].mean
-    np.testing.assert_array_equal(untaught, model(np.log(50.0), 3.0).mean)
 
 
 def test_a_lopsided_spectrum_is_learnt(make_slice: SliceMaker) -> None:
