@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.design.engine import DesignEngine
 from mri_design.design.keeping import Refined, infer_slice
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError
@@ -27,9 +28,6 @@ class Replay:
     ----------
     inference : DoubleLoop
         The design's.
-    first_loops, loops : int
-        Outer loops at the first mean and at the others, as in `DesignEngine`. More loops change the means' error
-        little (results/benchmarks/measured-once.md).
     seed : int
         Of the variances.
     refined : callable, optional
@@ -38,8 +36,6 @@ class Replay:
     """
 
     inference: DoubleLoop
-    first_loops: int = 3
-    loops: int = 1
     seed: int = 0
     refined: Refined | None = None
 
@@ -90,7 +86,7 @@ class SliceMeans:
         model = self.slice_model
         if replay.refined is not None:
             model = replay.refined(model, model.central_image(lines) if warm is None else warm.mean)
-        loops = replay.first_loops if warm is None else replay.loops
+        loops = DesignEngine.first_loops if warm is None else DesignEngine.step_loops
         engine = replace(replay.inference, outer_iterations=loops)
         posterior, _ = infer_slice(model, lines, self.signal, engine, (replay.seed, self.index), warm)
         self._warm = WarmStart.from_posterior(posterior)
