@@ -18,7 +18,6 @@ from uuid import uuid4
 from mri_design.design.keeping import Found, InferenceRequest, Keeper, KeptSlice
 from mri_design.design.posteriors import KeptPosteriors
 from mri_design.errors import MriDesignError
-from mri_design.inference.base import WarmStart
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.runs.workers import LostPieceError, Workers, lost_worker
@@ -108,7 +107,7 @@ def _itself(posterior: GaussianPosterior) -> GaussianPosterior:
     return posterior
 
 
-def _warm_start(kept: KeptSlice) -> WarmStart | None:
+def _warm_start(kept: KeptSlice) -> Any:
     return kept.warm
 
 
@@ -154,7 +153,7 @@ class _Remote:
             return None
         return 0 if behind == len(marks) else marks[-1 - behind] + 1
 
-    def fetched(self, warm: WarmStart) -> None:
+    def fetched(self, warm: Any) -> None:
         """Inference goes on from where it stood after the last measurement; what was done since is remembered."""
         self.origin.warm = warm
         last = max((i for i, (method, _) in enumerate(self.done) if method == "measured"), default=-1)
@@ -216,7 +215,7 @@ class ResidentSlices:
             remote.waiting.append(("measured", ()))
 
     @property
-    def warm_starts(self) -> Sequence[WarmStart]:
+    def warm_starts(self) -> Sequence[Any]:
         """See `Keeper`. Whoever looks at them has to do so before more lines are measured."""
         return _WarmStarts(self)
 
@@ -229,7 +228,7 @@ class ResidentSlices:
                     self._workers.outcome(future)
         self._slices = []
 
-    def fetch(self, measurements: int) -> list[WarmStart]:
+    def fetch(self, measurements: int) -> list[Any]:
         """Where inference stood after so many measurements, unless they have been inferred from more of them since."""
         counts = [remote.until_measured(self._measurements - measurements) for remote in self._slices]
         known = [count for count in counts if count is not None]
@@ -338,23 +337,19 @@ class _Posteriors(KeptPosteriors):
         return self._keeper.ask(self._inferences, asked)
 
 
-class _WarmStarts(Sequence[WarmStart]):
+class _WarmStarts(Sequence[Any]):
     """Where inference of the slices stood after a measurement, fetched when they are looked at for the first time."""
 
     def __init__(self, keeper: ResidentSlices) -> None:
         self._keeper = keeper
         _, self._measurements = keeper.counts
         self._count = len(keeper.posteriors)
-        self._fetched: list[WarmStart] | None = None
+        self._fetched: list[Any] | None = None
 
     def __len__(self) -> int:
         return self._count
 
-    @overload
-    def __getitem__(self, index: int) -> WarmStart: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[WarmStart]: ...
-    def __getitem__(self, index: int | slice) -> WarmStart | Sequence[WarmStart]:
+    def __getitem__(self, index: Any) -> Any:
         if self._fetched is None:
             self._fetched = self._keeper.fetch(self._measurements)
         return self._fetched[index]
