@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import Protocol
 
+from mri_design.design.decision import DesignStep, Forecast
 from mri_design.errors import InputError, require_counts, require_numbers
 
 FAR = 0.75
@@ -20,23 +21,8 @@ AT_REST = 0.02
 """Predictions that fell by less than this share over the last lines (`Forecast.recent_fall`) have come to rest."""
 
 
-class Prospect(Protocol):
-    """What a rule looks at: a decision (`DesignStep`), or what is predicted at the end (`Forecast`)."""
-
-    @property
-    def predicted_error(self) -> float: ...
-
-    @property
-    def least_error(self) -> float: ...
-
-    @property
-    def recent_fall(self) -> float: ...
-
-    @property
-    def information(self) -> float: ...
-
-    @property
-    def tested(self) -> float: ...
+Prospect = DesignStep | Forecast
+"""What a rule looks at: a decision, or what is predicted at the end."""
 
 
 class NamedRule(Protocol):
@@ -177,7 +163,7 @@ class UntilGain:
         return step.information < self.gain
 
     def missed(self, step: Prospect, unit: str = "line") -> str:
-        """Nothing: gains fall to nothing line after line."""
+        """Empty: every gain can be reached, since gains fall towards zero with every line."""
         return ""
 
 

@@ -168,7 +168,7 @@ class LineOrder:
 
 
 class _OneByOne(ABC):
-    """What orders without echo trains share: every readout after an excitation of its own."""
+    """An order without echo trains, every readout after an excitation of its own; along no grid unless it says so."""
 
     @property
     @abstractmethod
@@ -184,6 +184,20 @@ class _OneByOne(ABC):
     def echoes(self) -> int:
         """One."""
         return 1
+
+    @property
+    def labels(self) -> Mapping[str, tuple[int, ...]]:
+        """LIN is a readout's place in the order of measurement."""
+        return {"LIN": tuple(range(self.count))}
+
+    @property
+    def matrix(self) -> tuple[int, int] | None:
+        """None: readouts lie on no grid, and the image is a square of as many pixels as there are samples."""
+        return None
+
+    def centre(self, samples: int) -> int:
+        """The middle."""
+        return samples // 2
 
 
 @dataclass(frozen=True)
@@ -241,10 +255,6 @@ class PlaneOrder(_OneByOne):
     def offsets(self) -> NDArray[np.float64]:
         """Of every sample from the zero frequency, (sample, 2), cycles for each field of view along ky and kz."""
         return np.array(self.samples, dtype=np.float64) - np.array(self.shape) // 2
-
-    def centre(self, samples: int) -> int:
-        """The middle."""
-        return samples // 2
 
     def places(self, samples: int) -> NDArray[np.float64]:
         """Readouts along x."""
@@ -317,23 +327,9 @@ class SpokeOrder(_OneByOne):
         return len(self.angles)
 
     @property
-    def labels(self) -> Mapping[str, tuple[int, ...]]:
-        """LIN is the spoke's place in the order of measurement."""
-        return {"LIN": tuple(range(self.count))}
-
-    @property
     def definitions(self) -> Mapping[str, object]:
         """The angles, degrees."""
         return {"SpokeAngles": [float(f"{np.degrees(angle):.6f}") for angle in self.angles]}
-
-    @property
-    def matrix(self) -> None:
-        """None: a square of as many pixels as there are samples."""
-        return None
-
-    def centre(self, samples: int) -> int:
-        """The middle."""
-        return samples // 2
 
     def places(self, samples: int) -> NDArray[np.float64]:
         """Through the centre; cycles for each field of view of the readout, that of the image times oversampling."""
@@ -346,7 +342,7 @@ class SpokeOrder(_OneByOne):
 
 
 @dataclass(frozen=True, eq=False)
-class SpiralOrder:
+class SpiralOrder(_OneByOne):
     """Arms that leave the centre of k-space, as those of spirals.
 
     Parameters
@@ -379,35 +375,15 @@ class SpiralOrder:
         return self.arms.shape[1]
 
     @property
-    def trains(self) -> tuple[tuple[int, ...], ...]:
-        """Every arm by itself."""
-        return tuple((number,) for number in range(self.count))
-
-    @property
     def count(self) -> int:
         """Number of arms."""
         return len(self.arms)
-
-    @property
-    def echoes(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def labels(self) -> Mapping[str, tuple[int, ...]]:
-        """LIN is the arm's place in the order of measurement."""
-        return {"LIN": tuple(range(self.count))}
 
     @property
     def definitions(self) -> Mapping[str, object]:
         """The image's grid in the place of the samples of a readout."""
         rows, columns = self.grid
         return {"Matrix": [columns, rows, 1]}
-
-    @property
-    def matrix(self) -> None:
-        """None: readouts lie on no grid."""
-        return None
 
     def centre(self, samples: int) -> int:
         """The first sample."""
