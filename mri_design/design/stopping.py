@@ -22,7 +22,7 @@ AT_REST = 0.02
 
 
 Prospect = DesignStep | Forecast
-"""What a rule looks at: a decision, or what is predicted at the end."""
+"""Input of a stop rule: a decision, or the forecast at the end of a design."""
 
 
 class NamedRule(Protocol):
@@ -98,7 +98,7 @@ class UntilError:
         return told + (_untested(step, self.fewest, unit) if self._reached(step) else "")
 
     def missed(self, step: Prospect, unit: str = "line") -> str:
-        """What would be left with every line, where that is more than wanted; empty elsewhere."""
+        """Words about the error that every line would leave, where it is larger than wanted; empty elsewhere."""
         if not _is_tested(step, self.fewest) or not self._hopeless(step):
             return ""
         return self._out_of_reach(_least(step), step.predicted_error, unit)
@@ -182,12 +182,12 @@ class AnyOf:
         return any(rule(step) for rule in self.rules)
 
     def reason(self, step: Prospect, unit: str = "line") -> str:
-        """Those rules that are met; all where none is."""
+        """Reasons of the rules that are met; of all where none is."""
         met = [rule for rule in self.rules if rule(step)]
         return " and ".join(rule.reason(step, unit) for rule in met or self.rules)
 
     def missed(self, step: Prospect, unit: str = "line") -> str:
-        """What cannot be had, unless another rule was met by the same decision."""
+        """Words about what is out of reach, unless another rule was met by the same decision."""
         met = [rule for rule in self.rules if rule(step)]
         missed = [rule.missed(step, unit) for rule in met]
         return " and ".join(missed) if all(missed) else ""

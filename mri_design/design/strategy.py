@@ -1,4 +1,4 @@
-"""What every strategy is to the engine: it sees a `DesignView` and returns a `Choice`, Bayesian or not."""
+"""Protocol of strategies, Bayesian or not: each sees a `DesignView` and returns a `Choice`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NoUsableScoreError(MriDesignError):
 
 @dataclass(frozen=True)
 class DesignView:
-    """What a strategy may look at.
+    """State of a design as a strategy sees it.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class DesignView:
 
     @property
     def readouts(self) -> Readouts:
-        """What the candidates are."""
+        """Kind of the candidates."""
         return self.candidates.readouts
 
 

@@ -1,4 +1,4 @@
-"""What a sequence measures, readout after readout: lines, samples of a plane (ky, kz), spokes or arms of spirals."""
+"""Orders of readouts in a sequence: lines, samples of a plane (ky, kz), spokes or arms of spirals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Order(Protocol):
 
     @property
     def labels(self) -> Mapping[str, tuple[int, ...]]:
-        """By the name of a Pulseq label, its value at every readout."""
+        """Values of each Pulseq label at every readout, by its name."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class Order(Protocol):
 
     @property
     def definitions(self) -> Mapping[str, object]:
-        """What else the file's definitions say about the places."""
+        """Further entries of the file's definitions, about the places of the readouts."""
         ...
 
     def places(self, samples: int) -> NDArray[np.float64]:
@@ -151,7 +151,7 @@ class LineOrder:
 
     @property
     def offsets(self) -> NDArray[np.float64]:
-        """Of every line from the zero frequency, (line, 2), cycles for each field of view along ky; none along kz."""
+        """Offset of every line from the zero frequency, (line, 2), cycles per field of view along ky; 0 along kz."""
         return np.array([(line - self.n_lines // 2, 0) for line in self.lines], dtype=np.float64)
 
     def centre(self, samples: int) -> int:
@@ -163,7 +163,7 @@ class LineOrder:
         return _straight(samples, self.offsets)
 
     def described(self, readout: int) -> str:
-        """By its number."""
+        """Number of the line."""
         return f"line {self.lines[readout]}"
 
 
@@ -182,7 +182,7 @@ class _OneByOne(ABC):
 
     @property
     def echoes(self) -> int:
-        """One."""
+        """One echo: no trains."""
         return 1
 
     @property
@@ -253,7 +253,7 @@ class PlaneOrder(_OneByOne):
 
     @property
     def offsets(self) -> NDArray[np.float64]:
-        """Of every sample from the zero frequency, (sample, 2), cycles for each field of view along ky and kz."""
+        """Offset of every sample from the zero frequency, (sample, 2), cycles for each field of view along ky, kz."""
         return np.array(self.samples, dtype=np.float64) - np.array(self.shape) // 2
 
     def places(self, samples: int) -> NDArray[np.float64]:
@@ -261,7 +261,7 @@ class PlaneOrder(_OneByOne):
         return _straight(samples, self.offsets)
 
     def described(self, readout: int) -> str:
-        """By its row and column."""
+        """Row and column of the sample."""
         ky, kz = self.samples[readout]
         return f"sample ({ky}, {kz})"
 
@@ -337,7 +337,7 @@ class SpokeOrder(_OneByOne):
         return np.stack([along * np.cos(angles), along * np.sin(angles), np.zeros((self.count, samples))])
 
     def described(self, readout: int) -> str:
-        """By its angle."""
+        """Number and angle of the spoke."""
         return f"spoke {readout}, at {np.degrees(self.angles[readout]):.1f} degrees,"
 
 
@@ -371,7 +371,7 @@ class SpiralOrder(_OneByOne):
 
     @property
     def samples(self) -> int:
-        """Of an arm."""
+        """Samples of an arm."""
         return self.arms.shape[1]
 
     @property
@@ -390,7 +390,7 @@ class SpiralOrder(_OneByOne):
         return 0
 
     def places(self, samples: int) -> NDArray[np.float64]:
-        """As designed.
+        """The samples as designed.
 
         Raises
         ------
@@ -402,5 +402,5 @@ class SpiralOrder(_OneByOne):
         return np.stack([self.arms[..., 1], self.arms[..., 0], np.zeros(self.arms.shape[:2])])
 
     def described(self, readout: int) -> str:
-        """By its number."""
+        """Number of the arm."""
         return f"arm {readout}"

@@ -44,7 +44,7 @@ class SampleDensity:
         require_numbers(**{"density power": self.power})
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """As designed masks begin with: see `PlaneReadouts.start_for_posterior`."""
+        """As many samples as designed masks begin with: see `PlaneReadouts.start_for_posterior`."""
         return readouts.start_for_posterior(target)
 
     def density(self, plane: PlaneReadouts) -> NDArray[np.float64]:

@@ -48,7 +48,7 @@ class TrainedOrder(ChoosesBlocks):
         _require_trained(self.design)
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """As many around DC as the training began with."""
+        """The number of candidates around DC that training began with."""
         self.design.require_grid(readouts.shape)
         return min(target, self.design.n_start)
 
@@ -64,7 +64,7 @@ class TrainedOrder(ChoosesBlocks):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingScans:
-    """side information: the errors that reconstructions of the training scans had when as many lines were measured.
+    """Side information: the errors that reconstructions of the training scans had when as many lines were measured.
 
     Scans of one kind have their energy in the same places, so their errors lie in the same places too. Training
     measured other lines than the design does; a line that it had measured by then counts with the error before that
