@@ -21,7 +21,7 @@ COLUMN: Mapping[str, bool] = {"column": True}
 
 @dataclass(frozen=True)
 class Forecast:
-    """What is predicted about the image's error at one moment of a design.
+    """Predictions about the image's error at one moment of a design.
 
     A strategy gives ``expected``, and ``corrected`` and ``information`` where it has them; the engine adds the rest.
     What is predicted before anything that was predicted has been measured is a guess, from the prior alone, of how
@@ -118,7 +118,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class LineOutcome:
-    """What the chosen line turned out to hold, beside what had been predicted.
+    """Energy that was found on the chosen line, beside the predicted one.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class LineOutcome:
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a decision took.
+    """Cost of a decision.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class DesignStep:
     choice : Choice
         What was chosen and why.
     outcome : LineOutcome
-        What the line turned out to hold.
+        What was found on the line.
     cost : StepCost
         What the decision took.
     """
@@ -184,7 +184,7 @@ class DesignStep:
 
     @property
     def forecast(self) -> Forecast:
-        """What was predicted before the line was measured."""
+        """The prediction made before the line was measured."""
         return self.choice.forecast
 
     @property
@@ -214,7 +214,7 @@ class DesignStep:
 
 
 def columns(record: DesignStep | Forecast) -> dict[str, Any]:
-    """Those fields that are columns of steps.csv, in the order in which they are declared."""
+    """Values of the fields that are columns of steps.csv, by name, in the order in which they are declared."""
     return dict(_columns(record))
 
 

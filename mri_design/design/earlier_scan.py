@@ -30,7 +30,7 @@ Candidates = tuple[int, ...]
 
 @dataclass
 class _Progress:
-    """What has been inferred along one mask: residuals at every moment, and where inference stands."""
+    """Residuals at every moment of one mask, and the warm start of the next inference."""
 
     residuals: dict[Candidates, Numbers] = field(default_factory=dict)
     warm: WarmStart | None = None

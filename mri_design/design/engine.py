@@ -60,7 +60,7 @@ class DesignState:
 
     @property
     def settled(self) -> DesignState:
-        """The same, with everything fetched that other processes keep."""
+        """This state with all warm starts fetched from the processes that keep them."""
         return replace(self, warm=tuple(self.warm))
 
 
@@ -255,7 +255,7 @@ class DesignEngine:
     ) -> float:
         """Relative error predicted to be left when every line that may be measured has been.
 
-        A line that may never be measured keeps its believed energy, less the share by which the others reduce what the
+        A line that may never be measured keeps its corrected energy, less the share by which the others reduce what the
         posterior expects of it.
         """
         if forecast.predicted is None or forecast.expected is None:

@@ -56,7 +56,7 @@ def infer_slice(
 
 @dataclass(frozen=True)
 class InferenceRequest:
-    """What the next inference of a slice is to be; it is small, since it may travel to another process for each line.
+    """Settings of the next inference of a slice; small, since they may travel to another process for each line.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class InferenceRequest:
 
 @dataclass(frozen=True)
 class Found:
-    """What an inference of one slice tells those who keep the design.
+    """Result of the inference of one slice, as the design needs it.
 
     Parameters
     ----------
@@ -124,13 +124,13 @@ class KeptSlice:
 
     @property
     def posterior(self) -> GaussianPosterior:
-        """The last one."""
+        """The last posterior."""
         assert self._posterior is not None
         return self._posterior
 
     @property
     def expecting(self) -> GaussianPosterior:
-        """The same, knowing that the lines that `expect` was told of last will be measured."""
+        """The last posterior, knowing that the lines that `expect` was told of last will be measured."""
         return self.posterior if self._expecting is None else self._expecting
 
     def infer(self, request: InferenceRequest) -> Found:
@@ -178,12 +178,12 @@ class Keeper(Protocol):
 
     @property
     def posteriors(self) -> Sequence[GaussianPosterior]:
-        """The last one of every slice."""
+        """The last posterior of every slice."""
         ...
 
     @property
     def expecting(self) -> Sequence[GaussianPosterior]:
-        """The same, knowing of the lines that `expect` was told of."""
+        """The last posteriors, knowing of the lines that `expect` was told of."""
         ...
 
     def measured(self) -> None:

@@ -1,4 +1,4 @@
-"""What is kept of a decision: what was predicted of its line and, once that is measured, what it holds."""
+"""Record a decision: the prediction for its line and, once that is measured, the energy found."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Inferred:
 
     @property
     def means(self) -> list[Array]:
-        """Of every slice, (ky, kx)."""
+        """Posterior mean of every slice, (ky, kx)."""
         return [found.mean for found in self.found]
 
     @property
@@ -43,7 +43,7 @@ class Inferred:
 
     @property
     def converged(self) -> bool:
-        """Whether all of them did."""
+        """Whether inference of all slices did."""
         return all(found.converged for found in self.found)
 
 

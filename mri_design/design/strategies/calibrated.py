@@ -41,7 +41,7 @@ TINY = float(np.finfo(float).tiny)
 SPREAD = 0.2
 """Nats: how wrong the side information is taken to be about the energy of a line, before any line has shown it."""
 OWN_SPREAD = 0.4
-"""The same of the error model."""
+"""Nats: how wrong the error model is taken to be about the energy of a line, before any line has shown it."""
 PRIOR_COUNT = 3
 """How many lines these count as."""
 DECISIVENESS = 4.0
@@ -240,7 +240,7 @@ class _Scan:
         return energy, (noise_sd / energy) ** 2
 
     def knowledge(self, acquired: Sequence[int], expected: Numbers) -> LineKnowledge:
-        """What was known when ``acquired`` had been chosen; energies of lines still pending are not in it."""
+        """Knowledge at the moment when ``acquired`` had been chosen; it lacks the energies of lines still pending."""
         measured = np.zeros(len(self.energies), dtype=bool)
         measured[list(acquired)] = True
         return LineKnowledge(measured, self.energies, self.noise, expected)
@@ -251,7 +251,7 @@ def _corrected(now: LineKnowledge, model: ErrorModel, features: Numbers) -> Numb
 
 
 def _kind(posteriors: Sequence[GaussianPosterior]) -> ErrorModelName:
-    """That of most slices."""
+    """Name of the shipped model that fits most of the slices."""
     kinds = of_each(posteriors, _coils_and_model)
     if kinds[0][0] > 1:
         return "several coils"
