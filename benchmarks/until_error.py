@@ -28,13 +28,13 @@ from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.designing import (
     DesignOptions,
     design_inference,
+    refinement,
     run_design,
     start_lines,
     with_calibration,
 )
 from mri_design.experiment.ending import stop_rule
 from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.strategy_names import make_strategy
 
@@ -124,7 +124,7 @@ def measured(case: Case, seed: int) -> Iterator[Row]:
     replay = Replay(
         design_inference(strategy, recipe),
         seed,
-        candidate_models(recipe),
+        refinement(recipe),
     )
     truths = [truth_or_none(one, scan.reference(0))]
     checks = check_predictions([one], trace, replay, signals=state.signals, truths=truths, counts=ends)

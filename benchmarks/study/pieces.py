@@ -17,8 +17,7 @@ from mri_design.design.trials import Outcome
 from mri_design.design.trials import Trial as TrainingTrial
 from mri_design.evaluation.predictions import Replay, check_predictions, truth_or_none
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.designing import run_design
-from mri_design.experiment.phase_choice import candidate_models
+from mri_design.experiment.designing import refinement, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.operators.readouts import Readouts
@@ -192,7 +191,7 @@ class Prediction:
         checks = check_predictions(
             [image.slice_model],
             state.trace,
-            Replay(recipe.inference.engine(extrapolated=False), models=candidate_models(recipe)),
+            Replay(recipe.inference.engine(extrapolated=False), refined=refinement(recipe)),
             signals=state.signals,
             truths=[truth_or_none(image.slice_model, image.reference)],
             counts=self.counts,

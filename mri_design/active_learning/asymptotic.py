@@ -1,4 +1,4 @@
-"""What a trial tells in the long run: information about the unknowns per trial, along them and across.
+"""Asymptotic information per trial about the unknowns, along them and across.
 
 After t trials the posterior covariance approaches (t E J)^-1, J = D(x^T theta) x x^T the Fisher information of a trial.
 For queries whose distribution looks alike in all directions across theta, E J has two eigenvalues,

@@ -1,4 +1,4 @@
-"""What the best conceivable encoding would tell: k-space vectors free of any trajectory, within an energy.
+"""Information gain of the best conceivable encoding: k-space vectors of a given energy, free of any trajectory.
 
 A measurement x^H u with noise sigma^2 per real component gains log(1 + x^H A^-1 x), for a complex u and A that commutes
 with i twice that. Under sum |x_j|^2 <= E the best rows are eigenvectors of the posterior covariance A^-1 with energies

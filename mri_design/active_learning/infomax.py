@@ -505,7 +505,7 @@ class InfomaxQuery:
 
 
 def _refuse_no_covariance(covariance: Values) -> None:
-    """What no mean of squares can be; rounding of a long filter is forgiven."""
+    """Refuse a covariance that is not symmetric and positive; rounding of a long filter is forgiven."""
     largest = float(np.diagonal(covariance).max())
     wanted = "a symmetric positive definite covariance"
     if not np.abs(covariance - covariance.T).max() <= 1e-8 * largest:

@@ -1,4 +1,4 @@
-"""What a shot along any trajectory would tell, and how that changes with the trajectory.
+"""Information gain of a shot along any trajectory, and its gradient by the trajectory.
 
     score = log det(I + X_* A^-1 X_*^H)   over the real rows of X_*
 

@@ -5,7 +5,7 @@ Each sample of a plane that is taken lowers the scores of those that it tells of
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.energies import coils_of
 from mri_design.design.posteriors import of_each
-from mri_design.design.strategy import DesignView, best_line
+from mri_design.design.strategy import ChoosesBlocks, DesignView, best_line
 from mri_design.errors import InputError
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
@@ -44,7 +44,7 @@ class Scores:
     in_nats: bool = False
 
 
-class ChoosesByScore(ABC):
+class ChoosesByScore(ChoosesBlocks):
     """A strategy that takes the candidates with the largest scores, whatever they are.
 
     Single samples of a plane are chosen in thinned blocks, lines and shots one after another.
@@ -64,10 +64,6 @@ class ChoosesByScore(ABC):
             return block
         nats = (float(made.values[choice.line]) / 2 for choice in block)
         return [replace(c, forecast=replace(c.forecast, information=n)) for c, n in zip(block, nats, strict=True)]
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The best remaining candidate."""
-        return self.choose_block(view, rng, 1)[0]
 
 
 class PredictsByScore(ChoosesByScore):

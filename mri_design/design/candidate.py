@@ -1,4 +1,4 @@
-"""What could be measured next: the phase-encode lines, or samples of a plane, that are left."""
+"""Candidates of the next measurement: the phase-encode lines, or samples of a plane, that are left."""
 
 from __future__ import annotations
 
@@ -146,5 +146,5 @@ class LineCandidates:
         return flags
 
     def after(self, *lines: int) -> LineCandidates:
-        """The same once ``lines`` have been measured."""
+        """The candidates once ``lines`` have been measured."""
         return replace(self, acquired=(*self.acquired, *lines))

@@ -1,4 +1,4 @@
-"""What a pulse sequence asks of the candidates: some forbidden, some forced, one side left out, jumps that stay short.
+"""Constraints of a pulse sequence on the candidates: forbidden and required ones, partial Fourier, short jumps.
 
 Lines, the samples of a plane and shots at equispaced angles each have their own; partial Fourier stands once.
 """
@@ -22,7 +22,7 @@ Half = Literal["positive", "negative"]
 
 
 class Constraints(Protocol):
-    """What a sequence asks of the candidates of a grid, of whatever kind: see `LineConstraints`."""
+    """Constraints of a sequence on the candidates of a grid, of whatever kind: see `LineConstraints`."""
 
     @property
     def max_jump(self) -> int | None: ...
@@ -467,7 +467,7 @@ class AngleConstraints:
             raise InputError(field="half turn", got=str(self.half_turn), wanted=f"at most {self.size}")
 
     def allowed(self, n_lines: int) -> NDArray[np.bool_]:
-        """All of them, (size,).
+        """True for every angle, (size,).
 
         Raises
         ------
@@ -479,7 +479,7 @@ class AngleConstraints:
         return np.ones(self.size, dtype=bool)
 
     def needed(self, measurable: NDArray[np.bool_], forced: int = 0) -> tuple[int, ...]:
-        """None."""
+        """Empty: a design may lack any angle."""
         return ()
 
     def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ COLUMN: Mapping[str, bool] = {"column": True}
 
 @dataclass(frozen=True)
 class Forecast:
-    """What is predicted about the image's error at one moment of a design.
+    """Predictions about the image's error at one moment of a design.
 
     A strategy gives ``expected``, and ``corrected`` and ``information`` where it has them; the engine adds the rest.
     What is predicted before anything that was predicted has been measured is a guess, from the prior alone, of how
@@ -41,8 +41,6 @@ class Forecast:
         posterior. At the end of a design it is that of the last decision.
     image_energy : float
         Energy of the mean, summed over slices.
-    models : tuple of int
-        Per slice, the candidate model that the mean is of; empty without candidates to choose from.
     least_error : float
         Relative L2 error predicted to be left once every line that may be measured has been; NaN where no stop rule
         needs it.
@@ -64,7 +62,6 @@ class Forecast:
     information: float = float("nan")
     image_energy: float = field(default=float("nan"), metadata=COLUMN)
     _: KW_ONLY
-    models: tuple[int, ...] = ()
     least_error: float = float("nan")
     recent_fall: float = float("nan")
     side_information_weight: float = float("nan")
@@ -121,26 +118,22 @@ class Choice:
 
 @dataclass(frozen=True)
 class LineOutcome:
-    """What the chosen line turned out to hold, beside what had been predicted.
+    """Energy that was found on the chosen line, beside the predicted one.
 
     Parameters
     ----------
     predicted_energy, actual_energy : float
         Energy of the line's innovation |y - X_* mean|^2 summed over readout, coils and slices: expected by the
         posterior (noise included), and measured. NaN for rules without a posterior.
-    model_energies : float array, shape (slice, model), optional
-        Measured energy of the innovation under each candidate model, NaN under those that were not inferred; None
-        without candidates to choose from.
     """
 
     predicted_energy: float = float("nan")
     actual_energy: float = float("nan")
-    model_energies: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a decision took.
+    """Cost of a decision.
 
     Parameters
     ----------
@@ -166,7 +159,7 @@ class DesignStep:
     choice : Choice
         What was chosen and why.
     outcome : LineOutcome
-        What the line turned out to hold.
+        What was found on the line.
     cost : StepCost
         What the decision took.
     """
@@ -191,7 +184,7 @@ class DesignStep:
 
     @property
     def forecast(self) -> Forecast:
-        """What was predicted before the line was measured."""
+        """The prediction made before the line was measured."""
         return self.choice.forecast
 
     @property
@@ -221,7 +214,7 @@ class DesignStep:
 
 
 def columns(record: DesignStep | Forecast) -> dict[str, Any]:
-    """Those fields that are columns of steps.csv, in the order in which they are declared."""
+    """Values of the fields that are columns of steps.csv, by name, in the order in which they are declared."""
     return dict(_columns(record))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.energies import residual_energies
-from mri_design.design.keeping import SliceInference, infer_slice
+from mri_design.design.keeping import infer_slice
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
@@ -30,7 +30,7 @@ Candidates = tuple[int, ...]
 
 @dataclass
 class _Progress:
-    """What has been inferred along one mask: residuals at every moment, and where inference stands."""
+    """Residuals at every moment of one mask, and the warm start of the next inference."""
 
     residuals: dict[Candidates, Numbers] = field(default_factory=dict)
     warm: WarmStart | None = None
@@ -125,16 +125,9 @@ class EarlierScan:
     def _after(self, measured: Candidates, n_start: int) -> Numbers:
         known = self._progress
         loops = self.first_loops if known.warm is None else self.step_loops
-        posterior, _ = infer_slice(
-            SliceInference(
-                self.scan,
-                measured,
-                self.scan.signal_level(measured[:n_start]),
-                known.warm,
-                replace(self.inference, outer_iterations=loops),
-                (self.seed, 0),
-            )
-        )
+        signal = self.scan.signal_level(measured[:n_start])
+        inference = replace(self.inference, outer_iterations=loops)
+        posterior, _ = infer_slice(self.scan, measured, signal, inference, (self.seed, 0), known.warm)
         known.warm = WarmStart.from_posterior(posterior)
         energy = np.sum(np.abs(self.image) ** 2, dtype=np.float64)
         missed = residual_energies(posterior, self.scan.candidates, self.image)

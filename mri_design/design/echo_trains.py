@@ -113,7 +113,7 @@ def _distance(readouts: LineReadouts | PlaneReadouts, one: int, other: int) -> f
 
 
 def _beside(readouts: LineReadouts | PlaneReadouts, order: str) -> NDArray[np.float64] | None:
-    """What tells near from far among those that one echo measures: angle in a ring, kz in a band; None for lines."""
+    """Coordinate that orders the samples of one echo: the angle in a ring, kz in a band; None for lines."""
     if isinstance(readouts, LineReadouts):
         return None
     ky, kz = readouts.frequencies.T
@@ -121,7 +121,7 @@ def _beside(readouts: LineReadouts | PlaneReadouts, order: str) -> NDArray[np.fl
 
 
 def _round_by_round(by_radius: Sequence[int], readouts: LineReadouts | PlaneReadouts) -> list[int]:
-    """By distance from DC, in a plane those at one distance by their angle, so that jumps along a circle are short."""
+    """Sort by distance from DC, samples at one distance by their angle, so that jumps along a circle are short."""
     if isinstance(readouts, LineReadouts):
         return list(by_radius)
     ky, kz = readouts.frequencies.T

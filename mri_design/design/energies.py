@@ -1,4 +1,4 @@
-"""What a posterior expects of every candidate, and what the truth shows: energies, variances and information.
+"""Energies, variances and information of every candidate, as a posterior expects them or as the truth shows them.
 
 Written once for everything that can be measured one by one: `Readouts` say what the values of a candidate are
 (`Readouts.values`), and which moments of them are known in closed form under a circulant (`Readouts.moments`), which
@@ -260,7 +260,7 @@ def controlled_variances(draws: Array, explained: Array, first: Numbers, second:
 
 
 def regressed_variances(draws: Array, explained: Array, first: Numbers) -> Numbers:
-    """The same where the control's first moment alone is known.
+    """Variances by the control variate where the control's first moment alone is known.
 
     Every candidate takes the share of the control that explains most of it, over the values of other draws: those of
     even numbers for those of odd numbers, and the other way round.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.decision import Choice, DesignStep, Forecast, StepCost
 from mri_design.design.energies import least_energies
-from mri_design.design.keeping import Found, InferenceRequest, Keeper, KeptSlice, LocalKeeper, Standing
-from mri_design.design.model_choice import CandidateModels, plan_models
+from mri_design.design.keeping import InferenceRequest, Keeper, KeptSlice, LocalKeeper, Refined
 from mri_design.design.posteriors import PerSlice, image_energy, of_each
 from mri_design.design.recording import Inferred, decided, measured
 from mri_design.design.strategy import ChoosesBlocks, DesignView, Predicts, Strategy
@@ -51,38 +50,18 @@ class DesignState:
     signals : tuple of float
         Signal level of each slice, fixed at the start.
     warm : sequence of WarmStart
-        Per slice, of the model it was inferred with last; empty before the first inference. Those of slices that are
-        kept in other processes are fetched when they are looked at.
-    rivals : sequence of tuples of WarmStart or None
-        Per slice and candidate model, where inference of the others stood; None for the one in ``warm``, and those
-        never inferred. Empty for slices with one model.
+        Per slice; empty before the first inference. Those of slices that are kept in other processes are fetched when
+        they are looked at.
     """
 
     trace: DesignTrace
     signals: tuple[float, ...]
     warm: Sequence[WarmStart] = ()
-    rivals: Sequence[tuple[WarmStart | None, ...]] = ()
 
     @property
     def settled(self) -> DesignState:
-        """The same, with everything fetched that other processes keep."""
-        return replace(self, warm=tuple(self.warm), rivals=tuple(self.rivals))
-
-    def standing(self, index: int) -> Standing:
-        """Where inference of slice ``index`` goes on."""
-        if not self.warm:
-            return Standing()
-        last = self.trace.steps[-1].forecast.models if self.trace.steps else ()
-        models = len(self.rivals[index]) if self.rivals else 1
-        known = {number: warm for number in range(models) if (warm := self.warm_start(index, number)) is not None}
-        return Standing(last[index] if last else 0, known, models)
-
-    def warm_start(self, index: int, model: int) -> WarmStart | None:
-        """Where inference of slice ``index`` stood under a candidate model; None where it was never inferred."""
-        last = self.trace.steps[-1].forecast.models if self.trace.steps else ()
-        if not self.warm or not last or model == last[index]:
-            return self.warm[index] if self.warm else None
-        return self.rivals[index][model] if self.rivals and model < len(self.rivals[index]) else None
+        """This state with all warm starts fetched from the processes that keep them."""
+        return replace(self, warm=tuple(self.warm))
 
 
 @dataclass(frozen=True)
@@ -106,11 +85,9 @@ class DesignEngine:
         blocks from one look (`ChoosesBlocks`) choose all at once where they need no posterior.
     constraints : LineConstraints
         What the sequence asks of the lines, those of the start included.
-    models : callable, optional
-        Candidate models of a slice, given its image so far: how well each predicted the lines before they were measured
-        decides which one's posterior the strategy sees (`model_choice`). Without it the slice is the model.
-    rivals_every : int
-        Once the evidence is clear, the models that are not in use are inferred at every so many inferences only.
+    refined : callable, optional
+        The model of a slice in the light of its image so far, as `phase_refined` makes it. Without it the slice is the
+        model.
     measure : callable, optional
         Has the lines of every block of decisions measured before they are looked up in the slices, which it fills.
         Without it the slices hold them already: they are replayed as the scanner. What it raises ends the run; the
@@ -119,7 +96,7 @@ class DesignEngine:
     Raises
     ------
     InputError
-        For a block of no line, or rivals at no inference.
+        For a block of no line.
     """
 
     strategy: Strategy
@@ -130,14 +107,13 @@ class DesignEngine:
     seed: int = 0
     block: int = 1
     constraints: Constraints = field(default_factory=LineConstraints)
-    models: CandidateModels | None = None
-    rivals_every: int = 4
+    refined: Refined | None = None
     measure: Measuring | None = None
 
     def __post_init__(self) -> None:
         wanted = "a strategy, for example make_strategy('calibrated')"
         require_working(strategy=self.strategy, wanted=wanted, takes=2, method="choose")
-        require_counts(block=self.block, rivals_every=self.rivals_every, least=1)
+        require_counts(block=self.block, least=1)
 
     def begin(self, slices: Sequence[MRSlice], start: Sequence[int]) -> DesignState:
         """The state before the first decision.
@@ -209,7 +185,7 @@ class DesignEngine:
         )
         keeper = LocalKeeper() if keeper is None else keeper
         kept = (
-            KeptSlice(s, signal, self.models, state.standing(i))
+            KeptSlice(s, signal, self.refined, state.warm[i] if state.warm else None)
             for i, (s, signal) in enumerate(zip(slices, state.signals, strict=True))
         )
         keeper.begin(kept)
@@ -226,7 +202,7 @@ class DesignEngine:
             candidates = candidates.after(*(step.line for step in steps))
             keeper.measured()
             trace = replace(state.trace, steps=(*state.trace.steps, *steps))
-            state = _with_standings(trace, state, inferred.found, keeper.standings)
+            state = DesignState(trace, state.signals, keeper.warm_starts if inferred.found else ())
             if callback is not None:
                 callback(state)
         if closing:
@@ -244,12 +220,11 @@ class DesignEngine:
         """
         if not isinstance(self.strategy, Predicts):
             return None
-        inferred = self._infer(slices, state, candidates.acquired, keeper)
-        view = DesignView(candidates, inferred.posteriors, state.trace.steps, 0, inferred.models)
+        inferred = self._infer(len(slices), candidates.acquired, keeper)
+        view = DesignView(candidates, inferred.posteriors, state.trace.steps)
         forecast = replace(
             self.strategy.predicted(view, self._rng(len(state.trace.steps), len(slices))),
             image_energy=image_energy(inferred.posteriors),
-            models=inferred.models,
             information=state.trace.steps[-1].information if state.trace.steps else float("nan"),
             tested=float(state.trace.found),
         )
@@ -280,7 +255,7 @@ class DesignEngine:
     ) -> float:
         """Relative error predicted to be left when every line that may be measured has been.
 
-        A line that may never be measured keeps its believed energy, less the share by which the others reduce what the
+        A line that may never be measured keeps its corrected energy, less the share by which the others reduce what the
         posterior expects of it.
         """
         if forecast.predicted is None or forecast.expected is None:
@@ -300,11 +275,11 @@ class DesignEngine:
     ) -> tuple[list[DesignStep], Inferred]:
         """The next block of lines, before they are measured, and the posteriors behind it."""
         began = time.perf_counter()
-        inferred = self._infer(slices, state, candidates.acquired, keeper)
+        inferred = self._infer(len(slices), candidates.acquired, keeper)
         matvecs, converged = inferred.matvecs, inferred.converged
         known, steps = inferred.posteriors, list[DesignStep]()
         if self._in_blocks(candidates):
-            view = DesignView(candidates, known, state.trace.steps, 0, inferred.models)
+            view = DesignView(candidates, known, state.trace.steps)
             return self._block(cast(ChoosesBlocks, self.strategy), slices, view, state.trace, inferred, began), inferred
         for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
             if pending:
@@ -313,7 +288,7 @@ class DesignEngine:
                 known = keeper.expecting if seeds else known
                 matvecs, converged = sum(count for count, _ in costs), all(done for _, done in costs)
             number = len(state.trace.steps) + pending
-            view = DesignView(candidates, known, (*state.trace.steps, *steps), pending, inferred.models)
+            view = DesignView(candidates, known, (*state.trace.steps, *steps), pending)
             choice = _counted(self.strategy.choose(view, self._rng(number, len(slices))), state.trace)
             cost = StepCost(converged, matvecs, time.perf_counter() - began)
             steps.append(decided(slices, inferred, choice, steps, cost))
@@ -341,15 +316,13 @@ class DesignEngine:
             steps.append(decided(slices, inferred, choice, steps, cost, together=True))
         return steps
 
-    def _infer(self, slices: Sequence[MRSlice], state: DesignState, lines: tuple[int, ...], keeper: Keeper) -> Inferred:
-        """Posteriors of every slice from the lines so far, under the model in use and, where they are due, others."""
+    def _infer(self, slices: int, lines: tuple[int, ...], keeper: Keeper) -> Inferred:
+        """Posteriors of every slice from the lines so far."""
         if not self.strategy.needs_posterior:
             return Inferred()
         loops = self.inference, self.first_loops, self.step_loops
-        plans = [plan_models(state.trace.steps, i, self.rivals_every) for i in range(len(slices))]
-        found = keeper.infer([InferenceRequest(lines, *loops, self._seed(i), plan) for i, plan in enumerate(plans)])
-        models = () if self.models is None else tuple(each.used for each in found)
-        return Inferred(keeper.posteriors, found, models)
+        found = keeper.infer([InferenceRequest(lines, *loops, self._seed(i)) for i in range(slices)])
+        return Inferred(keeper.posteriors, found)
 
     def _in_blocks(self, candidates: LineCandidates) -> bool:
         """Whether blocks are chosen from one look."""
@@ -366,32 +339,3 @@ class DesignEngine:
 def _counted(choice: Choice, trace: DesignTrace) -> Choice:
     """The choice, whose forecast knows how many predictions had been held against what was measured."""
     return replace(choice, forecast=replace(choice.forecast, tested=float(trace.found)))
-
-
-def _with_standings(
-    trace: DesignTrace, before: DesignState, found: Sequence[Found], standings: Sequence[Standing]
-) -> DesignState:
-    """The state after a measurement. Standings are not looked at before somebody looks at the state's warm starts."""
-    if not found:
-        return DesignState(trace, before.signals)
-    warm = _EachStanding(standings, lambda standing: standing.warm[standing.used])
-    several = bool(before.rivals) or any(len(each.means) > 1 for each in found)
-    return DesignState(trace, before.signals, warm, _EachStanding(standings, _rivals) if several else ())
-
-
-def _rivals(standing: Standing) -> tuple[WarmStart | None, ...]:
-    """Warm starts of the models that are not in use."""
-    return tuple(None if n == standing.used else standing.warm.get(n) for n in range(standing.models))
-
-
-class _EachStanding(Sequence[Any]):
-    """Something of every standing, looked up when it is asked for."""
-
-    def __init__(self, standings: Sequence[Standing], part: Callable[[Standing], Any]) -> None:
-        self._standings, self._part = standings, part
-
-    def __len__(self) -> int:
-        return len(self._standings)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._part(self._standings[index])

@@ -5,92 +5,58 @@ This process keeps them, unless a run gives them to others (`runs.resident`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from mri_design.design.energies import with_unseen_candidates
-from mri_design.design.model_choice import CandidateModels, ModelPlan
-from mri_design.inference.base import StepInfo, WarmStart, cold_start
+from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.variances.base import VarianceEstimator
 
+Refined = Callable[[MRSlice, Array], MRSlice]
+"""A slice and its image so far -> its model in the light of that image."""
 
-@dataclass(frozen=True)
-class SliceInference:
-    """What inference of one slice needs.
+
+def infer_slice(
+    mr_slice: MRSlice,
+    lines: Sequence[int],
+    signal: float,
+    inference: DoubleLoop,
+    noise: Sequence[int],
+    warm: WarmStart | None = None,
+) -> tuple[GaussianPosterior, bool]:
+    """The posterior of a slice, and whether its last loop converged.
 
     Parameters
     ----------
     mr_slice : MRSlice
         The slice.
-    lines : tuple of int
+    lines : sequence of int
         Lines so far.
     signal : float
         Signal level.
-    warm : WarmStart, optional
-        Where to start from.
     inference : DoubleLoop
         The engine.
-    noise : tuple of int
+    noise : sequence of int
         Seed of the variances.
-    image : complex array, optional
-        Without a warm start: another model's mean to start the inner problem from.
+    warm : WarmStart, optional
+        Where to start from.
     """
-
-    mr_slice: MRSlice
-    lines: tuple[int, ...]
-    signal: float
-    warm: WarmStart | None
-    inference: DoubleLoop
-    noise: tuple[int, ...]
-    image: Array | None = None
-
-
-def infer_slice(job: SliceInference) -> tuple[GaussianPosterior, bool]:
-    """The posterior, and whether its last loop converged."""
     loops: list[StepInfo] = []
-    model = job.mr_slice.model(job.lines, job.signal)
-    rng = np.random.default_rng(job.noise)
-    warm = job.warm
-    if warm is None and job.image is not None:
-        warm = replace(cold_start(model), mean=job.image)
-    posterior = job.inference.infer(model, rng, warm_start=warm, callback=loops.append)
+    rng = np.random.default_rng(noise)
+    posterior = inference.infer(mr_slice.model(lines, signal), rng, warm_start=warm, callback=loops.append)
     return posterior, loops[-1].inner.converged and loops[-1].variances.converged
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where inference of a slice stands.
-
-    Parameters
-    ----------
-    used : int
-        The candidate model that the last line was chosen by.
-    warm : mapping of int to WarmStart
-        By candidate model; empty before the first inference. Models that were never inferred are missing.
-    models : int
-        How many candidate models there have been.
-    """
-
-    used: int = 0
-    warm: Mapping[int, WarmStart] = field(default_factory=dict)
-    models: int = 1
-
-    @property
-    def mean(self) -> Array | None:
-        """The image of the model in use; None before the first inference."""
-        return self.warm[self.used].mean if self.warm else None
-
-
-@dataclass(frozen=True)
 class InferenceRequest:
-    """What the next inference of a slice is to be; it is small, since it may travel to another process for each line.
+    """Settings of the next inference of a slice; small, since they may travel to another process for each line.
 
     Parameters
     ----------
@@ -99,11 +65,9 @@ class InferenceRequest:
     inference : DoubleLoop
         The engine.
     first_loops, step_loops : int
-        Outer loops of a model that is inferred for the first time, and of one that has a warm start.
+        Outer loops of the first inference, and of every later one, which has a warm start.
     noise : tuple of int
         Seed of the variances.
-    plan : ModelPlan
-        The candidate models to infer.
     """
 
     lines: tuple[int, ...]
@@ -111,43 +75,32 @@ class InferenceRequest:
     first_loops: int
     step_loops: int
     noise: tuple[int, ...]
-    plan: ModelPlan
 
 
 @dataclass(frozen=True)
 class Found:
-    """What an inference of one slice tells those who keep the design.
+    """Result of the inference of one slice, as the design needs it.
 
     Parameters
     ----------
-    used : int
-        The candidate model whose posterior the strategy sees.
-    means : tuple of arrays (ky, kx) or None
-        By candidate model; None for those that were not inferred.
+    mean : complex array, shape (ky, kx)
+        Of the posterior.
     matvecs : int
-        Products with A, all models together.
+        Products with A.
     converged : bool
-        Whether the last loop of each did.
+        Whether the last loop did.
     """
 
-    used: int
-    means: tuple[Array | None, ...]
+    mean: Array
     matvecs: int
     converged: bool
 
-    @property
-    def mean(self) -> Array:
-        """The mean that the strategy sees."""
-        mean = self.means[self.used]
-        assert mean is not None
-        return mean
-
 
 class KeptSlice:
-    """A slice with its warm starts and its last posteriors, in whichever process.
+    """A slice with its warm start and its last posterior, in whichever process.
 
-    The same requests in the same order from the same standing give the same posteriors to the last bit, so that a slice
-    whose process was lost can be brought to where it stood by asking again.
+    The same requests in the same order from the same warm start give the same posteriors to the last bit, so that a
+    slice whose process was lost can be brought to where it stood by asking again.
 
     Parameters
     ----------
@@ -155,51 +108,43 @@ class KeptSlice:
         The slice; whoever measures fills it.
     signal : float
         Its signal level.
-    models : callable, optional
-        Its candidate models, given its image so far. Without it the slice is the model.
-    standing : Standing
-        Where inference begins.
+    refined : callable, optional
+        Its model in the light of its image so far. Without it the slice is the model.
+    warm : WarmStart, optional
+        Where inference begins; after every measurement, where it goes on.
     """
 
     def __init__(
-        self, mr_slice: MRSlice, signal: float, models: CandidateModels | None, standing: Standing | None = None
+        self, mr_slice: MRSlice, signal: float, refined: Refined | None = None, warm: WarmStart | None = None
     ) -> None:
-        self._slice, self._signal, self._models = mr_slice, signal, models
-        self.standing = Standing() if standing is None else standing
-        self._inferred: dict[int, GaussianPosterior] = {}
-        self._found: Found | None = None
+        self._slice, self._signal, self._refined = mr_slice, signal, refined
+        self.warm = warm
+        self._posterior: GaussianPosterior | None = None
         self._expecting: GaussianPosterior | None = None
 
     @property
     def posterior(self) -> GaussianPosterior:
-        """That of the model in use."""
-        assert self._found is not None
-        return self._inferred[self._found.used]
+        """The last posterior."""
+        assert self._posterior is not None
+        return self._posterior
 
     @property
     def expecting(self) -> GaussianPosterior:
-        """The same, knowing that the lines that `expect` was told of last will be measured."""
+        """The last posterior, knowing that the lines that `expect` was told of last will be measured."""
         return self.posterior if self._expecting is None else self._expecting
 
     def infer(self, request: InferenceRequest) -> Found:
-        """Infer the models that the request asks for."""
-        standing, lines = self.standing, request.lines
-        variants = self._variants(lines)
-        self._inferred, self._expecting = {}, None
-        matvecs, converged = 0, True
-        for number in request.plan.due(len(variants)):
-            warm = standing.warm.get(number)
-            again = request.step_loops + request.plan.another_loop(number)
-            inference = replace(request.inference, outer_iterations=request.first_loops if warm is None else again)
-            image = standing.mean if warm is None else None
-            job = SliceInference(variants[number], lines, self._signal, warm, inference, request.noise, image)
-            self._inferred[number], done = infer_slice(job)
-            matvecs += self._inferred[number].convergence.matvecs
-            converged &= done
-        known = (self._inferred.get(number) for number in range(len(variants)))
-        means = tuple(None if posterior is None else posterior.mean for posterior in known)
-        self._found = Found(request.plan.in_use(len(variants)), means, matvecs, converged)
-        return self._found
+        """Infer the slice from the lines of the request."""
+        model = self._slice
+        if self._refined is not None:
+            image = model.central_image(request.lines) if self.warm is None else self.warm.mean
+            model = self._refined(model, image)
+        loops = request.first_loops if self.warm is None else request.step_loops
+        inference = replace(request.inference, outer_iterations=loops)
+        self._posterior = self._expecting = None  # their memory is free for the next
+        posterior, converged = infer_slice(model, request.lines, self._signal, inference, request.noise, self.warm)
+        self._posterior = posterior
+        return Found(posterior.mean, posterior.convergence.matvecs, converged)
 
     def expect(self, lines: tuple[int, ...], estimator: VarianceEstimator, noise: tuple[int, ...]) -> tuple[int, bool]:
         """Let the posterior know that ``lines`` will have been measured; the products it took, and convergence."""
@@ -209,18 +154,9 @@ class KeptSlice:
         return convergence.matvecs, convergence.converged
 
     def measured(self) -> None:
-        """The lines chosen by the last posteriors have been measured: the next inference goes on from these."""
-        if self._found is None:
-            return
-        inferred = {number: WarmStart.from_posterior(posterior) for number, posterior in self._inferred.items()}
-        models = max(self.standing.models, len(self._found.means))
-        self.standing = Standing(self._found.used, {**self.standing.warm, **inferred}, models)
-
-    def _variants(self, lines: Sequence[int]) -> Sequence[MRSlice]:
-        if self._models is None:
-            return [self._slice]
-        mean = self.standing.mean
-        return list(self._models(self._slice, self._slice.central_image(lines) if mean is None else mean))
+        """The lines chosen by the last posterior have been measured: the next inference goes on from it."""
+        if self._posterior is not None:
+            self.warm = WarmStart.from_posterior(self._posterior)
 
 
 class Keeper(Protocol):
@@ -242,12 +178,12 @@ class Keeper(Protocol):
 
     @property
     def posteriors(self) -> Sequence[GaussianPosterior]:
-        """Those of the models in use."""
+        """The last posterior of every slice."""
         ...
 
     @property
     def expecting(self) -> Sequence[GaussianPosterior]:
-        """The same, knowing of the lines that `expect` was told of."""
+        """The last posteriors, knowing of the lines that `expect` was told of."""
         ...
 
     def measured(self) -> None:
@@ -255,8 +191,8 @@ class Keeper(Protocol):
         ...
 
     @property
-    def standings(self) -> Sequence[Standing]:
-        """Where every slice stands after the lines measured so far; those kept elsewhere are fetched when looked at."""
+    def warm_starts(self) -> Sequence[WarmStart]:
+        """Where inference of every slice goes on after the lines measured so far; fetched when looked at."""
         ...
 
 
@@ -296,6 +232,6 @@ class LocalKeeper:
             kept.measured()
 
     @property
-    def standings(self) -> Sequence[Standing]:
+    def warm_starts(self) -> Sequence[WarmStart]:
         """See `Keeper`."""
-        return [kept.standing for kept in self._slices]
+        return [kept.warm for kept in self._slices if kept.warm is not None]

@@ -1,4 +1,4 @@
-"""What is kept of a decision: what was predicted of its line and, once that is measured, what it holds."""
+"""Record a decision: the prediction for its line and, once that is measured, the energy found."""
 
 from __future__ import annotations
 
@@ -18,35 +18,32 @@ from mri_design.operators.base import Array
 
 @dataclass(frozen=True)
 class Inferred:
-    """One inference of all slices: what the strategy sees, what every model expects of the image, and what it took.
+    """One inference of all slices: the posteriors, which the strategy sees, and what it took.
 
     Parameters
     ----------
     posteriors : sequence of GaussianPosterior
-        Of the models in use, wherever they are kept; empty for rules that need none.
+        Wherever they are kept; empty for rules that need none.
     found : sequence of Found
         Means and cost of every slice; empty for rules that need none.
-    models : tuple of int
-        The models in use; empty without candidates to choose from.
     """
 
     posteriors: Sequence[GaussianPosterior] = ()
     found: Sequence[Found] = ()
-    models: tuple[int, ...] = ()
 
     @property
     def means(self) -> list[Array]:
-        """Per slice, that of the model in use, (ky, kx)."""
+        """Posterior mean of every slice, (ky, kx)."""
         return [found.mean for found in self.found]
 
     @property
     def matvecs(self) -> int:
-        """Products with A, all models together."""
+        """Products with A, all slices together."""
         return sum(found.matvecs for found in self.found)
 
     @property
     def converged(self) -> bool:
-        """Whether all of them did."""
+        """Whether inference of all slices did."""
         return all(found.converged for found in self.found)
 
 
@@ -109,8 +106,7 @@ def decided(
     together : bool
         Whether the lines of the block are chosen from one look, so that the first forecast speaks for all.
     """
-    forecast = replace(choice.forecast, models=inferred.models)
-    outcome = LineOutcome()
+    forecast, outcome = choice.forecast, LineOutcome()
     known = block[0].forecast if block and together else forecast
     believed = known.predicted
     if inferred.found and known.expected is not None and believed is not None:
@@ -147,27 +143,13 @@ def measured(
     energies = innovations(slices, means, lines).tolist() if together and means else []
     known: list[DesignStep] = []
     for number, step in enumerate(steps):
-        outcome = replace(step.outcome, model_energies=_energies(slices, inferred.found, step.line))
         forecast = steps[0].forecast if together else step.forecast
         if means and forecast.expected is not None:
             found = energies[number] if energies else _found(slices, means, step.line)
-            outcome = replace(outcome, actual_energy=found)
-        known.append(replace(step, outcome=outcome))
+            step = replace(step, outcome=replace(step.outcome, actual_energy=found))
+        known.append(step)
     return known
 
 
 def _found(slices: Sequence[MRSlice], means: Sequence[Array], line: int) -> float:
     return sum(innovation(mr_slice, mean, line) for mr_slice, mean in zip(slices, means, strict=True))
-
-
-def _energies(slices: Sequence[MRSlice], found: Sequence[Found], line: int) -> NDArray[np.float64] | None:
-    """Energy of a line's innovation under every candidate that was inferred; None without candidates."""
-    most = max((len(each.means) for each in found), default=0)
-    if most < 2:
-        return None
-    energies = np.full((len(slices), most), np.nan)
-    for row, mr_slice, each in zip(energies, slices, found, strict=True):
-        for number, mean in enumerate(each.means):
-            if mean is not None:
-                row[number] = innovation(mr_slice, mean, line)
-    return energies

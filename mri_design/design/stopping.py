@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import Protocol
 
+from mri_design.design.decision import DesignStep, Forecast
 from mri_design.errors import InputError, require_counts, require_numbers
 
 FAR = 0.75
@@ -20,23 +21,8 @@ AT_REST = 0.02
 """Predictions that fell by less than this share over the last lines (`Forecast.recent_fall`) have come to rest."""
 
 
-class Prospect(Protocol):
-    """What a rule looks at: a decision (`DesignStep`), or what is predicted at the end (`Forecast`)."""
-
-    @property
-    def predicted_error(self) -> float: ...
-
-    @property
-    def least_error(self) -> float: ...
-
-    @property
-    def recent_fall(self) -> float: ...
-
-    @property
-    def information(self) -> float: ...
-
-    @property
-    def tested(self) -> float: ...
+Prospect = DesignStep | Forecast
+"""Input of a stop rule: a decision, or the forecast at the end of a design."""
 
 
 class NamedRule(Protocol):
@@ -112,7 +98,7 @@ class UntilError:
         return told + (_untested(step, self.fewest, unit) if self._reached(step) else "")
 
     def missed(self, step: Prospect, unit: str = "line") -> str:
-        """What would be left with every line, where that is more than wanted; empty elsewhere."""
+        """Words about the error that every line would leave, where it is larger than wanted; empty elsewhere."""
         if not _is_tested(step, self.fewest) or not self._hopeless(step):
             return ""
         return self._out_of_reach(_least(step), step.predicted_error, unit)
@@ -177,7 +163,7 @@ class UntilGain:
         return step.information < self.gain
 
     def missed(self, step: Prospect, unit: str = "line") -> str:
-        """Nothing: gains fall to nothing line after line."""
+        """Empty: every gain can be reached, since gains fall towards zero with every line."""
         return ""
 
 
@@ -196,12 +182,12 @@ class AnyOf:
         return any(rule(step) for rule in self.rules)
 
     def reason(self, step: Prospect, unit: str = "line") -> str:
-        """Those rules that are met; all where none is."""
+        """Reasons of the rules that are met; of all where none is."""
         met = [rule for rule in self.rules if rule(step)]
         return " and ".join(rule.reason(step, unit) for rule in met or self.rules)
 
     def missed(self, step: Prospect, unit: str = "line") -> str:
-        """What cannot be had, unless another rule was met by the same decision."""
+        """Words about what is out of reach, unless another rule was met by the same decision."""
         met = [rule for rule in self.rules if rule(step)]
         missed = [rule.missed(step, unit) for rule in met]
         return " and ".join(missed) if all(missed) else ""

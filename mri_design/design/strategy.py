@@ -1,4 +1,4 @@
-"""What every strategy is to the engine: it sees a `DesignView` and returns a `Choice`, Bayesian or not."""
+"""Protocol of strategies, Bayesian or not: each sees a `DesignView` and returns a `Choice`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NoUsableScoreError(MriDesignError):
 
 @dataclass(frozen=True)
 class DesignView:
-    """What a strategy may look at.
+    """State of a design as a strategy sees it.
 
     Parameters
     ----------
@@ -35,19 +35,16 @@ class DesignView:
     pending : int
         How many of the last acquired lines were chosen since the last inference: the posteriors know that these lines
         will be measured, and do not know their data.
-    models : tuple of int
-        Per slice, the candidate model that the posterior is of, as in `Forecast.models`; empty without candidates.
     """
 
     candidates: LineCandidates
     posteriors: Sequence[GaussianPosterior] = ()
     steps: Sequence[DesignStep] = field(default=())
     pending: int = 0
-    models: tuple[int, ...] = ()
 
     @property
     def readouts(self) -> Readouts:
-        """What the candidates are."""
+        """Kind of the candidates."""
         return self.candidates.readouts
 
 
@@ -77,12 +74,17 @@ class Strategy(Protocol):
 class ChoosesBlocks(Protocol):
     """A strategy that chooses several candidates from one look, as those of a plane do.
 
-    The first choice has the scores and the forecast, which hold for the whole block.
+    The first choice has the scores and the forecast, which hold for the whole block. A class that subclasses this one
+    writes `choose_block` alone.
     """
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
         """The next ``count`` candidates, all different, in the order in which they are to be measured."""
         ...
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The first of a block of one."""
+        return self.choose_block(view, rng, 1)[0]
 
 
 @runtime_checkable

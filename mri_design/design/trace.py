@@ -1,4 +1,4 @@
-"""What a design did: the lines it began with, and its decisions one after another."""
+"""The history of a design: the lines it began with, and its decisions one after another."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class DesignTrace:
         return sum(step.found for step in self.steps)
 
     def forecast(self, count: int) -> Forecast | None:
-        """What was predicted when ``count`` lines had been measured; None where nothing was.
+        """The forecast made when ``count`` lines had been measured; None where there was none.
 
         Within a block of lines nothing is: its mean is that of the block's start. Nothing is predicted of the start
         either, before any prediction could be held against what came (`Forecast.tested`).

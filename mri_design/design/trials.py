@@ -139,7 +139,7 @@ def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequ
     return evaluate
 
 
-def require_true_images(truths: Sequence[Array], axes: str = "(ky, kx)") -> None:
+def require_true_images(truths: Sequence[Array]) -> None:
     """Refuse anything but a sequence of images as the truths of an oracle.
 
     Raises
@@ -147,10 +147,10 @@ def require_true_images(truths: Sequence[Array], axes: str = "(ky, kx)") -> None
     InputError
         Naming the first that has not two axes.
     """
-    wanted = f"the true image of every slice, a tuple of arrays {axes}"
+    wanted = "the true image of every slice, a tuple of arrays (ky, kx)"
     for number, truth in enumerate(sequence_of(np.ndarray, "truths", truths, wanted=wanted)):
         if truth.ndim != 2:
-            raise InputError(field=f"truths[{number}]", got=f"an array of shape {truth.shape}", wanted=axes)
+            raise InputError(field=f"truths[{number}]", got=f"an array of shape {truth.shape}", wanted="(ky, kx)")
 
 
 def require_truths(name: str, truths: Sequence[Array], wanted: int) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.engine import DesignEngine
-from mri_design.design.keeping import SliceInference, infer_slice
-from mri_design.design.model_choice import CandidateModels
+from mri_design.design.keeping import Refined, infer_slice
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart
@@ -31,15 +30,14 @@ class Replay:
         The design's.
     seed : int
         Of the variances.
-    models : callable, optional
-        Candidate models that the design chose from: each mean is that of the model in use then. Its phase
-        map is estimated from the previous mean; where the design had computed others in between, from a first mean of
-        the same lines.
+    refined : callable, optional
+        The design's, see `DesignEngine`: a phase map is estimated from the previous mean; where the design had computed
+        others in between, from a first mean of the same lines.
     """
 
     inference: DoubleLoop
     seed: int = 0
-    models: CandidateModels | None = None
+    refined: Refined | None = None
 
 
 @dataclass
@@ -57,7 +55,7 @@ class SliceMeans:
     trace : DesignTrace
         The design.
     replay : Replay
-        Inference, seed and candidate models.
+        Settings of the means.
     """
 
     slice_model: MRSlice
@@ -65,17 +63,16 @@ class SliceMeans:
     index: int
     trace: DesignTrace
     replay: Replay
-    _warm: dict[int, WarmStart] = field(init=False, default_factory=dict)
+    _warm: WarmStart | None = field(init=False, default=None)
     _count: int = field(init=False, default=0)
-    _image: Array | None = field(init=False, default=None)
 
     def posterior(self, count: int) -> GaussianPosterior:
         """The posterior behind the decision after ``count`` lines."""
-        seen = self._inferred(count, self._image)
-        jumped = self.replay.models is not None and not self._followed(count)
-        if jumped and self._variant(count, seen.mean).phase is not None:
-            seen = self._inferred(count, seen.mean)
-        self._count, self._image = count, seen.mean
+        seen = self._inferred(count)
+        refined = self.replay.refined
+        if refined is not None and not self._followed(count) and refined(self.slice_model, seen.mean).phase is not None:
+            seen = self._inferred(count)
+        self._count = count
         return seen
 
     def _followed(self, count: int) -> bool:
@@ -84,27 +81,15 @@ class SliceMeans:
         between = self.trace.steps[max(self._count - start + 1, 0) : count - start]
         return all(step.choice.pending for step in between) and (self._count > 0 or count == start)
 
-    def _number(self, count: int) -> int:
-        forecast = self.trace.forecast(count)
-        return forecast.models[self.index] if forecast is not None and forecast.models else 0
-
-    def _variant(self, count: int, image: Array | None) -> MRSlice:
-        if self.replay.models is None:
-            return self.slice_model
-        seen = self.slice_model.central_image(self.trace.lines[:count]) if image is None else image
-        variants, number = self.replay.models(self.slice_model, seen), self._number(count)
-        return variants[number if number < len(variants) else 0]
-
-    def _inferred(self, count: int, image: Array | None) -> GaussianPosterior:
-        number, replay = self._number(count), self.replay
-        warm, lines = self._warm.get(number), self.trace.lines[:count]
+    def _inferred(self, count: int) -> GaussianPosterior:
+        replay, warm, lines = self.replay, self._warm, self.trace.lines[:count]
+        model = self.slice_model
+        if replay.refined is not None:
+            model = replay.refined(model, model.central_image(lines) if warm is None else warm.mean)
         loops = DesignEngine.first_loops if warm is None else DesignEngine.step_loops
         engine = replace(replay.inference, outer_iterations=loops)
-        job = SliceInference(
-            self._variant(count, image), lines, self.signal, warm, engine, (replay.seed, self.index), image
-        )
-        posterior, _ = infer_slice(job)
-        self._warm[number] = WarmStart.from_posterior(posterior)
+        posterior, _ = infer_slice(model, lines, self.signal, engine, (replay.seed, self.index), warm)
+        self._warm = WarmStart.from_posterior(posterior)
         return posterior
 
 
@@ -303,7 +288,7 @@ def check_predictions(
     trace : DesignTrace
         The design.
     replay : Replay
-        Inference, seed and candidate models, those of the design.
+        Settings of the means.
     signals : sequence of float
         Signal level of each slice during the design.
     truths : sequence of complex array or None, optional

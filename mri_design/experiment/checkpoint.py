@@ -26,7 +26,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.inference.base import WarmStart
 from mri_design.scan.io.atomic import write_npz
 
-FORMAT = "mri-design checkpoint 4"
+FORMAT = "mri-design checkpoint 5"
 """Another number for every change that an older program could not read, or read wrongly."""
 
 EVERY = 3.0
@@ -111,12 +111,8 @@ def save_state(checkpoint: Checkpoint, state: DesignState) -> None:
     arrays["n_steps"] = np.array(len(trace.steps))
     arrays["blocks"] = np.array([len(w.z) for w in state.warm], dtype=np.int64)
     for i, warm in enumerate(state.warm):
-        arrays |= _warm_arrays(str(i), warm)
-    for i, each in enumerate(state.rivals):
-        arrays[f"rivals_{i}"] = np.array([-1 if warm is None else len(warm.z) for warm in each], dtype=np.int64)
-        for number, rival in enumerate(each):
-            arrays |= {} if rival is None else _warm_arrays(f"rival_{i}_{number}", rival)
-    arrays["rivals"] = np.array(len(state.rivals))
+        arrays |= {f"mean_{i}": warm.mean} | {f"z_{i}_{j}": z for j, z in enumerate(warm.z)}
+        arrays |= {} if warm.samples is None else {f"samples_{i}": warm.samples}
     write_npz(checkpoint.path, arrays)
 
 
@@ -162,11 +158,6 @@ def _column(name: str, values: Sequence[Any], kind: Any) -> dict[str, Any]:
     return {name: padded, f"{name}{_IN}shape": shapes}
 
 
-def _warm_arrays(name: str, warm: WarmStart) -> dict[str, Any]:
-    arrays: dict[str, Any] = {f"mean_{name}": warm.mean} | {f"z_{name}_{j}": z for j, z in enumerate(warm.z)}
-    return arrays if warm.samples is None else arrays | {f"samples_{name}": warm.samples}
-
-
 _DAMAGE = (OSError, KeyError, ValueError, TypeError, IndexError, EOFError, RuntimeError, MemoryError)
 """Errors that NumPy and zipfile raise on damaged files."""
 
@@ -187,13 +178,9 @@ def load_state(checkpoint: Checkpoint) -> DesignState:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             _require_own(path, stored, checkpoint.identity)
             steps = _steps(stored)
-            warm = tuple(w for i, n in enumerate(stored["blocks"]) if (w := _warm_start(stored, str(i), n)))
-            rivals = tuple(
-                tuple(_warm_start(stored, f"rival_{i}_{number}", n) for number, n in enumerate(stored[f"rivals_{i}"]))
-                for i in range(int(stored["rivals"]))
-            )
+            warm = tuple(_warm_start(stored, i, blocks) for i, blocks in enumerate(stored["blocks"]))
             trace = DesignTrace(**_plain_values(DesignTrace, stored, "trace"), steps=steps)
-            return DesignState(**_plain_values(DesignState, stored, "state"), trace=trace, warm=warm, rivals=rivals)
+            return DesignState(**_plain_values(DesignState, stored, "state"), trace=trace, warm=warm)
     except (*_DAMAGE, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
             raise
@@ -263,10 +250,7 @@ def _built(record: Any, values: Mapping[str, Any]) -> Any:
     return record(**parts)
 
 
-def _warm_start(stored: Any, name: str, blocks: int) -> WarmStart | None:
-    if blocks < 0:
-        return None
-    z = tuple(stored[f"z_{name}_{j}"] for j in range(blocks))
-    return WarmStart(
-        stored[f"mean_{name}"], z, stored[f"samples_{name}"] if f"samples_{name}" in stored.files else None
-    )
+def _warm_start(stored: Any, number: int, blocks: int) -> WarmStart:
+    z = tuple(stored[f"z_{number}_{j}"] for j in range(blocks))
+    samples = f"samples_{number}"
+    return WarmStart(stored[f"mean_{number}"], z, stored[samples] if samples in stored.files else None)

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints
 from mri_design.design.engine import DesignEngine, DesignState, Measuring, StopRule
-from mri_design.design.keeping import Keeper
+from mri_design.design.keeping import Keeper, Refined
 from mri_design.design.memory import require_memory
 from mri_design.design.strategy import Corrects, Strategy
 from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
 from mri_design.experiment.checkpoint import Checkpoint, kept_in, load_state
-from mri_design.experiment.phase_choice import candidate_models
 from mri_design.experiment.recipe import InferenceRecipe, Recipe, require_recipe
+from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.mr_image import MRSlice, phase_refined
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 
 
@@ -312,6 +312,19 @@ def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:
     return inference.engine(extrapolated=False)
 
 
+def refinement(recipe: Recipe) -> Refined | None:
+    """How a design estimates the phase of a slice anew as its image improves; None where designs use moduli."""
+    return phase_refined if recipe.phase.model == "aware" else None
+
+
+def final_model(slice_model: MRSlice, state: DesignState, recipe: Recipe) -> tuple[MRSlice, WarmStart | None]:
+    """The first slice's model to reconstruct with after a design, and where its inference stood; None without one."""
+    if not state.warm:
+        return slice_model, None
+    warm, refined = state.warm[0], refinement(recipe)
+    return slice_model if refined is None else refined(slice_model, warm.mean), warm
+
+
 def _engine(strategy: Strategy, recipe: Recipe, seed: int, readouts: Readouts) -> DesignEngine:
     return DesignEngine(
         strategy,
@@ -319,5 +332,5 @@ def _engine(strategy: Strategy, recipe: Recipe, seed: int, readouts: Readouts) -
         seed=seed,
         block=recipe.design.block_of(readouts),
         constraints=recipe.constraints.rules_of(readouts),
-        models=candidate_models(recipe),
+        refined=refinement(recipe),
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 from uuid import uuid4
 
-from mri_design.design.keeping import Found, InferenceRequest, Keeper, KeptSlice, Standing
+from mri_design.design.keeping import Found, InferenceRequest, Keeper, KeptSlice
 from mri_design.design.posteriors import KeptPosteriors
 from mri_design.errors import MriDesignError
 from mri_design.model.posterior import GaussianPosterior
@@ -107,8 +107,8 @@ def _itself(posterior: GaussianPosterior) -> GaussianPosterior:
     return posterior
 
 
-def _standing(kept: KeptSlice) -> Standing:
-    return kept.standing
+def _warm_start(kept: KeptSlice) -> Any:
+    return kept.warm
 
 
 @dataclass
@@ -153,9 +153,9 @@ class _Remote:
             return None
         return 0 if behind == len(marks) else marks[-1 - behind] + 1
 
-    def fetched(self, standing: Standing) -> None:
-        """Where the slice stands is as after the last measurement; what was done since is remembered."""
-        self.origin.standing = standing
+    def fetched(self, warm: Any) -> None:
+        """Inference goes on from where it stood after the last measurement; what was done since is remembered."""
+        self.origin.warm = warm
         last = max((i for i, (method, _) in enumerate(self.done) if method == "measured"), default=-1)
         self.done = self.done[last + 1 :]
 
@@ -215,9 +215,9 @@ class ResidentSlices:
             remote.waiting.append(("measured", ()))
 
     @property
-    def standings(self) -> Sequence[Standing]:
+    def warm_starts(self) -> Sequence[Any]:
         """See `Keeper`. Whoever looks at them has to do so before more lines are measured."""
-        return _Standings(self)
+        return _WarmStarts(self)
 
     def close(self, wait: bool = True) -> None:
         """Let the processes forget the slices."""
@@ -228,16 +228,16 @@ class ResidentSlices:
                     self._workers.outcome(future)
         self._slices = []
 
-    def fetch(self, measurements: int) -> list[Standing]:
-        """Where the slices stood after so many measurements, unless they have been inferred from more of them since."""
+    def fetch(self, measurements: int) -> list[Any]:
+        """Where inference stood after so many measurements, unless they have been inferred from more of them since."""
         counts = [remote.until_measured(self._measurements - measurements) for remote in self._slices]
         known = [count for count in counts if count is not None]
         if len(known) < len(counts):
             raise MriDesignError("the design has gone on: its slices stand elsewhere now than when this state was made")
-        standings = self._ask([(_standing, ())] * len(self._slices), counts=known)
-        for remote, standing in zip(self._slices, standings, strict=True):
-            remote.fetched(standing)
-        return standings
+        found = self._ask([(_warm_start, ())] * len(self._slices), counts=known)
+        for remote, warm in zip(self._slices, found, strict=True):
+            remote.fetched(warm)
+        return found
 
     def ask(self, inferences: int, questions: Sequence[tuple[int, Callable[..., Any], tuple[Any, ...]]]) -> list[Any]:
         """Answers to questions to some slices, by their numbers, unless they have been inferred anew since."""
@@ -337,23 +337,19 @@ class _Posteriors(KeptPosteriors):
         return self._keeper.ask(self._inferences, asked)
 
 
-class _Standings(Sequence[Standing]):
-    """Where the slices stood after a measurement, fetched when they are looked at for the first time."""
+class _WarmStarts(Sequence[Any]):
+    """Where inference of the slices stood after a measurement, fetched when they are looked at for the first time."""
 
     def __init__(self, keeper: ResidentSlices) -> None:
         self._keeper = keeper
         _, self._measurements = keeper.counts
         self._count = len(keeper.posteriors)
-        self._fetched: list[Standing] | None = None
+        self._fetched: list[Any] | None = None
 
     def __len__(self) -> int:
         return self._count
 
-    @overload
-    def __getitem__(self, index: int) -> Standing: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Standing]: ...
-    def __getitem__(self, index: int | slice) -> Standing | Sequence[Standing]:
+    def __getitem__(self, index: Any) -> Any:
         if self._fetched is None:
             self._fetched = self._keeper.fetch(self._measurements)
         return self._fetched[index]

@@ -48,7 +48,7 @@ class PlayedArms:
 
     @property
     def areas(self) -> NDArray[np.float64]:
-        """Of each waveform, (arm, 2), 1/m."""
+        """Area of each waveform, (arm, 2), 1/m."""
         return self.step * (self.corners.sum(axis=1) - self.corners[:, 0] / 4)
 
 

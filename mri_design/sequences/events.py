@@ -23,12 +23,12 @@ _HEADROOM = 0.99
 """Share of the gradient and slew limits that is used: files hold six digits."""
 _SHORTEST_PULSE, _LONGEST_PULSE = 2e-3, 20e-3
 TIME_BANDWIDTH = 4.0
-"""Of the pulses: their duration times the bandwidth that they select."""
+"""Duration of a pulse times the bandwidth that it selects."""
 _BANDWIDTH_TOLERANCE = 0.1
 _DIGITS_ERROR = 2.5e-4
 """Cycles for each field of view that rounding the readout's amplitude to the six digits of a file may add."""
 _MOST_STRAIGHT_SAMPLES = 1024
-"""Of straight readouts; the six digits of a file hold longer ones too coarsely."""
+"""Most samples of a straight readout; the six digits of a file hold longer ones too coarsely."""
 _STEEPEST_MOMENT = 999_999.0
 """Hz/m: gradients that move in k-space stay below, because six digits become coarse above."""
 
@@ -117,7 +117,7 @@ class Events:
         self.scanner, self.settings = scanner, settings
         self.system = scanner.opts(_HEADROOM)
         self.recorded = scanner.opts()
-        """What the sequence is checked against."""
+        """Limits that the sequence is checked against."""
 
     def trapezoid(self, channel: str, area: float) -> Any:
         """The shortest gradient with an area, 1/m."""
@@ -154,7 +154,7 @@ class Events:
         return [self.pp.make_label(name, "SET", value) for name, value in values.items()]
 
     def duration(self, *events: Any) -> float:
-        """Of a block that holds these events, at least; on the raster."""
+        """Shortest duration of a block that holds these events, on the raster."""
         return on_raster(max(self.pp.calc_duration(event) for event in events))
 
     def pulse(self, flip_angle: float, use: str, phase: float = 0.0) -> SlicePulse:

@@ -19,7 +19,7 @@ from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrde
 _SPOILER = 2.0
 """Cycles of phase across a pixel of the readout at the end of a repetition."""
 _SLICE_SPOILER = 4.0
-"""The same across the slice, or across a partition of a slab."""
+"""Cycles of phase at the end of a repetition across the slice, or across a partition of a slab."""
 
 
 @dataclass(frozen=True)

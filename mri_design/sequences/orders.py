@@ -1,4 +1,4 @@
-"""What a sequence measures, readout after readout: lines, samples of a plane (ky, kz), spokes or arms of spirals."""
+"""Orders of readouts in a sequence: lines, samples of a plane (ky, kz), spokes or arms of spirals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Order(Protocol):
 
     @property
     def labels(self) -> Mapping[str, tuple[int, ...]]:
-        """By the name of a Pulseq label, its value at every readout."""
+        """Values of each Pulseq label at every readout, by its name."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class Order(Protocol):
 
     @property
     def definitions(self) -> Mapping[str, object]:
-        """What else the file's definitions say about the places."""
+        """Further entries of the file's definitions, about the places of the readouts."""
         ...
 
     def places(self, samples: int) -> NDArray[np.float64]:
@@ -151,7 +151,7 @@ class LineOrder:
 
     @property
     def offsets(self) -> NDArray[np.float64]:
-        """Of every line from the zero frequency, (line, 2), cycles for each field of view along ky; none along kz."""
+        """Offset of every line from the zero frequency, (line, 2), cycles per field of view along ky; 0 along kz."""
         return np.array([(line - self.n_lines // 2, 0) for line in self.lines], dtype=np.float64)
 
     def centre(self, samples: int) -> int:
@@ -163,12 +163,12 @@ class LineOrder:
         return _straight(samples, self.offsets)
 
     def described(self, readout: int) -> str:
-        """By its number."""
+        """Number of the line."""
         return f"line {self.lines[readout]}"
 
 
 class _OneByOne(ABC):
-    """What orders without echo trains share: every readout after an excitation of its own."""
+    """An order without echo trains, every readout after an excitation of its own; along no grid unless it says so."""
 
     @property
     @abstractmethod
@@ -182,8 +182,22 @@ class _OneByOne(ABC):
 
     @property
     def echoes(self) -> int:
-        """One."""
+        """One echo: no trains."""
         return 1
+
+    @property
+    def labels(self) -> Mapping[str, tuple[int, ...]]:
+        """LIN is a readout's place in the order of measurement."""
+        return {"LIN": tuple(range(self.count))}
+
+    @property
+    def matrix(self) -> tuple[int, int] | None:
+        """None: readouts lie on no grid, and the image is a square of as many pixels as there are samples."""
+        return None
+
+    def centre(self, samples: int) -> int:
+        """The middle."""
+        return samples // 2
 
 
 @dataclass(frozen=True)
@@ -239,19 +253,15 @@ class PlaneOrder(_OneByOne):
 
     @property
     def offsets(self) -> NDArray[np.float64]:
-        """Of every sample from the zero frequency, (sample, 2), cycles for each field of view along ky and kz."""
+        """Offset of every sample from the zero frequency, (sample, 2), cycles for each field of view along ky, kz."""
         return np.array(self.samples, dtype=np.float64) - np.array(self.shape) // 2
-
-    def centre(self, samples: int) -> int:
-        """The middle."""
-        return samples // 2
 
     def places(self, samples: int) -> NDArray[np.float64]:
         """Readouts along x."""
         return _straight(samples, self.offsets)
 
     def described(self, readout: int) -> str:
-        """By its row and column."""
+        """Row and column of the sample."""
         ky, kz = self.samples[readout]
         return f"sample ({ky}, {kz})"
 
@@ -317,23 +327,9 @@ class SpokeOrder(_OneByOne):
         return len(self.angles)
 
     @property
-    def labels(self) -> Mapping[str, tuple[int, ...]]:
-        """LIN is the spoke's place in the order of measurement."""
-        return {"LIN": tuple(range(self.count))}
-
-    @property
     def definitions(self) -> Mapping[str, object]:
         """The angles, degrees."""
         return {"SpokeAngles": [float(f"{np.degrees(angle):.6f}") for angle in self.angles]}
-
-    @property
-    def matrix(self) -> None:
-        """None: a square of as many pixels as there are samples."""
-        return None
-
-    def centre(self, samples: int) -> int:
-        """The middle."""
-        return samples // 2
 
     def places(self, samples: int) -> NDArray[np.float64]:
         """Through the centre; cycles for each field of view of the readout, that of the image times oversampling."""
@@ -341,12 +337,12 @@ class SpokeOrder(_OneByOne):
         return np.stack([along * np.cos(angles), along * np.sin(angles), np.zeros((self.count, samples))])
 
     def described(self, readout: int) -> str:
-        """By its angle."""
+        """Number and angle of the spoke."""
         return f"spoke {readout}, at {np.degrees(self.angles[readout]):.1f} degrees,"
 
 
 @dataclass(frozen=True, eq=False)
-class SpiralOrder:
+class SpiralOrder(_OneByOne):
     """Arms that leave the centre of k-space, as those of spirals.
 
     Parameters
@@ -375,13 +371,8 @@ class SpiralOrder:
 
     @property
     def samples(self) -> int:
-        """Of an arm."""
+        """Samples of an arm."""
         return self.arms.shape[1]
-
-    @property
-    def trains(self) -> tuple[tuple[int, ...], ...]:
-        """Every arm by itself."""
-        return tuple((number,) for number in range(self.count))
 
     @property
     def count(self) -> int:
@@ -389,32 +380,17 @@ class SpiralOrder:
         return len(self.arms)
 
     @property
-    def echoes(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def labels(self) -> Mapping[str, tuple[int, ...]]:
-        """LIN is the arm's place in the order of measurement."""
-        return {"LIN": tuple(range(self.count))}
-
-    @property
     def definitions(self) -> Mapping[str, object]:
         """The image's grid in the place of the samples of a readout."""
         rows, columns = self.grid
         return {"Matrix": [columns, rows, 1]}
-
-    @property
-    def matrix(self) -> None:
-        """None: readouts lie on no grid."""
-        return None
 
     def centre(self, samples: int) -> int:
         """The first sample."""
         return 0
 
     def places(self, samples: int) -> NDArray[np.float64]:
-        """As designed.
+        """The samples as designed.
 
         Raises
         ------
@@ -426,5 +402,5 @@ class SpiralOrder:
         return np.stack([self.arms[..., 1], self.arms[..., 0], np.zeros(self.arms.shape[:2])])
 
     def described(self, readout: int) -> str:
-        """By its number."""
+        """Number of the arm."""
         return f"arm {readout}"

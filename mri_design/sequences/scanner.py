@@ -1,4 +1,4 @@
-"""What a scanner can do: limits of its gradients and pulses, dead times and rasters."""
+"""Limits of a scanner: of its gradients and pulses, dead times and rasters."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Scanner:
         require_counts(least=1, most=64, **{f"{self.name}: samples_divisor": self.samples_divisor})
 
     def opts(self, share: float = 1.0) -> Any:
-        """The same for pypulseq, with a share of the gradient and slew limits.
+        """The limits for pypulseq, with a fraction of the gradient and slew limits.
 
         Raises
         ------

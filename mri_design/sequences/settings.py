@@ -1,4 +1,4 @@
-"""What is asked of a sequence: geometry, times, flip angle, bandwidth, each within bounds, in SI units."""
+"""Settings of a sequence: geometry, times, flip angle, bandwidth, each within bounds, in SI units."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from mri_design.sequences.orders import LineOrder
 _CRUSHER = 4.0
 """Cycles of phase across the slice on either side of a refocusing pulse."""
 _SPOILER = 8.0
-"""The same at the end of a train."""
+"""Cycles of phase across the slice at the end of a train."""
 _SYMMETRIC = 2e-6
 """Raster of the dwell time on which readouts are exactly symmetric."""
 

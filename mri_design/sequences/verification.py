@@ -1,4 +1,4 @@
-"""What a written sequence really does: read back, and held against what was designed, block by block."""
+"""Read a written sequence back and compare what it does with the design, block by block."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SequenceError(MriDesignError):
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """What was found in a sequence that does what it should.
+    """Facts about a sequence that passed verification.
 
     Parameters
     ----------

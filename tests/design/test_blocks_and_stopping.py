@@ -13,7 +13,6 @@ from mri_design import (
     InputError,
     centre_lines,
 )
-from mri_design.design.decision import DesignStep
 from tests.design.conftest import SliceMaker
 from tests.design_steps import changed, design_step
 
@@ -48,23 +47,6 @@ def test_energies_of_a_block_are_those_of_its_start(make_slice: SliceMaker) -> N
     for step in steps:
         assert step.outcome.predicted_energy == pytest.approx(steps[0].forecast.expected[step.line] + noise)
     assert steps[3].forecast.expected.sum() < steps[0].forecast.expected.sum()  # what is pending will have been learnt
-
-
-def test_a_rule_stops_the_design_before_the_line_it_was_asked_about(make_slice: SliceMaker) -> None:
-    one = make_slice()
-    engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)))
-    start = engine.begin([one], START)
-    whole = engine.run([one], start, 12).trace
-    errors = [step.predicted_error for step in whole.steps]
-    assert errors[-1] < errors[1] and np.isnan(errors[0])  # before any line was found nothing is predicted
-    wanted = errors[3]
-
-    def enough(step: DesignStep) -> bool:
-        return step.predicted_error <= wanted
-
-    stopped = engine.run([one], start, 12, stop=enough).trace
-    first = next(i for i, error in enumerate(errors) if error <= wanted)
-    assert stopped.lines == whole.lines[: len(START) + first]
 
 
 def test_predicted_error_is_the_error_of_the_mean_where_the_model_is_true(make_slice: SliceMaker) -> None:

@@ -95,6 +95,25 @@ def test_a_design_that_stops_and_goes_on_is_the_same_design(make_slice: SliceMak
         assert one.run(slices, state, 9).trace.lines == whole.trace.lines
 
 
+def test_the_model_of_a_slice_follows_its_image(make_slice: SliceMaker) -> None:
+    one, seen, states = make_slice(), list[np.ndarray](), list[DesignState]()
+
+    def refined(mr_slice: MRSlice, image: np.ndarray) -> MRSlice:
+        seen.append(image)
+        return replace(mr_slice, kspace=mr_slice.kspace * len(seen))
+
+    loop = replace(engine(), refined=refined)
+    begin = loop.begin([one], (8, 7, 9, 6))
+    loop.run([one], begin, 6, states.append)
+    np.testing.assert_array_equal(seen, [one.central_image((8, 7, 9, 6)), states[0].warm[0].mean])
+    twice = INFERENCE.cut_short(1).infer(
+        replace(one, kspace=one.kspace * 2).model(states[0].trace.lines, begin.signals[0]),
+        np.random.default_rng((0, 0)),
+        warm_start=states[0].warm[0],
+    )
+    np.testing.assert_array_equal(states[1].warm[0].mean, twice.mean)
+
+
 def test_zero_filled_lines_are_never_chosen_and_all_others_can_be(make_slice: SliceMaker) -> None:
     full = make_slice()
     measured = np.ones(16, dtype=bool)

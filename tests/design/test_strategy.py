@@ -11,26 +11,23 @@ def scores(*values: float) -> np.ndarray:
     return np.array(values)
 
 
-def test_the_largest_score_of_a_candidate_wins() -> None:
-    assert best_line(scores(0, 1, 5, 2, 3, 4), CANDIDATES).line == 2
-
-
-def test_acquired_and_unmeasurable_lines_never_win() -> None:
-    assert best_line(scores(99, 1, 2, 99, 0, 0), CANDIDATES).line == 2
-
-
-def test_ties_go_to_the_lowest_line() -> None:
-    assert best_line(scores(7, 1, 4, 7, 4, 4), CANDIDATES).line == 2
-    assert best_line(np.zeros(6), CANDIDATES).line == 1
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ((0, 1, 5, 2, 3, 4), 2),
+        ((99, 1, 2, 99, 0, 0), 2),  # acquired and unmeasurable lines never win
+        ((7, 1, 4, 7, 4, 4), 2),  # ties go to the lowest line
+        ((0,) * 6, 1),
+        ((-1e300,) * 6, 1),  # very low scores still win over nothing
+    ],
+)
+def test_the_largest_score_of_a_candidate_wins(values: tuple[float, ...], line: int) -> None:
+    assert best_line(scores(*values), CANDIDATES).line == line
 
 
 @pytest.mark.parametrize("bad", [np.nan, -np.inf, np.inf])
 def test_a_score_that_is_not_finite_is_never_chosen(bad: float) -> None:
     assert best_line(scores(0, bad, bad, 0, -5, bad), CANDIDATES).line == 4
-
-
-def test_very_low_scores_still_win_over_nothing() -> None:
-    assert best_line(np.full(6, -1e300), CANDIDATES).line == 1
 
 
 @pytest.mark.parametrize("bad", [np.nan, -np.inf])

@@ -7,11 +7,8 @@ SCORES = np.array([np.nan, 4.0, 2.0, np.nan])
 TRACE = DesignTrace("rule", 4, (2,), (design_step(1, scores=SCORES), design_step(3)))
 
 
-def test_lines_are_in_acquisition_order_start_first() -> None:
+def test_lines_are_in_acquisition_order_start_first_and_a_mask_is_of_the_first() -> None:
     assert TRACE.lines == (2, 1, 3)
-
-
-def test_a_mask_is_of_the_first_lines() -> None:
     assert TRACE.mask().tolist() == [False, True, True, True]
     assert TRACE.mask(2).tolist() == [False, True, True, False]
     assert TRACE.mask(0).tolist() == [False] * 4

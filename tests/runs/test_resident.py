@@ -63,13 +63,9 @@ def assert_same(one: DesignState, other: DesignState) -> None:
     assert one.trace.lines == other.trace.lines
     for a, b in zip(one.trace.steps, other.trace.steps, strict=True):
         np.testing.assert_array_equal(a.choice.scores, b.choice.scores)
-        np.testing.assert_array_equal(a.outcome.model_energies, b.outcome.model_energies)
     assert len(one.warm) == len(other.warm) == 3
     for first, second in zip(one.warm, other.warm, strict=True):
         np.testing.assert_array_equal(first.mean, second.mean)
-    assert [[warm is None for warm in each] for each in one.rivals] == [
-        [warm is None for warm in each] for each in other.rivals
-    ]
 
 
 def ended(place: int) -> None:
@@ -133,7 +129,7 @@ def test_nothing_but_requests_and_what_is_asked_for_travels(
 
         monkeypatch.setattr(two, "submit_at", counted)
         design(slices, recipe, keeper)
-    whole = len(pickle.dumps(KeptSlice(slices[0], 1.0, None)))
+    whole = len(pickle.dumps(KeptSlice(slices[0], 1.0)))
     assert sent[0] > whole  # two slices went to the first process
     assert max(sent[2:]) < 5000
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,9 @@ GRE = SequenceSettings(
 TSE = replace(GRE, kind="tse", echo_time=0.014, repetition_time=0.1, flip_angle=150.0, dummies=1)
 
 
+made_once = cache(pulseq_file)
+
+
 @pytest.fixture
 def generic() -> Scanner:
     return load_scanner("generic")
@@ -46,7 +50,7 @@ def written(tmp_path: Path, generic: Scanner) -> Callable[..., Path]:
     pytest.importorskip("pypulseq")
 
     def write(settings: SequenceSettings, change: Callable[[str], str] = str, **others: Any) -> Path:
-        content = pulseq_file(others.get("order", ORDER), settings, others.get("scanner", generic)).content
+        content = made_once(others.get("order", ORDER), settings, generic).content
         path = tmp_path / "changed.seq"
         path.write_text(change(content.decode()))
         return path

@@ -41,7 +41,7 @@ TINY = float(np.finfo(float).tiny)
 SPREAD = 0.2
 """Nats: how wrong the side information is taken to be about the energy of a line, before any line has shown it."""
 OWN_SPREAD = 0.4
-"""The same of the error model."""
+"""Nats: how wrong the error model is taken to be about the energy of a line, before any line has shown it."""
 PRIOR_COUNT = 3
 """How many lines these count as."""
 DECISIVENESS = 4.0
@@ -240,7 +240,7 @@ class _Scan:
         return energy, (noise_sd / energy) ** 2
 
     def knowledge(self, acquired: Sequence[int], expected: Numbers) -> LineKnowledge:
-        """What was known when ``acquired`` had been chosen; energies of lines still pending are not in it."""
+        """Knowledge at the moment when ``acquired`` had been chosen; it lacks the energies of lines still pending."""
         measured = np.zeros(len(self.energies), dtype=bool)
         measured[list(acquired)] = True
         return LineKnowledge(measured, self.energies, self.noise, expected)
@@ -251,7 +251,7 @@ def _corrected(now: LineKnowledge, model: ErrorModel, features: Numbers) -> Numb
 
 
 def _kind(posteriors: Sequence[GaussianPosterior]) -> ErrorModelName:
-    """That of most slices."""
+    """Name of the shipped model that fits most of the slices."""
     kinds = of_each(posteriors, _coils_and_model)
     if kinds[0][0] > 1:
         return "several coils"
@@ -303,18 +303,14 @@ def measured_energies(posterior: GaussianPosterior) -> Numbers:
 
 
 def learnt(start: ErrorModel, scan: _Scan, view: DesignView) -> ErrorModel:
-    """The error model after the innovations of the lines that have been measured since the start.
-
-    Where the design chooses among candidate models, only predictions of the models in use now count; with several
-    slices, those lines that at least half of the slices predicted with the model that they use now.
-    """
+    """The error model after the innovations of the lines that have been measured since the start."""
     acquired, steps = view.candidates.acquired, view.steps
     first = len(acquired) - len(steps)
     rows, log_energies, variances = [], [], []
     for i, step in enumerate(steps[: len(steps) - view.pending]):
         pending = step.choice.pending
         expected = steps[i - pending].forecast.expected  # of the posterior that its block was chosen from
-        if expected is None or not _mostly_equal(step.forecast.models, view.models):
+        if expected is None:
             continue
         known = scan.knowledge(acquired[: first + i - pending], expected)
         energy, variance = scan.error_energy(step.outcome.actual_energy)
@@ -324,8 +320,3 @@ def learnt(start: ErrorModel, scan: _Scan, view: DesignView) -> ErrorModel:
     if not rows:
         return start
     return start.given(np.array(rows), np.array(log_energies), np.array(variances))
-
-
-def _mostly_equal(then: tuple[int, ...], now: tuple[int, ...]) -> bool:
-    """At least half of the slices; all that there are where nothing was chosen."""
-    return len(then) == len(now) and 2 * sum(a == b for a, b in zip(then, now, strict=True)) >= len(now)

@@ -157,7 +157,7 @@ class CalibratedSamples(ChoosesByScore):
 
 @dataclass(frozen=True)
 class _Belief:
-    """What is predicted, the energies that samples are chosen by, (size,), and the share of their scatter in these."""
+    """A forecast, the energies by which samples are chosen, (size,), and the known fraction of their scatter."""
 
     forecast: Forecast
     scores: Numbers
@@ -272,14 +272,14 @@ PRIOR_SD = np.array([2.0, 0.3, 0.5, 0.5, 1.0, 0.5])
 EARLIER_MEAN = 0.8
 """Weight of what an earlier scan says, before any sample has shown how right that is; the posterior's is the rest."""
 EARLIER_SD = 0.4
-"""Of both."""
+"""Prior standard deviation of both weights."""
 AROUND = 2.0
 """Samples: standard deviation of the window in which density is counted."""
 
 
 @dataclass(frozen=True)
 class PlaneKnowledge:
-    """What is known at one moment of a design.
+    """Measured samples and expected energies at one moment of a design.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ PLACES = (4, 8, 16, 32, 64)
 
 @dataclass(frozen=True)
 class LineKnowledge:
-    """What is known at one moment of a design.
+    """Measured lines, their energies and the expected errors at one moment of a design.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class _Lines:
         return _neighbours(self.known.measured, self.at, distance)
 
     def near_opposite(self, distance: int) -> Numbers:
-        """The same at -k."""
+        """How many of the two lines at a distance from -k are measured."""
         return _neighbours(self.known.measured, self.opposite, distance)
 
     @cached_property
@@ -214,7 +214,7 @@ def features_of_line(known: LineKnowledge, line: int) -> Numbers:
 
 @lru_cache(maxsize=2048)
 def _remembered(measured: bytes, energies: bytes, noise: float, expected: float, line: int) -> Numbers:
-    """What `features_of_line` gives: of ``expected`` the features see the line's own number alone."""
+    """Compute what `features_of_line` returns; of ``expected`` the features use the line's own value alone."""
     by_line = np.frombuffer(energies)
     known = LineKnowledge(np.frombuffer(measured, dtype=bool), by_line, noise, np.full(len(by_line), expected))
     (features,) = line_features(known, [line])
@@ -325,7 +325,7 @@ ErrorModelName = Literal["one coil", "one coil, phase-aware", "several coils"]
 
 @cache
 def shipped_error_model(name: ErrorModelName = "one coil") -> ErrorModel:
-    """What ``benchmarks/error_model.py`` learnt from random heads; results/error-model/README.md says how well."""
+    """Load the model that ``benchmarks/error_model.py`` learnt from random heads (results/error-model/README.md)."""
     text = resources.files("mri_design.design.strategies").joinpath("error_model.json").read_text("utf-8")
     stored = json.loads(text)[name]
     if stored["features"] != list(FEATURES):

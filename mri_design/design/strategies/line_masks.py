@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice
-from mri_design.design.strategy import DesignView, best_line
+from mri_design.design.strategy import ChoosesBlocks, DesignView, best_line
 from mri_design.errors import InputError, require_counts, require_numbers
 from mri_design.operators.readouts import Readouts
 
@@ -147,7 +147,7 @@ class RegularLines:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LowPass:
+class LowPass(ChoosesBlocks):
     """The lines, or samples of a plane, nearest to DC."""
 
     name: str = "low-pass"
@@ -161,10 +161,6 @@ class LowPass:
         """The nearest remaining candidates."""
         left = np.flatnonzero(view.candidates.remaining).tolist()
         return [Choice(candidate) for candidate in view.readouts.nearest_to_centre(left, count)]
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The nearest remaining candidate."""
-        return self.choose_block(view, rng, 1)[0]
 
 
 @dataclass(frozen=True, kw_only=True)

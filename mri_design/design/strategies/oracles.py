@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +32,8 @@ class Oracle(Strategy, Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OracleResidual(ChoosesByScore):
-    """Choose the candidates on which the posterior mean is most wrong, as the true image shows.
-
-    It is cheaper than `OracleGreedy`. In a plane most of its lead is luck that no prediction can have.
-
-    results/design-study/README.md compares strategies with it, results/design-study/measurements.md both oracles.
+class TrueImages:
+    """The truth that an oracle looks at. It is no strategy: it chooses nothing.
 
     Parameters
     ----------
@@ -51,18 +47,30 @@ class OracleResidual(ChoosesByScore):
     """
 
     truths: tuple[Array, ...] = ()
-    name: str = "oracle-residual"
 
     def __post_init__(self) -> None:
         require_true_images(self.truths)
 
-    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleResidual:
+    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Self:
         """This oracle with the truth; the reconstruction is the posterior mean."""
         return replace(self, truths=tuple(truths))
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Four lines: a mask that looks at the truth needs no larger centre."""
         return readouts.start(target, 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OracleResidual(TrueImages, ChoosesByScore):
+    """Choose the candidates on which the posterior mean is most wrong, as the true image shows.
+
+    It is cheaper than `OracleGreedy`. In a plane most of its lead is luck that no prediction can have.
+
+    results/design-study/README.md compares strategies with it, results/design-study/measurements.md both oracles.
+    Its setting is that of `TrueImages`.
+    """
+
+    name: str = "oracle-residual"
 
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
         """Actual residual energies, summed over the slices.
@@ -81,7 +89,7 @@ REACH = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class OracleHole(ChoosesByScore):
+class OracleHole(TrueImages, ChoosesByScore):
     """The candidates with the largest expected error, after the truth has corrected the expectation around them.
 
     `OracleResidual` knows the energy of every single line, which no prediction can. This leave-one-out oracle knows how
@@ -92,8 +100,8 @@ class OracleHole(ChoosesByScore):
 
     Parameters
     ----------
-    truths : sequence of complex arrays, shape of the image
-        The true images, one per slice; none before `knowing`.
+    truths : sequence of complex arrays
+        As of `TrueImages`.
     draws : int, optional
         Posterior draws behind the expected energies; inference's own are used, with one coil as far as they go. By
         default those of the readouts.
@@ -104,18 +112,13 @@ class OracleHole(ChoosesByScore):
         For truths that are no images, or no draw.
     """
 
-    truths: tuple[Array, ...] = ()
     draws: int | None = None
     name: str = "oracle-hole"
 
     def __post_init__(self) -> None:
-        require_true_images(self.truths)
+        super().__post_init__()
         if self.draws is not None:
             require_counts(draws=self.draws, least=1)
-
-    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleHole:
-        """This oracle with the truth; the reconstruction is the posterior mean."""
-        return replace(self, truths=tuple(truths))
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Eight lines, as a strategy that predicts would begin with; four with several coils."""
@@ -139,13 +142,13 @@ class OracleHole(ChoosesByScore):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OracleGreedy:
+class OracleGreedy(TrueImages):
     """The line after which the error is least: every candidate is reconstructed at every step.
 
     Parameters
     ----------
-    truths : sequence of complex arrays, shape (ky, kx)
-        The images, one per slice; none before `knowing`.
+    truths : sequence of complex arrays
+        As of `TrueImages`.
     reconstruct : callable
         Makes the images; its errors are relative L2 of the magnitude, mean over slices.
 
@@ -155,25 +158,20 @@ class OracleGreedy:
         For truths that are no images, or a reconstruction that cannot be called.
     """
 
-    truths: tuple[Array, ...] = ()
     reconstruct: Reconstruct | None = None
     name: str = "oracle-greedy"
     needs_posterior: bool = False
 
     def __post_init__(self) -> None:
-        require_true_images(self.truths)
+        super().__post_init__()
         if self.reconstruct is not None:
             require_working(
                 reconstruct=self.reconstruct, wanted="a function (number of the slice, lines) -> image (ky, kx)"
             )
 
-    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> OracleGreedy:
-        """The same with the truth."""
+    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Self:
+        """This oracle with the truth and the reconstruction."""
         return replace(self, truths=tuple(truths), reconstruct=reconstruct)
-
-    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """Four lines: a mask that looks at the truth needs no larger centre."""
-        return readouts.start(target, 4)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line that leaves the least error.

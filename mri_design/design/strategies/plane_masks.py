@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.blocks import plane_of
 from mri_design.design.decision import Choice
-from mri_design.design.strategy import DesignView
+from mri_design.design.strategy import ChoosesBlocks, DesignView
 from mri_design.errors import InputError, require_counts, require_numbers
 from mri_design.operators.readouts import PlaneReadouts, Readouts
 
@@ -44,7 +44,7 @@ class SampleDensity:
         require_numbers(**{"density power": self.power})
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """As designed masks begin with: see `PlaneReadouts.start_for_posterior`."""
+        """As many samples as designed masks begin with: see `PlaneReadouts.start_for_posterior`."""
         return readouts.start_for_posterior(target)
 
     def density(self, plane: PlaneReadouts) -> NDArray[np.float64]:
@@ -54,7 +54,7 @@ class SampleDensity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomSamples(SampleDensity):
+class RandomSamples(SampleDensity, ChoosesBlocks):
     """Samples drawn one by one, without replacement, from a density: settings as `SampleDensity`."""
 
     name: str = "vd-polynomial"
@@ -65,13 +65,9 @@ class RandomSamples(SampleDensity):
         drawn = rng.choice(len(density), size=count, replace=False, p=density / density.sum())
         return [Choice(int(sample)) for sample in drawn]
 
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """One draw."""
-        return self.choose_block(view, rng, 1)[0]
-
 
 @dataclass(frozen=True, kw_only=True)
-class CaipiSamples:
+class CaipiSamples(ChoosesBlocks):
     """A regular pattern, every R_y-th row with every R_z-th sample of it, shifted from row to row (2-D CAIPIRINHA).
 
     The pattern runs through DC. Samples that are left over are added to the fully sampled centre; with fewer samples
@@ -130,10 +126,6 @@ class CaipiSamples:
         order = [*_outwards(view, left & pattern), *_outwards(view, left & ~pattern)]
         return [Choice(sample) for sample in order[:count]]
 
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The next sample."""
-        return self.choose_block(view, rng, 1)[0]
-
 
 def _outwards(view: DesignView, flags: NDArray[np.bool_]) -> list[int]:
     outwards = plane_of(view).outwards
@@ -153,7 +145,7 @@ BISECTIONS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoissonDisc(SampleDensity):
+class PoissonDisc(SampleDensity, ChoosesBlocks):
     """A Poisson-disc mask around the samples at the start: settings as `SampleDensity`.
 
     The shutter, partial Fourier and the calibration region are the design's constraints; without a calibration region
@@ -168,10 +160,6 @@ class PoissonDisc(SampleDensity):
         plane = plane_of(view)
         free, there = view.candidates.remaining, view.candidates.mask
         return [Choice(int(s)) for s in poisson_disc(plane, self.density(plane), free, there, count, rng)]
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """One sample."""
-        return self.choose_block(view, rng, 1)[0]
 
 
 def poisson_disc(

@@ -51,7 +51,7 @@ class FixedAngles:
         return interleaf_angles(count, self.kind)
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """All of them: nothing is decided on the way."""
+        """The whole target: nothing is decided on the way."""
         return target
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:

@@ -12,7 +12,7 @@ from mri_design.design.blocks import ChoosesByScore, Scores
 from mri_design.design.decision import Choice
 from mri_design.design.neighbourhood import require_weights, unmeasured_around
 from mri_design.design.posteriors import means_of
-from mri_design.design.strategy import DesignView
+from mri_design.design.strategy import ChoosesBlocks, DesignView
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.errors import InputError, require_instance, require_numbers, require_working, sequence_of
@@ -23,7 +23,7 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainedOrder:
+class TrainedOrder(ChoosesBlocks):
     """The learnt order of lines, or of samples of a plane, as training left it.
 
     Those that may not be measured are passed over. Where the order has come to its end, those with the largest
@@ -48,7 +48,7 @@ class TrainedOrder:
         _require_trained(self.design)
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """As many around DC as the training began with."""
+        """The number of candidates around DC that training began with."""
         self.design.require_grid(readouts.shape)
         return min(target, self.design.n_start)
 
@@ -61,14 +61,10 @@ class TrainedOrder:
         more = np.argsort(-np.where(left, self.design.profile[-1], -np.inf), kind="stable")[: count - len(chosen)]
         return [Choice(line) for line in (*chosen, *more.tolist())]
 
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The first of the order that is left."""
-        return self.choose_block(view, rng, 1)[0]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingScans:
-    """side information: the errors that reconstructions of the training scans had when as many lines were measured.
+    """Side information: the errors that reconstructions of the training scans had when as many lines were measured.
 
     Scans of one kind have their energy in the same places, so their errors lie in the same places too. Training
     measured other lines than the design does; a line that it had measured by then counts with the error before that

@@ -134,7 +134,7 @@ def _some(items: NDArray[np.int_], count: int | None, rng: np.random.Generator) 
 
 @dataclass(frozen=True)
 class OrderTraining:
-    """What an order of lines is to be learnt from, and by which rule.
+    """Training scans, the rule that learns an order of lines from them, and its settings.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.model_choice import FEWEST
 from mri_design.errors import InputError
+from mri_design.experiment.held_back.choosing import FEWEST
 from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array

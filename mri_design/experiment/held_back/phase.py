@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mri_design.design.model_choice import FEWEST, best_model
 from mri_design.design.recording import found_energies
+from mri_design.experiment.held_back.choosing import FEWEST, best_model
 from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.experiment.recipe import PhaseRecipe
 from mri_design.inference.base import WarmStart, pooled_variances

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mri_design.design.model_choice import held_back
+from mri_design.experiment.held_back.choosing import held_back
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.phase import PhasePrior
@@ -68,7 +68,7 @@ class HeldBack:
 def hold_back(
     slice_model: MRSlice, lines: Sequence[int], engine: DoubleLoop, seed: int, signal: float | None = None
 ) -> HeldBack | None:
-    """Hold back about a third of the lines outside the centre (`design.model_choice.held_back`).
+    """Hold back about a third of the lines outside the centre (`choosing.held_back`).
 
     In a plane these are samples, along trajectories readouts.
 

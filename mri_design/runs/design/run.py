@@ -23,6 +23,8 @@ from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import (
     DesignOptions,
     design_inference,
+    final_model,
+    refinement,
     require_lines,
     require_room,
     run_design,
@@ -31,7 +33,6 @@ from mri_design.experiment.designing import (
 )
 from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
-from mri_design.experiment.phase_choice import candidate_models, final_model
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
@@ -355,7 +356,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     checks = check_predictions(
         slices,
         state.trace,
-        Replay(design_inference(strategy, recipe), run.seed, candidate_models(recipe)),
+        Replay(design_inference(strategy, recipe), run.seed, refinement(recipe)),
         signals=state.signals,
         truths=truths_or_none,
         callback=lambda done, of: show("checking predictions", done, of),

@@ -7,7 +7,7 @@ from mri_design import InputError, load_phantom
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.energies import energies
 from mri_design.design.strategies.line_masks import LowPass
-from mri_design.design.strategies.oracles import OracleHole, OracleResidual
+from mri_design.design.strategies.oracles import OracleHole
 from mri_design.design.strategies.plane_masks import CaipiSamples, PoissonDisc, RandomSamples, poisson_disc
 from mri_design.operators.readouts import PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior
@@ -86,18 +86,6 @@ def truth() -> np.ndarray:
     data = load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
     assert data.reference is not None
     return data.reference[0]
-
-
-def test_the_residual_oracle_takes_the_largest_actual_error(make_view, rng) -> None:
-    posterior = plane_posterior()
-    view = make_view((posterior,), measured_ids(16))
-    plane = PlaneReadouts((16, 16))
-    wrong = np.abs(plane.values((posterior.mean - truth())[None])[0, 0, :, 0]) ** 2
-    wrong[list(measured_ids(16))] = 0
-    block = OracleResidual(truths=(truth(),)).choose_block(view, rng, 5)
-    assert block[0].line == int(np.argmax(wrong))
-    with pytest.raises(InputError, match="true images"):
-        OracleResidual().choose_block(view, rng, 5)
 
 
 def test_the_hole_oracle_does_not_know_the_sample_itself(make_view, rng) -> None:

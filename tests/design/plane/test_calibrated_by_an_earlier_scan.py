@@ -49,20 +49,6 @@ def made(rule: Strategy, seed: int = 0) -> DesignEngine:
     return DesignEngine(rule, INFERENCE, seed=seed, block=40, constraints=PlaneConstraints(PlaneReadouts((SIZE, SIZE))))
 
 
-def test_residuals_of_the_same_scan_are_what_its_oracle_sees() -> None:
-    same = earlier()
-    trace = designed(OracleResidual(truths=(same.image,)), [same.scan], 160, seed=5).trace
-    energy = np.sum(np.abs(same.image) ** 2)
-    begins = [i for i, step in enumerate(trace.steps) if step.choice.pending == 0]
-    assert len(begins) == 3
-    moments = [trace.lines[: START + begin] for begin in begins]
-    for begin, residuals in zip(begins, same.residuals(moments), strict=True):
-        scores = trace.steps[begin].choice.scores
-        assert scores is not None
-        left = np.isfinite(scores)
-        np.testing.assert_allclose(residuals[left] * energy, scores[left], rtol=1e-4)
-
-
 def test_the_feature_is_the_logarithm_of_what_is_said_and_all_is_believed_at_first() -> None:
     plane = PlaneReadouts((4, 4))
     measured = np.zeros(16, dtype=bool)

@@ -1,6 +1,7 @@
 """Whole designs over a plane: deterministic, resumed to the same samples, better than chance, taught by innovations."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from mri_design import (
 )
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.decision import DesignStep
+from mri_design.design.keeping import infer_slice
 from mri_design.design.recording import innovation
 from mri_design.design.strategies.calibrated_plane import CalibratedSamples
 from mri_design.design.strategies.expected_error import ExpectedError
@@ -60,13 +62,9 @@ def test_blocks_keep_what_was_predicted_and_found() -> None:
     assert all(step.information > 0 and step.predicted_error > 0 for step in steps[9:] if not step.choice.pending)
     assert all(step.forecast.expected is None for step in steps if step.choice.pending)
     assert sum(step.cost.matvecs > 0 for step in steps) == 2
-    from mri_design.design.keeping import SliceInference, infer_slice
-
     start = state.trace.start
-    from dataclasses import replace
-
-    job = SliceInference(slices[0], start, state.signals[0], None, replace(INFERENCE, outer_iterations=3), (0, 0))
-    posterior, _ = infer_slice(job)
+    inference = replace(INFERENCE, outer_iterations=3)
+    posterior, _ = infer_slice(slices[0], start, state.signals[0], inference, (0, 0))
     for step in steps[:9]:
         assert step.outcome.actual_energy == pytest.approx(innovation(slices[0], posterior.mean, step.line), rel=1e-3)
 

@@ -62,20 +62,6 @@ def test_the_exact_gain_is_the_growth_of_the_log_determinant(make_posterior: Mak
         assert scores[line] == pytest.approx(after - before, rel=1e-8)
 
 
-def test_gains_of_a_sequence_add_up_in_any_order(make_posterior: Maker) -> None:
-    posterior = make_posterior(1)
-    start = posterior.model.measurement.lines.tolist()
-    total = log_determinant(posterior.precision, [*start, 1, 11, 12]) - log_determinant(posterior.precision, start)
-    encoding = rows_of(posterior, LINES, range(16))
-    for order in ([1, 11, 12], [12, 1, 11]):
-        lines, gained = list(start), 0.0
-        for line in order:
-            precision = replace(posterior.precision, measurement=cartesian(lines, encoding.grid, encoding.maps))
-            gained += exact_gains(precision, LINES)[line]
-            lines.append(line)
-        assert gained == pytest.approx(total, rel=1e-8)
-
-
 def test_a_measured_line_tells_at_most_one_bit_per_real_sample(make_posterior: Maker) -> None:
     posterior = make_posterior(1)
     scores = exact_gains(posterior.precision, LINES)

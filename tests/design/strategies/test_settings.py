@@ -20,7 +20,7 @@ from mri_design.design.strategies.line_masks import (
     SystematicDensity,
 )
 from mri_design.design.strategies.oracles import OracleGreedy, OracleHole
-from mri_design.design.strategies.trained import TrainedOrder
+from mri_design.design.strategies.trained import TrainedOrder, TrainingResidual
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.experiment.strategy_names import STRATEGIES
 
@@ -62,7 +62,8 @@ def test_settings_are_keywords(kind: Callable[..., object]) -> None:
         (OracleResidual, {"truths": np.ones((2, 4))}, "truths"),
         (OracleGreedy, {"truths": (np.ones(4),)}, "truths[0]"),
         (OracleGreedy, {"reconstruct": "mean"}, "reconstruct"),
-        (RegularLines, {"spacing": 0}, "line spacing"),
+        *((RegularLines, {"spacing": wrong}, "line spacing") for wrong in (0, -2, 1.5)),
+        (TrainingResidual, {"reach": -1.0}, "reach"),
         (RandomLines, {"centre_fraction": 1.5}, "centre fraction"),
         (Equispaced, {"centre_fraction": -0.1}, "centre fraction"),
         (GoldenRatio, {"centre_fraction": None}, "centre fraction"),
@@ -72,6 +73,7 @@ def test_settings_are_keywords(kind: Callable[..., object]) -> None:
             for wrong, field in (
                 ({"family": "uniform"}, "density family"),
                 ({"power": -1.0}, "density power"),
+                ({"power": np.nan}, "density power"),
                 ({"centre": 0}, "density centre"),
             )
         ),

@@ -104,12 +104,17 @@ def test_the_least_important_lines_are_tried_first(scans: list[ReferenceSlice], 
         assert found.exchanges[0].removed == line
 
 
-def test_lines_without_data_do_not_come_in(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
-    measured = np.ones(16, dtype=bool)
-    measured[[5, 6, 10, 11]] = False
-    gaps = [replace(scan, slice_model=replace(scan.slice_model, measured=measured)) for scan in scans]
-    final = refine(gaps, begin_refinement(gaps, POOR, evaluate), 12, evaluate, ExchangeRules(keep=POOR[:3]))
-    assert final.exchanges and measured[[e.added for e in final.exchanges]].all()
+@pytest.mark.parametrize("by_data", [True, False], ids=["without data", "not allowed"])
+def test_lines_that_cannot_be_measured_do_not_come_in(
+    scans: list[ReferenceSlice], evaluate: Evaluate, by_data: bool
+) -> None:
+    there = np.ones(16, dtype=bool)
+    there[[5, 6, 10, 11]] = False
+    if by_data:
+        scans = [replace(scan, slice_model=replace(scan.slice_model, measured=there)) for scan in scans]
+    rules = ExchangeRules(keep=POOR[:3], allowed=None if by_data else there)
+    final = refine(scans, begin_refinement(scans, POOR, evaluate), 12, evaluate, rules)
+    assert final.exchanges and there[[e.added for e in final.exchanges]].all()
 
 
 def test_an_interrupted_refinement_goes_on_the_same(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
@@ -141,14 +146,6 @@ def test_senseless_requests_are_refused(scans: list[ReferenceSlice], evaluate: E
         ExchangeRules(shortlist=0)
     assert refine(scans, begun, 0, evaluate) == begun
     assert refine(scans, begun, 5, evaluate, ExchangeRules(keep=POOR)) == begun
-
-
-def test_lines_that_may_not_be_measured_do_not_come_in(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
-    allowed = np.ones(16, dtype=bool)
-    allowed[[5, 6, 10, 11]] = False
-    begun = begin_refinement(scans, POOR, evaluate)
-    final = refine(scans, begun, 12, evaluate, ExchangeRules(keep=POOR[:3], allowed=allowed))
-    assert final.exchanges and allowed[[e.added for e in final.exchanges]].all()
 
 
 def test_steps_that_stay_keep_what_their_block_had_expected() -> None:

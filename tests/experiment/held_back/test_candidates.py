@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mri_design import DoubleLoop, MRSlice, Recipe, radial_spokes, reconstruct, turned
-from mri_design.design.model_choice import held_back
 from mri_design.design.recording import found_energies, innovation
 from mri_design.experiment.held_back import phase
+from mri_design.experiment.held_back.choosing import held_back
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
 from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.operators.base import Array

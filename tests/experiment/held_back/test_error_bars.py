@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import Calibrated, DesignView, PreparedScan, Recipe, load_input, load_recipe, prepare, reconstruct
-from mri_design.design.model_choice import held_back
+from mri_design.experiment.held_back.choosing import held_back
 from mri_design.experiment.held_back.error_bars import BOUNDS, std_factor
 from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.operators.base import Array

@@ -15,8 +15,7 @@ from mri_design import (
     make_strategy,
     run_design,
 )
-from mri_design.experiment.designing import NO_OPTIONS
-from mri_design.experiment.phase_choice import candidate_models, final_model
+from mri_design.experiment.designing import NO_OPTIONS, final_model, refinement
 from mri_design.model.phase import PhasePrior
 from tests.phased_slices import smooth, textured
 
@@ -37,10 +36,10 @@ def design(one: MRSlice, settings: Recipe, target: int = 18, options: DesignOpti
 
 def test_designs_know_the_phase_where_the_recipe_says_so(phased: MRSlice, small: Recipe) -> None:
     image = phased.central_image(range(8, 16))
-    assert candidate_models(recipe(small, "modulus")) is None and candidate_models(recipe(small, "held-back")) is None
-    alone = candidate_models(recipe(small, "aware"))
-    assert alone is not None
-    (refined,) = alone(replace(phased, phase=PhasePrior(None, 3.0)), image)
+    assert refinement(recipe(small, "modulus")) is None and refinement(recipe(small, "held-back")) is None
+    aware = refinement(recipe(small, "aware"))
+    assert aware is not None
+    refined = aware(replace(phased, phase=PhasePrior(None, 3.0)), image)
     assert refined.phase is not None and refined.phase.phase is not None
     assert [recipe(small, m).phase.name for m in ("modulus", "aware")] == ["modulus", "phase-aware 3"]
 
