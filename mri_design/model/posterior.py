@@ -14,7 +14,7 @@ import scipy.linalg
 
 from mri_design.errors import require_counts, require_instance, require_random
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.krylov.lanczos import BlockLanczosFactors, LanczosFactors
+from mri_design.krylov.lanczos import LanczosFactors
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
@@ -54,7 +54,7 @@ class Variances:
         circulants of real and imaginary part behind a phase: the part of the draws whose variances are known exactly.
     image : float array, shape of one image, optional
         z of the pixels, where the draws alone would tell it worse.
-    factors : LanczosFactors or BlockLanczosFactors, optional
+    factors : LanczosFactors, optional
         Low-rank representation made on the way.
     log_determinant : float, optional
         log|A| on the real unknowns; exact only where ``kind`` is.
@@ -69,7 +69,7 @@ class Variances:
     samples: Array | None = None
     explained: Array | None = None
     image: Array | None = None
-    factors: LanczosFactors | BlockLanczosFactors | None = None
+    factors: LanczosFactors | None = None
     log_determinant: float | None = None
 
 

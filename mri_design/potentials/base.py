@@ -178,10 +178,6 @@ SMOOTH = frozenset({"curvature", "expansion"})
 """What sites offer whose log t has a second derivative everywhere."""
 
 
-RETIRED = frozenset({"log_concave", "on_the_line", "super_gaussian", "two_parameter"})
-"""Flags that `Site.offers` replaced; a class that still sets one is refused, because nothing reads them."""
-
-
 @dataclass(frozen=True)
 class DualForm:
     """h(gamma) = linear gamma + logs log gamma + reciprocal / gamma + const, or a tangent of it from above.
@@ -229,16 +225,6 @@ class Site(ABC):
     """Where log t has kinks or its finest structure, in units of sigma (`line_expectation`)."""
     per_site: ClassVar[tuple[str, ...]] = ("scale", "precision", "shift")
     """The attributes that may be arrays with one value per site."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        for flag in sorted(RETIRED & vars(cls).keys()):
-            raise InputError(
-                f"{cls.__name__}.{flag}",
-                "a flag",
-                "what the site can do, in its offers",
-                'Write offers = SuperGaussian.offers | {"log_concave"}, or what holds; see Site.',
-            )
 
     @abstractmethod
     def log_t(self, s: Values) -> Values:
@@ -463,10 +449,6 @@ class MovingSite(Site):
     @abstractmethod
     def gaussian_form(self, s: Values, z: Values) -> SuperGaussian:
         """The site of Gaussian form that bounds this one and touches it at s (in units of sigma) beside z."""
-
-
-Potential = SuperGaussian
-"""The earlier name of `SuperGaussian`."""
 
 
 def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:

@@ -22,10 +22,10 @@ from mri_design import (
     cartesian,
 )
 from mri_design.estimation.penalised import RemainingExcess, rounding_of, stalled_status
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import SuperGaussian
 
 
-def square(site: Potential, data_scale: float = 1.0, real: type = np.float64) -> GeneralizedLinearModel:
+def square(site: SuperGaussian, data_scale: float = 1.0, real: type = np.float64) -> GeneralizedLinearModel:
     """A noisy square of 16 x 16 pixels on six lines, sites on pixels and differences."""
     rng = np.random.default_rng(0)
     shape = (16, 16)

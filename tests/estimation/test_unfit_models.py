@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import GeneralizedLinearModel, Identity, InputError, Laplace, SiteBlock, map_estimate
+from mri_design import GeneralizedLinearModel, Identity, InputError, SiteBlock, map_estimate
 from tests.unfit_sites import Honest, Quartic
 
 
@@ -16,8 +16,3 @@ def model_of(site) -> GeneralizedLinearModel:
 def test_sites_that_are_not_super_gaussian_are_refused(site, match):
     with pytest.raises(InputError, match=rf"block 'mine'.*{match}.*choose a site near it"):
         map_estimate(model_of(site))
-
-
-def test_unknown_settings_are_refused_with_those_there_are():
-    with pytest.raises(InputError, match=r"settings of map_estimate: got smoothness; wanted smoothing, stages, inner"):
-        map_estimate(model_of(Laplace(1.0)), smoothness=0.0)

@@ -16,7 +16,7 @@ from mri_design import (
     StudentT,
 )
 from mri_design.inference.double_loop import dual_argument_of, first_class, hybrid, site_bounds
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import SuperGaussian
 from tests.slow_cases import slow_case
 
 SITES = {
@@ -32,7 +32,7 @@ SITES = {
 X = np.array([0.0, 0.03, 1.0, 20.0])
 
 
-def h(site: Potential, gamma: float) -> float:
+def h(site: SuperGaussian, gamma: float) -> float:
     """max over x >= 0 of -x / gamma - 2 g(x), from a grid and a refinement."""
 
     def negative(log_x: float) -> float:
@@ -53,7 +53,7 @@ def least(function, grid: np.ndarray) -> tuple[float, float]:
     return float(found.fun), float(np.exp(found.x))
 
 
-def block_of(site: Potential, is_complex: bool = False) -> SiteBlock:
+def block_of(site: SuperGaussian, is_complex: bool = False) -> SiteBlock:
     return SiteBlock("sites", Identity((4,), is_complex=is_complex), site)
 
 
@@ -113,7 +113,7 @@ def test_hybrid_lies_above_the_second_class_and_touches_where_it_was_developed(n
 
 
 class _one:  # noqa: N801 (a model with one block, as far as bounds look at it)
-    def __init__(self, site: Potential) -> None:
+    def __init__(self, site: SuperGaussian) -> None:
         self.blocks = (block_of(site),)
 
 

@@ -202,13 +202,6 @@ def test_a_smooth_site_that_does_not_say_so_is_told_how() -> None:
     assert md.DoubleLoop(md.Exact()).infer(regression(Silent(1.0)), np.random.default_rng(0)).criterion
 
 
-def test_flags_of_earlier_sites_are_not_ignored() -> None:
-    with pytest.raises(md.InputError, match=r"Earlier\.super_gaussian: got a flag.*offers"):
-
-        class Earlier(md.potentials.Potential):
-            super_gaussian = False
-
-
 def test_a_new_likelihood_has_an_evidence() -> None:
     """Against quadrature of one unknown; the site says what it is, and nobody asks for its class."""
     times = np.array([0.4, 1.5])

@@ -100,26 +100,3 @@ def test_operators_that_are_not_positive_definite_break_down(trouble, matrix, ve
     assert len(factors.basis) == factors.convergence.iterations <= 12
     if len(factors.basis):
         assert np.isfinite(factors.inverse_root()).all() and np.isfinite(factors.log_determinant())
-
-
-@pytest.mark.parametrize("spectrum", ["two far away", "linear", "decaying"])
-def test_selective_reorthogonalisation_keeps_half_the_digits(spectrum, vectors):
-    eigenvalues = {
-        "two far away": np.concatenate([np.linspace(1, 2, 150), [1e3, 1e4]]),
-        "linear": np.linspace(0.01, 1, 152),
-        "decaying": np.geomspace(1e-4, 1, 152),
-    }[spectrum]
-    factors = lanczos(lambda u: eigenvalues * u, vectors(152, 11), 152, "selective")
-    Q = factors.basis.T
-    np.testing.assert_allclose(Q.conj().T @ Q, np.eye(Q.shape[1]), atol=1e-6)
-    assert factors.convergence.status is Status.CONVERGED
-    V = factors.inverse_root()
-    np.testing.assert_allclose(np.sum(np.abs(V) ** 2, axis=0), 1 / eigenvalues, rtol=1e-4)
-
-
-def test_selective_reorthogonalisation_is_needed(vectors, monkeypatch):
-    """Without converged Ritz vectors the same run loses orthogonality altogether."""
-    monkeypatch.setattr("mri_design.krylov.lanczos.ConvergedRitzVectors.take_converged", lambda *_: False)
-    eigenvalues = np.concatenate([np.linspace(1, 2, 150), [1e3, 1e4]])
-    Q = lanczos(lambda u: eigenvalues * u, vectors(152, 12), 40, "selective").basis.T
-    assert np.abs(Q.conj().T @ Q - np.eye(Q.shape[1])).max() > 0.1

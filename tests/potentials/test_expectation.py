@@ -22,7 +22,7 @@ from mri_design import (
     StudentT,
     Tilted,
 )
-from mri_design.potentials.base import Potential, line_expectation, radial_expectation
+from mri_design.potentials.base import SuperGaussian, line_expectation, radial_expectation
 from mri_design.potentials.requirements import represented
 from tests.slow_cases import slow_case, slow_cases
 
@@ -51,7 +51,7 @@ def name(site: object) -> str:
 
 @pytest.mark.parametrize("site", LINE, ids=name)
 @pytest.mark.parametrize(("mean", "variance"), [(0.0, 1.0), (0.7, 0.04), (-2.0, 3.0), (1.5, 40.0)])
-def test_the_value_is_the_integral(site: Potential, mean: float, variance: float) -> None:
+def test_the_value_is_the_integral(site: SuperGaussian, mean: float, variance: float) -> None:
     sd = np.sqrt(variance)
 
     def integrand(s: float) -> float:
@@ -65,7 +65,7 @@ def test_the_value_is_the_integral(site: Potential, mean: float, variance: float
 
 
 @pytest.mark.parametrize("site", LINE, ids=name)
-def test_the_derivatives_are_those_of_the_value_and_of_the_integral(site: Potential) -> None:
+def test_the_derivatives_are_those_of_the_value_and_of_the_integral(site: SuperGaussian) -> None:
     mean, variance = np.array([-1.4, 0.0, 0.3, 2.2]), np.array([0.5, 1.3, 0.02, 6.0])
     got = site.expected_log_t(mean, variance)
     rough = 1e-4 if isinstance(site, COARSE) else 1e-5
@@ -81,7 +81,7 @@ def test_the_derivatives_are_those_of_the_value_and_of_the_integral(site: Potent
 
 
 @pytest.mark.parametrize("site", LINE, ids=name)
-def test_the_derivatives_of_log_t(site: Potential) -> None:
+def test_the_derivatives_of_log_t(site: SuperGaussian) -> None:
     s = np.array([-2.3, -0.4, 0.31, 1.7, 6.0])
     h = 1e-5
     np.testing.assert_allclose(site.dlog_t(s), (site.log_t(s + h) - site.log_t(s - h)) / (2 * h), rtol=1e-6, atol=1e-8)
@@ -91,7 +91,7 @@ def test_the_derivatives_of_log_t(site: Potential) -> None:
 
 
 @pytest.mark.parametrize("site", LINE, ids=name)
-def test_a_sharp_gaussian_gives_the_site_itself(site: Potential) -> None:
+def test_a_sharp_gaussian_gives_the_site_itself(site: SuperGaussian) -> None:
     s = np.array([-1.6, 0.45, 3.1])
     got = site.expected_log_t(s, np.full(3, 1e-12))
     np.testing.assert_allclose(got.value, site.log_t(s), rtol=1e-9)
@@ -101,7 +101,7 @@ def test_a_sharp_gaussian_gives_the_site_itself(site: Potential) -> None:
 
 @pytest.mark.parametrize("dimensions", [2, 3, 4, 6])
 @pytest.mark.parametrize("site", EVEN, ids=name)
-def test_moduli_against_draws_and_against_the_laplacian(site: Potential, dimensions: int) -> None:
+def test_moduli_against_draws_and_against_the_laplacian(site: SuperGaussian, dimensions: int) -> None:
     rng = np.random.default_rng(3)
     half = rng.standard_normal((100_000, dimensions))
     draws = np.concatenate([half, -half])
@@ -121,7 +121,7 @@ def test_moduli_against_draws_and_against_the_laplacian(site: Potential, dimensi
 
 @pytest.mark.parametrize("dimensions", [2, 3, 4, 7])
 @pytest.mark.parametrize("site", [Gaussian(1.7), Laplace(0.8)], ids=name)
-def test_closed_forms_on_moduli(site: Potential, dimensions: int) -> None:
+def test_closed_forms_on_moduli(site: SuperGaussian, dimensions: int) -> None:
     modulus = np.array([0.0, 1e-3, 0.4, 3.0, 60.0, 1e3])[:, None]
     variance = np.array([1e-6, 0.01, 1.0, 50.0])
     got = site.expected_log_t(modulus, variance, dimensions)

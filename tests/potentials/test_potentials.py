@@ -20,9 +20,9 @@ from mri_design import (
     StudentT,
     Tilted,
 )
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import SuperGaussian
 
-SITES: dict[str, Callable[[], Potential]] = {
+SITES: dict[str, Callable[[], SuperGaussian]] = {
     "Laplace, weak": lambda: Laplace(0.3),
     "Laplace, strong": lambda: Laplace(20.0),
     "Student-t, heavy": lambda: StudentT(1.0, 2.0),
@@ -51,11 +51,11 @@ def site_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def site(site_name: str) -> Potential:
+def site(site_name: str) -> SuperGaussian:
     return SITES[site_name]()
 
 
-def h_by_brute_force(site: Potential, gamma: float) -> float:
+def h_by_brute_force(site: SuperGaussian, gamma: float) -> float:
     """max over x >= 0 of -x / gamma - 2 g(x): the smallest h for which the bound holds everywhere."""
 
     def negative(log_x: np.ndarray) -> np.ndarray:
