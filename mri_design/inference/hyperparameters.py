@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -67,17 +68,48 @@ class LearnedModel:
     convergence: Convergence
 
 
+@dataclass(frozen=True)
+class HyperparameterLearning:
+    """Settings of `learn_hyperparameters`.
+
+    Parameters
+    ----------
+    noise, scales : bool
+        What to learn. Noise only where data outnumber unknowns: fewer can be fitted exactly, and on a part of the lines
+        the bound lets the noise go to nothing (results/benchmarks/measured-once.md).
+    labels : dict of block name to integer array, optional
+        Which sites of a block share a scale; by default those that have equal ones, and those of one wavelet level.
+    rounds : int
+        At most; each is one inference from the last one's mean and variances.
+    tolerance : float
+        Stop when no rate and no noise sd changes by more than this, relative, and inference has converged.
+
+    Raises
+    ------
+    InputError
+        For settings of another kind or out of range, or where neither noise nor scales are to be learnt.
+    """
+
+    noise: bool = False
+    scales: bool = True
+    labels: dict[str, Array] | None = None
+    rounds: int = 20
+    tolerance: float = 0.02
+
+    def __post_init__(self) -> None:
+        if not self.noise and not self.scales:
+            raise InputError("learn_hyperparameters", "neither noise nor scales", "at least one of them")
+        require_counts(least=1, **{"learn_hyperparameters: rounds": self.rounds})
+        positive_number("learn_hyperparameters: tolerance", self.tolerance)
+
+
 def learn_hyperparameters(
     model: GeneralizedLinearModel,
     engine: InferenceMethod,
     rng: np.random.Generator,
     *,
     callback: Callable[[Hyperparameters], None] | None = None,
-    noise: bool = False,
-    scales: bool = True,
-    labels: dict[str, Array] | None = None,
-    rounds: int = 20,
-    tolerance: float = 0.02,
+    **settings: Any,
 ) -> LearnedModel:
     """Learn the scales of a model's sites, and its noise variance, from its data: infer and renew them in turn.
 
@@ -91,15 +123,8 @@ def learn_hyperparameters(
         Of the variances; every round sees the same noise.
     callback : callable, optional
         Sees the hyperparameters after every round.
-    noise, scales : bool
-        What to learn. Noise only where data outnumber unknowns: fewer can be fitted exactly, and on a part of the lines
-        the bound lets the noise go to nothing (results/benchmarks/measured-once.md).
-    labels : dict of block name to integer array, optional
-        Which sites of a block share a scale; by default those that have equal ones, and those of one wavelet level.
-    rounds : int
-        At most; each is one inference from the last one's mean and variances.
-    tolerance : float
-        Stop when no rate and no noise sd changes by more than this, relative, and inference has converged.
+    settings
+        ``noise``, ``scales``, ``labels``, ``rounds`` and ``tolerance``; see `HyperparameterLearning`.
 
     Raises
     ------
@@ -119,18 +144,15 @@ def learn_hyperparameters(
     """
     require_task(model, rng)
     require_engine(engine=engine)
-    if not noise and not scales:
-        raise InputError("learn_hyperparameters", "neither noise nor scales", "at least one of them")
-    require_counts(least=1, **{"learn_hyperparameters: rounds": rounds})
-    positive_number("learn_hyperparameters: tolerance", tolerance)
+    wanted = HyperparameterLearning(**settings)
     if callback is not None:
         require_working(callback=callback, takes=1, wanted="a function of one Hyperparameters")
-    if noise and not model.measurement.out_size:
+    if wanted.noise and not model.measurement.out_size:
         raise InputError("learn_hyperparameters", "noise of a model without a Gaussian factor", "noise=False")
-    groups = site_groups(model, labels) if scales else ()
-    if scales and not groups:
+    groups = site_groups(model, wanted.labels) if wanted.scales else ()
+    if wanted.scales and not groups:
         raise InputError("learn_hyperparameters", "no block of centred, even sites", "a prior with scales to learn")
-    prior = PriorEvidence.of(model, groups) if scales else None
+    prior = PriorEvidence.of(model, groups) if wanted.scales else None
     seed = int(rng.integers(2**63))
     least = min((LEAST_NOISE * float(np.abs(model.data).max(initial=0.0))) ** 2, model.noise_variance)
     rates = {group.name: 1.0 for group in groups}
@@ -138,7 +160,7 @@ def learn_hyperparameters(
     status, change, done = Status.MAX_ITERATIONS, np.inf, 0
     posterior = engine.infer(model, np.random.default_rng(seed))
     matvecs = posterior.convergence.matvecs
-    for done in range(1, rounds + 1):  # noqa: B007 (reported)
+    for done in range(1, wanted.rounds + 1):  # noqa: B007 (reported)
         steps: list[float] = []
         blocks, variance = model.blocks, model.noise_variance
         if prior is not None:
@@ -147,7 +169,7 @@ def learn_hyperparameters(
                 rates[group.name] *= factor
             blocks = rescaled_blocks(blocks, groups, factors)
             steps += [abs(float(np.log(f))) for f in factors]
-        if noise:
+        if wanted.noise:
             ratio = max(_noise_ratio(posterior), least / variance)
             variance *= ratio
             # t(s) stays the same function of s: its rate is tau / sigma.
@@ -164,7 +186,7 @@ def learn_hyperparameters(
         if posterior.convergence.status is Status.BREAKDOWN or not np.isfinite(change):
             status = Status.BREAKDOWN
             break
-        if change < tolerance and posterior.convergence.converged:
+        if change < wanted.tolerance and posterior.convergence.converged:
             status = Status.CONVERGED
             break
     return LearnedModel(model, posterior, tuple(trace), Convergence(status, done, float(change), matvecs))
