@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from mri_design import IRLS, Gaussian, Laplace, PenalisedProblem, Status, StudentT
+from mri_design import IRLS, Gaussian, Laplace, Status, StudentT
+from tests.estimation.problems import problem_of, value_at
 
 SITES = {
     "Laplace": Laplace,
@@ -16,24 +16,11 @@ SITES = {
 TIGHT = IRLS(tolerance=1e-13, max_iterations=500, solver_tolerance=1e-3, solver_iterations=300)
 
 
-def problem_of(model, z: float = 0.3) -> PenalisedProblem:
-    return PenalisedProblem.smoothed(model, tuple(np.full(b.site_shape, z) for b in model.blocks))
-
-
-def z_of(problem: PenalisedProblem) -> tuple[np.ndarray, ...]:
-    return tuple(penalty.z for penalty in problem.penalties)
-
-
-def value_at(problem: PenalisedProblem, u: np.ndarray) -> float:
-    model = problem.model
-    return problem.value(model.data - model.measurement(u), model.analysis_coefficients(u))
-
-
 def test_the_objective_is_the_written_out_one(tiny_model, model_name, objective_of, embedded):
     model = tiny_model(model_name)
     problem = problem_of(model)
     u = model.back_projection()
-    reference, _ = objective_of(model, z_of(problem))(embedded(u, model.measurement.in_complex))
+    reference, _ = objective_of(problem)(embedded(u, model.measurement.in_complex))
     assert value_at(problem, u) == pytest.approx(reference, rel=1e-12)
 
 

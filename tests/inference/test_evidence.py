@@ -44,9 +44,9 @@ def model_of(rows, y, analysis, site, sigma2: float = 0.3) -> GeneralizedLinearM
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        *((name, "overcomplete") for name in ("Laplace", "Student-t", "Gaussian", "mixture", "logistic", "tilted")),
-        *((name, "one complex") for name in ("Laplace", "sech^2", "power 0.6", "Gaussian")),
-        *((name, "scalar") for name in ("power 1.5", "own", "tilted")),
+        *((name, "overcomplete") for name in ("Student-t", "mixture", "logistic", "tilted")),
+        *((name, "one complex") for name in ("Laplace", "sech^2", "power 0.6")),
+        *((name, "scalar") for name in ("power 1.5", "own")),
     ],
 )
 def test_the_bound_lies_below_log_p(name, kind, sites, accurate, rng, log_evidence):
@@ -60,10 +60,7 @@ def test_the_bound_lies_below_log_p(name, kind, sites, accurate, rng, log_eviden
     posterior = accurate.infer(model, rng)
     gap = log_evidence(model) - evidence_bound(model, posterior.criterion[-1])
     assert posterior.convergence.converged
-    if name == "Gaussian":
-        assert gap == pytest.approx(0, abs=1e-8)
-    else:
-        assert 0 < gap < 1.1
+    assert 0 < gap < 1.1
 
 
 PRIORS = {"Laplace": Laplace(1.5), "Gaussian": Gaussian(0.8), "Student-t": StudentT(3.0, 1.5)}

@@ -176,8 +176,6 @@ def test_blocks_of_one_name_are_refused(rng):
     ("setting", "wanted"),
     [
         ({"rounds": 0}, "rounds: got 0; wanted a whole number, 1 or more"),
-        ({"rounds": 2.5}, "rounds: got 2.5; wanted a whole number, 1 or more"),
-        ({"tolerance": np.nan}, "tolerance: got nan; wanted a positive finite number"),
         ({"tolerance": 0.0}, "tolerance: got 0.0; wanted a positive finite number"),
     ],
 )

@@ -55,14 +55,13 @@ def negative_log_posterior(model: GeneralizedLinearModel, u: np.ndarray) -> floa
 
 MODELS = {
     "logistic": logistic_regression,
-    "Laplace noise": lambda: robust_regression(Laplace(3.0)),
     "Laplace noise in other units": lambda: robust_regression(Laplace(1.5), 0.25),
     "Student-t noise": lambda: robust_regression(StudentT(3.0, 10.0)),
 }
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_the_bound_lies_below_the_evidence(name, accurate, rng, log_evidence):
+def test_the_bound_lies_below_the_evidence_and_the_mean_is_that_of_quadrature(name, accurate, rng, log_evidence):
     model = MODELS[name]()
     posterior = accurate.infer(model, rng)
     assert posterior.convergence.converged and posterior.criterion_kind == "exact"
@@ -72,9 +71,17 @@ def test_the_bound_lies_below_the_evidence(name, accurate, rng, log_evidence):
     assert posterior.criterion[-1] == pytest.approx(
         exact_criterion(model, posterior.precision.site_precisions), rel=1e-7
     )
+    grid = np.linspace(-4, 4, 401)
+    u = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1)
+    sigma = np.sqrt(model.noise_variance)
+    log_density = sum(b.potential.log_t(b.coefficients(u) / sigma).sum(axis=-1) for b in model.blocks)
+    density = np.exp(log_density - log_density.max())
+    mean = np.tensordot(density, u, axes=2) / density.sum()
+    deviation = np.sqrt(np.tensordot(density, (u - mean) ** 2, axes=2) / density.sum())
+    assert (np.abs(posterior.mean - mean) < 0.35 * deviation).all()
 
 
-@pytest.mark.parametrize("name", ["logistic", "Laplace noise", "Laplace noise in other units"])
+@pytest.mark.parametrize("name", ["logistic", "Laplace noise in other units"])
 def test_map_is_that_of_a_general_optimiser(name):
     model = MODELS[name]()
     u, convergence = MapEstimate(1e-8, stages=10)(model)
@@ -87,21 +94,6 @@ def test_map_is_that_of_a_general_optimiser(name):
     assert convergence.converged
     assert negative_log_posterior(model, u) == pytest.approx(best.fun, abs=2e-3)
     np.testing.assert_allclose(u, best.x, atol=1e-2)
-
-
-@pytest.mark.parametrize("name", list(MODELS))
-def test_posterior_means_by_quadrature(name, accurate, rng):
-    model = MODELS[name]()
-    posterior = accurate.infer(model, rng)
-    grid = np.linspace(-4, 4, 401)
-    first, second = np.meshgrid(grid, grid, indexing="ij")
-    u = np.stack([first, second], axis=-1)
-    sigma = np.sqrt(model.noise_variance)
-    log_density = sum(b.potential.log_t(b.coefficients(u) / sigma).sum(axis=-1) for b in model.blocks)
-    density = np.exp(log_density - log_density.max())
-    mean = np.tensordot(density, u, axes=2) / density.sum()
-    deviation = np.sqrt(np.tensordot(density, (u - mean) ** 2, axes=2) / density.sum())
-    assert (np.abs(posterior.mean - mean) < 0.35 * deviation).all()
 
 
 @pytest.mark.slow

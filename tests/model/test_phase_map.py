@@ -37,7 +37,7 @@ def test_a_phase_that_jumps_is_doubted_where_it_does():
     assert found.confidence[centre - 12, 24] > 0.8
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_noise_alone_has_no_phase(seed):
     with pytest.raises(InputError, match="phase"):
         estimate_phase(noise(0.3, seed), 0.09)

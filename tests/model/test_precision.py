@@ -6,6 +6,7 @@ import pytest
 from mri_design import GeneralizedLinearModel, Identity, Laplace, SiteBlock, cartesian
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.elementary import RealAndImaginary
+from tests.slow_cases import slow_case
 
 Pi = tuple[np.ndarray, ...]
 
@@ -57,6 +58,7 @@ def test_single_precision_stays_single(tiny_model, model_name, random_precisions
     assert A(like).dtype == A.perturbations(np.random.default_rng(0), 2, like).dtype == like.dtype
 
 
+@pytest.mark.parametrize("model_name", ["groups", "coils", "matrix", slow_case("parts"), slow_case("wavelet")])
 def test_perturbations_have_covariance_A(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     A, count = precision_of(model, random_precisions(model, 6)), 8_000
@@ -71,6 +73,7 @@ def test_perturbations_have_covariance_A(tiny_model, model_name, random_precisio
     assert np.abs(flat.mean(axis=0) * np.sqrt(count / matrix.diagonal())).max() < 5
 
 
+@pytest.mark.parametrize("model_name", ["coils", "matrix"])
 def test_perturbations_that_are_made_again_are_the_same(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     A, like = precision_of(model, random_precisions(model, 6)), model.back_projection()
