@@ -1,1 +1,1 @@
-"""What the image is: point estimates."""
+"""Point estimates of the image."""

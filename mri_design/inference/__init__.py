@@ -1,1 +1,1 @@
-"""Posteriors: what every engine shares; each engine has a room of its own."""
+"""Inference: the posterior of a model, by one of several engines."""

@@ -73,7 +73,7 @@ def _embedded(values: Array | None, block: SiteBlock) -> Array:
 
 
 NEGLIGIBLE = 1e-6
-"""Of a standard deviation."""
+"""Fraction of a standard deviation below which a mean counts as zero."""
 
 
 def proper_factor(P: Array) -> Any:
@@ -107,7 +107,7 @@ def resolution(P: Array) -> float:
 
 
 def undetermined() -> InputError:
-    """What is raised where a chunk's cavity and its sites do not determine theta."""
+    """The error to raise where a chunk's cavity and its sites do not determine theta."""
     return InputError(
         "a chunk and its cavity",
         "a product that is not a proper distribution",

@@ -1,15 +1,15 @@
-"""Site Gaussians exp(Re<eta, s> - pi |s|^2 / 2), the state that they make, and what a variational Gaussian asks for.
+"""Site Gaussians exp(Re<eta, s> - pi |s|^2 / 2), the state that they make, and the ones a variational Gaussian wants.
 
 With s in units of sigma A = X^H X + B^H diag(pi) B, and the mean is A^-1 (X^H y + B^H (pi offset + sigma eta)).
 
-A model split into its Gaussian part, whitened, and all other sites: dense algebra for the reference engines.
-
-With u / sigma = centre + R^-T w and P0 = R R^T the precision of the Gaussian part, w is N(0, I) under it and the other
-sites see G w + (B centre - offset / sigma), G = B R^-T.
+For dense algebra (`PriorAndSites`) a model is split into its Gaussian part, whitened, and all other sites. With
+u / sigma = centre + R^-T w and P0 = R R^T the precision of the Gaussian part, w is N(0, I) under it and the other sites
+see G w + (B centre - offset / sigma), G = B R^-T.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,7 +53,7 @@ class SiteGaussians:
 
 @dataclass(frozen=True, kw_only=True)
 class SiteState:
-    """What the oracles say of site Gaussians.
+    """Mean, variances and wanted sites under given site Gaussians, as `GaussianOracles` finds them.
 
     Parameters
     ----------
@@ -99,10 +99,7 @@ class SiteState:
         if self.wanted is None:
             return float("inf")
         total, count = 0.0, 0
-        for j, z in enumerate(self.z):
-            block = self.precision.blocks[j]
-            change = self.wanted.precisions[j] - self.sites.precisions[j]
-            descent = self.wanted.slopes[j] - self.sites.slopes[j] - change * self.coefficients[j]
+        for block, z, (change, descent) in zip(self.precision.blocks, self.z, self._updates(self.wanted), strict=True):
             total += float(np.sum(np.abs(change) * z + np.sqrt(block.site_power(descent) * z), dtype=np.float64))
             count += int(np.prod(block.site_shape))
         return total / count
@@ -115,13 +112,18 @@ class SiteState:
         total = 0.0
         if self.wanted is None or trial.wanted is None:
             return float("nan")
-        for j, (z, later) in enumerate(zip(self.z, trial.z, strict=True)):
-            change = self.wanted.precisions[j] - self.sites.precisions[j]
-            descent = self.wanted.slopes[j] - self.sites.slopes[j] - change * self.coefficients[j]
-            moved = trial.coefficients[j] - self.coefficients[j]
+        for j, (change, descent) in enumerate(self._updates(self.wanted)):
+            z, later, moved = self.z[j], trial.z[j], trial.coefficients[j] - self.coefficients[j]
             total += float(np.sum(np.real(np.conj(descent) * moved), dtype=np.float64))
             total += 0.5 * float(np.sum(change * (z - later), dtype=np.float64))
         return 2 * total
+
+    def _updates(self, wanted: SiteGaussians) -> Iterator[tuple[Array, Array]]:
+        """Per block the changes of pi that the wanted sites ask for, and those of the slopes at E s."""
+        pairs = zip(wanted.precisions, self.sites.precisions, wanted.slopes, self.sites.slopes, strict=True)
+        for (pi, old_pi, eta, old_eta), s in zip(pairs, self.coefficients, strict=True):
+            change = pi - old_pi
+            yield change, eta - old_eta - change * s
 
     @property
     def stationarity(self) -> float:
@@ -488,7 +490,7 @@ class PriorAndSites:
         criterion: tuple[float, ...],
         stationarity: float,
     ) -> GaussianPosterior:
-        """What the package calls the Gaussian with whitened mean w and these site precisions."""
+        """The `GaussianPosterior` with whitened mean w and these site precisions."""
         model, sigma = self.model, float(np.sqrt(self.model.noise_variance))
         flat = sigma * (self.centre + scipy.linalg.solve_triangular(self.root, w, lower=True, trans="T"))
         if model.measurement.in_complex:

@@ -1,7 +1,4 @@
-"""The Gaussian approximation of the posterior, and marginal variances with their kind and error.
-
-The Gaussian approximation of the posterior.
-"""
+"""The Gaussian approximation of the posterior, and marginal variances with their kind and error."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def _cosine_deficit(dimensions: int, kappa: Values) -> Values:
 
 Role = Literal["prior", "likelihood"]
 SMOOTH = frozenset({"curvature", "expansion"})
-"""What sites offer whose log t has a second derivative everywhere."""
+"""Offers of sites whose log t has a second derivative everywhere."""
 
 
 @dataclass(frozen=True)
@@ -216,9 +216,9 @@ class Site(ABC):
     """
 
     offers: frozenset[str] = frozenset({"fixed", "conjugate"})
-    """What the site can do; an instance may say more or less than its class."""
+    """Capabilities of the site; an instance may have more or less than its class."""
     role: Role = "prior"
-    """What a block of these sites is where it does not say otherwise: a belief, or data."""
+    """Role of a block of these sites where it does not say otherwise: a belief, or data."""
     shift: Values | float = 0.0
     """The slope b of the odd part b s / sigma, dimensionless, broadcastable to the coefficients."""
     breaks: tuple[float, ...] = (0.0,)
@@ -401,7 +401,7 @@ class SuperGaussian(Site):
         return 2 * self.dg(s**2) + 4 * s**2 * self.d2g(s**2)
 
     def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
-        """As `Site.expected_log_t`, on moduli as well."""
+        """E log t(s) and its derivatives as `Site.expected_log_t` has them, on moduli as well."""
         if dimensions == 1:
             return super().expected_log_t(mean, variance)
         self._refuse_moduli(dimensions)

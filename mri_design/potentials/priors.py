@@ -1,17 +1,4 @@
-"""Sites of priors: Gaussian, Laplace, sech^2, Student-t, exponential power, and one given by a user's functions.
-
-The Gaussian site: every engine is exact on it.
-
-The Laplace site.
-
-The sech^2 site: like Laplace in the tails, smooth at zero.
-
-The Student-t site: heavy tails, not log-concave.
-
-The exponential power site, from the Gaussian over the Laplace to sites that are not log-concave.
-
-A user's own site, given by g and its two derivatives and held to what it claims.
-"""
+"""Sites of priors: Gaussian, Laplace, sech^2, Student-t, exponential power, and one given by a user's functions."""
 
 from __future__ import annotations
 

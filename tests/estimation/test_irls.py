@@ -49,6 +49,7 @@ def test_gaussian_sites_are_one_linear_solve(tiny_model):
     assert convergence.iterations <= 2
 
 
+@pytest.mark.parametrize("model_name", ["groups", "coils", "matrix"])
 def test_default_settings_come_close(tiny_model, model_name):
     """Within the tolerance of 1e-4 per unknown, times the iterations it may still need."""
     problem = problem_of(tiny_model(model_name))

@@ -116,14 +116,6 @@ def test_learning_the_prior_beside_a_likelihood_of_sites(rng):
         learn_hyperparameters(GeneralizedLinearModel.of_sites(model.blocks[:1]), engine, rng, noise=False)
 
 
-def test_none_for_measurement_and_data_means_no_gaussian_factor():
-    one = logistic_regression()
-    other = GeneralizedLinearModel(None, None, 1.0, one.blocks)
-    assert other.measurement.out_size == 0 and other.image_shape == one.image_shape
-    with pytest.raises(InputError, match="no sites"):
-        GeneralizedLinearModel.of_sites([])
-
-
 @pytest.mark.parametrize("variances", [Exact(), MonteCarlo(300, tolerance=1e-5)], ids=lambda v: type(v).__name__)
 def test_a_prior_alone_on_images(variances, rng):
     """Orthonormal Laplace sites on moduli: z = gamma per real component, so tau sqrt(z) = 2 at the fixed point."""
@@ -135,7 +127,9 @@ def test_a_prior_alone_on_images(variances, rng):
     np.testing.assert_allclose(1.7 * np.sqrt(posterior.marginals.values[0]), 2, rtol=tolerance)
 
 
-def test_offsets_that_are_not_finite_are_refused():
+def test_offsets_that_are_not_finite_and_models_of_nothing_are_refused():
+    with pytest.raises(InputError, match="no sites"):
+        GeneralizedLinearModel.of_sites([])
     with pytest.raises(InputError, match=r"'data': offset.*NaN"):
         SiteBlock("data", Identity((2,), is_complex=False), Laplace(1.0), offset=np.array([1.0, np.nan]))
     with pytest.raises(InputError, match=r"'data': odd part.*\(3,\)"):

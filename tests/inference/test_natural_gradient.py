@@ -182,7 +182,7 @@ def test_lanczos_variances_give_no_bound() -> None:
 
 
 def test_senseless_settings_are_refused() -> None:
-    for settings in ({"iterations": 0}, {"tolerance": -1.0}, {"first_step": 1.5}, {"criterion": "guess"}):
+    for settings in ({"iterations": 0}, {"tolerance": -1.0}, {"criterion": "guess"}):
         with pytest.raises(InputError):
             VariationalGaussian(**settings)  # type: ignore[arg-type]
     block = SiteBlock("labels", Dense(np.ones((2, 3))), Logistic(np.ones(2)))

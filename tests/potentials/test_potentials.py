@@ -32,7 +32,7 @@ SITES: dict[str, Callable[[], SuperGaussian]] = {
     "exponential power 1.5": lambda: ExponentialPower(1.5, 2.0),
     "exponential power 2": lambda: ExponentialPower(2.0, 0.6),
     "sech^2": lambda: Sech2(1.4),
-    "mixture of Gaussians": lambda: PositiveMixture.of_gaussians([0.7, 0.3], [4.0, 0.05]),
+    "mixture of Gaussians": lambda: PositiveMixture([0.7, 0.05], [Gaussian(4.0), Gaussian(0.05)]),
     "mixture of others": lambda: PositiveMixture([0.5, 1.5], [Laplace(2.0), StudentT(3.0, 0.1)]),
     "own": lambda: Generic(
         lambda x: -np.sqrt(1 + x), lambda x: -0.5 / np.sqrt(1 + x), lambda x: 0.25 * (1 + x) ** -1.5, name="charbonnier"

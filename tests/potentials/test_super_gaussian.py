@@ -47,7 +47,7 @@ class Undefined(Laplace):
         Sech2(1e-3),
         Logistic([1.0, -1.0]),
         Tilted(Laplace(1.0), np.ones(2)),
-        PositiveMixture.of_gaussians([0.5, 0.5], [1.0, 1e4]),
+        PositiveMixture([1.0, 100.0], [Gaussian(1.0), Gaussian(1e4)]),
     ],
 )
 def test_the_sites_of_the_package_pass(site):
