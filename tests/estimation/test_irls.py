@@ -31,6 +31,7 @@ def test_the_objective_is_the_written_out_one(tiny_model, model_name, objective_
         ("heavy tails", IRLS(solver_tolerance=1e-6, solver_iterations=500)),
     ],
 )
+@pytest.mark.parametrize("model_name", ["groups", "coils", "matrix"])
 def test_no_iteration_raises_the_objective(site, solver, tiny_model, model_name):
     one = replace(solver, tolerance=0.0, max_iterations=1)
     for scale, z in [(0.1, 1e-8), (1.0, 1e-8), (30.0, 1e-3)]:
