@@ -282,3 +282,14 @@ def test_a_likelihood_has_no_scale_to_learn():
     )
     groups = site_groups(GeneralizedLinearModel.of_sites(blocks))
     assert [group.name for group in groups] == ["weights"]
+
+
+def test_units_of_the_data_shift_the_bound_by_their_jacobian(accurate, rng, settled):
+    """Data and noise scaled by c: a density of the data in other units, c^-m times the old, where n scales back."""
+    c = 7.0
+    posterior = settled("matrix")
+    model = posterior.model
+    scaled = GeneralizedLinearModel(model.measurement, c * model.data, c**2 * model.noise_variance, model.blocks)
+    bounds = [evidence_bound(p.model, p.criterion[-1]) for p in (posterior, accurate.infer(scaled, rng))]
+    n, m = model.measurement.in_size, model.measurement.out_size
+    assert bounds[1] - bounds[0] == pytest.approx((n - m) * np.log(c), rel=1e-8)
