@@ -1,1 +1,1 @@
-"""What the image is: point estimates."""
+"""Point estimates: the most probable image by L-BFGS, ADMM or IRLS, least squares, and bounds on what is left."""

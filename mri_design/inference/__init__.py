@@ -1,1 +1,1 @@
-"""Posteriors: what every engine shares; each engine has a room of its own."""
+"""Posteriors: engines that turn a model into the Gaussian closest to what its data leave open, and what they share."""
