@@ -13,7 +13,7 @@ export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast lint format types notebooks docs lock clean
+.PHONY: help demo test test-fast lint format types picture notebooks docs lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
@@ -39,6 +39,9 @@ format: $(READY)  ## mend style and formatting in place
 
 types: $(READY)  ## check the types
 	$(BIN)/mypy
+
+picture: $(READY)  ## draw the layers of the package in CONTRIBUTING.md
+	$(BIN)/python -m tests.architecture.draw_layers
 
 # Numbered stories, as .py (percent cells); the outputs never reach the tree. One is run again when it, or the package, is newer.
 STORIES := $(patsubst %.py,build/%.ipynb,$(wildcard notebooks/*.py))

@@ -139,7 +139,7 @@ def _from_shots(signal: NDArray[np.complex128], order: SpokeOrder | SpiralOrder,
         signal.reshape(1, 1, -1).astype(np.complex64),
         places.reshape(-1, 2),
         (matrix, matrix),
-        readouts=len(signal),
+        n_readouts=len(signal),
         noise_variance=noise_variance,
     )
     recipe = md.load_recipe("local")

@@ -123,8 +123,6 @@ def measured(case: Case, seed: int) -> Iterator[Row]:
     ends = sorted({n for n in (*now.values(), last) if n and trace.forecast(n) is not None})
     replay = Replay(
         design_inference(strategy, recipe),
-        recipe.design.first_loops,
-        recipe.design.step_loops,
         seed,
         candidate_models(recipe),
     )

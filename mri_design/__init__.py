@@ -84,7 +84,7 @@ _HOMES = {
     "StudentT": "potentials.priors",
     "SuperGaussian": "potentials.base",
     "Tilted": "potentials.mixture",
-    "TrajectoryData": "scan.trajectory_data",
+    "TrajectoryData": "scan.data",
     "UntilError": "design.stopping",
     "UntilGain": "design.stopping",
     "UsageError": "errors",

@@ -1,4 +1,4 @@
-"""What may be measured one by one, by its name: lines, the samples of a plane, and families of shots.
+"""Names of what can be measured one by one: lines, the samples of a plane, and families of shots.
 
 Nothing is loaded for it, so that the command line can list the names before anything else is there. A family of shots
 of this package is a file and a line of `KINDS`; a script registers its own by `register_trajectory`.

@@ -1,4 +1,4 @@
-"""What people are told once, on stderr, of something that changes no result."""
+"""Notices on stderr, each once, of something that changes no result."""
 
 from __future__ import annotations
 

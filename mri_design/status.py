@@ -1,4 +1,4 @@
-"""How an iterative computation ended: every loop in the package returns a `Convergence`."""
+"""The ending of an iterative computation: every loop in the package returns a `Convergence`."""
 
 from __future__ import annotations
 

@@ -13,9 +13,8 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row
 from mri_design.operators.base import Array
-from mri_design.scan.data import KSpaceData
+from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.io.formats import read
-from mri_design.scan.trajectory_data import TrajectoryData
 
 from .writing import RawFile
 

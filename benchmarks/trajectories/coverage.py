@@ -17,8 +17,8 @@ from mri_design.experiment.trajectories.preparing import prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
 from mri_design.operators.base import Array
 from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.scan.data import TrajectoryData
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes
-from mri_design.scan.trajectory_data import TrajectoryData
 
 RECIPES = ("default", "local")
 ARMS = "2 pi / (m + 1)"
@@ -76,7 +76,7 @@ def covered_row(scene: Scene, shots: Array, coils: int, seed: int, recipe_name: 
         model.data.reshape(1, coils, -1),
         X.trajectory,
         scene.shape,
-        readouts=len(shots),
+        n_readouts=len(shots),
         name=scene.name,
         noise_variance=model.noise_variance,
         coil_maps=None if X.maps is None else np.asarray(X.maps, dtype=np.complex64)[None],

@@ -22,10 +22,10 @@ from mri_design.experiment.trajectories.preparing import prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
 from mri_design.experiment.trajectories.shots import shot_candidates, shot_slice
 from mri_design.operators.base import Array
+from mri_design.scan.data import TrajectoryData
 from mri_design.scan.simulation.phantoms import load_phantom_shots
 from mri_design.scan.trajectories.radial import interleaf_angles, turned
 from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve
-from mri_design.scan.trajectory_data import TrajectoryData
 
 MATRIX = 320
 """Pixels of the scan's own size; on fewer the bottles beside the phantom would not fit."""
@@ -41,7 +41,7 @@ def measured_spirals(file: Path, matrix: int = MATRIX) -> TrajectoryData:
         kspace, trajectory = stored["kspace"], stored["trajectory"].astype(np.float64)
     coils, arms = kspace.shape[:2]
     points = (matrix * trajectory).reshape(-1, 2)
-    return TrajectoryData(kspace.reshape(1, coils, -1), points, (matrix, matrix), readouts=arms, name=file.stem)
+    return TrajectoryData(kspace.reshape(1, coils, -1), points, (matrix, matrix), n_readouts=arms, name=file.stem)
 
 
 def toy_spirals() -> TrajectoryData:
@@ -49,7 +49,7 @@ def toy_spirals() -> TrajectoryData:
     arm = spiral_curve(24, nyquist_turns(24, 12), points=160)
     arms = turned(arm, interleaf_angles(12, "full-turn"))
     made = load_phantom_shots("brain", arms, shape=24, n_coils=2, rng=np.random.default_rng(0))
-    return TrajectoryData(made.kspace[None], made.trajectory, (24, 24), readouts=12, name="toy")
+    return TrajectoryData(made.kspace[None], made.trajectory, (24, 24), n_readouts=12, name="toy")
 
 
 def measured_rows(data: TrajectoryData, every: Sequence[int] = EVERY) -> list[Row]:
@@ -58,7 +58,7 @@ def measured_rows(data: TrajectoryData, every: Sequence[int] = EVERY) -> list[Ro
     references = {method: _made(whole.data, method)[0] for method in METHODS}
     rows: list[Row] = []
     for m in every:
-        chosen = data.select_readouts(np.arange(data.readouts) % m == 0)
+        chosen = data.select_readouts(np.arange(data.n_readouts) % m == 0)
         known = replace(chosen, **{name: getattr(whole.data, name) for name in ("noise_variance", "coil_maps")})
         cases = [(ALL, method, known) for method in METHODS]
         with suppress(InputError):  # too few arms around DC
@@ -70,7 +70,7 @@ def measured_rows(data: TrajectoryData, every: Sequence[int] = EVERY) -> list[Ro
                 {
                     "scan": data.name,
                     "grid": data.grid_shape[0],
-                    "arms": f"{used.readouts} of {data.readouts}",
+                    "arms": f"{used.n_readouts} of {data.n_readouts}",
                     "m": m,
                     "maps": maps,
                     "method": NAMES.get(method, method),

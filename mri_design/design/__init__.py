@@ -1,1 +1,1 @@
-"""Which k-space line to measure next: candidates, constraints, the sequential engine, its record and its end."""
+"""Which line, sample or shot to measure next: candidates, constraints, the engine, its record and its end."""

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.design.engine import DesignEngine
 from mri_design.design.keeping import SliceInference, infer_slice
 from mri_design.design.model_choice import CandidateModels
 from mri_design.design.trace import DesignTrace
@@ -28,9 +29,6 @@ class Replay:
     ----------
     inference : DoubleLoop
         The design's.
-    first_loops, loops : int
-        Outer loops at the first mean and at the others, as in `DesignEngine`. More loops change the means' error
-        little (results/benchmarks/measured-once.md).
     seed : int
         Of the variances.
     models : callable, optional
@@ -40,8 +38,6 @@ class Replay:
     """
 
     inference: DoubleLoop
-    first_loops: int = 3
-    loops: int = 1
     seed: int = 0
     models: CandidateModels | None = None
 
@@ -102,7 +98,7 @@ class SliceMeans:
     def _inferred(self, count: int, image: Array | None) -> GaussianPosterior:
         number, replay = self._number(count), self.replay
         warm, lines = self._warm.get(number), self.trace.lines[:count]
-        loops = replay.first_loops if warm is None else replay.loops
+        loops = DesignEngine.first_loops if warm is None else DesignEngine.step_loops
         engine = replace(replay.inference, outer_iterations=loops)
         job = SliceInference(
             self._variant(count, image), lines, self.signal, warm, engine, (replay.seed, self.index), image

@@ -12,10 +12,9 @@ from mri_design.experiment.inputs import calibration_count, source_of_maps, with
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.calibration.coil_maps import gapless_square
 from mri_design.scan.calibration.noise import largest_correlation, noise_is_beside
-from mri_design.scan.data import KSpaceData
+from mri_design.scan.data import Scan
 from mri_design.scan.sampling import Sampling, index_runs
 from mri_design.scan.summary import ScanSummary
-from mri_design.scan.trajectory_data import TrajectoryData
 
 
 def describe_scan(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
@@ -162,7 +161,7 @@ def _noise_of_coils(unmixing: NDArray[Any]) -> str:
     )
 
 
-def noise_sentence(scan: KSpaceData | TrajectoryData, unit: float, source: str, whitened: bool) -> str:
+def noise_sentence(scan: Scan, unit: float, source: str, whitened: bool) -> str:
     """Noise and largest sample of a scan whose noise is known, in the units of its file."""
     deviation = unit * float(np.sqrt(scan.noise_variance or 0.0))
     after = ", after whitening" if whitened else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from mri_design.design.strategy import Corrects, Strategy
 from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
 from mri_design.experiment.checkpoint import Checkpoint, kept_in, load_state
 from mri_design.experiment.phase_choice import candidate_models
-from mri_design.experiment.recipe import Recipe, require_recipe
+from mri_design.experiment.recipe import InferenceRecipe, Recipe, require_recipe
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
@@ -290,22 +289,26 @@ def run_design(
         return engine.run(slices, state, target, after_line, options.stop, options.keeper, options.closing).settled
 
 
+ROUGH = InferenceRecipe(samples=4, solver_tolerance=0.1, inner_tolerance=3e-4)
+"""As few samples and as rough solves as a strategy that corrects posteriors makes do with."""
+
+
 def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:
     """How a design infers after every line.
 
     A strategy that corrects what posteriors expect, `Calibrated`, makes do with few posterior samples and rough solves:
-    those of the recipe's ``[design]``, or of its ``[inference]`` where these are fewer and rougher. Others, and planes,
+    those of the recipe's ``[inference]``, or `ROUGH` ones where these are fewer and rougher. Others, and planes,
     take ``[inference]`` as it is (results/benchmarks/fewer-draws.md). Draws are extrapolated for none: lines stay those
     that the published tables were measured with, and 18 pairs of designs showed no gain otherwise.
     """
-    inference, design = recipe.inference, recipe.design
-    if isinstance(strategy, Corrects) and design.encoding == "lines":
-        rough: dict[str, Any] = {
-            "samples": min(design.samples, inference.samples),
-            "solver_tolerance": max(design.solver_tolerance, inference.solver_tolerance),
-            "inner_tolerance": max(design.inner_tolerance, inference.inner_tolerance),
-        }
-        inference = replace(inference, **rough)
+    inference = recipe.inference
+    if isinstance(strategy, Corrects) and recipe.design.encoding == "lines":
+        inference = replace(
+            inference,
+            samples=min(ROUGH.samples, inference.samples),
+            solver_tolerance=max(ROUGH.solver_tolerance, inference.solver_tolerance),
+            inner_tolerance=max(ROUGH.inner_tolerance, inference.inner_tolerance),
+        )
     return inference.engine(extrapolated=False)
 
 
@@ -313,8 +316,6 @@ def _engine(strategy: Strategy, recipe: Recipe, seed: int, readouts: Readouts) -
     return DesignEngine(
         strategy,
         design_inference(strategy, recipe),
-        first_loops=recipe.design.first_loops,
-        step_loops=recipe.design.step_loops,
         seed=seed,
         block=recipe.design.block_of(readouts),
         constraints=recipe.constraints.rules_of(readouts),

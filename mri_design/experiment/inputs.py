@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -32,19 +33,18 @@ from mri_design.scan.calibration.noise import (
     with_volume_noise,
 )
 from mri_design.scan.centred_fft import to_image
-from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.dynamic_range import require_dynamic_range
+from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData
 from mri_design.scan.io.companions import with_maps
 from mri_design.scan.io.formats import read, summary
-from mri_design.scan.summary import ImageSummary, ScanSummary
-from mri_design.scan.trajectory_data import TrajectoryData
+from mri_design.scan.sampling import require_dynamic_range
+from mri_design.scan.summary import ImageSummary, ScanSummary, summarised
 
 if TYPE_CHECKING:  # models, and the simulated scanner below, are imported where they are made: info needs neither
     from mri_design.model.generalized_linear import GeneralizedLinearModel
     from mri_design.model.mr_image import MRSlice
     from mri_design.operators.base import Array
 
-Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
+AnyScan = TypeVar("AnyScan", bound=Scan)
 PHANTOM_PREFIX = "phantom:"
 """``phantom:NAME`` on the command line is one of the embedded scenes."""
 ORDINARY = 1e10
@@ -103,15 +103,7 @@ def load_scan(
     require_counts(seed=seed, least=0)
     data = _loaded(str(source), recipe, seed)
     require_dynamic_range(data.kspace, f"{source}: kspace")
-    return _with_maps(data, maps)
-
-
-def _with_maps(data: KSpaceData | TrajectoryData, maps: Path | None) -> KSpaceData | TrajectoryData:
-    if maps is None:
-        return data
-    if isinstance(data, TrajectoryData):
-        return with_maps(data, maps)
-    return with_given_maps(data, maps)
+    return data if maps is None else with_given_maps(data, maps)
 
 
 def load_summary(
@@ -143,12 +135,13 @@ def load_summary(
     if isinstance(told, ImageSummary) or (told is not None and maps is None and not refused):
         return told
     scan = _loaded(str(source), recipe, 0)
-    scan = scan if refused else _with_maps(scan, maps)
-    return ScanSummary.of(scan) if isinstance(scan, KSpaceData) else scan
+    if maps is not None and not refused:
+        scan = with_given_maps(scan, maps)
+    return summarised(scan)
 
 
-def with_given_maps(data: KSpaceData, maps: Path) -> KSpaceData:
-    """The scan with the coil maps of a file, which have to be those of its coils.
+def with_given_maps(data: AnyScan, maps: Path) -> AnyScan:
+    """The scan with the coil maps of a file, which on a grid have to be those of its coils.
 
     Raises
     ------
@@ -158,6 +151,8 @@ def with_given_maps(data: KSpaceData, maps: Path) -> KSpaceData:
     from mri_design.scan.calibration.coil_maps import explained_by_maps
 
     known = with_maps(data, maps)
+    if not isinstance(known, KSpaceData):
+        return known
     explained = explained_by_maps(known)
     if explained < LEAST_EXPLAINED:
         raise InputError(
@@ -227,6 +222,13 @@ class Calibrated:
         """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
         return maps_before_mixing(self.mixing, self.data.coil_maps)
 
+    def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
+        """One slice as the model takes it."""
+        from mri_design.model.mr_image import MRSlice
+
+        data = self.data.select_slice(index).encoded(recipe.design.encoding)
+        return MRSlice.from_data(data, prior=recipe.blocks(), library=recipe.fft, phase=recipe.phase.prior())
+
     def image_unit(self, index: int) -> float | Array:
         """What images of a slice are multiplied by to be in the input's units, pixel by pixel of white coils.
 
@@ -294,20 +296,6 @@ class PreparedScan(Calibrated):
         if seen is None:
             return {**read, "noise_variance": noise_variance * float(np.abs(back[0, 0])) ** 2}
         return {**read, "noise_covariance": noise_variance * (back @ back.conj().T)}
-
-    def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
-        """One slice as the model takes it."""
-        from mri_design.model.mr_image import MRSlice
-
-        phase = recipe.phase.prior()
-        return MRSlice.from_data(
-            self.data,
-            index,
-            prior=recipe.blocks(),
-            library=recipe.fft,
-            phase=phase,
-            encoding=recipe.design.encoding,
-        )
 
     def reference(self, index: int) -> Array | None:
         """The image to compare with: the simulated truth, or the fully sampled scan's own; None where lines miss.
@@ -451,10 +439,10 @@ NOISE_RAISED = "noise raised because"
 """Entry of the header of prepared data: why their noise is taken to be more than was given or estimated."""
 
 
-def with_least_noise(data: Scan, source: str) -> tuple[Scan, str]:
+def with_least_noise(data: AnyScan, source: str) -> tuple[AnyScan, str]:
     """A scan of known noise with at least as much as can be reckoned with, and where the noise is from, in words."""
-    direct = data.n_coils == 1 and isinstance(data, KSpaceData)
-    least, why = least_noise(data.kspace, int(np.prod(data.grid_shape)), direct=direct)
+    direct = data.n_coils == 1 and data.on_grid
+    least, why = least_noise(data.kspace, math.prod(data.readouts.grid), direct=direct)
     assert data.noise_variance is not None
     if data.noise_variance >= least:
         return data, source
@@ -492,7 +480,7 @@ NOISE_DOUBT = "noise doubted because"
 """Entry of the header of prepared data: why their noise may be estimated too large."""
 
 
-def doubting(data: Scan, doubt: str) -> Scan:
+def doubting(data: AnyScan, doubt: str) -> AnyScan:
     """The scan with a doubt about its noise in its header; as it is where there is none."""
     return replace(data, header={**data.header, NOISE_DOUBT: doubt}) if doubt else data
 
@@ -502,7 +490,7 @@ def though(doubt: str) -> str:
     return f", though {doubt}: it may be too large" if doubt else ""
 
 
-def whitened(data: Scan, covariance: Array) -> Scan:
+def whitened(data: AnyScan, covariance: Array) -> AnyScan:
     """A scan of known noise covariance: one coil keeps its units, several get independent noise of variance 1."""
     if data.n_coils == 1:
         return replace(data, noise_variance=float(covariance[0, 0].real), noise_covariance=None)

@@ -85,6 +85,7 @@ def _counter(name: str) -> Any:
         unset="the first there is",
         metavar="N",
         panel=_SERIES,
+        expert=True,
     )
 
 
@@ -106,12 +107,15 @@ class BlockRecipe(Settings):
         "What is believed of a coefficient: laplace; student-t, with three degrees of freedom; or sech2.",
         "laplace",
         check=_check_site,
+        expert=True,
     )
     isotropic: bool = setting(
-        "One site for all differences of a pixel together, in both directions or to its neighbours.", False
+        "One site for all differences of a pixel together, in both directions or to its neighbours.",
+        False,
+        expert=True,
     )
-    wavelet: str = setting("Wavelets: a name of PyWavelets.", "db4")
-    levels: int = setting("Wavelets: levels of the decomposition.", 3, least=1)
+    wavelet: str = setting("Wavelets: a name of PyWavelets.", "db4", expert=True)
+    levels: int = setting("Wavelets: levels of the decomposition.", 3, least=1, expert=True)
     tau_limit: float | None = setting(
         "Largest rate, per standard deviation of the noise.", None, above=0, unset="no limit", expert=True
     )
@@ -122,7 +126,6 @@ class BlockRecipe(Settings):
         unset="`tau_limit`",
         expert=True,
     )
-    neighbours: int = setting("Non-local: similar pixels of every pixel.", 6, least=1, most=32, expert=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +175,7 @@ class InputRecipe(Settings):
     """Reading raw data."""
 
     duplicates: Literal["error", "average", "last"] = setting(
-        "What becomes of a line that raw data hold twice.", "error"
+        "What becomes of a line that raw data hold twice.", "error", expert=True
     )
     contrast: int | None = _counter("contrast")
     phase: int | None = _counter("phase")
@@ -184,6 +187,7 @@ class InputRecipe(Settings):
         least=4,
         members=(2, 2),
         metavar="N[,N]",
+        expert=True,
     )
 
     @property
@@ -212,7 +216,7 @@ class CoilRecipe(Settings):
     """Coil maps that are estimated (ESPIRiT, from the autocalibration lines)."""
 
     calibration_lines: int = setting(
-        "Fully sampled lines at the centre (ACS) that the calibration may use.", 24, least=8
+        "Fully sampled lines at the centre (ACS) that the calibration may use.", 24, least=8, expert=True
     )
 
 
@@ -225,6 +229,7 @@ class InferenceRecipe(Settings):
         "coils: exact up to some 70 x 70; designs plain beyond); perturb-and-solve: plain samples; lanczos: as in "
         "TR-175; exact-columns: exact, for priors on pixels and differences, any coils; exact: for tiny grids.",
         "control-variate",
+        expert=True,
     )
     samples: int = setting("Posterior samples of control-variate and perturb-and-solve.", 8, least=2)
     solver_tolerance: float = setting(
@@ -247,9 +252,6 @@ class InferenceRecipe(Settings):
     )
     solver: Literal["automatic", "irls", "lbfgs", "admm"] = setting(
         "Of the inner problem and MAP; irls is the papers'.", "automatic", expert=True
-    )
-    algorithm: Literal["second", "first", "hybrid"] = setting(
-        "Class of the double loop in TR-175.", "second", expert=True
     )
     memory: float = setting(
         "MiB of a process: posterior samples are made some at a time where all of them would take more; "
@@ -292,13 +294,7 @@ class InferenceRecipe(Settings):
         """The double loop with these settings; ``extrapolated`` as in `estimator`."""
         from mri_design.inference.double_loop import DoubleLoop
 
-        return DoubleLoop(
-            self.estimator(extrapolated=extrapolated),
-            self.inner_solver(),
-            self.loops,
-            self.tolerance,
-            algorithm=self.algorithm,
-        )
+        return DoubleLoop(self.estimator(extrapolated=extrapolated), self.inner_solver(), self.loops, self.tolerance)
 
     def inner_solver(self) -> InnerSolver:
         """The chosen solver of the inner problem, with these limits."""
@@ -324,15 +320,6 @@ class DesignRecipe(Settings):
         "What decides; `mri-design design --help` names them.", "calibrated", check=_check_strategy, metavar="NAME"
     )
     start: int | None = setting("Centre lines to begin with.", None, least=1, unset="the strategy's")
-    first_loops: int = setting("Outer loops before the first decision.", 3, least=1, expert=True)
-    step_loops: int = setting("Outer loops before each later decision.", 1, least=1, expert=True)
-    samples: int = setting(
-        "Strategy calibrated of lines: posterior samples, or those of [inference] if fewer.", 4, least=2, expert=True
-    )
-    solver_tolerance: float = setting(
-        "... and their solver tolerance, or that of [inference] if larger.", 0.1, above=0, expert=True
-    )
-    inner_tolerance: float = setting("... and the inner tolerance of the mean, likewise.", 3e-4, above=0, expert=True)
     block: int | None = setting(
         "Choose K lines after each inference: echo trains of K; or K samples of a plane.",
         None,
@@ -348,8 +335,8 @@ class DesignRecipe(Settings):
         metavar="NAME",
         panel=_ORDER,
     )
-    train: int | None = setting("Echoes of a train.", None, least=1, unset="as many as `block`")
-    effective_echo: int | None = setting("Order interleaved: the echo that measures DC.", None, least=1)
+    train: int | None = setting("Echoes of a train.", None, least=1, unset="as many as `block`", expert=True)
+    effective_echo: int | None = setting("Order interleaved: the echo that measures DC.", None, least=1, expert=True)
     until_error: float | None = setting(
         "End as soon as the predicted relative L2 error is E (0.05 is 5 %) or less; --lines is the most. It "
         "is the error, phase included, of the image that the design itself infers; the final image is usually "
@@ -406,14 +393,14 @@ class ShotRecipe(Settings):
         unset="four per shot",
         metavar="N",
         panel=_SHOTS,
+        expert=True,
     )
-    oversampling: int = setting("Spokes: samples per cycle per field of view.", 1, least=1, most=16, expert=True)
     density: float = setting(
         "Spirals: exponent of the radius; above 1 turns are closer at the centre.", 1.0, above=0, expert=True
     )
-    field_of_view: float = setting("Spirals: metres.", 0.24, above=0, most=1)
-    amplitude: float = setting("Spirals: largest gradient, T/m.", 0.04, above=0)
-    slew: float = setting("Spirals: largest slew rate, T/m/s.", 150.0, above=0)
+    field_of_view: float = setting("Spirals: metres.", 0.24, above=0, most=1, expert=True)
+    amplitude: float = setting("Spirals: largest gradient, T/m.", 0.04, above=0, expert=True)
+    slew: float = setting("Spirals: largest slew rate, T/m/s.", 150.0, above=0, expert=True)
     raster: float = setting("Spirals: time between two values of a waveform, s.", 10e-6, above=0, expert=True)
 
 
@@ -435,7 +422,7 @@ class ConstraintRecipe(Settings):
         metavar="16,48",
         panel=_CONSTRAINTS,
     )
-    centre: int | None = setting("So many lines nearest to DC must be measured, too.", None, least=1)
+    centre: int | None = setting("So many lines nearest to DC must be measured, too.", None, least=1, expert=True)
     partial_fourier: float | None = setting(
         "Keep this share of the grid, 0.5 to 1, with all lines of positive ky.",
         None,
@@ -443,9 +430,6 @@ class ConstraintRecipe(Settings):
         most=1,
         metavar="P",
         panel=_CONSTRAINTS,
-    )
-    whole_half: Literal["positive", "negative"] = setting(
-        "Half that partial Fourier keeps whole, by the sign of ky.", "positive"
     )
     max_jump: int | None = setting(
         "Largest distance between consecutive lines. The target always stays within reach.",
@@ -502,7 +486,6 @@ class ConstraintRecipe(Settings):
             encoding,
             shutter=self.shutter,
             partial_fourier=self.partial_fourier,
-            whole_half=self.whole_half,
             calibration=self.calibration or 0,
             centre=self.centre or 0,
         )
@@ -531,8 +514,7 @@ class ConstraintRecipe(Settings):
             line_numbers(self.require or "", "required lines"),
             self.centre or 0,
             self.partial_fourier,
-            self.whole_half,
-            self.max_jump,
+            max_jump=self.max_jump,
         )
 
 
@@ -542,9 +524,6 @@ class ReconstructionRecipe(Settings):
 
     method: Literal["mean", "map", "least-squares", "zero-filled"] = setting(
         "How the image is made.", "mean", metavar="NAME"
-    )
-    damping: float = setting(
-        "Least squares: keeps it stable where the coils determine little.", 1e-3, least=0, below=1, expert=True
     )
     std_samples: int = setting(
         "Posterior samples for the error bars, where no control variate tells them.", 48, least=2, expert=True
@@ -573,11 +552,12 @@ class SimulationRecipe(Settings):
         0.007,
         above=0,
         below=1,
+        expert=True,
     )
     phase: Literal["own", "smooth", "rough", "none"] | None = setting(
-        "Phase.", None, unset="the image's own, else smooth"
+        "Phase.", None, unset="the image's own, else smooth", expert=True
     )
-    coils: int = setting("Simulated receive coils.", 1, least=1, most=64)
+    coils: int = setting("Simulated receive coils.", 1, least=1, most=64, expert=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -662,13 +642,24 @@ class Recipe(Settings):
 Settings.sections = {name: type(value) for name, value in vars(Recipe()).items() if isinstance(value, Settings)}
 RETIRED |= {
     "prior.coarse_scale": "In Python: SparsityBlock('wavelet', ..., coarse_scale=...).",
+    "prior.neighbours": "In Python: SparsityBlock('non-local', ..., neighbours=...).",
     "phase.sites": "In Python: PhasePrior(..., sites=...) of a slice.",
     "phase.rivals_every": "Leave it out: designs choose no model of the phase any more.",
     'phase.model = "automatic"': "Designs choose no model of the phase any more; images do with held-back (lines) and "
     "held-back-anywhere, and aware has both know the phase.",
     "inference.learn": "Leave it out. In Python: learn_hyperparameters(model, engine, rng).",
+    "inference.algorithm": "In Python: DoubleLoop(..., algorithm=...).",
     "design.plane_block": "block counts samples of a plane, too.",
+    "design.first_loops": "In Python: DesignEngine(..., first_loops=...).",
+    "design.step_loops": "In Python: DesignEngine(..., step_loops=...).",
+    **dict.fromkeys(
+        ("design.samples", "design.solver_tolerance", "design.inner_tolerance"),
+        "Give it under [inference], where designs are inferred as roughly; in Python: DesignEngine(strategy, engine).",
+    ),
     "shots.rim_acceleration": "Leave it out. In Python: spirals of mri_design.scan.trajectories.",
+    "shots.oversampling": "In Python: radial_spokes(..., oversampling=...).",
+    "constraints.whole_half": "Forbid the lines that are left out. In Python: LineConstraints(..., whole_half=...).",
+    "reconstruction.damping": "In Python: least_squares(model, damping=...).",
     "reconstruction.map_smoothing": "In Python: MapEstimate(smoothing=...).",
     "reconstruction.map_stages": "In Python: MapEstimate(stages=...).",
 }

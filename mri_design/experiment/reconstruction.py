@@ -47,6 +47,10 @@ def check_method(name: str) -> None:
         raise UsageError(f"unknown method {name!r}; known are: {', '.join(METHODS)}")
 
 
+DAMPING = 1e-3
+"""Damping that keeps least squares stable where the coils determine little."""
+
+
 @dataclass(frozen=True)
 class Reconstruction:
     """An image with its error bars.
@@ -223,7 +227,7 @@ def point_estimate(model: GeneralizedLinearModel, method: Method, recipe: Recipe
     if method == "zero-filled":
         return Reconstruction(zero_filled(model), None, Convergence(Status.CONVERGED, 1, 0.0))
     if method == "least-squares":
-        image, convergence = least_squares(model, damping=recipe.reconstruction.damping)
+        image, convergence = least_squares(model, damping=DAMPING)
         return Reconstruction(image, None, convergence)
     image, convergence = recipe.reconstruction.map_estimate(recipe.inference)(model)
     return Reconstruction(image, None, convergence)

@@ -36,7 +36,7 @@ class Setting:
     names : callable, optional
         Gives every value of a text, where more may be registered.
     expert : bool
-        Whether it changes how something is computed, not what is asked for.
+        Whether few recipes need it; the pages show it in a table of its own.
     metavar, panel : str, optional
         Of the flag: what stands for the value, and the part of ``--help``.
     cure : str

@@ -1,1 +1,1 @@
-"""Inference: the posterior of a model, by one of several engines."""
+"""Posteriors: engines that turn a model into the Gaussian closest to what its data leave open, and what they share."""

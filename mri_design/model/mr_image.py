@@ -15,8 +15,8 @@ from mri_design.model.phase import PhasePrior, estimate_phase
 from mri_design.model.sparsity import DEFAULT_PRIOR, SparsityBlock
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian import CartesianSamples, FourierLibrary
-from mri_design.operators.readouts import LineReadouts, Readouts, Rows, ShotReadouts, readouts_named
-from mri_design.scan.data import KSpaceData
+from mri_design.operators.readouts import LineReadouts, Readouts, Rows, ShotReadouts
+from mri_design.scan.data import Scan
 from mri_design.scan.sampling import Sampling
 
 
@@ -169,40 +169,34 @@ class MRSlice:
     @classmethod
     def from_data(
         cls,
-        data: KSpaceData,
+        data: Scan,
         index: int = 0,
         *,
         prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR,
         library: FourierLibrary = "scipy",
         phase: PhasePrior | None = None,
-        encoding: str = "lines",
     ) -> MRSlice:
-        """Slice ``index`` of calibrated data, whose candidates are lines or, as a plane, single samples.
+        """Slice ``index`` of calibrated data, whose candidates are the scan's readouts.
 
         Raises
         ------
         InputError
             Where noise variance or coil maps are still unknown.
         """
-        require_instance(KSpaceData, wanted="k-space data", cure="load_input reads them.", data=data)
+        require_instance(Scan, wanted="k-space data", cure="load_input reads them.", data=data)
         if data.noise_variance is None:
             raise InputError("noise_variance", "unknown", "a number", "Calibrate the data first.")
         chosen = data.select_slice(index)
-        maps = None if chosen.coil_maps is None else chosen.coil_maps[0]
-        sampling = chosen.samplings[0]
-        lines = encoding == "lines"
-        samples = sampling.samples if lines and not sampling.whole_lines else None
-        candidates = readouts_named(encoding, chosen.grid_shape)
         return cls(
-            chosen.kspace[0],
-            chosen.measured if lines else candidates.measured_flags(sampling.samples),
+            chosen.by_readout[0],
+            chosen.measured_readouts,
             data.noise_variance,
-            maps,
+            None if chosen.coil_maps is None else chosen.coil_maps[0],
             prior=prior,
             library=library,
             phase=phase,
-            samples=samples,
-            readouts=None if lines else candidates,
+            samples=chosen.samples_in_lines,
+            readouts=chosen.readouts,
         )
 
     @cached_property

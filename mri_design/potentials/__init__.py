@@ -1,4 +1,4 @@
-"""Sites t(s): what is believed about one coefficient."""
+"""Sites t(s): factors of prior and likelihood, each a function of one coefficient or of a few."""
 
 from mri_design.potentials.base import (
     Expectation,

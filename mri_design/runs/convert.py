@@ -25,16 +25,14 @@ from mri_design.runs.made_files import (
     what_is_unknown,
     whose_it_is,
 )
-from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.dynamic_range import refused_samples
+from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData, left_out_text
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import npy_bytes, npz_bytes
 from mri_design.scan.io.bart import is_bart, pair_of
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.samples import readouts_of_positions, volume_note
-from mri_design.scan.left_out import left_out_text
+from mri_design.scan.sampling import refused_samples
 from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart, samples_to_bart, to_bart
-from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.scan.writing.cfl import pair_files, stacked_slices
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 from mri_design.scan.writing.mrd import mrd_scan_bytes
@@ -52,20 +50,7 @@ _PARTS = {
 }
 
 
-def described_kspace(scan: KSpaceData | TrajectoryData) -> str:
-    """Sizes in words."""
-    n_y, n_x = scan.grid_shape
-    if isinstance(scan, KSpaceData) and "volume" in scan.header:
-        planes = f"{scan.n_slices} plane{'s' * (scan.n_slices > 1)} of {n_y} x {n_x} (ky x kz)"
-        return f"{planes}, {scan.n_coils} coil{'s' * (scan.n_coils > 1)}"
-    if isinstance(scan, TrajectoryData):
-        what = f"{len(scan.trajectory)} samples on {scan.readouts} readouts for {n_y} x {n_x} pixels (ky x kx)"
-    else:
-        what = f"{int(scan.measured.sum())} lines of a grid of {n_y} x {n_x} (ky x kx)"
-    return f"{scan.n_slices} slice{'s' * (scan.n_slices > 1)}, {scan.n_coils} coil{'s' * (scan.n_coils > 1)}, {what}"
-
-
-def left_out(scan: KSpaceData | TrajectoryData, kept: Collection[str]) -> list[str]:
+def left_out(scan: Scan, kept: Collection[str]) -> list[str]:
     """One sentence about what is known of the scan and not ``kept`` in its file; none where that is nothing."""
     lost = [text for part, text in _PARTS.items() if part not in kept and getattr(scan, part, None) is not None]
     return [f"Not in this file: {', '.join(lost)}."] if lost else []
@@ -84,22 +69,22 @@ _COMPANIONS = ("coil_maps", "noise_variance", "reference")
 def _grid_npz(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
     beside = {name: getattr(scan, name) for name in _COMPANIONS if getattr(scan, name) is not None}
     content = npz_bytes({"kspace": scan.kspace, "measured": scan.measured, **beside})
-    return MadeFiles({out: content}, (f"{described_kspace(scan)}: {out}", *left_out(scan, _COMPANIONS)))
+    return MadeFiles({out: content}, (f"{scan.sizes}: {out}", *left_out(scan, _COMPANIONS)))
 
 
 def _grid_npy(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
     header = header_file(out.with_suffix(""), {"noise_variance": scan.noise_variance})
-    said = (f"{described_kspace(scan)}: {out}", *left_out(scan, ("noise_variance",)))
+    said = (f"{scan.sizes}: {out}", *left_out(scan, ("noise_variance",)))
     return MadeFiles({out: npy_bytes(scan.kspace), **header}, said)
 
 
 def _grid_cfl(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
-    stem, planes = out.with_suffix(""), "volume" in scan.header
+    stem, planes = out.with_suffix(""), scan.volume
     kspace = readouts_of_positions(scan.kspace) if planes else scan.kspace
     files = pair_files(stem, _for_bart(kspace, planes))
     one_plane = {"encoding": "plane"} if planes and scan.n_slices == 1 else {}
     files |= header_file(stem, {"noise_variance": scan.noise_variance, **one_plane})
-    said = [f"{described_kspace(scan)}: {stem}"]
+    said = [f"{scan.sizes}: {stem}"]
     if planes:
         said.append(
             f"Its axes are those of BART: {scan.n_slices} x {scan.grid_shape[0]} x {scan.grid_shape[1]} (kx, ky, kz)."
@@ -124,12 +109,12 @@ def _grid_mrd(scan: KSpaceData, out: Path, extents: Extents) -> MadeFiles:
         places = tuple(place.with_field_of_view(extents, scan.grid_shape) for place in known)
     unknown = what_is_unknown("The input", None if places is None else places[0])
     content = mrd_scan_bytes(scan, places)
-    return MadeFiles({out: content}, (f"{described_kspace(scan)}: {out}", *unknown, *left_out(scan, ("geometry",))))
+    return MadeFiles({out: content}, (f"{scan.sizes}: {out}", *unknown, *left_out(scan, ("geometry",))))
 
 
 def _line_by_line(scan: KSpaceData, out: Path) -> Path:
     """The name, where the scan's rows and columns are lines and readouts."""
-    if "volume" in scan.header:
+    if scan.volume:
         raise UsageError(
             f"{scan.header.get('file', scan.name)} is a volume, which was transformed along its readout into planes "
             f"(ky, kz); {out.suffix} files hold lines. Give a name that ends in .cfl, .npz or .npy"
@@ -150,23 +135,22 @@ GRID_WRITERS: Mapping[str, Callable[[KSpaceData, Path, Extents], MadeFiles]] = {
 def _samples_npz(scan: TrajectoryData, out: Path, _: Extents) -> MadeFiles:
     beside = {name: getattr(scan, name) for name in _COMPANIONS if getattr(scan, name) is not None}
     arrays: dict[str, Any] = {
-        "kspace": scan.kspace.reshape(scan.n_slices, scan.n_coils, scan.readouts, -1),
-        "trajectory": scan.trajectory.reshape(scan.readouts, -1, 2),
+        "kspace": scan.by_readout,
+        "trajectory": scan.readouts.shots,
         "matrix": np.array(scan.grid_shape),
     }
-    if scan.density is not None:
-        arrays["density"] = scan.density.reshape(scan.readouts, -1)
-    return MadeFiles({out: npz_bytes(arrays | beside)}, (f"{described_kspace(scan)}: {out}",))
+    if scan.readouts.weights is not None:
+        arrays["density"] = scan.readouts.weights
+    return MadeFiles({out: npz_bytes(arrays | beside)}, (f"{scan.sizes}: {out}",))
 
 
 def _samples_cfl(scan: TrajectoryData, out: Path, _: Extents) -> MadeFiles:
     stem = out.with_suffix("")
     trajectory, maps = (stem.with_name(f"{stem.name}_{part}") for part in ("traj", "maps"))
-    shots = scan.kspace.reshape(scan.n_slices, scan.n_coils, scan.readouts, -1)
-    files = pair_files(stem, stacked_slices([samples_to_bart(one) for one in shots]))
-    files |= pair_files(trajectory, to_bart(scan.trajectory.reshape(scan.readouts, -1, 2)))
+    files = pair_files(stem, stacked_slices([samples_to_bart(one) for one in scan.by_readout]))
+    files |= pair_files(trajectory, to_bart(scan.readouts.shots))
     files |= header_file(stem, {"matrix": list(scan.grid_shape), "noise_variance": scan.noise_variance})
-    said = [f"{described_kspace(scan)}: {stem}", f"trajectory: {trajectory}"]
+    said = [f"{scan.sizes}: {stem}", f"trajectory: {trajectory}"]
     if scan.coil_maps is not None:
         files |= pair_files(maps, stacked_slices([maps_to_bart(one) for one in scan.coil_maps]))
         said.append(f"coil maps: {maps}")
@@ -347,7 +331,7 @@ def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KS
     """The scan with rows and columns as ky and kz."""
     if not isinstance(data, KSpaceData):
         raise UsageError(f"{source} holds no k-space on a grid, and so no plane (ky, kz): leave out --encoding")
-    if "volume" in data.header:
+    if data.volume:
         return data
     if data.n_slices > 1:
         raise UsageError(f"{source} holds {data.n_slices} slices, and a plane (ky, kz) is one: choose it with --slice")

@@ -19,9 +19,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import ShotReadouts
 from mri_design.runs.run import Progress
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.left_out import left_out, left_out_text, part_of_scan
-from mri_design.scan.trajectory_data import TrajectoryData
+from mri_design.scan.data import KSpaceData, Scan, left_out, left_out_text, part_of_scan
 from mri_design.status import Convergence, Status
 
 ZERO_FILLED, GRIDDED = "zero-filled", "gridded"
@@ -55,7 +53,7 @@ def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
     return {"k-space": f"simulated {' and '.join(kinds)}{share}"}
 
 
-def tell_part(scan: KSpaceData | TrajectoryData, recipe: Recipe, progress: Progress) -> None:
+def tell_part(scan: Scan, recipe: Recipe, progress: Progress) -> None:
     """Say what of a file the one image of a run is made of: which slice, which series, and what was not read.
 
     Whoever asks how far the run is (`mri-design status`) is told the slice and the series, too.
@@ -64,7 +62,7 @@ def tell_part(scan: KSpaceData | TrajectoryData, recipe: Recipe, progress: Progr
     warn_of_left_out(scan, recipe, progress)
 
 
-def warn_of_left_out(scan: KSpaceData | TrajectoryData, recipe: Recipe, progress: Progress) -> None:
+def warn_of_left_out(scan: Scan, recipe: Recipe, progress: Progress) -> None:
     """Say in one line what the file of a scan holds beyond what was read, but for series that somebody chose."""
     text = left_out_text(scan.header, asked=recipe.input.counters)
     if text:
@@ -87,13 +85,13 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
         )
 
 
-def left_out_settings(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
+def left_out_settings(scan: Scan) -> dict[str, object]:
     """Part of the scan and what was left out of it, chosen series included, for a manifest; empty without either."""
     told = {"part_of_scan": part_of_scan(scan.header), "left_out_of_scan": left_out(scan.header)}
     return {name: entry for name, entry in told.items() if entry}
 
 
-def left_out_summary(scan: KSpaceData | TrajectoryData) -> dict[str, object]:
+def left_out_summary(scan: Scan) -> dict[str, object]:
     """`left_out_settings` for a report's table."""
     told = {"part of the scan": part_of_scan(scan.header), _LEFT_OUT: left_out_text(left_out(scan.header))}
     return {row: text for row, text in told.items() if text}

@@ -21,8 +21,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.runs.run import Work
 from mri_design.runs.scan_facts import simulated_from, warn_of_left_out, warn_of_noise
-from mri_design.scan.data import Orientation
-from mri_design.scan.left_out import left_out_text
+from mri_design.scan.data import Orientation, left_out_text
 from mri_design.scan.sampling import require_whole_lines
 
 ORACLE_NOTE = " (an oracle: it looked at the truth, no scan could be measured like this)"

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.tables import read_csv
+from mri_design.scan.data import TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.source_image import SourceImage
-from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.sequences.orders import LineOrder, PlaneOrder, SpiralOrder, SpokeOrder
 
 SAMPLES, SHOTS = "samples.csv", "shots.csv"
@@ -177,7 +177,7 @@ class StoredRun:
         scan = read(path)
         if not isinstance(scan, TrajectoryData):
             raise InputError(field=str(path), got="a scan on a grid", wanted="the trajectory of a run")
-        trajectory = scan.trajectory.reshape(scan.readouts, -1, 2)
+        trajectory = scan.readouts.shots
         if not np.linalg.norm(trajectory, axis=2).argmin(axis=1).any():
             return SpiralOrder(trajectory, scan.grid_shape), trajectory.shape[1]
         if scan.grid_shape[0] != scan.grid_shape[1]:

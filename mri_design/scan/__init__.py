@@ -1,1 +1,1 @@
-"""Scans: their data and which samples were measured."""
+"""Scans: their data and which samples were measured; files, calibration, simulation and streams."""

@@ -1,29 +1,57 @@
-"""Measured k-space and image stacks, validated on construction."""
+"""Scans on a grid and along a trajectory, and image stacks, validated on construction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, covariance_matrix, described, positive_number, require_instance
+from mri_design.errors import (
+    InputError,
+    covariance_matrix,
+    described,
+    positive_number,
+    require_counts,
+    require_instance,
+)
+from mri_design.operators.trajectory import checked_samples
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.left_out import with_part
 from mri_design.scan.sampling import Sampling, measured_samples, strongest_component
 from mri_design.scan.source_image import SourceImage
+
+if TYPE_CHECKING:  # they load the Fourier transforms, which reading a file does without
+    from mri_design.operators.readouts import Readouts, ShotReadouts
 
 Orientation = Literal["ky-rows", "ky-columns"]
 """How the source file lays its image out: phase encode along rows' index or along columns' index."""
 
+OTHERS_UNREAD = "the others were not read"
+"""How a reader ends the entry about a number (of contrasts, repetitions, volumes) of which it took one."""
+_SLICE = "slice_taken"
+_ENTRIES = (
+    "coils_dropped",
+    "readouts_skipped",
+    "readouts_of_fewer_channels",
+    "calibration_skipped",
+    "coordinates_skipped",
+    "members_not_read",
+    "identifiers_left_out",
+)
+"""Other entries that readers write where they leave something out."""
+
 
 @dataclass(frozen=True)
 class Scan:
-    """Base of scans on a grid and along a trajectory: samples, noise, coil maps and provenance."""
+    """What scans on a grid and along a trajectory share: samples, their readouts, noise, coil maps and provenance."""
+
+    on_grid: ClassVar[bool]
+    """Whether the samples lie on the grid of the image."""
 
     kspace: NDArray[np.complex64]
     _: KW_ONLY
@@ -33,6 +61,51 @@ class Scan:
     reference: NDArray[np.complex64] | None = None
     header: Mapping[str, str] = field(default_factory=dict)
     noise_covariance: NDArray[np.complex128] | None = None
+    orientation: Orientation = "ky-rows"
+
+    @property
+    @abstractmethod
+    def readouts(self) -> Readouts:
+        """What of k-space was measured one by one: lines, the samples of a plane, or shots."""
+
+    @property
+    @abstractmethod
+    def by_readout(self) -> NDArray[np.complex64]:
+        """The samples of every slice and coil, laid out as their readouts are."""
+
+    @property
+    @abstractmethod
+    def measured_readouts(self) -> NDArray[np.bool_]:
+        """Which readouts hold data in any slice, shape (readout,)."""
+
+    @property
+    def samples_in_lines(self) -> NDArray[np.bool_] | None:
+        """Which samples of a single slice hold data, where its readouts are lines that are not whole; else None."""
+        return None
+
+    @property
+    @abstractmethod
+    def sizes(self) -> str:
+        """Numbers of slices, coils and readouts in words."""
+
+    @abstractmethod
+    def select_slice(self, index: int) -> Self:
+        """The same data with the one slice ``index`` (negative counts from the end).
+
+        Raises
+        ------
+        InputError
+            Where there is no such slice, or it holds no signal.
+        """
+
+    def encoded(self, encoding: str) -> Self:
+        """The same data as lines, or as the samples of a plane; shots stay what they are."""
+        return self
+
+    @property
+    def volume(self) -> bool:
+        """Whether slices are planes (ky, kz) of a volume, one for each position of its readout."""
+        return "volume" in self.header
 
     @property
     def n_slices(self) -> int:
@@ -46,18 +119,20 @@ class Scan:
 
     def scaled(self, factor: float) -> Self:
         """The same scan in other units: samples and reference times ``factor``, noise accordingly."""
-        held = {name: getattr(self, name, None) for name in ("kspace", "reference", "calibration")}
-        times = {
-            name: (array * array.real.dtype.type(factor)).astype(array.dtype, copy=False)
-            for name, array in held.items()
-            if array is not None
-        }
-        return replace(
-            self,
+
+        def times(array: NDArray[np.complex64]) -> NDArray[np.complex64]:
+            return (array * array.real.dtype.type(factor)).astype(array.dtype, copy=False)
+
+        return self.transformed(
+            times,
             noise_variance=None if self.noise_variance is None else self.noise_variance * factor**2,
             noise_covariance=None if self.noise_covariance is None else self.noise_covariance * factor**2,
-            **times,
+            reference=None if self.reference is None else times(self.reference),
         )
+
+    def transformed(self, change: Callable[[NDArray[np.complex64]], NDArray[np.complex64]], **known: Any) -> Self:
+        """The scan with all its samples changed, those of a calibration scan too, and what is ``known`` of it then."""
+        return replace(self, kspace=change(self.kspace), **known)
 
     def _check_known(self, grid: tuple[int, int]) -> None:
         """Refuse noise, coil maps and a reference that do not fit the samples."""
@@ -122,6 +197,8 @@ class KSpaceData(Scan):
         Layout of the source image, for display only.
     header : mapping of str to str
         Provenance (source, licence, anatomy, caveats).
+    encoding : {"lines", "plane"}
+        What is measured one by one: lines, or every sample of a plane (ky, kz).
 
     Raises
     ------
@@ -131,10 +208,11 @@ class KSpaceData(Scan):
 
     measured: NDArray[np.bool_]
     _: KW_ONLY
-    orientation: Orientation = "ky-rows"
     calibration: NDArray[np.complex64] | None = None
     geometry: tuple[SliceGeometry, ...] | None = None
     source: SourceImage | None = None
+    encoding: str = "lines"
+    on_grid: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="a complex array (slice, coil, ky, kx)", kspace=self.kspace)
@@ -167,6 +245,47 @@ class KSpaceData(Scan):
     def grid_shape(self) -> tuple[int, int]:
         """Grid (ky, kx)."""
         return int(self.kspace.shape[2]), int(self.kspace.shape[3])
+
+    @property
+    def readouts(self) -> Readouts:
+        """The lines of the grid, or its samples."""
+        from mri_design.operators.readouts import readouts_named
+
+        return readouts_named(self.encoding, self.grid_shape)
+
+    @property
+    def by_readout(self) -> NDArray[np.complex64]:
+        """The samples, shape (slice, coil, ky, kx)."""
+        return self.kspace
+
+    @property
+    def measured_readouts(self) -> NDArray[np.bool_]:
+        """The measured lines, or of a plane the samples of its first slice, row by row."""
+        return self.measured if self.encoding == "lines" else self.samplings[0].samples.ravel()
+
+    @property
+    def samples_in_lines(self) -> NDArray[np.bool_] | None:
+        """As of a `Scan`."""
+        sampling = self.samplings[0]
+        return None if self.encoding == "plane" or sampling.whole_lines else sampling.samples
+
+    def encoded(self, encoding: str) -> Self:
+        """The same data as lines, or as the samples of a plane."""
+        return self if encoding == self.encoding else replace(self, encoding=encoding)
+
+    @property
+    def sizes(self) -> str:
+        """Numbers of slices or planes, of coils and of lines in words."""
+        n_y, n_x = self.grid_shape
+        if self.volume:
+            return f"{_counted(self.n_slices, 'plane')} of {n_y} x {n_x} (ky x kz), {_counted(self.n_coils, 'coil')}"
+        lines = f"{int(self.measured.sum())} lines of a grid of {n_y} x {n_x} (ky x kx)"
+        return f"{_counted(self.n_slices, 'slice')}, {_counted(self.n_coils, 'coil')}, {lines}"
+
+    def transformed(self, change: Callable[[NDArray[np.complex64]], NDArray[np.complex64]], **known: Any) -> Self:
+        """As of a `Scan`."""
+        calibration = None if self.calibration is None else change(self.calibration)
+        return super().transformed(change, calibration=calibration, **known)
 
     @cached_property
     def samplings(self) -> tuple[Sampling, ...]:
@@ -208,6 +327,136 @@ class KSpaceData(Scan):
             raise InputError(field=f"slice {number}", got="no signal", wanted="a slice with samples")
         source = None if self.source is None else self.source.of_frame(number)
         return self._one(number, measured=measured, source=source)
+
+
+@dataclass(frozen=True)
+class TrajectoryData(Scan):
+    """Samples along a trajectory (spokes, spirals, any other), with everything that is known of how they were measured.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (slice, coil, sample)
+        Samples of the Fourier transform exp(-2 pi i k r), scaled as an orthonormal one.
+    trajectory : float array, shape (sample, 2)
+        Columns ky and kx in cycles per field of view, DC 0; the same in all slices.
+    grid_shape : tuple of int
+        Pixels (ky, kx) of the image.
+    n_readouts : int
+        Number of readouts of equal length, one after the other in the samples.
+    name : str
+        Short name for tables and figures.
+    noise_variance : float, optional
+        Noise variance per real component, in units of ``kspace`` squared; None where unknown.
+    coil_maps : complex64 array, shape (slice, coil, ky, kx), optional
+        Coil sensitivities with unit root-sum-of-squares; None where unknown.
+    reference : complex64 array, shape (slice, ky, kx), optional
+        True image (simulated data only); None for scans.
+    header : mapping of str to str
+        Provenance (source, licence, anatomy, caveats).
+    noise_covariance : complex128 array, shape (coil, coil), optional
+        E[n n^H] / 2 of the coils' noise, as the scanner measured it; None where unknown.
+    density : float array, shape (sample,), optional
+        Density compensation weights of the samples, zero or more, in any unit: how much each counts in the gridded
+        image. No model weights its samples by them. None where the package computes its own.
+
+    Raises
+    ------
+    InputError
+        On arrays whose sizes disagree, samples that are not finite or all zero, a noise variance that is not positive,
+        density weights that are negative or all zero,
+        readouts that do not divide the samples, and as `checked_samples`.
+    """
+
+    trajectory: NDArray[np.float64]
+    grid_shape: tuple[int, int]
+    _: KW_ONLY
+    n_readouts: int = 1
+    density: NDArray[np.float64] | None = None
+    on_grid: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_instance(np.ndarray, wanted="a complex array (slice, coil, sample)", kspace=self.kspace)
+        object.__setattr__(self, "trajectory", checked_samples(self.trajectory, self.grid_shape))
+        k, wanted = self.kspace, f"(slice, coil, {len(self.trajectory)}), a sample for each point of the trajectory"
+        if k.ndim != 3 or min(k.shape) < 1 or k.shape[2] != len(self.trajectory) or not np.iscomplexobj(k):
+            raise InputError(field="kspace", got=f"{k.dtype} {k.shape}", wanted=wanted)
+        if not np.any(k):
+            raise InputError(field="kspace", got="zeros only", wanted="at least one sample that is not zero")
+        require_counts(least=1, n_readouts=self.n_readouts)
+        if k.shape[2] % self.n_readouts:
+            raise InputError(field="readouts", got=f"{self.n_readouts}", wanted=f"a divisor of {k.shape[2]} samples")
+        self._check_companion("kspace", k.shape)
+        self._check_known(self.grid_shape)
+        self._check_companion("density", k.shape[2:])
+        if self.density is not None and (
+            np.iscomplexobj(self.density) or self.density.min() < 0 or not self.density.any()
+        ):
+            raise InputError(
+                field="density",
+                got="negative numbers, zeros only, or complex numbers",
+                wanted="weights of the samples, zero or more",
+            )
+
+    @cached_property
+    def readouts(self) -> ShotReadouts:
+        """The shots of the trajectory, with the density compensation that came with them."""
+        from mri_design.operators.readouts import ShotReadouts
+
+        weights = None if self.density is None else self.density.reshape(self.n_readouts, -1)
+        shots = self.trajectory.reshape(self.n_readouts, -1, 2)
+        return ShotReadouts(self.grid_shape, shots, "readouts", weights=weights)
+
+    @property
+    def by_readout(self) -> NDArray[np.complex64]:
+        """The samples, shape (slice, coil, readout, sample)."""
+        return self.kspace.reshape(self.n_slices, self.n_coils, self.n_readouts, -1)
+
+    @property
+    def measured_readouts(self) -> NDArray[np.bool_]:
+        """All of them, shape (readout,)."""
+        return np.ones(self.n_readouts, dtype=bool)
+
+    @property
+    def sizes(self) -> str:
+        """Numbers of slices, coils, samples and readouts in words."""
+        n_y, n_x = self.grid_shape
+        samples = f"{len(self.trajectory)} samples on {self.n_readouts} readouts for {n_y} x {n_x} pixels (ky x kx)"
+        return f"{_counted(self.n_slices, 'slice')}, {_counted(self.n_coils, 'coil')}, {samples}"
+
+    def select_slice(self, index: int) -> TrajectoryData:
+        """The same data with the one slice ``index`` (negative counts from the end).
+
+        Raises
+        ------
+        InputError
+            Where there is no such slice.
+        """
+        return self._one(slice_number(index, self.n_slices))
+
+    def select_readouts(self, chosen: NDArray[np.bool_]) -> TrajectoryData:
+        """The same data with some of the readouts.
+
+        Parameters
+        ----------
+        chosen : bool array, shape (readout,)
+            True for those to keep.
+
+        Raises
+        ------
+        InputError
+            For another shape or type, or no readout.
+        """
+        if chosen.shape != (self.n_readouts,) or chosen.dtype != np.bool_ or not chosen.any():
+            wanted = f"bool ({self.n_readouts},), true for at least one readout"
+            raise InputError(field="readouts", got=f"{chosen.dtype} {chosen.shape}", wanted=wanted)
+        samples = np.repeat(chosen, len(self.trajectory) // self.n_readouts)
+        return replace(
+            self,
+            kspace=self.kspace[..., samples],
+            trajectory=self.trajectory[samples],
+            n_readouts=int(chosen.sum()),
+            density=None if self.density is None else self.density[samples],
+        )
 
 
 @dataclass(frozen=True)
@@ -272,6 +521,53 @@ class ImageStack:
             geometry=None if self.geometry is None else self.geometry.slice_after(number),
             source=None if self.source is None else self.source.of_frame(number),
         )
+
+
+def left_out(header: Mapping[str, str]) -> dict[str, str]:
+    """The entries of a header that say what the reader left out of the scan: coils, readouts, series, identifiers.
+
+    What was cut or filled by rule without a loss (the oversampling of readouts, the lines of a partial Fourier scan) is
+    not among them.
+    """
+    return {name: text for name, text in header.items() if name in _ENTRIES or str(text).endswith(OTHERS_UNREAD)}
+
+
+def with_part(header: Mapping[str, str], number: int, count: int) -> Mapping[str, str]:
+    """The header of a scan of which slice ``number`` was taken, the only one or one of ``count``."""
+    return {**header, _SLICE: f"{number} of {count}, numbered from 0"} if count > 1 else header
+
+
+def part_of_scan(header: Mapping[str, str]) -> str:
+    """Which slice, and of several contrasts, repetitions or volumes which one, a scan is: "slice 0 of 4, ...".
+
+    Empty for a scan that is all that its file holds.
+    """
+    series = {
+        name: text.removesuffix(f"; {OTHERS_UNREAD}") for name, text in header.items() if text.endswith(OTHERS_UNREAD)
+    }
+    return "; ".join([*_slice_text(header), *(f"{name} {text}" for name, text in series.items())])
+
+
+def _slice_text(header: Mapping[str, str]) -> list[str]:
+    return [f"slice {header[_SLICE]}"] if _SLICE in header else []
+
+
+def left_out_text(header: Mapping[str, str], asked: Collection[str] = ()) -> str:
+    """`left_out` as one line, behind which slice was taken where there are several; empty where nothing was left out.
+
+    Parameters
+    ----------
+    header : mapping of str to str
+        Of a scan or a stack of images.
+    asked : collection of str
+        Names of entries about what somebody chose, which is no news: "contrast", "repetition".
+    """
+    told = [f"{name.replace('_', ' ')}: {text}" for name, text in left_out(header).items() if name not in asked]
+    return ". ".join([*_slice_text(header), *told])
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number > 1)}"
 
 
 def slice_number(index: object, count: int) -> int:

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.dynamic_range import refused_samples
+from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.sampling import Sampling
+from mri_design.scan.sampling import Sampling, refused_samples
 
 
 @dataclass(frozen=True)
@@ -94,6 +93,13 @@ class ScanSummary:
             refused=refused_samples(scan.kspace),
             header=scan.header,
         )
+
+
+def summarised(held: KSpaceData | TrajectoryData | ImageStack) -> ScanSummary | TrajectoryData | ImageSummary:
+    """Summarise what a reader read as a whole; samples along a trajectory are their own summary."""
+    if isinstance(held, ImageStack):
+        return ImageSummary.of(held)
+    return ScanSummary.of(held) if isinstance(held, KSpaceData) else held
 
 
 def middle_slice(samplings: Sequence[Sampling]) -> int:

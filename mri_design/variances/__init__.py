@@ -1,4 +1,4 @@
-"""How uncertain: marginal variances z = diag(B A^-1 B^H)."""
+"""Marginal variances of the posterior: z = diag(B A^-1 B^H)."""
 
 from mri_design.variances.base import VarianceEstimator, require_estimator
 from mri_design.variances.circulant import CirculantControl

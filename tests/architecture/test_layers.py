@@ -1,14 +1,12 @@
-"""The floors of the architecture: import arrows go down only, and siblings on a floor never meet.
+"""The layers of the architecture: imports go down only, and packages of one layer never import each other.
 
-The picture stands below as data. Every file's imports are read with `ast` (also those inside functions and
-under ``TYPE_CHECKING``: a type is knowledge too) and held against it. To change the picture, change the data
-here and the picture in CONTRIBUTING in the same commit.
+The layers stand below as tables. Every file's imports are read with `ast` (also those inside functions and
+under ``TYPE_CHECKING``: a type is knowledge too) and held against them. `draw_layers` draws them for CONTRIBUTING.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -17,7 +15,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "mri_design"
 
-FLOORS = {
+LAYERS = {
     "cli": 10,
     "runs": 9,
     "evaluation": 8,
@@ -41,10 +39,10 @@ FLOORS = {
     "priors": 1,
     "registry": 1,
 }
-# Inside every folder its files and rooms have floors too, at any depth, and the same rule holds: an import goes to a
-# lower floor, never to a sibling. "*" is the floor of files that are not named: leaves, such as operators and
-# strategies, none of which knows another. "" is the floor of files that are not named and may share one another's:
-# the ground of a room. Rooms are always named.
+# Inside every package its modules and packages have layers too, at any depth, and the same rule holds: an import goes
+# to a lower layer, never to a sibling. "*" is the layer of modules that are not named: leaves, such as operators and
+# strategies, none of which knows another. "" is that of modules that are not named and may import each other: what the
+# whole package shares. Packages are always named.
 INSIDE: dict[str, dict[str, int]] = {
     "active_learning": {"*": 1},
     "cli": {"flags": 1, "terminal": 2, "*": 3, "main": 4, "start": 5},
@@ -85,8 +83,8 @@ INSIDE: dict[str, dict[str, int]] = {
     "variances": {"base": 1, "*": 2, "control_variate": 3},
 }
 EVERYONE_MAY_IMPORT = {"errors", "kinds", "notices", "priors", "registry", "status"}
-# Rooms that know less than their floor would allow: krylov knows callables, potentials know arrays.
-HERMITS = {
+# Packages that know less than their layer would allow: krylov knows callables, potentials know arrays.
+KNOW_LESS = {
     "krylov": EVERYONE_MAY_IMPORT,
     "potentials": EVERYONE_MAY_IMPORT,
     "status": {"errors"},
@@ -124,26 +122,26 @@ BANNED_NAMES = {"common", "core", "helper", "helpers", "util", "utils"}
 
 
 def violations(package: Path) -> list[str]:
-    """Every breach of the picture in ``package``, as ``path:line: what``."""
-    found = list(_unknown_rooms(package))
+    """Every breach of the tables in ``package``, as ``path:line: what``."""
+    found = list(_unknown_parts(package))
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package)
         text = path.read_text(encoding="utf-8")
         found += [f"{inside}: {what}" for what in _shape_breaches(inside)]
         tree = ast.parse(text, filename=str(path))
         dotted = [package.name, *inside.with_suffix("").parts]
-        for line, target in _imports(tree, dotted):
+        for line, target in imports(tree, dotted):
             found += [f"{inside}:{line}: {what}" for what in _import_breaches(inside, target, package.name)]
         found += [f"{inside}:{line}: {what}" for line, what in _global_randomness(tree)]
     return found
 
 
-def _unknown_rooms(package: Path) -> Iterator[str]:
+def _unknown_parts(package: Path) -> Iterator[str]:
     for entry in sorted(package.iterdir()):
         name = entry.stem if entry.suffix == ".py" else entry.name
-        is_room = entry.suffix == ".py" or (entry.is_dir() and (name in DATA_FOLDERS or any(entry.rglob("*.py"))))
-        if is_room and name not in {"__init__", *FLOORS, *DATA_FOLDERS}:
-            yield f"{entry.name}: unknown room; give it a floor in tests/architecture/test_layers.py"
+        is_part = entry.suffix == ".py" or (entry.is_dir() and (name in DATA_FOLDERS or any(entry.rglob("*.py"))))
+        if is_part and name not in {"__init__", *LAYERS, *DATA_FOLDERS}:
+            yield f"{entry.name}: unknown package; give it a layer in tests/architecture/test_layers.py"
         if name in DATA_FOLDERS and any(entry.rglob("*.py")):
             yield f"{entry.name}: holds data, but has Python files in it"
     for folder in sorted(path for path in package.rglob("*") if path.is_dir() and any(path.rglob("*.py"))):
@@ -151,19 +149,19 @@ def _unknown_rooms(package: Path) -> Iterator[str]:
         known = INSIDE.get(inside)
         if known is None:
             if _is_named(inside):
-                yield f"{inside}: give its files floors in tests/architecture/test_layers.py"
+                yield f"{inside}: give its modules layers in tests/architecture/test_layers.py"
             continue
         files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
-        rooms = {room.name for room in folder.iterdir() if room.is_dir() and any(room.rglob("*.py"))}
-        unknown = rooms - set(known) if {"*", ""} & set(known) else (rooms | files) - set(known)
+        packages = {inner.name for inner in folder.iterdir() if inner.is_dir() and any(inner.rglob("*.py"))}
+        unknown = packages - set(known) if {"*", ""} & set(known) else (packages | files) - set(known)
         for entry in sorted(unknown - BANNED_NAMES):
-            yield f"{inside}/{entry}: unknown room; give it a floor in tests/architecture/test_layers.py"
+            yield f"{inside}/{entry}: unknown package; give it a layer in tests/architecture/test_layers.py"
 
 
 def _is_named(inside: str) -> bool:
-    """Whether the folder is one that the picture of the folder above names."""
+    """Whether the tables name the folder among the parts of the folder above."""
     above, _, name = inside.rpartition("/")
-    return name in (INSIDE.get(above, {}) if above else FLOORS)
+    return name in (INSIDE.get(above, {}) if above else LAYERS)
 
 
 def _shape_breaches(inside: Path) -> Iterator[str]:
@@ -171,7 +169,7 @@ def _shape_breaches(inside: Path) -> Iterator[str]:
         yield f"named '{name}'; a second use earns a function its own named file"
 
 
-def _imports(tree: ast.Module, dotted: list[str]) -> Iterator[tuple[int, str]]:
+def imports(tree: ast.Module, dotted: list[str]) -> Iterator[tuple[int, str]]:
     """Line and full dotted name of everything imported; ``dotted`` is the importing file's own name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -193,35 +191,35 @@ def _import_breaches(inside: Path, target: str, package: str) -> Iterator[str]:
         yield f"imports {top}; only {allowed} may"
     if top != package or inside == Path("__init__.py"):
         return
-    room = inside.with_suffix("").parts[0]
+    here = inside.with_suffix("").parts[0]
     other = rest[0] if rest else ""
     if other.startswith("__"):
         return  # mri_design.__version__ and its like
-    if other not in FLOORS:
-        yield f"imports '{target}', which is no room; import from the room itself"
-    elif other == room:
+    if other not in LAYERS:
+        yield f"imports '{target}', which is no package; import from the package itself"
+    elif other == here:
         yield from _inner_breaches(inside, rest)
-    elif room in HERMITS and other not in HERMITS[room]:
-        yield f"{room} may import only {', '.join(sorted(HERMITS[room])) or 'nothing of ours'}, not {other}"
-    elif room in FLOORS and other not in EVERYONE_MAY_IMPORT and FLOORS[other] >= FLOORS[room]:
-        relation = "a sibling" if FLOORS[other] == FLOORS[room] else "above"
-        yield f"{room} (floor {FLOORS[room]}) imports {other} (floor {FLOORS[other]}), which is {relation}"
+    elif here in KNOW_LESS and other not in KNOW_LESS[here]:
+        yield f"{here} may import only {', '.join(sorted(KNOW_LESS[here])) or 'nothing of ours'}, not {other}"
+    elif here in LAYERS and other not in EVERYONE_MAY_IMPORT and LAYERS[other] >= LAYERS[here]:
+        relation = "a sibling" if LAYERS[other] == LAYERS[here] else "above"
+        yield f"{here} (layer {LAYERS[here]}) imports {other} (layer {LAYERS[other]}), which is {relation}"
 
 
 def _inner_breaches(inside: Path, target: list[str]) -> Iterator[str]:
-    """Within a room: what imports and what is imported are compared in the folder where their ways part.
+    """Within a package: what imports and what is imported are compared in the folder where their ways part.
 
-    ``target`` begins with the room. The file of a folder that hands its names on, `__init__`, may import all of them.
+    ``target`` begins with the package. `__init__`, which hands names on, may import all that is beside it.
     """
     ways = zip(inside.with_suffix("").parts, target, strict=False)
     parted = next((depth for depth, (here, there) in enumerate(ways) if here != there), None)
     if parted is None or inside.with_suffix("").parts[parted] == "__init__":
         return
     folder, here, there = "/".join(target[:parted]), inside.with_suffix("").parts[parted], target[parted]
-    floors = INSIDE.get(folder, {})
-    if here not in floors and there not in floors and "" in floors:
-        return  # the ground of a room
-    low, high = (floors.get(name, floors.get("*", floors.get("", 0))) for name in (there, here))
+    layers = INSIDE.get(folder, {})
+    if here not in layers and there not in layers and "" in layers:
+        return  # what the whole package shares
+    low, high = (layers.get(name, layers.get("*", layers.get("", 0))) for name in (there, here))
     if low >= high:
         relation = "a sibling" if low == high else "above"
         yield f"{folder}/{here} imports {folder}/{there}, which is {relation}"
@@ -265,7 +263,7 @@ def _spelled_out(node: ast.expr, meaning: dict[str, str]) -> str:
     return ""
 
 
-def test_the_package_keeps_the_picture() -> None:
+def test_the_package_keeps_its_layers() -> None:
     found = violations(PACKAGE)
     assert not found, "\n".join(["the architecture is broken:", *found])
 
@@ -274,7 +272,7 @@ def test_files_do_not_import_in_a_circle() -> None:
     files = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
     arrows = {
         name: {
-            source for _, target in _imports(ast.parse(path.read_text()), name.split(".")) for source in _file(target)
+            source for _, target in imports(ast.parse(path.read_text()), name.split(".")) for source in _file(target)
         }
         & (set(files) - {name})
         for name, path in files.items()
@@ -289,37 +287,30 @@ def _file(target: str) -> Iterator[str]:
     yield target.rpartition(".")[0]
 
 
-def test_contributing_draws_every_room() -> None:
-    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    drawn = text[text.index("## The house") : text.index("Rules hold inside rooms")]
-    rooms = {path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")} - {Path()}
-    assert not {room.as_posix() for room in rooms if not re.search(rf"\b{room.name}\b", drawn)}
-
-
-def test_the_picture_names_nothing_that_is_gone() -> None:
+def test_the_tables_name_nothing_that_is_gone() -> None:
     gone = {folder for folder in INSIDE if not (PACKAGE / folder).is_dir()}
-    for folder, floors in INSIDE.items():
+    for folder, layers in INSIDE.items():
         there = {path.stem for path in (PACKAGE / folder).iterdir()} | {"", "*"}
-        gone |= {f"{folder}/{name}" for name in floors if name not in there}
+        gone |= {f"{folder}/{name}" for name in layers if name not in there}
     assert not gone
 
 
 def test_the_checker_reads_the_real_package() -> None:
     files = list(PACKAGE.rglob("*.py"))
     assert PACKAGE / "errors.py" in files
-    seen = {target for path in files for _, target in _imports(ast.parse(path.read_text()), ["mri_design"])}
+    seen = {target for path in files for _, target in imports(ast.parse(path.read_text()), ["mri_design"])}
     assert "mri_design.errors.InputError" in seen
 
 
 @pytest.mark.parametrize(
     ("path", "code", "complaint"),
     [
-        ("model/mr_image.py", "from mri_design.design import engine", "design (floor 6), which is above"),
-        ("model/mr_image.py", "import mri_design.cli.main", "cli (floor 10), which is above"),
-        ("model/mr_image.py", "from ..inference.base import State", "inference (floor 5), which is above"),
-        ("model/mr_image.py", "def f():\n    from mri_design import design", "design (floor 6)"),
-        ("model/mr_image.py", "import importlib as i\ni.import_module('mri_design.cli')", "cli (floor 10)"),
-        ("model/mr_image.py", "from mri_design import KSpaceData", "is no room"),
+        ("model/mr_image.py", "from mri_design.design import engine", "design (layer 6), which is above"),
+        ("model/mr_image.py", "import mri_design.cli.main", "cli (layer 10), which is above"),
+        ("model/mr_image.py", "from ..inference.base import State", "inference (layer 5), which is above"),
+        ("model/mr_image.py", "def f():\n    from mri_design import design", "design (layer 6)"),
+        ("model/mr_image.py", "import importlib as i\ni.import_module('mri_design.cli')", "cli (layer 10)"),
+        ("model/mr_image.py", "from mri_design import KSpaceData", "is no package"),
         ("variances/exact.py", "from mri_design.estimation import irls", "a sibling"),
         ("potentials/priors.py", "from mri_design.scan import data", "potentials may import only"),
         ("active_learning/labels.py", "from mri_design.design.engine import DesignEngine", "a sibling"),
@@ -331,10 +322,10 @@ def test_the_checker_reads_the_real_package() -> None:
         ),
         ("runs/scans.py", "from mri_design.runs.study import design_mask", "runs/study, which is above"),
         ("inference/decoupled.py", "from mri_design.inference.double_loop import DoubleLoop", "a sibling"),
-        ("inference/newest/a.py", "", "inference/newest: unknown room"),
-        ("scan/io/newest/tags.py", "", "scan/io/newest: unknown room"),
-        ("design/strategies/newest/a.py", "", "design/strategies/newest: unknown room"),
-        ("sequences/a.py", "", "sequences/a: unknown room"),
+        ("inference/newest/a.py", "", "inference/newest: unknown package"),
+        ("scan/io/newest/tags.py", "", "scan/io/newest: unknown package"),
+        ("design/strategies/newest/a.py", "", "design/strategies/newest: unknown package"),
+        ("sequences/a.py", "", "sequences/a: unknown package"),
         ("scan/io/bart.py", "from mri_design.scan.io.numpy_files import opened", "io/numpy_files, which is a sibling"),
         ("scan/io/mrd_header.py", "from ..io.fastmri import read", "scan/io/fastmri, which is above"),
         ("scan/io/pfile.py", "from mri_design.scan.calibration.noise import x", "scan/calibration, which is a sibling"),
@@ -371,8 +362,8 @@ def test_the_checker_reads_the_real_package() -> None:
         ("design/engine.py", "import numpy as np\nnp.random.default_rng()", "without a seed"),
         ("design/utils.py", "", "named 'utils'"),
         ("krylov/common/lines.py", "", "named 'common'"),
-        ("plumbing/__init__.py", "", "plumbing: unknown room; give it a floor"),
-        ("plumbing.py", "", "plumbing.py: unknown room; give it a floor"),
+        ("plumbing/__init__.py", "", "plumbing: unknown package; give it a layer"),
+        ("plumbing.py", "", "plumbing.py: unknown package; give it a layer"),
         ("recipes/brain.py", "", "holds data"),
     ],
 )
@@ -408,7 +399,7 @@ def test_a_planted_breach_is_caught(tmp_path: Path, path: str, code: str, compla
         ("inference/references.py", "from mri_design.inference.decoupled import DecoupledGaussian"),
     ],
 )
-def test_what_the_picture_allows_passes(tmp_path: Path, path: str, code: str) -> None:
+def test_what_the_tables_allow_passes(tmp_path: Path, path: str, code: str) -> None:
     assert violations(_planted(tmp_path, path, code)) == []
 
 

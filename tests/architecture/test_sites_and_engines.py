@@ -14,7 +14,7 @@ from mri_design.potentials.requirements import ENGINES
 
 NAMED = ("DecoupledGaussian", "DoubleLoop", "LaplaceFilter", "LaplacePropagation", "VariationalGaussian")
 PACKAGE = Path(__file__).parents[2] / "mri_design"
-ROOMS = ("model", "estimation", "variances", "inference", "active_learning")
+ABOVE = ("model", "estimation", "variances", "inference", "active_learning")
 
 
 def site_classes() -> set[str]:
@@ -32,13 +32,13 @@ def asked_classes(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, name.id) for name in ast.walk(node.args[1]) if isinstance(name, ast.Name))
 
 
-def test_no_room_above_the_sites_branches_on_their_classes() -> None:
+def test_no_package_above_the_sites_branches_on_their_classes() -> None:
     sites = site_classes()
     assert {"Laplace", "Poisson", "Hinge", "PositiveMixture"} <= sites
     found = [
         f"{path.relative_to(PACKAGE)}:{line}: {name}"
-        for room in ROOMS
-        for path in sorted((PACKAGE / room).rglob("*.py"))
+        for package in ABOVE
+        for path in sorted((PACKAGE / package).rglob("*.py"))
         for line, name in asked_classes(ast.parse(path.read_text(encoding="utf-8")))
         if name in sites
     ]
@@ -69,7 +69,7 @@ def engine_classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
 
 
 def test_engines_do_not_import_one_another() -> None:
-    """Those in one room neither; the rooms themselves are read by `test_layers`."""
+    """Those in one package neither; packages are read by `test_layers`."""
     engines = engine_files()
     assert "mri_design.inference.double_loop" in engines
     for name, tree in engines.items():

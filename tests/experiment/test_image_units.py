@@ -84,7 +84,7 @@ def test_samples_along_a_trajectory_are_not_shaded_by_their_covariance() -> None
         data.kspace.reshape(1, 4, -1),
         points,
         (32, 32),
-        readouts=32,
+        n_readouts=32,
         coil_maps=data.coil_maps,
         reference=data.reference,
         noise_covariance=np.diag([1e-4, 4e-4, 1e-3, 1e-2]).astype(complex),

@@ -110,6 +110,8 @@ def test_errors_name_the_nearest_key_or_choice(tmp_path: Path, text: str, messag
         ("[inference]\nlearn = 'scales'", "inference.learn", "learn_hyperparameters"),
         ("[design]\nplane_block = 64", "design.plane_block", "block counts samples of a plane, too"),
         ("[[prior]]\nkind = 'wavelet'\nscale = 1\ncoarse_scale = 0.1", "prior.0.coarse_scale", "SparsityBlock("),
+        ("[inference]\nalgorithm = 'hybrid'", "inference.algorithm", "DoubleLoop("),
+        ("[design]\nsamples = 4", "design.samples", "under [inference]"),
         ("[phase]\nmodel = 'automatic'", "phase.model", "held-back-anywhere"),
     ],
 )
@@ -203,17 +205,15 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
         "levels": 3,
         "tau_limit": 0.4,
         "tau_limit_with_non_local": None,
-        "neighbours": 6,
     }
     assert Recipe.of(settings) == recipe
 
 
 @pytest.mark.parametrize(("name", "kind"), [("automatic", Automatic), ("irls", IRLS), ("lbfgs", LBFGS), ("admm", ADMM)])
-def test_solvers_and_classes_by_name(name: str, kind: type) -> None:
-    chosen = {"solver": name, "algorithm": "hybrid", "inner_tolerance": 0.5, "inner_iterations": 7}
+def test_solvers_by_name(name: str, kind: type) -> None:
+    chosen = {"solver": name, "inner_tolerance": 0.5, "inner_iterations": 7}
     recipe = Recipe.of({"inference": chosen})
     engine = recipe.inference.engine()
-    assert engine.algorithm == "hybrid"
     for solver in (engine.inner, recipe.reconstruction.map_estimate(recipe.inference).inner):
         assert type(solver) is kind
         assert (solver.tolerance, solver.max_iterations) == (0.5, 7)

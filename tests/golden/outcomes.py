@@ -47,6 +47,9 @@ def carried_out(name: str, folder: Path, *more: str) -> dict[str, Any]:
     out = f"{name}/order.npz" if verb == "train" else name
     if verb == "adapt":
         _measured(folder / run.words.split()[1], coils=3 if "coils" in name else 1)
+    if "not-square.npz" in run.words:
+        scan = load_phantom("t2w", shape=(24, 40), n_coils=3, rng=np.random.default_rng(0))
+        np.savez(folder / "not-square.npz", kspace=scan.kspace[0], reference=scan.reference[0])
     words = [*run.words.split(), "--recipe", f"{name}.toml", "--out", out, *more]
     with chdir(folder):
         result = called(words)

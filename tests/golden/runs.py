@@ -13,7 +13,8 @@ class GoldenRun:
     ----------
     words : str
         The verb and its arguments. Runs are called in one folder, where each leaves a folder of its own name; ``adapt``
-        finds its readouts there as JSON lines, of several coils where its name says so.
+        finds its readouts there as JSON lines, of several coils where its name says so, and every run a scan of
+        three coils on a grid of 24 x 40 as ``not-square.npz``.
     recipe : str
         TOML text.
     after : str
@@ -71,6 +72,7 @@ RUNS = {
     ),
     "design-expected-error-coils": GoldenRun("design phantom:brain --lines 15 --strategy expected-error", COILS),
     "design-calibrated-coils": GoldenRun("design phantom:t2w --lines 14 --seed 1", COILS),
+    "design-not-square-coils": GoldenRun("design not-square.npz --lines 13", COILS),
     "design-aware-phase": GoldenRun("design phantom:brain --lines 13", PHASE),
     "design-echo-trains": GoldenRun("design phantom:t2w --lines 16 --block 4 --order interleaved", SMALL),
     "design-constrained": GoldenRun(
@@ -163,5 +165,8 @@ RUNS = {
     ),
     "recon-coils": GoldenRun(
         "recon phantom:t2w --mask design-calibrated-coils/mask.npy --seed 1", COILS, "design-calibrated-coils"
+    ),
+    "recon-not-square-coils": GoldenRun(
+        "recon not-square.npz --mask design-not-square-coils/mask.npy", COILS, "design-not-square-coils"
     ),
 }

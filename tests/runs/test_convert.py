@@ -131,7 +131,7 @@ def test_samples_along_a_trajectory_come_back(convert: Convert, spokes_file: Pat
     assert isinstance(before, TrajectoryData) and isinstance(after, TrajectoryData)
     np.testing.assert_array_equal(after.kspace, before.kspace)
     np.testing.assert_allclose(after.trajectory, before.trajectory, atol=1e-6)
-    assert (after.readouts, after.grid_shape, after.noise_variance) == (5, (8, 8), 0.25)
+    assert (after.n_readouts, after.grid_shape, after.noise_variance) == (5, (8, 8), 0.25)
     assert (tmp_path / "out" / "a_maps.cfl").exists() == (name == "a.cfl")
 
 

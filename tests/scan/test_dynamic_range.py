@@ -10,7 +10,7 @@ import pytest
 from mri_design import InputError, KSpaceData, Recipe, TrajectoryData, load_input, prepare, prepare_samples
 from mri_design.experiment.description import describe_scan
 from mri_design.experiment.trajectories.description import describe_samples
-from mri_design.scan.dynamic_range import require_dynamic_range
+from mri_design.scan.sampling import require_dynamic_range
 from mri_design.scan.summary import ScanSummary
 
 
@@ -53,7 +53,7 @@ def test_memory_that_was_never_written_is_refused_and_told_by_info() -> None:
 
 def test_samples_along_a_trajectory_are_held_to_the_same() -> None:
     points = np.random.default_rng(0).uniform(-16, 16, (4096, 2))
-    data = TrajectoryData(memory((1, 1, 4096)), points, (32, 32), readouts=32)
+    data = TrajectoryData(memory((1, 1, 4096)), points, (32, 32), n_readouts=32)
     with pytest.raises(InputError, match="dynamic range of a receiver"):
         prepare_samples(data, Recipe())
     said = describe_samples(data, Recipe())

@@ -1,6 +1,6 @@
 """Which entries of a header say that something was not read."""
 
-from mri_design.scan.left_out import left_out, left_out_text
+from mri_design.scan.data import left_out, left_out_text
 
 CARD = {
     "file": "raw.h5",

@@ -1,1 +1,1 @@
-"""The rules that choose lines; none of them imports another."""
+"""Strategies: the rules by which a design chooses what to measure next; none of them imports another."""

@@ -1,1 +1,1 @@
-"""What other scans teach: line orders learnt from reconstructions, and exchanges of single lines."""
+"""Orders and protocols that are learnt from other scans: by reconstructing them, and by exchanging single lines."""

@@ -1,1 +1,1 @@
-"""What measured lines say of a reconstruction while they are held back: its model, its bias, its error."""
+"""Measured lines that are held back from a reconstruction to choose its model, its correction and its error bars."""

@@ -9,8 +9,8 @@ from mri_design.experiment.description import noise_sentence
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.trajectories.preparing import samples_with_known_noise, source_of_sample_maps
 from mri_design.scan.calibration.trajectory_centre import dense_centre
-from mri_design.scan.dynamic_range import refused_samples
-from mri_design.scan.trajectory_data import TrajectoryData
+from mri_design.scan.data import TrajectoryData
+from mri_design.scan.sampling import refused_samples
 
 SAME_PLACE = 1e-3
 """Cycles per field of view: samples on the same point of a grid this fine were measured at the same place."""
@@ -39,8 +39,8 @@ def describe_samples(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
         "name": data.name,
         "grid": f"{ky} x {kx} pixels (ky, kx)",
         "slices, coils": f"{data.n_slices}, {data.n_coils}",
-        "trajectory": f"{data.readouts} readouts of {count // data.readouts} samples, up to {reach[0]:.4g} (ky) and "
-        f"{reach[1]:.4g} (kx) cycles per field of view",
+        "trajectory": f"{data.n_readouts} readouts of {count // data.n_readouts} samples, up to {reach[0]:.4g} (ky) "
+        f"and {reach[1]:.4g} (kx) cycles per field of view",
         **({"samples": refused} if refused else _sampling(data) | _calibration(data, recipe)),
         **data.header,
     }

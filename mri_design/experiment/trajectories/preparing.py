@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from mri_design.experiment.inputs import (
     Calibrated,
     doubting,
@@ -17,13 +15,11 @@ from mri_design.experiment.inputs import (
 from mri_design.experiment.recipe import Recipe
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import ShotReadouts
 from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
 from mri_design.scan.calibration.noise import inverse_root
 from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_holds_signal, rim_noise_variance
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.dynamic_range import require_dynamic_range
-from mri_design.scan.trajectory_data import TrajectoryData
+from mri_design.scan.data import KSpaceData, TrajectoryData
+from mri_design.scan.sampling import require_dynamic_range
 
 _MEASURED = "from the noise readouts"
 
@@ -52,25 +48,9 @@ class PreparedSamples(Calibrated):
     mixing: Array | None = None
 
     def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
-        """One slice as the model takes it; its candidates are the readouts."""
-        data = self.data.select_slice(index)
-        maps = None if data.coil_maps is None or data.n_coils == 1 else data.coil_maps[0]
-        assert data.noise_variance is not None
-        return MRSlice(
-            data.kspace[0].reshape(data.n_coils, data.readouts, -1),
-            np.ones(data.readouts, dtype=bool),
-            data.noise_variance,
-            maps,
-            prior=recipe.blocks(),
-            library=recipe.fft,
-            phase=recipe.phase.prior(),
-            readouts=ShotReadouts(
-                data.grid_shape,
-                data.trajectory.reshape(data.readouts, -1, 2),
-                "readouts",
-                weights=None if data.density is None else data.density.reshape(data.readouts, -1),
-            ),
-        )
+        """One slice as the model takes it; its candidates are the readouts, and one coil has no map."""
+        one = super().slice_model(index, recipe)
+        return replace(one, maps=None) if one.n_coils == 1 else one
 
 
 def prepare_samples(data: TrajectoryData, recipe: Recipe, *, used: TrajectoryData | None = None) -> PreparedSamples:

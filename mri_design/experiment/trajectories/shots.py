@@ -119,7 +119,7 @@ def shot_candidates(
 
 def spoke(settings: ShotRecipe, matrix: int, count: int) -> NDArray[np.float64]:
     """One spoke through DC, (sample, 2)."""
-    return radial_spokes(matrix, [0.0], oversampling=settings.oversampling)[0]
+    return radial_spokes(matrix, [0.0], oversampling=1)[0]
 
 
 def arm(settings: ShotRecipe, matrix: int, count: int) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""What of k-space is measured one by one, by number: phase-encode lines, the samples of a plane, or whole shots."""
+"""Readouts: what of k-space is measured one by one, as lines, samples of a plane or whole shots."""
 
 from mri_design.errors import InputError
 from mri_design.operators.readouts.base import Readouts, Rows

@@ -186,8 +186,6 @@ def informed(
                 image=truth,
                 unknown=image.unknown,
                 inference=recipe.inference.engine(extrapolated=False),
-                first_loops=recipe.design.first_loops,
-                step_loops=recipe.design.step_loops,
                 seed=seed,
             )
         )

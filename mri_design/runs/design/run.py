@@ -362,13 +362,12 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
                 closing=True,
             ),
         )
-    loops = (recipe.design.first_loops, recipe.design.step_loops)
     truths_or_none = [truth_or_none(slice_model, scan.reference(0))]
     truths_or_none += [truth_or_none(s, o.reference(0)) for s, o in zip(slices[1:], others, strict=True)]
     checks = check_predictions(
         slices,
         state.trace,
-        Replay(design_inference(strategy, recipe), *loops, run.seed, candidate_models(recipe)),
+        Replay(design_inference(strategy, recipe), run.seed, candidate_models(recipe)),
         signals=state.signals,
         truths=truths_or_none,
         callback=lambda done, of: show("checking predictions", done, of),

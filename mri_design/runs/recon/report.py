@@ -69,20 +69,19 @@ def _told_along(run: Run, result: TrajectoryResult) -> _Told:
     scan = result.scan
     data = scan.data
     count, pixels = len(data.trajectory), data.grid_shape[0] * data.grid_shape[1]
-    rows = metric_rows(result.images, {"readouts": data.readouts, "samples": count})
+    rows = metric_rows(result.images, {"readouts": data.n_readouts, "samples": count})
     save_images(run.folder, result.images[0].reconstruction, rows)
     unit = scan.image_unit(0)
     reference = None if data.reference is None else np.asarray(data.reference[0] * unit)
     about = (
-        f"{count} samples on {data.readouts} readouts; the image has {pixels} pixels. The gridded image compensates "
+        f"{count} samples on {data.n_readouts} readouts; the image has {pixels} pixels. The gridded image compensates "
         f"for the density of the samples{_WITH_THE_SCAN if data.density is not None else ''} and knows nothing else."
     )
-    readouts = data.trajectory.reshape(data.readouts, -1, 2)
     first = "the first of the scan" if result.mask[0] else "the first of those used, in the order of the scan"
     pictures = [
-        curves_figure(run.folder, "trajectory", {"readouts": readouts}, data.grid_shape, "readout", first),
+        curves_figure(run.folder, "trajectory", {"readouts": data.readouts.shots}, data.grid_shape, "readout", first),
         point_spread_figure(
-            run.folder, f"{data.readouts} readouts", data.trajectory, data.grid_shape, "these readouts", data.density
+            run.folder, f"{data.n_readouts} readouts", data.trajectory, data.grid_shape, "these readouts", data.density
         ),
     ]
     maps = scan.maps_as_read
@@ -94,7 +93,7 @@ def _told_along(run: Run, result: TrajectoryResult) -> _Told:
     assert data.noise_variance is not None
     levels = (data.noise_variance, result.signal, typical_unit(unit))
     summary: dict[str, object] = {
-        "readouts": f"{data.readouts} of {len(result.mask)}",
+        "readouts": f"{data.n_readouts} of {len(result.mask)}",
         "samples": count,
         "noise": scan.noise_source,
         "coil maps": scan.maps_source,
@@ -105,7 +104,7 @@ def _told_along(run: Run, result: TrajectoryResult) -> _Told:
     facts = {
         "noise_source": scan.noise_source,
         "coil_maps_source": scan.maps_source,
-        "readouts": data.readouts,
+        "readouts": data.n_readouts,
         "matrix": list(data.grid_shape),
         **level_settings(*levels),
         **left_out_settings(data),

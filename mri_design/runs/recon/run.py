@@ -18,8 +18,8 @@ from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.recon.trajectory import TrajectoryResult, reconstruct_trajectory
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownScan, NamedImage, simulated_from, tell_part, warn_of_noise
+from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.companions import read_mask
-from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
 
 
@@ -121,7 +121,7 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Trajector
     if request.mask is not None:
         mask = read_mask(request.mask, data.measured, sampling.samples)
     else:
-        plane = recipe.design.encoding == "plane" or ("volume" in data.header and not sampling.whole_lines)
+        plane = recipe.design.encoding == "plane" or (data.volume and not sampling.whole_lines)
         mask = sampling.samples if plane or sampling.holes else data.measured
     recipe = recipe.replacing("design", encoding="plane" if mask.ndim == 2 else "lines")
     check_other_than_lines(recipe)

@@ -17,8 +17,8 @@ from mri_design.experiment.trajectories.reconstructing import reconstruct_sample
 from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import GRIDDED, ZERO_FILLED, NamedImage, warn_of_noise, with_zero_filled
+from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.companions import read_mask
-from mri_design.scan.trajectory_data import TrajectoryData
 from mri_design.status import Status
 
 _WITHOUT_STREAKS = ("mean", "map")
@@ -86,7 +86,7 @@ def reconstruct_trajectory(
     InputError
         Where the input or the mask cannot be used.
     """
-    every = np.ones(data.readouts, dtype=bool)
+    every = np.ones(data.n_readouts, dtype=bool)
     chosen = every if mask is None else read_mask(mask, every)
     run.finished(record.identity)
     scan = prepare_samples(data, recipe, used=data.select_readouts(chosen))

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, covariance_matrix, require_instance
 from mri_design.scan.centred_fft import to_image, to_readout_profiles
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.trajectory_data import TrajectoryData
+from mri_design.scan.data import KSpaceData, Scan
 
 _AT_ONCE = 1 << 14
 
@@ -84,10 +83,10 @@ def _before_mixing(mixing: NDArray[np.complex128], maps: NDArray[np.complex64]) 
     return mix_coils(np.asarray(np.linalg.inv(mixing), dtype=np.complex128), maps)
 
 
-Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
+AnyScan = TypeVar("AnyScan", bound=Scan)
 
 
-def prewhiten(data: Scan, covariance: NDArray[np.complex128] | None = None) -> Scan:
+def prewhiten(data: AnyScan, covariance: NDArray[np.complex128] | None = None) -> AnyScan:
     r"""The same scan with noise that is independent between coils, of variance 1 per real component.
 
     Every sample is multiplied by :math:`\Psi^{-1/2}`, the Hermitian inverse root of the noise covariance: of
@@ -117,7 +116,7 @@ def prewhiten(data: Scan, covariance: NDArray[np.complex128] | None = None) -> S
         `estimate_noise_covariance`.
     """
     wanted = "a KSpaceData, as load_kspace reads it, or a TrajectoryData"
-    require_instance((KSpaceData, TrajectoryData), wanted=wanted, data=data)
+    require_instance(Scan, wanted=wanted, data=data)
     known = data.noise_covariance if covariance is None else covariance
     if known is None and isinstance(data, KSpaceData):
         root = inverse_root(estimate_noise_covariance(data))
@@ -133,10 +132,8 @@ def prewhiten(data: Scan, covariance: NDArray[np.complex128] | None = None) -> S
     elif reference is not None:
         single = data.n_coils == 1
         reference = (reference * root[0, 0].real).astype(np.complex64) if single else None
-    mixed: dict[str, Any] = {"kspace": mix_coils(root, data.kspace), "coil_maps": maps, "reference": reference}
-    if isinstance(data, KSpaceData) and data.calibration is not None:
-        mixed["calibration"] = mix_coils(root, data.calibration)
-    return replace(data, noise_variance=1.0, noise_covariance=None, **mixed)
+    known_then = {"noise_variance": 1.0, "noise_covariance": None, "coil_maps": maps, "reference": reference}
+    return data.transformed(lambda samples: mix_coils(root, samples), **known_then)
 
 
 _BY_SIGNAL = 0.5
@@ -616,7 +613,7 @@ def noise_is_beside(data: KSpaceData, positions: int) -> bool:
     """
     known = data.noise_variance is not None or data.noise_covariance is not None
     holes = not all(sampling.whole_lines for sampling in data.samplings)
-    return not known and holes and "volume" in data.header and positions >= 2 * _ENDS
+    return not known and holes and data.volume and positions >= 2 * _ENDS
 
 
 def with_volume_noise(data: KSpaceData) -> KSpaceData:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.operators.nonuniform import NonUniformFourier, density_weights
 from mri_design.scan.centred_fft import to_kspace
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.trajectory_data import TrajectoryData
+from mri_design.scan.data import KSpaceData, TrajectoryData
 
 _NEAR = 0.75
 """Cycles from any place to the nearest sample up to which samples count as dense: those of a grid are .71 at most."""

@@ -1,1 +1,1 @@
-"""Readers of files from outside, within bounds, and atomic writers."""
+"""Readers of files that nobody has checked, a module per format, and writers that never leave half a file."""

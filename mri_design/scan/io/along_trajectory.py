@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
+from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.samples import to_complex64
-from mri_design.scan.trajectory_data import TrajectoryData
 
 TRAJECTORY_MEMBERS = ("trajectory", "matrix", "density")
 """Members of an archive beside ``kspace`` that only samples along a trajectory have."""
@@ -103,7 +103,7 @@ def along_trajectory(
         to_complex64("kspace", kspace).reshape(slices, coils, -1),
         _per_field_of_view(points, _unit(header), grid),
         grid,
-        readouts=axes[0] if len(axes) == 2 else 1,
+        n_readouts=axes[0] if len(axes) == 2 else 1,
         name=name,
         noise_variance=noise_variance,
         coil_maps=_on_grid("coil_maps", arrays, (slices, coils, *grid)),

@@ -10,20 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
+from mri_design.scan.data import Scan
 from mri_design.scan.io.bart import AXES, is_bart, read_pair
 from mri_design.scan.io.npy import MAGIC, read_npy_stream, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
 from mri_design.scan.io.samples import to_complex64
 from mri_design.scan.trajectories.exchange import maps_from_bart, planes_from_bart
-from mri_design.scan.trajectory_data import TrajectoryData
 
 _MEMBERS = ("coil_maps", "maps", "sensitivities")
 _UNIT = 1e-3
-Scan = TypeVar("Scan", KSpaceData, TrajectoryData)
+AnyScan = TypeVar("AnyScan", bound=Scan)
 
 
-def with_maps(data: Scan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> Scan:
+def with_maps(data: AnyScan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> AnyScan:
     """Replace the coil maps of a scan by those of a file.
 
     Parameters
@@ -46,11 +45,11 @@ def with_maps(data: Scan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) ->
     """
     from_bart = is_bart(path)
     stored = _maps_of_bart(read_pair(path, limits)) if from_bart else _stored_maps(path, limits)
-    turned = isinstance(data, KSpaceData) and data.orientation == "ky-columns" and not from_bart
+    turned = data.orientation == "ky-columns" and not from_bart
     if turned and stored.ndim >= 2:
         stored = stored.swapaxes(-1, -2)
     maps = to_complex64(path.name, stored.astype(np.complex128) if stored.dtype.kind == "f" else stored)
-    wanted = (data.n_slices, data.n_coils, *data.grid_shape)
+    wanted = (data.n_slices, data.n_coils, *data.readouts.grid)
     if maps.shape == wanted[1:]:
         maps = np.broadcast_to(maps, wanted)
     if maps.shape != wanted:

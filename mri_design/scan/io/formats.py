@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from mri_design.errors import InputError, require_instance
+from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io import bart, dicom, fastmri, ismrmrd, nifti, numpy_files, pfile, twix
 from mri_design.scan.io.hdf5 import is_hdf5, names_in
 from mri_design.scan.io.isolated import IsolatedSource
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
 from mri_design.scan.io.source import REGISTERED, DuplicatePolicy, Reader, ReadOptions, Scan, Source, Summary
-from mri_design.scan.trajectory_data import TrajectoryData
 
 Held = TypeVar("Held")
 BART = Reader("BART .cfl with its .hdr", bart.is_bart, bart.opened, matrix=True)

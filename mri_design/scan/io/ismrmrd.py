@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.operators.trajectory import look_of_trajectory
+from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.hdf5 import is_hdf5, names_in, open_read_only, read_text
 from mri_design.scan.io.mrd_acquisitions import (
     Acquisitions,
@@ -27,7 +28,6 @@ from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_head
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.samples import only_coils, working_coils
 from mri_design.scan.io.source import ReadOptions, Source
-from mri_design.scan.trajectory_data import TrajectoryData
 
 _WITH_COORDINATES = ("radial", "goldenangle", "spiral", "other")
 _SAME = 1e-4
@@ -121,7 +121,7 @@ class ShotSource(Source):
             only_coils(kspace, coils).reshape(len(kspace), len(coils), -1),
             trajectory.reshape(-1, 2),
             (height, width),
-            readouts=shape[2],
+            n_readouts=shape[2],
             name=acquisitions.path.stem,
             noise_covariance=covariance,
             header={**acquisitions.provenance, **notes},

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
+from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import ReadLimits
@@ -32,7 +32,6 @@ from mri_design.scan.io.source import ReadOptions, Source
 from mri_design.scan.sampling import Sampling
 from mri_design.scan.source_image import SourceImage
 from mri_design.scan.summary import ScanSummary
-from mri_design.scan.trajectory_data import TrajectoryData
 
 _CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.opened)"
 _SECONDS, _COMPUTING, _BYTES_PER_SECOND = 30, 4, 5_000_000

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.scan.data import OTHERS_UNREAD
 from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import COUNTERS
-from mri_design.scan.left_out import OTHERS_UNREAD
 
 _COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", "contrast", "phase", "repetition", "set")
 _NUMBERS = (

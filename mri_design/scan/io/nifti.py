@@ -15,11 +15,11 @@ from typing import IO, Any
 import numpy as np
 
 from mri_design.errors import InputError, MissingPackageError, optional_package
+from mri_design.scan.data import OTHERS_UNREAD
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
 from mri_design.scan.io.safe import check_declared_shape, check_expansion, check_file
 from mri_design.scan.io.samples import to_complex64, to_float32
 from mri_design.scan.io.source import ImageSource, ReadOptions
-from mri_design.scan.left_out import OTHERS_UNREAD
 
 _PIECE = 2**18
 _ZLIB_GZIP = 31

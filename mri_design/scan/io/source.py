@@ -12,13 +12,12 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from mri_design.errors import InputError, described
-from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.sampling import Sampling
 from mri_design.scan.source_image import SourceImage
-from mri_design.scan.summary import Image, ImageSummary, ScanSummary, middle_slice
-from mri_design.scan.trajectory_data import TrajectoryData
+from mri_design.scan.summary import Image, ImageSummary, ScanSummary, middle_slice, summarised
 
 Scan = KSpaceData | TrajectoryData | ImageStack
 Summary = ScanSummary | TrajectoryData | ImageSummary
@@ -102,10 +101,7 @@ class Source(ABC):
         InputError
             As `load`, but for samples that were not looked at.
         """
-        whole = self.load()
-        if isinstance(whole, ImageStack):
-            return ImageSummary.of(whole)
-        return ScanSummary.of(whole) if isinstance(whole, KSpaceData) else whole
+        return summarised(self.load())
 
 
 class SlicedSource(Source):

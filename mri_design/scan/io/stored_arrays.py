@@ -16,14 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import ImageStack, KSpaceData, Orientation
+from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, Orientation, TrajectoryData
 from mri_design.scan.io.along_trajectory import along_trajectory
 from mri_design.scan.io.safe import ReadLimits, check_file
 from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32, volume_note
 from mri_design.scan.io.source import ImageSource, Scan, SlicedSource, Source
-from mri_design.scan.left_out import OTHERS_UNREAD
 from mri_design.scan.sampling import Sampling, measured_samples
-from mri_design.scan.trajectory_data import TrajectoryData
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, positive_number, require_counts
-from mri_design.scan.data import KSpaceData
+from mri_design.scan.data import KSpaceData, with_part
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale
 from mri_design.scan.io.mrd_cartesian import calibration_data, is_unsaid
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
-from mri_design.scan.left_out import with_part
 from mri_design.scan.sampling import ROUND_OFF, strongest_component
 from mri_design.scan.streaming.channel import Channel, Connected, Connection, Event, Gone
 from mri_design.scan.streaming.messages import (

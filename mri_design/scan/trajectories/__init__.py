@@ -1,1 +1,1 @@
-"""Where a scanner samples k-space: spokes and spirals, what hardware can play of them, and what they are worth."""
+"""Where a scanner samples k-space: spokes and spirals, what gradients can play of them, and their point spread."""

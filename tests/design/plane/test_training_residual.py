@@ -71,7 +71,7 @@ def test_runs_give_it_the_training_scans_and_the_posterior_mean() -> None:
 @pytest.mark.slow
 def test_on_its_training_scan_it_is_better_than_what_the_posterior_expects() -> None:
     data = load_phantom("brain", shape=(32, 32), rng=np.random.default_rng(0))
-    mr_slice = MRSlice.from_data(data, encoding="plane")
+    mr_slice = MRSlice.from_data(data.encoded("plane"))
     assert data.reference is not None
     truth = data.reference[0]
     engine = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3)

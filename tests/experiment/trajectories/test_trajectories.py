@@ -46,7 +46,7 @@ def scan(request: pytest.FixtureRequest) -> TrajectoryData:
         samples[None].astype(np.complex64),
         spokes(SPOKES),
         (N, N),
-        readouts=SPOKES,
+        n_readouts=SPOKES,
         noise_variance=NOISE_SD**2,
         coil_maps=maps if request.param > 1 else None,
         reference=phantom.reference,

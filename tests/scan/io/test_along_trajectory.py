@@ -39,7 +39,7 @@ def test_slices_coils_and_readouts_may_be_missing(tmp_path: Path, lead: tuple[in
     slices, coils = (1, 1, *lead)[-2:]
     np.testing.assert_array_equal(scan.kspace, kspace.reshape(slices, coils, 15))
     np.testing.assert_array_equal(scan.trajectory, POINTS.reshape(15, 2))
-    assert (scan.n_slices, scan.n_coils, scan.readouts) == (slices, coils, 1 if flat else 3)
+    assert (scan.n_slices, scan.n_coils, scan.n_readouts) == (slices, coils, 1 if flat else 3)
     assert scan.kspace.dtype == np.complex64 and scan.name == "scan" and scan.noise_variance is None
 
 
@@ -212,14 +212,14 @@ def test_a_card_with_a_shape_for_every_member_says_matrix_and_unit_too(tmp_path:
 
 
 def test_slices_and_readouts_are_chosen() -> None:
-    scan = TrajectoryData(SAMPLES.reshape(2, 4, 15), POINTS.reshape(15, 2), (16, 12), readouts=3)
+    scan = TrajectoryData(SAMPLES.reshape(2, 4, 15), POINTS.reshape(15, 2), (16, 12), n_readouts=3)
     second = scan.select_slice(-1)
     np.testing.assert_array_equal(second.kspace[0], scan.kspace[1])
     assert second.name == "scan[1]"
     two = scan.select_readouts(np.array([True, False, True]))
     np.testing.assert_array_equal(two.trajectory, POINTS[[0, 2]].reshape(10, 2))
     np.testing.assert_array_equal(two.kspace, SAMPLES[:, :, [0, 2]].reshape(2, 4, 10))
-    assert two.readouts == 2
+    assert two.n_readouts == 2
     for wrong in (lambda: scan.select_slice(2), lambda: scan.select_readouts(np.zeros(3, dtype=bool))):
         with pytest.raises(InputError, match=r"slice|readouts"):
             wrong()

@@ -143,7 +143,7 @@ def test_samples_find_their_trajectory_beside_them(tmp_path: Path, header: dict[
     write_pair(tmp_path / ("ksp_traj" if header is None else "spokes"), to_bart(spokes))
     scan = read(write_pair(tmp_path / "ksp", kspace, header))
     assert isinstance(scan, TrajectoryData)
-    assert scan.grid_shape == ((24, 24) if header is None else (32, 28)) and scan.readouts == 3
+    assert scan.grid_shape == ((24, 24) if header is None else (32, 28)) and scan.n_readouts == 3
     np.testing.assert_allclose(scan.trajectory, spokes.reshape(-1, 2), atol=1e-5)
     for coil, shot in np.ndindex(4, 3):
         part = scan.kspace[0, coil].reshape(3, -1)[shot]
@@ -250,4 +250,4 @@ def test_bart_and_this_reader_agree(tmp_path: Path) -> None:
     bart("traj", "-r", "-x", "32", "-y", "9", "ksp_traj")
     bart("phantom", "-k", "-t", "ksp_traj", "ksp")
     radial = read(tmp_path / "ksp.cfl")
-    assert isinstance(radial, TrajectoryData) and radial.readouts == 9
+    assert isinstance(radial, TrajectoryData) and radial.n_readouts == 9

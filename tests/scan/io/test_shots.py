@@ -54,7 +54,7 @@ def test_samples_are_read_with_their_trajectory(tmp_path: Path, samples: np.ndar
     assert isinstance(got, TrajectoryData)
     np.testing.assert_array_equal(got.kspace, samples.reshape(2, COILS, -1))
     np.testing.assert_allclose(got.trajectory, spokes()[..., ::-1].reshape(-1, 2))
-    assert (got.grid_shape, got.readouts, got.name) == ((N, N), SPOKES, "radial")
+    assert (got.grid_shape, got.n_readouts, got.name) == ((N, N), SPOKES, "radial")
     assert got.header["trajectory_unit"] == "cycles per field of view, up to 8"
 
 

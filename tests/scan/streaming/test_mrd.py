@@ -13,7 +13,7 @@ from ismrmrd.serialization import ProtocolDeserializer, ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
 from mri_design import InputError
-from mri_design.scan.left_out import part_of_scan
+from mri_design.scan.data import part_of_scan
 from mri_design.scan.streaming.messages import Closed, CutShort, LeftOut, LineReadout, Message, NoiseReadout, ScanHeader
 from mri_design.scan.streaming.mrd import ACQUISITION_HEADER, MrdStream
 from mri_design.scan.streaming.scanner import Arrivals
