@@ -173,7 +173,7 @@ def site_bounds(
 def first_class(block: SiteBlock, z: Array, t: Array) -> SiteBound:
     """The first class's bound of one block; by the site's own dual form, where it has one, a quadratic equation."""
     site = block.represented
-    count = block.analysis.out_size // int(np.prod(block.site_shape))
+    count = block.sharing
     t = np.asarray(t, dtype=float)
     pi = site.site_precision(t)
     # In exact arithmetic z <= d gamma; estimates may lie above.

@@ -381,8 +381,7 @@ def _prior(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
 
 def _log_integral(block: SiteBlock) -> float:
     """Sum over the block's sites of the log of their integral over their coefficients, in units of sigma."""
-    shared = block.analysis.out_size // int(np.prod(block.site_shape))
-    return float(np.sum(np.broadcast_to(block.potential.log_normaliser(shared), block.site_shape)))
+    return float(np.sum(np.broadcast_to(block.potential.log_normaliser(block.sharing), block.site_shape)))
 
 
 def _likelihood_evidence(posterior: GaussianPosterior) -> float:

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, beside_gaussian
-from mri_design.inference.dense_model import precision_inverse
-from mri_design.inference.messages import as_image, gaussian_part
+from mri_design.inference.dense_model import as_image, precision_inverse
+from mri_design.inference.messages import gaussian_part
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.precision import PosteriorPrecision

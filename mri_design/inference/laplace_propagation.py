@@ -15,7 +15,7 @@ import scipy.linalg
 
 from mri_design.errors import InputError, require_choice, require_counts, require_numbers
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart
-from mri_design.inference.dense_model import proper_factor, resolution
+from mri_design.inference.dense_model import as_image, as_vector, proper_factor, resolution
 from mri_design.inference.messages import (
     Chunk,
     DensePrecision,
@@ -23,8 +23,6 @@ from mri_design.inference.messages import (
     LowRankCovariance,
     Message,
     Partition,
-    as_image,
-    as_vector,
     gaussian_part,
     load_chunk,
     message_at,
@@ -74,7 +72,7 @@ class MessageSweeps:
     ) -> None:
         self.model, self.chunks, self.gaussian, self.settings = model, chunks, gaussian, settings
         self.total = (gaussian[0].copy(), gaussian[1].copy())
-        real_parts = [self._parts(chunk) for chunk in chunks]
+        real_parts = [model.blocks[chunk.block].sharing for chunk in chunks]
         self.most_rows = max((len(c.sites) * k for c, k in zip(chunks, real_parts, strict=True)), default=1)
         self.messages = [Message.flat(len(c.sites), k) for c, k in zip(chunks, real_parts, strict=True)]
         self.duals: list[Array | None] = [None] * len(chunks)
@@ -82,11 +80,6 @@ class MessageSweeps:
         self.coordinates: list[Array | slice] = [slice(None)] * len(chunks)
         self.theta = np.zeros(len(gaussian[1]))
         self.means: list[Array] = []
-
-    def _parts(self, chunk: Chunk) -> int:
-        block = self.model.blocks[chunk.block]
-        shared = int(np.prod(block.analysis.out_shape)) // int(np.prod(block.site_shape))
-        return shared * (2 if block.analysis.out_complex else 1)
 
     def expand_at(self, image: Array) -> None:
         """Messages begin as the expansions of the sites at ``image``, not as one."""

@@ -19,7 +19,7 @@ many dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -27,7 +27,14 @@ import numpy as np
 import scipy.linalg
 
 from mri_design.errors import InputError
-from mri_design.inference.dense_model import NEGLIGIBLE, precision_inverse, proper_factor, resolution
+from mri_design.inference.dense_model import (
+    NEGLIGIBLE,
+    as_image,
+    as_vector,
+    precision_inverse,
+    proper_factor,
+    resolution,
+)
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, Variances
 from mri_design.model.precision import PosteriorPrecision
@@ -208,18 +215,11 @@ def partition_sites(
 
 def coefficients_of_sites(block: SiteBlock, sites: Array) -> Array:
     """Flat indices of the coefficients that share each site, shape (len(sites), members of a group)."""
-    shape = block.analysis.out_shape
-    along = [axis % len(shape) for axis in block.group_axes]
-    kept = [axis for axis in range(len(shape)) if axis not in along]
-    strides = np.array([int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))], dtype=int)
-    starts = np.zeros(len(sites), dtype=int)
-    if kept:
-        places = np.unravel_index(sites, [shape[axis] for axis in kept])
-        starts = sum((place * strides[axis] for place, axis in zip(places, kept, strict=True)), start=starts)
-    within = np.zeros(1, dtype=int)
-    for axis in along:
-        within = (within[:, None] + strides[axis] * np.arange(shape[axis])).ravel()
-    return starts[:, None] + within
+    shape, axes = block.analysis.out_shape, range(-len(block.analysis.out_shape), 0)
+    members = [shape[axis] if axis in block.group_axes else 1 for axis in axes]
+    starts = np.ravel_multi_index(np.unravel_index(sites, block.site_shape), shape)
+    within = np.ravel_multi_index(tuple(np.indices(members).reshape(len(shape), -1)), shape)
+    return np.asarray(starts)[:, None] + within
 
 
 def load_chunk(model: GeneralizedLinearModel, chunk: Chunk) -> LoadedChunk:
@@ -246,15 +246,6 @@ def load_chunk(model: GeneralizedLinearModel, chunk: Chunk) -> LoadedChunk:
     if len(touched) < rows.shape[1]:
         coordinates, rows = touched, rows[:, touched]
     return LoadedChunk(rows, coordinates, offsets, _sites_apart(block, chunk.sites), parts)
-
-
-def row_batches(model: GeneralizedLinearModel, number: int, size: int) -> Iterator[tuple[Array, Array]]:
-    """All coefficients of a block in batches: flat indices and rows (count, parts, real unknowns)."""
-    analysis = model.blocks[number].analysis
-    total = int(np.prod(analysis.out_shape))
-    for first in range(0, total, size):
-        index = np.arange(first, min(first + size, total))
-        yield index, real_rows(analysis, index)
 
 
 def _sites_apart(block: SiteBlock, sites: Array) -> Site:
@@ -643,20 +634,6 @@ def square(place: Array | slice) -> tuple[Array | slice, ...]:
 BATCH = 64
 
 
-def as_vector(image: Array) -> Array:
-    """(real parts, imaginary parts) of an image."""
-    flat = np.asarray(image).ravel()
-    return np.concatenate([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat.astype(float)
-
-
-def as_image(theta: Array, model: GeneralizedLinearModel) -> Array:
-    """The image of a vector (real parts, imaginary parts)."""
-    if not model.measurement.in_complex:
-        return theta.reshape(model.image_shape)
-    half = len(theta) // 2
-    return (theta[:half] + 1j * theta[half:]).reshape(model.image_shape)
-
-
 def gaussian_part(model: GeneralizedLinearModel, exact: Sequence[int]) -> tuple[Array, Array]:
     """P_0 and h_0 on theta = u / sigma of X and the Gaussian blocks ``exact``: t_0, which is never approximated."""
     blocks = tuple(model.blocks[number] for number in exact)
@@ -729,9 +706,11 @@ def posterior_of_messages(
     back = model.back_projection().dtype
     mean = as_image(theta * float(np.sqrt(model.noise_variance)), model).astype(back, copy=False)
     values = []
-    for number, block in enumerate(model.blocks):
+    for block in model.blocks:
         z = np.empty(int(np.prod(block.analysis.out_shape)))
-        for index, rows in row_batches(model, number, batch):
+        for first in range(0, z.size, batch):
+            index = np.arange(first, min(first + batch, z.size))
+            rows = real_rows(block.analysis, index)
             flat_rows = rows.reshape(-1, rows.shape[-1])
             each = np.einsum("ij,ij->i", flat_rows @ V, flat_rows)
             z[index] = each.reshape(len(index), -1).sum(axis=1)

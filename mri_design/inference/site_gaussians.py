@@ -17,7 +17,7 @@ import scipy.linalg
 
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart, cold_start, pooled_variances
-from mri_design.inference.dense_model import DenseModel
+from mri_design.inference.dense_model import DenseModel, as_image
 from mri_design.krylov.conjugate_gradients import conjugate_gradients, squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, Variances
@@ -138,12 +138,6 @@ class SiteState:
         return float(np.mean(np.concatenate(parts), dtype=np.float64))
 
 
-def sharing(block: SiteBlock) -> int:
-    """Real numbers that share one site of a block."""
-    group = int(np.prod([block.analysis.out_shape[axis] for axis in block.group_axes]))
-    return group * (2 if block.analysis.out_complex else 1)
-
-
 def asked_for(
     model: GeneralizedLinearModel,
     coefficients: tuple[Array, ...],
@@ -180,7 +174,7 @@ def asked_for(
 
 def _asked_for(block: SiteBlock, s: Array, z: Array, least_precision: float) -> tuple[Array, Array, float] | None:
     """pi, eta and the sum of E log t of one block; None where an expectation is not finite."""
-    count = sharing(block)
+    count = block.sharing
     modulus = s if count == 1 else np.sqrt(block.site_power(s))
     expected = block.potential.expected_log_t(modulus, np.broadcast_to(z, block.site_shape) / count, count)
     total = float(np.sum(np.broadcast_to(expected.value, block.site_shape), dtype=np.float64))
@@ -384,7 +378,7 @@ class SitePart:
 
     def expectation(self, mean: Array, variance: Array) -> tuple[float, Array, Array]:
         """sum E log t, and its derivatives in the mean and the variance of every row."""
-        count, sites = sharing(self.block), int(np.prod(self.block.site_shape))
+        count, sites = self.block.sharing, int(np.prod(self.block.site_shape))
         if count == 1:
             modulus, spread = mean, variance
         else:
@@ -493,9 +487,7 @@ class PriorAndSites:
         """The `GaussianPosterior` with whitened mean w and these site precisions."""
         model, sigma = self.model, float(np.sqrt(self.model.noise_variance))
         flat = sigma * (self.centre + scipy.linalg.solve_triangular(self.root, w, lower=True, trans="T"))
-        if model.measurement.in_complex:
-            flat = flat[: flat.size // 2] + 1j * flat[flat.size // 2 :]
-        mean = flat.reshape(model.image_shape).astype(model.back_projection().dtype)
+        mean = as_image(flat, model).astype(model.back_projection().dtype)
         by_block = {}
         for part in self.parts:
             sites = int(np.prod(part.block.site_shape))

@@ -153,6 +153,11 @@ class SiteBlock:
         shape[list(self.group_axes)] = 1
         return tuple(shape.tolist())
 
+    @property
+    def sharing(self) -> int:
+        """How many real numbers share one site: 1, 2 of a complex coefficient, more in groups."""
+        return self.analysis.out_size // int(np.prod(self.site_shape))
+
     def coefficients(self, u: Array) -> Array:
         """s = B u - offset."""
         s = self.analysis(u)
