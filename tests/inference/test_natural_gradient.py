@@ -190,7 +190,7 @@ def test_senseless_settings_are_refused() -> None:
         md.VariationalGaussian(Exact()).infer(GeneralizedLinearModel.of_sites([block]), np.random.default_rng(0))
 
 
-@pytest.mark.parametrize(("scale", "rate"), [(0.01, 1.0), (1.0, 10.0), (30.0, 10.0)])
+@pytest.mark.parametrize(("scale", "rate"), [(0.01, 1.0), (30.0, 10.0)])
 def test_a_cold_start_is_proper_where_data_leave_directions_open_in_any_units(scale: float, rate: float) -> None:
     """X^H y is far from E s, and what Laplace sites ask for there is next to nothing: the step is taken shorter."""
     rng = np.random.default_rng(1)

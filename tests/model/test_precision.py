@@ -42,6 +42,13 @@ def test_complex_linear_where_real_and_imaginary_parts_are_exchangeable(tiny_mod
         assert A.complex_linear == np.allclose(A(1j * u), 1j * A(u))
 
 
+def test_a_product_leaves_its_image_alone_where_the_measurement_is_the_identity():
+    blocks, u = (SiteBlock("pixels", Identity((3, 2)), Laplace(1.0)),), np.ones((3, 2), complex)
+    A = PosteriorPrecision(Identity((3, 2)), blocks, (np.full((3, 2), 2.0),))
+    np.testing.assert_allclose(A(u), 3)
+    assert (u == 1).all()
+
+
 def test_measurements_of_parts_are_not_complex_linear_either(tiny_model):
     blocks = tiny_model("moduli").blocks
     A = PosteriorPrecision(RealAndImaginary((6, 5)), blocks, (np.array(1.0), np.array(1.0)))
