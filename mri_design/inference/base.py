@@ -231,7 +231,7 @@ class Engine(ABC):
         Parameters
         ----------
         model : GeneralizedLinearModel
-            What to infer.
+            The model to infer.
         rng : numpy Generator
             The source of whatever is random in the engine: variances from draws, partitions. Engines without any leave
             it alone.
@@ -295,11 +295,11 @@ class LoopState:
     loop : int
         Loops that were made.
     change : float
-        What the tolerance is held against.
+        The number that the tolerance is held against.
     matvecs : int
         Products with A spent.
     info : StepInfo or None
-        What the last step did; None where there is nothing to report (a trial step that was not taken).
+        Report on the last step; None where there is nothing to report (a trial step that was not taken).
     """
 
     loop: int = 0

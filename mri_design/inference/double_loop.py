@@ -369,7 +369,7 @@ class DoubleLoopState(LoopState):
     Parameters
     ----------
     model : GeneralizedLinearModel
-        What is inferred.
+        The model that is inferred.
     noise_seed : int
         Random estimators see the same noise in every loop.
     u : array
@@ -416,15 +416,15 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
     Parameters
     ----------
     variances : VarianceEstimator
-        Who computes z.
+        The estimator of z.
     algorithm : {"second", "first", "hybrid"}
         Which tangent (`bounds.site_bounds`). All end in the same minimum where the model is log-concave; the second
         class takes the fewest loops. The hybrid keeps the inner problem convex for Student-t sites too.
     criterion : {"none", "estimate"}
-        What to do about phi where ``variances`` does not know log|A|: leave it out, or estimate log|A| in every loop
+        The treatment of phi where ``variances`` does not know log|A|: leave it out, or estimate log|A| in every loop
         by `LogDeterminant`, for 240 products each.
     inner : InnerSolver
-        Who minimises the inner problem; by default `Automatic` to the square of ``tolerance`` (J is quadratic in
+        The solver of the inner problem; by default `Automatic` to the square of ``tolerance`` (J is quadratic in
         the error).
     outer_iterations : int, optional
         Outer loops at most; one from a warm start is enough to choose a line, two or three to report uncertainty.
@@ -501,7 +501,7 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
         Parameters
         ----------
         model : GeneralizedLinearModel
-            What is inferred.
+            The model that is inferred.
         start : WarmStart
             The variances, and the image to begin at.
         """

@@ -75,8 +75,9 @@ class HyperparameterLearning:
     Parameters
     ----------
     noise, scales : bool
-        What to learn. Noise only where data outnumber unknowns: fewer can be fitted exactly, and on a part of the lines
-        the bound lets the noise go to nothing (results/benchmarks/measured-once.md).
+        Whether to learn the noise variance, and the scales. Noise only where data outnumber unknowns: fewer can be
+        fitted exactly, and on a part of the lines the bound lets the noise go to nothing
+        (results/benchmarks/measured-once.md).
     labels : dict of block name to integer array, optional
         Which sites of a block share a scale; by default those that have equal ones, and those of one wavelet level.
     rounds : int
@@ -118,7 +119,7 @@ def learn_hyperparameters(
     model : GeneralizedLinearModel
         Where to start: its noise variance and scales.
     engine : InferenceMethod
-        Who infers.
+        The engine that infers.
     rng : numpy Generator
         Of the variances; every round sees the same noise.
     callback : callable, optional

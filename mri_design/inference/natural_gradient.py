@@ -38,7 +38,7 @@ class UpdateState(LoopState):
     oracles : GaussianOracles
         Mean and variances under site Gaussians.
     sites : SiteState
-        What the oracles say of the current sites; its distance is ``change``.
+        Mean, variances and wanted sites under the current ones; its distance is ``change``.
     step : float
         Size of the next update.
     phi : float or None
@@ -63,14 +63,14 @@ class VariationalGaussian(LoopEngine[UpdateState]):
     Parameters
     ----------
     variances : VarianceEstimator
-        Who computes z.
+        The estimator of z.
     iterations : int
         Updates of all sites at most.
     tolerance : float
         Stop when the update that the current posterior implies would change the sites by less than this: mean over
         sites of |change of pi| z + |change of the slope at the mean| sqrt z, both without dimension.
     criterion : {"none", "estimate"}
-        What to do about the bound where ``variances`` does not know log|A|: leave it out, or estimate log|A| once, for
+        The treatment of the bound where ``variances`` does not know log|A|: leave it out, or estimate log|A| once, for
         the result, by `LogDeterminant`.
 
     Raises

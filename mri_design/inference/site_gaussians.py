@@ -222,9 +222,9 @@ class GaussianOracles:
     Parameters
     ----------
     model : GeneralizedLinearModel
-        What is inferred.
+        The model that is inferred.
     variances : VarianceEstimator
-        Who computes z.
+        The estimator of z.
     tolerance : float
         Of the conjugate gradients for the mean, relative; not below ten roundings.
     noise_seed : int

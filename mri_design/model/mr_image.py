@@ -104,7 +104,7 @@ class MRSlice:
     library : {"scipy", "pyfftw"}
         FFT library.
     phase : PhasePrior, optional
-        What is known of the image's phase: the phase-aware model. The unknown stays u. Without it sites act on moduli.
+        Knowledge of the image's phase: the phase-aware model. The unknown stays u. Without it sites act on moduli.
     samples : bool array, shape (ky, kx), optional
         Which samples of the measured lines hold data, where lines are not whole (partial echoes, masks over both
         directions); None where all do.
@@ -112,8 +112,8 @@ class MRSlice:
         Which pixels belong together. Without it non-local blocks of the prior are left out of the model: they are
         known from an image only, see `non_locally_refined`.
     readouts : Readouts, optional
-        What is measured one by one: the lines of the grid by default, or the samples of a plane, or shots. Where this
-        class speaks of lines, it means these candidates.
+        The candidates that are measured one by one: the lines of the grid by default, or the samples of a plane, or
+        shots. Where this class speaks of lines, it means these candidates.
 
     Raises
     ------

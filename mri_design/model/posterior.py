@@ -30,7 +30,7 @@ class Variances:
         One per analysis operator, of its output shape, in units of sigma^2. For complex coefficients the SUM of the
         variances of real and imaginary part.
     kind : {"exact", "lower_bound", "unbiased"}
-        What the numbers are: "unbiased" ones are means over random draws, whose expectation is the truth but for
+        The kind of the numbers: "unbiased" ones are means over random draws, whose expectation is the truth but for
         ``bias``.
     convergence : Convergence
         Of the linear algebra behind them.
@@ -77,7 +77,7 @@ class GaussianPosterior:
     Parameters
     ----------
     model : GeneralizedLinearModel
-        What it is the posterior of.
+        The model whose posterior it is.
     mean : array, shape of the image
         Posterior mean, in the units of the data.
     precision : PosteriorPrecision

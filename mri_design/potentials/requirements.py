@@ -91,15 +91,15 @@ def require_offers(
     Parameters
     ----------
     field : str
-        What the message names, as ``"block 'edges'"``.
+        The name for the message, as ``"block 'edges'"``.
     site : Site
         The site.
     needs : collection of str
         Capabilities, as `Site` lists them.
     user : str
-        Who needs them: the name of an engine or a function.
+        The name of the engine or function that needs them.
     offers : frozenset of str, optional
-        What is offered where the site stands, which a block may add to; by default what the site offers by itself.
+        Offers of the site in its block, which may add to them; by default those of the site itself.
     shape : tuple of int
         Of the sites, which scales broadcast to.
     relief : str

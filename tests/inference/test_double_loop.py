@@ -235,7 +235,7 @@ def test_loops_go_on_as_long_as_they_gain() -> None:
 
 
 def test_loops_end_where_they_gain_no_more(tiny_model, rng) -> None:
-    """Of variances that are never the same twice."""
+    """Variances that are never the same twice."""
 
     class Restless:
         calls = 0

@@ -71,7 +71,7 @@ def test_an_undetermined_gaussian_part_needs_a_warm_start() -> None:
 
 @pytest.mark.parametrize("coordinates", [4, 16])
 def test_both_ways_to_hold_the_product_make_the_same_messages(coordinates) -> None:
-    """Of chunks with more rows than coordinates and with fewer, one after the other."""
+    """Chunks with more rows than coordinates and with fewer, one after the other."""
     rng = np.random.default_rng(5)
     rows = np.zeros((18, 20))
     rows[:, :coordinates] = rng.standard_normal((18, coordinates))

@@ -259,7 +259,7 @@ def test_extrapolating_moves_along_the_next_direction_without_a_product(iteratio
 
 
 def test_extrapolating_goes_as_far_as_the_mean_step_over_one_less_the_mean_momentum(matrix, vectors):
-    """Of the last three iterations, by a textbook recurrence; momenta above one half count as that."""
+    """Means over the last three iterations of a textbook recurrence; momenta above one half count as that."""
     rhs = vectors((1, 12), 22)
     for iterations in (1, 2, 3, 6):
         x, r = np.zeros_like(rhs), rhs.copy()

@@ -125,7 +125,7 @@ def test_the_bias_costs_a_tenth_at_most_and_changes_nothing_else(case_of):
     [("circulant", 0.03), ("circulant, wavelets", 0.1), ("columns, wavelets", 0.3)],
 )
 def test_extrapolated_draws_have_half_of_the_bias_at_most_by_no_more_products(name, tolerance, case_of):
-    """Of the sum over coefficients, and 0.6 of that of single ones, by the same draws solved tightly."""
+    """Half for the sum over coefficients, 0.6 for single ones, against the same draws solved tightly."""
     estimator, prior, coils = CASES[name]
     case, estimator = case_of(prior, coils), replace(estimator, samples=64, tolerance=tolerance, with_bias=False)
     tight = together(run(replace(estimator, tolerance=1e-6), case, 5).values)
