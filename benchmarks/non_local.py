@@ -23,7 +23,7 @@ from study.scans import NOISE, Scan, combined, denoised, echo, raw, repeated, si
 from study.split import COIL_TEST_HEADS, MIDDLE, TEST_HEADS, TEST_SUBJECTS, TRAINING_SUBJECT
 
 from mri_design.design.strategies.line_masks import VariableDensity
-from mri_design.evaluation.metrics import relative_l2, relative_l2_complex
+from mri_design.evaluation.metrics import measure, relative_l2
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import run_design, start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe
@@ -89,7 +89,7 @@ def outcome(scan: Scan, lines: Sequence[int], recipe: Recipe) -> Outcome:
     error = relative_l2(result.image, scan.reference)
     ratio = float(np.sum(result.std.astype(float) ** 2)) / wrong
     factor = 1.0 if result.std_factor is None else result.std_factor.factor
-    complex_error = relative_l2_complex(result.image, scan.reference)
+    complex_error = measure(result.image, scan.reference).relative_l2_complex
     return Outcome(error, complex_error, seconds, ratio, ratio / factor**2)
 
 

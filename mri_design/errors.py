@@ -101,7 +101,7 @@ def optional_package(name: str, extra: str) -> Any:
 
 
 def described(value: object) -> str:
-    """What came, in a few words: plain values as they are written, everything else by its type."""
+    """Describe a value in a few words: plain values as they are written, everything else by its type."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if value is None or isinstance(value, (bool, int, float, complex, str)):

@@ -31,7 +31,7 @@ class Shipped:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, *arguments: Any) -> Any:
-        """What the class or function makes."""
+        """Load the class or function and call it."""
         return getattr(import_module(f"mri_design.{self.module}"), self.name)(*arguments, **self.fields)
 
 

@@ -1,4 +1,4 @@
-"""Tiny models of every kind, small enough for dense linear algebra, shared by the rooms from `model` upwards."""
+"""Tiny models of every kind, small enough for dense linear algebra."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -90,11 +90,11 @@ def _parts(name: str, rng: np.random.Generator) -> tuple[LinearOperator, np.ndar
 
 TESTS = Path(__file__).parent
 SLOW_ROOMS = {"benchmarks", "cli", "docs", "golden"}
-"""Rooms of tests that run the whole program: `make test-fast` leaves them out, with all that is marked slow."""
+"""Folders of tests that run the whole program: `make test-fast` leaves them out, with all that is marked slow."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Where everything slow is left out, do not read those rooms at all: it takes seconds, in every process."""
+    """Where everything slow is left out, do not read those folders at all: it takes seconds, in every process."""
     left_out = config.option.markexpr == "not slow" and collection_path.parent == TESTS
     return True if left_out and collection_path.name in SLOW_ROOMS else None
 

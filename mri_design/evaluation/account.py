@@ -66,11 +66,11 @@ class Innovations:
     Parameters
     ----------
     predicted : float array, shape (step,)
-        As the strategy believed it, noise included.
+        As the strategy corrected it, noise included.
     measured : float array, shape (step,)
         As it was found.
     noise : float array, shape (step,)
-        The noise's share of both; NaN where the strategy did not predict every line.
+        The noise's part of both; NaN where the strategy did not predict every line.
     running_ratio : float array, shape (step,)
         Geometric mean of predicted over measured on the last `WINDOW` lines.
     """
@@ -95,7 +95,7 @@ def innovations(trace: DesignTrace) -> Innovations | None:
     """Predicted and measured energy of the innovation at every step; None where a rule predicts nothing."""
     measured = np.array([step.outcome.actual_energy for step in trace.steps])
     noise = np.array([_noise_share(trace, index) for index in range(len(trace.steps))])
-    predicted = np.array([_believed(trace, index, share) for index, share in enumerate(noise)])
+    predicted = np.array([_corrected(trace, index, share) for index, share in enumerate(noise)])
     known = np.isfinite(predicted) & np.isfinite(measured) & (predicted > 0) & (measured > 0)
     if not known.any():
         return None
@@ -113,7 +113,7 @@ def _noise_share(trace: DesignTrace, index: int) -> float:
     return float("nan") if expected is None else step.outcome.predicted_energy - float(expected[step.line])
 
 
-def _believed(trace: DesignTrace, index: int, noise: float) -> float:
+def _corrected(trace: DesignTrace, index: int, noise: float) -> float:
     step = trace.steps[index]
     corrected = trace.block_start(index).forecast.corrected
     if corrected is None or np.isnan(noise):
@@ -182,7 +182,7 @@ def _number(row: Row, name: str) -> float:
 
 @dataclass(frozen=True)
 class DesignAccount:
-    """Everything that a report says about a design's predictions.
+    """Account of a design's predictions, for its report.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ class InputFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """Everything needed to run the same thing again and to tell whether it is the same.
+    """Record of a run: everything needed to repeat it and to tell whether another run is the same.
 
     No folder of the machine is kept: a path in ``command`` or ``settings`` is cut to its last name.
 

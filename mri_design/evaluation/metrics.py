@@ -23,9 +23,9 @@ class ImageMetrics:
     Parameters
     ----------
     relative_l2 : float
-        Relative error of the magnitudes, 0 for equal images.
+        Relative error of the magnitudes (`relative_l2`), 0 for equal images.
     relative_l2_complex : float
-        Relative error with phase.
+        Relative error with phase, ``|| u - r || / || r ||``.
     psnr : float
         Peak signal-to-noise ratio of the magnitudes in dB, infinite for equal magnitudes.
     ssim : float
@@ -44,19 +44,37 @@ def measure(image: Image, reference: Image) -> ImageMetrics:
     Parameters
     ----------
     image, reference : complex or real array, shape (ky, kx)
-        In the same units; no scale or phase is fitted between them.
+        In the same units, at least 3 x 3 pixels; no scale or phase is fitted between them.
 
     Raises
     ------
     InputError
-        Where the shapes disagree, a pixel is not finite, the reference is zero or an image has fewer than
-        3 x 3 pixels.
+        Where the shapes disagree, a pixel is not finite, the reference is zero or an image is too small.
+
+    Notes
+    -----
+    Peak and data range are the reference's largest magnitude. The window of SSIM is 7 x 7 pixels, or the largest odd
+    one that fits.
+
+    References
+    ----------
+    Z. Wang et al., "Image quality assessment: from error visibility to structural similarity", IEEE Trans.
+    Image Processing 13, 2004.
     """
+    u, r = _checked(image, reference)
+    shortest = min(r.shape)
+    if shortest < 3:
+        raise InputError(field="image", got=f"shape {r.shape}", wanted="at least 3 x 3 pixels for SSIM")
+    # scaled to a peak of one: the products of tiny scanner units would otherwise leave the float range
+    peak = np.abs(r).max()
+    ours, theirs = np.abs(u) / peak, np.abs(r) / peak
+    mean_square = np.mean(((np.abs(u) - np.abs(r)) / peak) ** 2)
+    window = min(_SSIM_WINDOW, shortest - (shortest % 2 == 0))
     return ImageMetrics(
         relative_l2=relative_l2(image, reference),
-        relative_l2_complex=relative_l2_complex(image, reference),
-        psnr=psnr(image, reference),
-        ssim=ssim(image, reference),
+        relative_l2_complex=float(np.linalg.norm(u - r) / np.linalg.norm(r)),
+        psnr=float(-10.0 * np.log10(mean_square)) if mean_square > 0 else float("inf"),
+        ssim=float(structural_similarity(ours, theirs, win_size=window, data_range=1.0)),
     )
 
 
@@ -74,73 +92,6 @@ def relative_l2(image: Image, reference: Image) -> float:
     """
     u, r = _checked(image, reference)
     return float(np.linalg.norm(np.abs(u) - np.abs(r)) / np.linalg.norm(r))
-
-
-def relative_l2_complex(image: Image, reference: Image) -> float:
-    """Relative error including phase, ``|| u - r || / || r ||``.
-
-    Parameters
-    ----------
-    image, reference : complex or real array, shape (ky, kx)
-
-    Raises
-    ------
-    InputError
-        Where the shapes disagree, a pixel is not finite or the reference is zero.
-    """
-    u, r = _checked(image, reference)
-    return float(np.linalg.norm(u - r) / np.linalg.norm(r))
-
-
-def psnr(image: Image, reference: Image) -> float:
-    """Peak signal-to-noise ratio of the magnitudes in dB; the peak is the reference's largest magnitude.
-
-    Parameters
-    ----------
-    image, reference : complex or real array, shape (ky, kx)
-
-    Returns
-    -------
-    float
-        Infinite where the magnitudes are equal.
-
-    Raises
-    ------
-    InputError
-        Where the shapes disagree, a pixel is not finite or the reference is zero.
-    """
-    u, r = _checked(image, reference)
-    peak = np.abs(r).max()
-    mean_square = np.mean(((np.abs(u) - np.abs(r)) / peak) ** 2)
-    return float(-10.0 * np.log10(mean_square)) if mean_square > 0 else float("inf")
-
-
-def ssim(image: Image, reference: Image) -> float:
-    """Mean structural similarity of the magnitudes; the data range is the reference's largest magnitude.
-
-    Parameters
-    ----------
-    image, reference : complex or real array, shape (ky, kx)
-        At least 3 x 3. The window is 7 x 7 pixels, or the largest odd one that fits.
-
-    Raises
-    ------
-    InputError
-        Where the shapes disagree, a pixel is not finite, the reference is zero or an image is too small.
-
-    References
-    ----------
-    Z. Wang et al., "Image quality assessment: from error visibility to structural similarity", IEEE Trans.
-    Image Processing 13, 2004.
-    """
-    u, r = _checked(image, reference)
-    shortest = min(r.shape)
-    if shortest < 3:
-        raise InputError(field="image", got=f"shape {r.shape}", wanted="at least 3 x 3 pixels for SSIM")
-    window = min(_SSIM_WINDOW, shortest - (shortest % 2 == 0))
-    peak = np.abs(r).max()
-    # scaled to a peak of one: the products of tiny scanner units would otherwise leave the float range
-    return float(structural_similarity(np.abs(u) / peak, np.abs(r) / peak, win_size=window, data_range=1.0))
 
 
 def paired_sign_test(a: ArrayLike, b: ArrayLike) -> float:
@@ -174,29 +125,6 @@ def paired_sign_test(a: ArrayLike, b: ArrayLike) -> float:
     # Both tails of a fair coin are alike; where the signs balance they overlap, and everything is as extreme.
     tail = sum(math.comb(pairs, k) for k in range(min(smaller, larger) + 1)) / 2**pairs
     return min(1.0, 2 * tail)
-
-
-def mean_and_spread(runs: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and sample standard deviation over runs (seeds or images), the first axis.
-
-    Parameters
-    ----------
-    runs : array_like, shape (run, ...)
-
-    Returns
-    -------
-    mean, spread : float64 array, shape (...)
-        The spread of a single run is 0: nothing is known about it.
-
-    Raises
-    ------
-    InputError
-        Where there is no run or a value is not finite.
-    """
-    values = _finite_runs("runs", runs)
-    mean = np.asarray(values.mean(axis=0))
-    spread = np.asarray(values.std(axis=0, ddof=1)) if len(values) > 1 else np.zeros_like(mean)
-    return mean, spread
 
 
 def _finite_runs(name: str, runs: ArrayLike) -> NDArray[np.float64]:

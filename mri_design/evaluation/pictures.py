@@ -257,7 +257,7 @@ DIGITS = 4
 
 
 def pointed_curves(figure: Any) -> str:
-    """Where the axes of a figure lie, and what their curves hold, as JSON for a script element; empty without curves.
+    """Places of a figure's axes and points of its curves, as JSON for a script element; empty without curves.
 
     Parameters
     ----------

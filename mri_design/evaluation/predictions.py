@@ -124,7 +124,7 @@ class PredictionCheck:
         Lines behind the mean.
     predicted, actual : float array, shape (ky,)
         Energy of the mean's error on each line, summed over readout, coils and slices, in the data's units squared.
-        ``actual`` is NaN where it cannot be known; a noisy scan's own share is taken off, so that it scatters around
+        ``actual`` is NaN where it cannot be known; a noisy scan's own noise is taken off, so that it scatters around
         the error's energy and may be negative.
     acquired : bool array, shape (ky,)
         Lines behind the mean.

@@ -31,7 +31,7 @@ def reference_noise(data: KSpaceData, reference: Array, unit: float | Array = 1.
     Notes
     -----
     With an orthonormal transform and unit maps every pixel has the noise variance of a sample, :math:`\sigma^2` per
-    real component (times the share of lines that were measured). A magnitude a then is off by
+    real component (times the fraction of lines that were measured). A magnitude a then is off by
     :math:`E(|a + n| - a)^2 = 2 a^2 + 2 \sigma^2 - 2 a E|a + n|`, the last by Rice's distribution: :math:`\sigma^2` in
     the object and twice that in the dark. For a, the image's own mean over 5 x 5 pixels stands without its noise.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -54,8 +54,6 @@ OUTPUTS = {
     "",
 )
 """Every file that a verb may write into its folder, figures apart, and what reports say of those that people open."""
-_EARLIER = ("manifest.json", "checkpoint.npz", "progress.json")
-"""Files by which a folder of version 0.1.0, which kept no ledger, is known."""
 
 
 class FolderLedger:
@@ -84,8 +82,6 @@ class FolderLedger:
                 f"{folder.name} holds the link {links[0]}, and nothing is written through links; give another --out"
             )
         names = _names(folder / LEDGER_NAME)
-        if names is None and _is_earlier_run(folder):
-            names = {_relative(folder, path) for path in _files(entries)}
         if names is None and entries and not overwrite:
             raise UsageError(
                 f"{folder.name} holds {entries[0].name}, and no run of this program; give another --out, or add "
@@ -121,7 +117,7 @@ class FolderLedger:
         if path.exists() and not self._overwrite:
             raise self._refusal(name)
         self._names.add(name)
-        self._save()
+        self.save()
 
     def owns(self, path: Path) -> bool:
         """Whether a run of this program wrote ``path``."""
@@ -132,11 +128,7 @@ class FolderLedger:
         for name in sorted(self._names):
             (self._folder / name).unlink(missing_ok=True)
         self._names.clear()
-        self._save()
-
-    def open(self) -> None:
-        """Mark the folder as this program's."""
-        self._save()
+        self.save()
 
     def withdraw(self) -> None:
         """Take the mark away where nothing was written."""
@@ -144,7 +136,8 @@ class FolderLedger:
             with suppress(OSError):
                 (self._folder / LEDGER_NAME).unlink(missing_ok=True)
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Write the ledger, which marks the folder as this program's."""
         content = {"written_by": "mri-design", "files": sorted(self._names)}
         write_text(self._folder / LEDGER_NAME, json.dumps(content, indent=1) + "\n")
 
@@ -165,20 +158,6 @@ def _is_plain(name: str) -> bool:
     """A file of the folder or of one folder in it: nothing that leads elsewhere."""
     parts = name.split("/")
     return 1 <= len(parts) <= 2 and all(part and not part.startswith(".") and "\0" not in part for part in parts)
-
-
-def _is_earlier_run(folder: Path) -> bool:
-    if any((folder / name).is_file() for name in _EARLIER[1:]):
-        return True
-    try:
-        return "identity" in json.loads((folder / _EARLIER[0]).read_text(encoding="utf-8"))["settings"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _files(entries: Iterable[Path]) -> Iterable[Path]:
-    for path in entries:
-        yield from (inner for inner in path.iterdir() if inner.is_file()) if path.is_dir() else (path,)
 
 
 def _relative(folder: Path, path: Path) -> str:
@@ -249,7 +228,7 @@ class RunFolder:
         try:
             self._ledger = FolderLedger(self.path, overwrite=overwrite)
             self.progress.waiting = not self._ledger.empty  # until it is known that this run goes on here
-            self._ledger.open()
+            self._ledger.save()
             remove_stale_temporaries(self.path)
             if (self.path / _FIGURES).exists():
                 remove_stale_temporaries(self._figures())
@@ -289,7 +268,7 @@ class RunFolder:
         self._lock.release()
 
     def output_path(self, name: str) -> Path:
-        """Where this run writes a file called ``name``, after checking that it stays in this folder.
+        """Path at which this run writes a file called ``name``, after checking that it stays in this folder.
 
         Parameters
         ----------
@@ -373,10 +352,6 @@ class RunFolder:
     def write_manifest(self, manifest: Manifest | Mapping[str, object]) -> Path:
         """Write manifest.json with sorted keys."""
         return self._write_text("manifest.json", manifest_text(manifest))
-
-    def write_metrics(self, rows: Sequence[Row]) -> Path:
-        """Write metrics.csv, one row per image; columns in order of first appearance."""
-        return self.write_table("metrics.csv", rows)
 
     def write_table(self, name: str, rows: Sequence[Row]) -> Path:
         """Write a CSV table called ``name``; columns in order of first appearance."""

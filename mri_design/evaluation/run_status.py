@@ -94,17 +94,17 @@ class RunProgress:
             stored = json.loads(path.read_text(encoding="utf-8"))
             command = [str(word) for word in stored["command"]]
             stages = [
-                Stage(str(s["name"]), *(int(s[k]) for k in ("done", "total", "already")), *map(float, _times(s)))
+                Stage(
+                    str(s["name"]),
+                    *(int(s[k]) for k in ("done", "total", "already")),
+                    *(float(s[k]) for k in ("began", "updated")),
+                )
                 for s in stored["stages"]
             ]
             about = str(stored.get("about", ""))
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return cls(command, stages, about)
-
-
-def _times(stored: dict[str, float]) -> tuple[float, float]:
-    return stored["began"], stored["updated"]
 
 
 class ProgressFile:

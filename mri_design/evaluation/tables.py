@@ -98,10 +98,12 @@ def markdown_text(
     rows: Sequence[Row], columns: Sequence[str] | None = None, formats: Mapping[str, str] | None = None
 ) -> str:
     """Rows as a Markdown table, numeric columns aligned right; parameters as for `csv_text`."""
-    names = column_names(rows, columns)
+    names, chosen = column_names(rows, columns), formats or {}
     rules = ["---:" if is_numeric(rows, name) else ":---" for name in names]
     lines = [[_escape_markdown(name) for name in names], rules]
-    lines += [[_escape_markdown(cell) for cell in cells] for cells in cell_texts(rows, names, formats)]
+    for row in rows:
+        cells = (format_cell(row.get(name), chosen.get(name, _DEFAULT_FLOAT)) for name in names)
+        lines.append([_escape_markdown(cell) for cell in cells])
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
@@ -127,12 +129,6 @@ def format_cell(value: object, float_format: str = _DEFAULT_FLOAT) -> str:
         # adding zero turns -0.0 into 0.0, which would otherwise depend on the order of a sum
         return format(float(value) + 0.0, float_format)
     return str(value)
-
-
-def cell_texts(rows: Sequence[Row], names: Sequence[str], formats: Mapping[str, str] | None = None) -> list[list[str]]:
-    """Every cell as text, row by row; a column without a format follows ``.6g``."""
-    chosen = formats or {}
-    return [[format_cell(row.get(name), chosen.get(name, _DEFAULT_FLOAT)) for name in names] for row in rows]
 
 
 def shown_texts(rows: Sequence[Row], names: Sequence[str], formats: Mapping[str, str] | None = None) -> list[list[str]]:

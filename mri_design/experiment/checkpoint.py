@@ -49,7 +49,7 @@ _DTYPES: dict[Any, type[np.generic]] = {
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a design keeps its state, and which design it is.
+    """File in which a design keeps its state, and the identity of the design.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def _warm_arrays(name: str, warm: WarmStart) -> dict[str, Any]:
 
 
 _DAMAGE = (OSError, KeyError, ValueError, TypeError, IndexError, EOFError, RuntimeError, MemoryError)
-"""What NumPy and zipfile raise on files that something happened to."""
+"""Errors that NumPy and zipfile raise on damaged files."""
 
 
 def load_state(checkpoint: Checkpoint) -> DesignState:

@@ -1,4 +1,4 @@
-"""What a scan holds and what the package would make of it, in words."""
+"""Description of a scan in words: size, sampling, calibration as `prepare` would do it, provenance."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _sampling_of(sampling: Sampling) -> dict[str, str]:
 
 
 def _completeness(sampling: Sampling) -> str:
-    """Whether nothing is missing; equal edges that were filled with zeros are named."""
+    """Say whether the scan is fully sampled; equal edges that were filled with zeros are named."""
     if not sampling.full:
         return f"no: {sampling.missing}"
     at = np.flatnonzero(sampling.lines)
@@ -112,7 +112,7 @@ def _completeness(sampling: Sampling) -> str:
 
 
 def _centre(scan: ScanSummary) -> dict[str, str]:
-    """Where the centre of k-space lies on the grid, and how many lines around it were measured without a gap."""
+    """Tell the place of DC on the grid, and how many lines around it were measured without a gap."""
     ky, kx = scan.grid_shape
     row, across = ky // 2, "partition" if "volume" in scan.header else "sample"
     held = [sampling.lines for sampling in scan.samplings if sampling.lines.any()]

@@ -170,7 +170,7 @@ def design_seed(seed: int, draw: int = 0) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions:
-    """What a design may be given beside its slices, strategy and settings. By default it is nothing.
+    """Options of a design beside its slices, strategy and settings; by default none is set.
 
     Parameters
     ----------
@@ -290,11 +290,11 @@ def run_design(
 
 
 ROUGH = InferenceRecipe(samples=4, solver_tolerance=0.1, inner_tolerance=3e-4)
-"""As few samples and as rough solves as a strategy that corrects posteriors makes do with."""
+"""Few samples and rough solves, which suffice for a strategy that corrects posteriors."""
 
 
 def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:
-    """How a design infers after every line.
+    """Inference after every line of a design.
 
     A strategy that corrects what posteriors expect, `Calibrated`, makes do with few posterior samples and rough solves:
     those of the recipe's ``[inference]``, or `ROUGH` ones where these are fewer and rougher. Others, and planes,

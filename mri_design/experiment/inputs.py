@@ -86,7 +86,7 @@ def load_input(source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | N
 def load_scan(
     source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | None = None
 ) -> KSpaceData | TrajectoryData:
-    """The same, or samples along a trajectory where the file holds a trajectory.
+    """k-space on a grid as `load_input` reads it, or samples along a trajectory where the file holds one.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def load_scan(
 def load_summary(
     source: str | Path, recipe: Recipe, maps: Path | None = None
 ) -> ScanSummary | TrajectoryData | ImageSummary:
-    """What an input holds: of raw data without all samples, of files of images without the images.
+    """Summary of an input: of raw data without reading all samples, of files of images without the images.
 
     Where no receiver can have measured the samples of the slice that is read, all are read: the numbers that are told
     are those with which `load_scan` refuses them.
@@ -201,7 +201,7 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
 
 
 class Calibrated:
-    """What scans with known noise and coil maps say of themselves, on a grid and along a trajectory alike."""
+    """Properties of scans with known noise and coil maps, shared by those on a grid and along a trajectory."""
 
     data: KSpaceData | TrajectoryData
     unit: float
@@ -230,7 +230,7 @@ class Calibrated:
         return MRSlice.from_data(data, prior=recipe.blocks(), library=recipe.fft, phase=recipe.phase.prior())
 
     def image_unit(self, index: int) -> float | Array:
-        """What images of a slice are multiplied by to be in the input's units, pixel by pixel of white coils.
+        """Factor that brings images of a slice to the input's units, pixel by pixel of white coils.
 
         Such images are as bright as the root-sum-of-squares of the coil images as read, whatever the noise of the coils
         (`image_units`).
@@ -377,7 +377,7 @@ def prepare(
 
 
 def source_of_maps(data: KSpaceData, lines: int, measured: int | None = None) -> tuple[str, int]:
-    """Where the coil maps of a scan come from, in words, and how many of its own centre lines at most are looked at.
+    """Source of a scan's coil maps in words, and how many of its own centre lines at most they are estimated from.
 
     Parameters
     ----------
@@ -404,7 +404,7 @@ def source_of_maps(data: KSpaceData, lines: int, measured: int | None = None) ->
 
 
 def calibration_count(asked: int | None, recipe: Recipe, n_lines: int) -> int:
-    """Centre lines that coil maps are estimated from, on a grid of ``n_lines``: those asked for, or the recipe's."""
+    """Number of ACS lines that coil maps are estimated from, on a grid of ``n_lines``: as asked, or the recipe's."""
     return asked or min(recipe.coils.calibration_lines, n_lines)
 
 

@@ -32,7 +32,7 @@ def is_non_local(slice_model: MRSlice) -> bool:
 
 @dataclass(frozen=True)
 class LastStage:
-    """Where the last estimate is to begin.
+    """Model and warm start of the last estimate.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _rates(block: SiteBlock) -> Array:
 
 
 def counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepInfo], None] | None:
-    """The same callback, with outer loops numbered through all stages instead of from one in each."""
+    """Wrap a callback so that outer loops are numbered through all stages instead of from one in each."""
     if callback is None:
         return None
     numbers = count(1)
@@ -162,7 +162,7 @@ def counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepIn
 def map_stages(
     slice_model: MRSlice, lines: Sequence[int], estimate: MapEstimate, *, signal: float | None = None
 ) -> tuple[GeneralizedLinearModel, Array | None, str]:
-    """The same for MAP: the model of the last stage, the image to start at, and why non-local blocks are left out."""
+    """All stages of MAP but the last: its model, the image to start at, and why non-local blocks are left out."""
     without, image = replace(slice_model, alike=None), None
     slice_model = _at_first_look(slice_model)
     for _ in range(LOOKS):
@@ -189,12 +189,12 @@ _LEFT_OUT = "The non-local block of the prior is left out: "
 
 
 def left_out_because(reason: str) -> str:
-    """What a run says where it does without the non-local block."""
+    """Sentence that a run says where it does without the non-local block."""
     return _LEFT_OUT + reason
 
 
 def _left_out_after(error: InputError) -> str:
-    """The same after a refusal, whose cure is just what has been done."""
+    """Sentence for a non-local block that was refused, without the cure: that has just been done."""
     return left_out_because(f"{error.field}: got {error.got}; wanted {error.wanted}")
 
 
@@ -204,7 +204,7 @@ def why_left_out(sentence: str) -> str:
 
 
 def _carried(posterior: GaussianPosterior, model: GeneralizedLinearModel) -> WarmStart:
-    """What a posterior hands on to another model of its image: z where blocks are the same, else from its draws."""
+    """Warm start of another model of the same image: z of equal blocks, and of the others from the draws."""
     names = [block.name for block in posterior.model.blocks]
     known = dict(zip(names, pooled_variances(posterior.model, posterior.marginals), strict=True))
     draws = posterior.marginals.samples

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from mri_design.errors import InputError, UsageError, described, did_you_mean, require_instance
+from mri_design.errors import InputError, UsageError, described, require_instance
 from mri_design.experiment.line_lists import line_numbers
 from mri_design.experiment.settings import RETIRED, Settings, setting
 from mri_design.kinds import designed_kinds
@@ -48,21 +48,6 @@ def _check_strategy(name: str) -> None:
         raise InputError("strategy", f"{name!r}: {error}", "the name of a strategy") from error
 
 
-def _check_block(kind: str) -> None:
-    _require_one_of(BLOCKS, "kind", kind)
-
-
-def _check_site(name: str) -> None:
-    _require_one_of(SITES, "site", name)
-
-
-def _require_one_of(known: Iterable[str], name: str, value: str) -> None:
-    *others, last = map(repr, known)
-    if repr(value) not in (*others, last):
-        wanted = f"{', '.join(others)} or {last}"
-        raise InputError(name, f"unknown {name} {value!r}", wanted, did_you_mean(value, list(known)))
-
-
 def _require_no_truth(name: str, field: str) -> None:
     """Refuse what a recipe file must not name: strategies that know the image, or learn from other scans."""
     from mri_design.experiment.strategy_names import TRAINING_RULES
@@ -96,7 +81,7 @@ class BlockRecipe(Settings):
     kind: str = setting(
         "Coefficients that are sparse: pixels; differences of neighbouring pixels; wavelet, orthonormal; or non-local, "
         "differences to the pixels in the middle of the most similar patches (images only, not designs).",
-        check=_check_block,
+        names=lambda: tuple(BLOCKS),
     )
     scale: float = setting(
         "Rate of the sites: larger is sparser. Of a non-local block per unit of the difference that the "
@@ -104,9 +89,9 @@ class BlockRecipe(Settings):
         above=0,
     )
     site: str = setting(
-        "What is believed of a coefficient: laplace; student-t, with three degrees of freedom; or sech2.",
+        "Distribution of a coefficient: laplace; student-t, with three degrees of freedom; or sech2.",
         "laplace",
-        check=_check_site,
+        names=lambda: tuple(SITES),
         expert=True,
     )
     isotropic: bool = setting(
@@ -130,7 +115,7 @@ class BlockRecipe(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRecipe(Settings):
-    """Whether sites know the image's phase."""
+    """Model of the image's phase."""
 
     model: Literal["modulus", "aware", "held-back", "held-back-anywhere"] = setting(
         "modulus: sites on moduli. aware: sites on exp(-i phi) u, whose imaginary part is expected to be "
@@ -150,15 +135,15 @@ class PhaseRecipe(Settings):
 
     @property
     def name(self) -> str:
-        """Of the model that designs use."""
+        """Name of the model that designs use."""
         return f"phase-aware {self.imaginary_ratios[0]:g}" if self.model == "aware" else "modulus"
 
     def chosen_by_what_is_held_back(self, encoding: str) -> bool:
-        """Whether the lines (samples, readouts) of a mask that is there already choose the model of its image."""
+        """True where the measured lines (samples, readouts) themselves choose the model of their image."""
         return self.model == "held-back-anywhere" or (self.model == "held-back" and encoding == "lines")
 
     def prior(self) -> PhasePrior | None:
-        """What a slice starts with: a phase to be seen in the centre, or none (until one has been chosen)."""
+        """The phase prior a slice starts with: a phase to be seen in the centre, or None until one has been chosen."""
         from mri_design.model.phase import PhasePrior
 
         return PhasePrior(None, self.imaginary_ratios[0]) if self.model == "aware" else None
@@ -406,7 +391,7 @@ class ShotRecipe(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ConstraintRecipe(Settings):
-    """What a sequence asks of the lines, or of the samples of a plane."""
+    """Constraints that a sequence puts on the lines, or on the samples of a plane."""
 
     forbid: str | None = setting(
         "Lines that must not be measured, numbered from 0.",
@@ -424,7 +409,7 @@ class ConstraintRecipe(Settings):
     )
     centre: int | None = setting("So many lines nearest to DC must be measured, too.", None, least=1, expert=True)
     partial_fourier: float | None = setting(
-        "Keep this share of the grid, 0.5 to 1, with all lines of positive ky.",
+        "Keep this fraction of the grid, 0.5 to 1, with all lines of positive ky.",
         None,
         least=0.5,
         most=1,
@@ -462,26 +447,12 @@ class ConstraintRecipe(Settings):
         from mri_design.operators.readouts import PlaneReadouts, ShotReadouts
 
         if isinstance(encoding, ShotReadouts):
-            usual = ConstraintRecipe().plain()
-            for name, value in self.plain().items():
-                if value != usual[name]:
-                    raise InputError(
-                        f"recipe: constraints.{name}",
-                        "a shutter" if name == "shutter" else str(value),
-                        "none where shots are chosen",
-                        cure="Leave it out.",
-                    )
+            self._refuse(self.plain(), "none where shots are chosen", "Leave it out.")
             return AngleConstraints(encoding.size, encoding.half_turn)
         if not isinstance(encoding, PlaneReadouts):
             return self.rules()
-        for name in ("forbid", "require", "max_jump"):
-            if getattr(self, name) is not None:
-                raise InputError(
-                    f"recipe: constraints.{name}",
-                    str(getattr(self, name)),
-                    "nothing in a plane, whose samples are no lines",
-                    cure="A plane has shutter, partial_fourier, calibration and centre.",
-                )
+        wanted, cure = "nothing in a plane, whose samples are no lines", "A plane has shutter, partial_fourier, "
+        self._refuse(("forbid", "require", "max_jump"), wanted, f"{cure}calibration and centre.")
         return PlaneConstraints(
             encoding,
             shutter=self.shutter,
@@ -501,14 +472,8 @@ class ConstraintRecipe(Settings):
         """
         from mri_design.design.constraints import LineConstraints
 
-        for name, got in (("shutter", "a shutter"), ("calibration", "a calibration region")):
-            if getattr(self, name):
-                raise InputError(
-                    f"recipe: constraints.{name}",
-                    got,
-                    "none where lines are chosen",
-                    cure="Choose samples of a plane (encoding = 'plane' under [design]); lines have centre.",
-                )
+        cure = "Choose samples of a plane (encoding = 'plane' under [design]); lines have centre."
+        self._refuse(("shutter", "calibration"), "none where lines are chosen", cure)
         return LineConstraints(
             line_numbers(self.forbid or "", "forbidden lines"),
             line_numbers(self.require or "", "required lines"),
@@ -516,6 +481,13 @@ class ConstraintRecipe(Settings):
             self.partial_fourier,
             max_jump=self.max_jump,
         )
+
+    def _refuse(self, names: Iterable[str], wanted: str, cure: str) -> None:
+        """Refuse settings that are not asked of what is chosen."""
+        for name in names:
+            if value := getattr(self, name):
+                got = "a shutter" if name == "shutter" else str(value)
+                raise InputError(f"recipe: constraints.{name}", got, wanted, cure)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -544,7 +516,7 @@ class ReconstructionRecipe(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationRecipe(Settings):
-    """How k-space is made from images without k-space."""
+    """Simulation of k-space from images that come without."""
 
     matrix: int | None = setting("Lines and readout samples.", 256, least=16, most=2048, unset="the image's")
     noise: float = setting(
@@ -609,7 +581,7 @@ class Recipe(Settings):
         return self.design.start if self.design.encoding == "lines" else self.constraints.calibration
 
     def replacing(self, section: str, **settings: object) -> Recipe:
-        """The same with some settings of a section replaced; None keeps the recipe's.
+        """A copy of the recipe with some settings of a section replaced; None keeps the recipe's.
 
         Raises
         ------

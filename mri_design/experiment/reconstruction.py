@@ -9,12 +9,13 @@ from typing import Literal
 import numpy as np
 
 from mri_design.errors import InputError, UsageError, require_counts, require_instance, require_random
-from mri_design.estimation.least_squares import least_squares, zero_filled
+from mri_design.estimation.least_squares import least_squares
 from mri_design.experiment.held_back.band_factors import shipped_band_factors, strength
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
 from mri_design.experiment.non_local import (
+    LastStage,
     counting_on,
     is_non_local,
     local_posterior,
@@ -25,7 +26,6 @@ from mri_design.experiment.non_local import (
 )
 from mri_design.experiment.recipe import Recipe, require_recipe
 from mri_design.inference.base import StepInfo, WarmStart
-from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array
@@ -72,7 +72,7 @@ class Reconstruction:
     phase_choice : PhaseChoice, optional
         The model of the phase that lines held back have chosen; None where the recipe or the slice names it.
     band_strength : float, optional
-        Share of the factors on k-space bands that was applied; None where the recipe asks for none.
+        Fraction of the spectral correction that was applied; None where the recipe asks for none.
     """
 
     image: Array
@@ -85,12 +85,12 @@ class Reconstruction:
     band_strength: float | None = None
 
     def times(self, unit: float | Array) -> Reconstruction:
-        """The same in other units: image and error bars times a number, or a number for each pixel."""
+        """Image and error bars in other units: times a number, or a number for each pixel."""
         std = None if self.std is None else np.asarray(self.std * unit, dtype=self.std.dtype)
         return replace(self, image=np.asarray(self.image * unit, dtype=self.image.dtype), std=std)
 
     def account(self) -> dict[str, str]:
-        """What the scan has decided about its image, and what was left out, in words for a summary and a manifest."""
+        """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
         said: dict[str, str] = {}
         if self.left_out:
             said["non-local left out"] = why_left_out(self.left_out)
@@ -104,7 +104,7 @@ class Reconstruction:
 
 
 def _nobody_watches(part: str) -> None:
-    """What is being done is not shown."""
+    """Show nothing of the progress."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,8 @@ def reconstruct(
     if method == "zero-filled":
         return Reconstruction(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
     if method == "least-squares":
-        return point_estimate(slice_model.model(lines, options.signal), method, recipe)
+        image, convergence = least_squares(slice_model.model(lines, options.signal), damping=DAMPING)
+        return Reconstruction(image, None, convergence)
     engine, seed = recipe.inference.engine(), int(rng.spawn(1)[0].integers(2**63))
     without = hold_back(slice_model, lines, engine, seed, options.signal)
     choice = None
@@ -192,18 +193,17 @@ def reconstruct(
     if method == "map":
         return replace(_map_image(slice_model, lines, recipe, options.signal), phase_choice=choice)
     options.watch("outer loops")
-    mean = _mean(slice_model, lines, recipe, rng, options)
-    result = replace(mean.result, phase_choice=choice)
+    result, posterior, local = _mean(slice_model, lines, recipe, rng, options)
+    result = replace(result, phase_choice=choice)
     if recipe.reconstruction.band_factors:
         result = _with_band_factors(result, slice_model, lines, without)
     if not with_std:
         return result
     options.watch("error bars")
-    std = pixel_std(mean.posterior, recipe.reconstruction.std_samples, rng)
-    local = mean.posterior
-    if mean.local is not None:
-        local = local_posterior(slice_model, lines, engine, seed, mean.local, options.signal)
-    scale = std_factor(slice_model, lines, std, local, without, seed)
+    std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
+    if local is not None:
+        posterior = local_posterior(slice_model, lines, engine, seed, local, options.signal)
+    scale = std_factor(slice_model, lines, std, posterior, without, seed)
     return replace(result, std=std if scale is None else std * np.float32(scale.factor), std_factor=scale)
 
 
@@ -222,66 +222,42 @@ def loops_at_most(slice_model: MRSlice, recipe: Recipe) -> int:
     return recipe.inference.loops + loops_of_stages(slice_model)
 
 
-def point_estimate(model: GeneralizedLinearModel, method: Method, recipe: Recipe) -> Reconstruction:
-    """The image of a method that has no error bars: MAP, least squares, or X^H y, which for lines is zero-filled."""
-    if method == "zero-filled":
-        return Reconstruction(zero_filled(model), None, Convergence(Status.CONVERGED, 1, 0.0))
-    if method == "least-squares":
-        image, convergence = least_squares(model, damping=DAMPING)
-        return Reconstruction(image, None, convergence)
-    image, convergence = recipe.reconstruction.map_estimate(recipe.inference)(model)
-    return Reconstruction(image, None, convergence)
-
-
-def posterior_mean(
-    model: GeneralizedLinearModel, recipe: Recipe, rng: np.random.Generator, options: InferenceOptions
-) -> tuple[GaussianPosterior, Reconstruction]:
-    """The posterior, and its mean without error bars."""
-    posterior = recipe.inference.engine().infer(model, rng, warm_start=options.warm_start, callback=options.callback)
-    return posterior, Reconstruction(posterior.mean, None, posterior.convergence)
-
-
 def _map_image(slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, signal: float | None) -> Reconstruction:
     """MAP: in stages where the prior is non-local, since that is known from an image only."""
-    if not is_non_local(slice_model):
-        return point_estimate(slice_model.model(lines, signal), "map", recipe)
     estimate = recipe.reconstruction.map_estimate(recipe.inference)
-    model, start, left_out = map_stages(slice_model, lines, estimate, signal=signal)
+    if is_non_local(slice_model):
+        model, start, left_out = map_stages(slice_model, lines, estimate, signal=signal)
+    else:
+        model, start, left_out = slice_model.model(lines, signal), None, ""
     image, convergence = estimate(model, start)
     return Reconstruction(image, None, convergence, left_out=left_out)
 
 
-@dataclass(frozen=True)
-class _Mean:
-    """A posterior mean with its posterior, and where the prior is non-local that of the prior without such blocks."""
-
-    result: Reconstruction
-    posterior: GaussianPosterior
-    local: GaussianPosterior | None = None
-
-
 def _mean(
     slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, rng: np.random.Generator, options: InferenceOptions
-) -> _Mean:
-    """The mean without error bars: in stages where the prior is non-local, since that is known from an image only."""
-    if not is_non_local(slice_model):
-        posterior, result = posterior_mean(slice_model.model(lines, options.signal), recipe, rng, options)
-        return _Mean(result, posterior)
-    seed = int(rng.integers(2**63))
-    options = replace(options, callback=counting_on(options.callback))
-    last = mean_stages(
-        slice_model,
-        lines,
-        recipe.inference.engine(),
-        seed,
-        signal=options.signal,
-        warm_start=options.warm_start,
-        callback=options.callback,
-    )
-    rng = np.random.default_rng(seed)
-    posterior, result = posterior_mean(last.model, recipe, rng, replace(options, warm_start=last.start))
-    all_stages = replace(result.convergence, matvecs=result.convergence.matvecs + last.matvecs)
-    return _Mean(replace(result, convergence=all_stages, left_out=last.left_out), posterior, last.local)
+) -> tuple[Reconstruction, GaussianPosterior, GaussianPosterior | None]:
+    """The mean without error bars, its posterior, and of a non-local prior that without such blocks.
+
+    Where the prior is non-local the mean is made in stages, since such a prior is known from an image only.
+    """
+    engine, callback = recipe.inference.engine(), counting_on(options.callback)
+    if is_non_local(slice_model):
+        seed = int(rng.integers(2**63))
+        rng = np.random.default_rng(seed)
+        last = mean_stages(
+            slice_model,
+            lines,
+            engine,
+            seed,
+            signal=options.signal,
+            warm_start=options.warm_start,
+            callback=callback,
+        )
+    else:
+        last = LastStage(slice_model.model(lines, options.signal), options.warm_start)
+    posterior = engine.infer(last.model, rng, warm_start=last.start, callback=callback)
+    convergence = replace(posterior.convergence, matvecs=posterior.convergence.matvecs + last.matvecs)
+    return Reconstruction(posterior.mean, None, convergence, left_out=last.left_out), posterior, last.local
 
 
 def reconstruct_by_recipe(

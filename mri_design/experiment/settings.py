@@ -1,4 +1,4 @@
-"""Settings that are written down once: what a recipe takes, what a flag says, and what the pages list.
+"""Settings that are declared once, for recipes, flags and the pages that list them.
 
 A section of a recipe is a frozen dataclass whose fields say what they are (`setting`). Recipes are
 checked against that, flags are made from it (`mri_design.cli.flags`), and the tables of the pages as well. Reading it
@@ -19,7 +19,7 @@ from mri_design.errors import InputError, described, did_you_mean
 
 @dataclass(frozen=True)
 class Setting:
-    """What one setting is.
+    """Description of one setting.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class Kind:
 
     @property
     def wanted(self) -> str:
-        """What is taken, as a noun phrase."""
+        """Noun phrase that says which values are taken."""
         if self.choices:
             *others, last = map(repr, self.choices)
             return f"{', '.join(others)} or {last}"
@@ -232,7 +232,7 @@ class Settings:
 
     @classmethod
     def kinds(cls) -> dict[str, Kind]:
-        """What every setting takes, by name."""
+        """Kind of every setting, by name."""
         return _kinds(cls)  # type: ignore[arg-type]
 
     def plain(self) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class SliceChoice:
 
 @dataclass(frozen=True)
 class ScanSource:
-    """What the user named as one input.
+    """One input as the user named it.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class ScanSource:
 
     @property
     def label(self) -> str:
-        """The same without folders, for manifests."""
+        """The input without its folders, for manifests."""
         maps = "" if self.maps is None else f" with maps {self.maps.name}"
         return f"{Path(self.path).name}#{self.slices.text}{maps}"
 

@@ -43,7 +43,7 @@ Settings = Callable[[str, str], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a strategy by its name.
+    """Entry of a strategy in the table of names.
 
     Parameters
     ----------
@@ -113,25 +113,21 @@ def register_strategy(
     unknown = sorted(set(chosen) - set(STRATEGIES))
     if unknown or not chosen:
         raise InputError(field="encodings", got=", ".join(unknown) or "none", wanted=", ".join(STRATEGIES))
-    read = settings or (_powered if tuned else None)
+    read = settings or (_power if tuned else None)
     for encoding in chosen:
         STRATEGIES[encoding][name] = Known(make, False if looks_at else random, tuple(tuned), read)
     if looks_at:
         {"truth": ORACLES, "training": TRAINING_RULES}[looks_at].append(name)
 
 
-def _powered(name: str, text: str) -> dict[str, Any]:
-    return {"power": _power(name, text)}
-
-
-def _power(name: str, text: str) -> float:
+def _power(name: str, text: str) -> dict[str, Any]:
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e6:
         raise UsageError(f"strategy {name!r}: the power must be a number of zero or more")
-    return value
+    return {"power": value}
 
 
 def _spacing(name: str, text: str) -> dict[str, Any]:
@@ -208,7 +204,7 @@ def _families(encoding: str) -> tuple[str, ...]:
 
 
 def _chosen(kind: str) -> str:
-    """What strategies of an entry of `STRATEGIES` choose, in words."""
+    """Words for the candidates that strategies of an entry of `STRATEGIES` choose."""
     if kind != SHOTS:
         return KINDS[kind].several
     return " and ".join(each.several for each in KINDS.values() if each.shots)

@@ -22,7 +22,7 @@ from mri_design.errors import (
 )
 from mri_design.operators.trajectory import checked_samples
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.sampling import Sampling, measured_samples, strongest_component
+from mri_design.scan.sampling import Sampling, measured_samples, require_finite, strongest_component
 from mri_design.scan.source_image import SourceImage
 
 if TYPE_CHECKING:  # they load the Fourier transforms, which reading a file does without
@@ -150,7 +150,7 @@ class Scan:
         require_instance(np.ndarray, wanted=f"an array of shape {shape}", **{name: array})
         if array.shape != shape:
             raise InputError(field=name, got=f"shape {array.shape}", wanted=f"shape {shape}")
-        _refuse_non_finite(name, array)
+        require_finite(name, array)
 
     def _one(self, number: int, **known: Any) -> Self:
         """Take one slice, with what else is ``known`` of it."""
@@ -224,7 +224,7 @@ class KSpaceData(Scan):
             raise InputError(field="kspace", got=f"shape {k.shape}", wanted="at least 4 x 4 samples and one coil")
         if not np.iscomplexobj(k):
             raise InputError(field="kspace", got=f"dtype {k.dtype}", wanted="complex samples")
-        _refuse_non_finite("kspace", k)
+        require_finite("kspace", k)
         if self.measured.shape != (k.shape[-2],) or self.measured.dtype != np.bool_:
             raise InputError(
                 field="measured",
@@ -493,7 +493,7 @@ class ImageStack:
         require_instance(np.ndarray, wanted="an array (slice, row, column)", images=self.images)
         if self.images.ndim != 3 or min(self.images.shape) < 1:
             raise InputError(field="images", got=f"shape {self.images.shape}", wanted="(slice, row, column)")
-        _refuse_non_finite("images", self.images)
+        require_finite("images", self.images)
         if not np.any(self.images):
             raise InputError(field="images", got="all zeros", wanted="at least one non-zero pixel")
 
@@ -578,15 +578,3 @@ def slice_number(index: object, count: int) -> int:
     if not -count <= number < count:
         raise InputError(field="slice", got=str(number), wanted=f"0 to {count - 1}")
     return number % count
-
-
-def _refuse_non_finite(name: str, array: NDArray[np.generic]) -> None:
-    bad = ~np.isfinite(array)
-    if bad.any():
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise InputError(
-            field=name,
-            got=f"{int(bad.sum())} NaN or infinite values, the first at index {first}",
-            wanted="finite samples",
-            cure="Repair or remove the samples before loading.",
-        )

@@ -213,6 +213,25 @@ def index_runs(flags: Iterable[bool]) -> str:
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
+def require_finite(name: str, samples: NDArray[Any]) -> None:
+    """Refuse NaN and infinite samples.
+
+    Raises
+    ------
+    InputError
+        With their number, and the index of the first one.
+    """
+    finite = np.isfinite(samples)
+    if not finite.all():
+        first = tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), samples.shape))
+        raise InputError(
+            field=name,
+            got=f"{int(finite.size - finite.sum())} NaN or infinite values, the first at index {first}",
+            wanted="finite samples",
+            cure="Repair or remove the samples before loading.",
+        )
+
+
 def refused_samples(kspace: NDArray[Any]) -> str:
     """Describe samples that `require_dynamic_range` refuses, in sentences that begin "up to"; empty for all others.
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from mri_design import MRSlice, Recipe, load_phantom, prepare
 from mri_design.design.trials import ReferenceSlice
-from mri_design.operators.cartesian import CentredFFT
+from tests.phased_slices import smooth, textured
 
 TINY = Recipe.of(
     {
@@ -45,12 +45,8 @@ def make_image() -> Callable[..., ReferenceSlice]:
 
 @pytest.fixture
 def phased_slice() -> MRSlice:
-    """24 x 16, without structure but for a smooth phase, which tells of mirrored lines."""
-    rng, shape = np.random.default_rng(0), (24, 16)
-    y, x = np.mgrid[:24, :16] / np.array(shape)[:, None, None] - 0.5
-    image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=shape)) * np.exp(1j * (1.5 * y + 3 * x**2))
-    noise = 0.005 * (rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
-    return MRSlice((CentredFFT(shape)(image) + noise)[None].astype(np.complex64), np.ones(24, bool), 0.005**2)
+    """24 x 16, without structure but for a smooth phase."""
+    return textured(smooth((24, 16)))
 
 
 def texts(figure: Figure) -> str:

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from mri_design import (
-    InputError,
     equispaced_angles,
     interleaf_angles,
     nyquist_turns,
@@ -462,67 +461,3 @@ def test_scores_of_angles_stand_above_the_angles_that_are_measured():
     np.testing.assert_allclose(second.lines[1].get_xdata(), [0, 45, 90])
     assert first.get_ylabel() == "score (nats)"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["score of an angle", "measured angle"]
-
-
-IMAGE, SCORES, MASK = np.ones((12, 8)), np.ones((3, 9)), np.ones(4, bool)
-PANEL, LINES = plots.ImagePanel(IMAGE, "x"), plots.LinePanel("x", np.ones(4), np.ones(4), MASK)
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: plots.image_grid([]),
-        lambda: plots.image_grid([PANEL, plots.ImagePanel(IMAGE.T, "y")]),
-        lambda: plots.error_maps([PANEL], IMAGE.T),
-        lambda: plots.std_against_error(IMAGE.T, IMAGE, IMAGE),
-        lambda: plots.std_map(np.ones(5)),
-        lambda: plots.image_grid([PANEL], "sideways"),
-        lambda: plots.mask_barcodes({}),
-        lambda: plots.mask_barcodes({"a": np.ones(4)}),
-        lambda: plots.mask_barcodes({"a": np.ones((2, 2), bool)}),
-        lambda: plots.mask_barcodes({"a": MASK, "b": np.ones(5, bool)}),
-        lambda: plots.acquisition_order([], 9),
-        lambda: plots.acquisition_order([9], 9),
-        lambda: plots.acquisition_order([-1], 9),
-        lambda: plots.mask_growth([9], 9),
-        lambda: plots.score_map(SCORES, [3]),
-        lambda: plots.score_map(SCORES * np.nan, [3, 5, 6]),
-        lambda: plots.score_map(SCORES, [3, 5, 9]),
-        lambda: plots.score_profiles(SCORES, [3, 5, 6], steps=[3]),
-        lambda: plots.information_gained([]),
-        lambda: plots.information_gained([1.0, np.nan]),
-        lambda: plots.error_against_lines([]),
-        lambda: plots.ErrorCurve("x", np.array([1, 2]), np.ones((1, 3))),
-        lambda: plots.calibration([1.0], [1.0, 2.0], [0], "mV"),
-        lambda: plots.calibration([0.0], [1.0], [0], "mV"),
-        lambda: plots.plane_masks({}),
-        lambda: plots.plane_masks({"a": MASK}),
-        lambda: plots.plane_growth([1, 2], (2, 2), [2, 1]),
-        lambda: plots.plane_growth([1, 9], (2, 2), [2]),
-        lambda: plots.plane_maps({"a": np.full((2, 2), np.nan)}, "energy"),
-        lambda: plots.plane_order({"a": {6: 1}}, (2, 3)),
-        lambda: plots.plane_order({"a": {}}, (2, 3)),
-        lambda: plots.block_course([1, 2], {"a": [1.0]}, "energy"),
-        lambda: plots.error_course([1, 2], [0.1]),
-        lambda: plots.error_course([1], [np.nan]),
-        lambda: plots.error_course([1], [0.1], [1], [0.1], []),
-        lambda: plots.innovation_course([], [], [], []),
-        lambda: plots.innovation_course([1], [1.0], [0.0], [1.0]),
-        lambda: plots.innovation_course([1], [1.0], [np.nan], [1.0]),
-        lambda: plots.line_predictions([]),
-        lambda: plots.line_predictions([LINES, plots.LinePanel("y", np.ones(3), np.ones(3), np.ones(3, bool))]),
-        lambda: plots.line_predictions([plots.LinePanel("y", -np.ones(4), np.full(4, np.nan), MASK)]),
-        lambda: plots.trajectory_curves({}, (32, 32)),
-        lambda: plots.trajectory_curves({"flat": ARM}, (32, 32)),
-        lambda: plots.trajectory_curves({"x": SETS["half-turn"] / 32}, (32, 32)),
-        lambda: plots.point_spread_maps({}),
-        lambda: plots.point_spread_maps({"a": np.ones((8, 8)), "b": np.ones((8, 9))}),
-        lambda: plots.point_spread_maps({"a": np.ones(8)}),
-        lambda: plots.point_spread_maps({"dark": np.zeros((16, 16))}),
-        lambda: plots.angle_scores(np.arange(4.0), {}, {}),
-        lambda: plots.angle_scores(np.arange(3.0), {"a": np.ones(4)}, {"a": MASK}),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(draw) -> None:
-    with pytest.raises(InputError):
-        draw()

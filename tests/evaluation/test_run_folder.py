@@ -99,7 +99,7 @@ class TestFiles:
         np.testing.assert_array_equal(recon, image)
 
     def test_metrics_and_manifest(self, folder):
-        folder.write_metrics([{"strategy": "design", "psnr": 31.25}])
+        folder.write_table("metrics.csv", [{"strategy": "design", "psnr": 31.25}])
         with open(folder.path / "metrics.csv", newline="") as stream:
             assert list(csv.DictReader(stream)) == [{"strategy": "design", "psnr": "31.25"}]
         folder.write_manifest({"seed": 1, "command": ["design"]})
@@ -361,15 +361,6 @@ class TestOwners:
             folder.begin()
             found = {path.name for path in folder.path.rglob("*") if path.is_file()}
             assert found == {".lock", ".mri-design.json", "notes.txt"}
-
-    def test_a_run_of_the_first_release_is_known_by_its_manifest(self, tmp_path):
-        (tmp_path / "run" / "figures").mkdir(parents=True)
-        manifest = json.dumps({"status": "converged", "settings": {"identity": "abc"}})
-        for name in ("manifest.json", "lines.csv", "figures/mask.png"):
-            (tmp_path / "run" / name).write_text(manifest)
-        with RunFolder(tmp_path / "run", overwrite=True) as folder:
-            folder.begin()
-            assert not (folder.path / "lines.csv").exists() and not (folder.path / "figures" / "mask.png").exists()
 
     @pytest.mark.parametrize(
         "ledger", ["{", "[]", '{"files": ["../secret"]}', '{"files": ["a/b/c"]}', '{"files": [3]}']

@@ -18,31 +18,21 @@ from mri_design import (
 from mri_design.experiment.designing import NO_OPTIONS
 from mri_design.experiment.phase_choice import candidate_models, final_model
 from mri_design.model.phase import PhasePrior
-from mri_design.operators.cartesian import CentredFFT
-
-N = (24, 16)
-
-
-class PlugPulledError(Exception):
-    """Somebody pulled the plug."""
+from tests.phased_slices import smooth, textured
 
 
 @pytest.fixture
 def phased() -> MRSlice:
     """Nothing but a smooth phase to predict it by."""
-    rng = np.random.default_rng(0)
-    y, x = np.mgrid[: N[0], : N[1]] / np.array(N)[:, None, None] - 0.5
-    image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=N)) * np.exp(1j * (1.5 * y + 3 * x**2))
-    noise = 0.005 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
-    return MRSlice((CentredFFT(N)(image) + noise)[None].astype(np.complex64), np.ones(N[0], bool), 0.005**2)
+    return textured(smooth((24, 16)))
 
 
 def recipe(small: Recipe, model: str, **phase: object) -> Recipe:
     return small.replacing("phase", model=model, imaginary_ratios=(3.0,), **phase)
 
 
-def design(one: MRSlice, settings: Recipe, options: DesignOptions = NO_OPTIONS) -> DesignState:
-    return run_design([one], make_strategy("information-gain"), 18, settings, seed=0, start=8, options=options)
+def design(one: MRSlice, settings: Recipe, target: int = 18, options: DesignOptions = NO_OPTIONS) -> DesignState:
+    return run_design([one], make_strategy("information-gain"), target, settings, seed=0, start=8, options=options)
 
 
 def test_designs_know_the_phase_where_the_recipe_says_so(phased: MRSlice, small: Recipe) -> None:
@@ -56,19 +46,14 @@ def test_designs_know_the_phase_where_the_recipe_says_so(phased: MRSlice, small:
 
 
 @pytest.mark.slow
-def test_a_design_under_a_phase_that_was_killed_goes_on_alike(tmp_path: Path, phased: MRSlice, small: Recipe) -> None:
-    settings = recipe(small, "aware")
+def test_a_design_under_a_phase_that_goes_on_from_a_checkpoint_goes_on_alike(
+    tmp_path: Path, phased: MRSlice, small: Recipe
+) -> None:
+    settings, kept = recipe(small, "aware"), DesignOptions(checkpoint=Checkpoint(tmp_path / "c.npz", "me"))
     one = replace(phased, phase=settings.phase.prior())
     whole = design(one, settings)
-    kept = Checkpoint(tmp_path / "c.npz", "me")
-
-    def pull(state: DesignState) -> None:
-        if len(state.trace.lines) == 13:
-            raise PlugPulledError
-
-    with pytest.raises(PlugPulledError):
-        design(one, settings, DesignOptions(checkpoint=kept, callback=pull))
-    again = design(one, settings, DesignOptions(checkpoint=kept))
+    design(one, settings, 13, kept)
+    again = design(one, settings, options=kept)
     assert again.trace.lines == whole.trace.lines
     np.testing.assert_array_equal(again.warm[0].mean, whole.warm[0].mean)
     model, warm = final_model(one, whole, settings)

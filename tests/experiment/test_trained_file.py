@@ -1,4 +1,3 @@
-import json
 import zipfile
 from pathlib import Path
 
@@ -134,9 +133,3 @@ def test_a_strategy_without_its_file_is_refused(tmp_path: Path) -> None:
         make_strategy("calibrated:order.npz", "plane")
     with pytest.raises(InputError, match=r"nothing\.npz"):
         make_strategy(f"trained:{tmp_path / 'nothing.npz'}")
-
-
-def test_the_text_is_json(file: Path) -> None:
-    with np.load(file) as stored:
-        text = json.loads(stored["text"].tobytes())
-    assert text["format"] == "mri-design trained design 1"

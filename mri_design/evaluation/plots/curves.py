@@ -10,8 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
 
-from mri_design.errors import InputError
-from mri_design.evaluation.metrics import mean_and_spread
 from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots.panels import ErrorCurve, LinePanel
 from mri_design.evaluation.plots.style import (
@@ -66,23 +64,18 @@ def error_against_lines(
         Draw them; many curves are easier to read without.
     unit : str
         What the counts are of, in the singular (`Readouts.unit`).
-
-    Raises
-    ------
-    InputError
-        Where there is no curve or an error is not finite.
     """
-    if not curves:
-        raise InputError(field="curves", got="no curve", wanted="at least one")
     crowded = len(curves) > MOST_INSIDE
     figure = empty_figure(height=3.2 + 0.18 * -(-len(curves) // 2) * crowded)
     axes = figure.subplots()
     for number, curve in enumerate(curves):
         index = number if curve.place is None else curve.place
-        mean, spread = mean_and_spread(100.0 * curve.errors)
+        errors = 100.0 * curve.errors
+        mean = errors.mean(axis=0)
         colour = PALETTE[index % len(PALETTE)]
         runs = len(curve.errors)
         if bands and runs > 1:
+            spread = errors.std(axis=0, ddof=1)
             axes.fill_between(curve.lines, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
         axes.plot(
             curve.lines,
@@ -121,23 +114,10 @@ def calibration(predicted: ArrayLike, actual: ArrayLike, ky: ArrayLike, unit: st
         Cycles per field of view of each line, for the colour.
     unit : str
         Unit of the energies.
-
-    Raises
-    ------
-    InputError
-        Where the lengths disagree or no pair is positive and finite.
     """
     x, y = np.asarray(predicted, dtype=np.float64), np.asarray(actual, dtype=np.float64)
     distance = np.abs(np.asarray(ky, dtype=np.float64))
-    if x.ndim != 1 or x.shape != y.shape or x.shape != distance.shape:
-        raise InputError(
-            field="actual",
-            got=f"shapes {x.shape}, {y.shape}, ky {distance.shape}",
-            wanted="three equal lengths",
-        )
     drawable = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
-    if not drawable.any():
-        raise InputError(field="predicted", got="no positive finite pair", wanted="at least one line with energy")
     x, y, distance = x[drawable], y[drawable], distance[drawable]
     figure = empty_figure(height=3.6, width=4.6)
     axes = figure.subplots()
@@ -184,17 +164,9 @@ def error_course(
         Which lines of k-space the checked errors are about; the others are always about all lines.
     unit : str
         What is measured one by one (`Readouts.unit`), where this speaks of lines.
-
-    Raises
-    ------
-    InputError
-        Where lengths disagree or no prediction is finite.
     """
     x, y = np.asarray(lines, dtype=float), 100 * np.asarray(predicted, dtype=float)
     at, expected, actual = (np.asarray(v, dtype=float) for v in (checked_lines, checked_predicted, checked_actual))
-    if x.shape != y.shape or at.shape != expected.shape or at.shape != actual.shape or not np.isfinite(y).any():
-        shapes = f"shapes {x.shape}, {y.shape}, {at.shape}, {expected.shape}, {actual.shape}"
-        raise InputError(field="predicted", got=shapes, wanted="finite numbers, equal lengths")
     figure = empty_figure(height=3.2)
     axes = figure.subplots()
     axes.plot(x, y, color=PREDICTED, linewidth=1.5, label=f"predicted, all {unit}s")
@@ -233,20 +205,12 @@ def innovation_course(
     running : array_like, shape (n,)
         Predicted over measured, averaged over the last lines.
     noise : array_like, shape (n,), optional
-        The noise's share of ``predicted``.
+        The noise's part of ``predicted``.
     unit : str
         Unit of the energies.
-
-    Raises
-    ------
-    InputError
-        Where lengths disagree or a number is not positive and finite.
     """
     x = np.asarray(order, dtype=float)
-    values = [np.asarray(v, dtype=float) for v in (predicted, measured, running)]
-    if x.size == 0 or any(v.shape != x.shape or not (np.isfinite(v) & (v > 0)).all() for v in values):
-        raise InputError(field="innovations", got="missing or not positive", wanted="positive numbers, one per line")
-    expected, actual, ratio = values
+    expected, actual, ratio = (np.asarray(v, dtype=float) for v in (predicted, measured, running))
     figure = empty_figure(height=3.9)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     above.vlines(x, np.minimum(expected, actual), np.maximum(expected, actual), color=CONNECTOR, linewidth=1, zorder=1)
@@ -279,19 +243,9 @@ def line_predictions(panels: Sequence[LinePanel], unit: str = "k-space units squ
         From top to bottom.
     unit : str
         Unit of the energies.
-
-    Raises
-    ------
-    InputError
-        Where there is no panel, lengths disagree or no energy is positive.
     """
-    lengths = {v.shape for p in panels for v in (p.predicted, p.actual, p.acquired)}
-    if len(lengths) != 1 or any(p.predicted.ndim != 1 for p in panels):
-        raise InputError(field="panels", got=f"shapes {sorted(lengths)}", wanted="one number for every line")
     every = np.concatenate([v for p in panels for v in (p.predicted, p.actual)])
     every = every[np.isfinite(every) & (every > 0)]
-    if every.size == 0:
-        raise InputError(field="panels", got="no positive energy", wanted="at least one")
     n_lines = len(panels[0].predicted)
     ky = ky_coordinates(np.arange(n_lines), n_lines)
     figure = empty_figure(height=max(1.45 * len(panels) + 0.6, 3.2))
@@ -329,15 +283,7 @@ def block_course(counts: Sequence[int], curves: Mapping[str, Sequence[float]], w
         Name to values, as many as counts; NaN leaves a gap.
     what : str
         Name of the vertical axis.
-
-    Raises
-    ------
-    InputError
-        Where lengths disagree.
     """
-    if any(len(values) != len(counts) for values in curves.values()):
-        lengths = [len(values) for values in curves.values()]
-        raise InputError(field="curves", got=f"{lengths} values", wanted=f"{len(counts)} each")
     figure = empty_figure(height=2.8)
     axes = figure.subplots()
     for number, (name, values) in enumerate(curves.items()):

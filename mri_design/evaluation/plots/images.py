@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image as Pixels  # of the plotting library; what that writes itself has three times the bytes
 
-from mri_design.errors import InputError
 from mri_design.evaluation.plots.panels import Image, ImagePanel, Layout, displayed, scale_top
 from mri_design.evaluation.plots.style import (
     ERROR_COLOURS,
@@ -41,11 +40,6 @@ def image_grid(panels: Sequence[ImagePanel], orientation: Layout = "ky-rows", co
         How the source file lays the image.
     columns : int
         At most this many images in a row.
-
-    Raises
-    ------
-    InputError
-        Where there is no panel or the shapes disagree.
     """
     magnitudes = [np.abs(panel.image) for panel in panels]
     return _maps(magnitudes, panels, orientation, columns, colours="gray")
@@ -61,13 +55,7 @@ def error_maps(panels: Sequence[ImagePanel], reference: Image, orientation: Layo
     reference : complex or real array, shape (ky, kx)
     orientation : Layout
         How the source file lays the image.
-
-    Raises
-    ------
-    InputError
-        Where there is no panel or the shapes disagree.
     """
-    _refuse_other_shapes([reference, *(panel.image for panel in panels)])
     errors = [np.abs(np.abs(panel.image) - np.abs(reference)) for panel in panels]
     return _maps(errors, panels, orientation, 3, "|magnitude error| (image units)")
 
@@ -81,11 +69,6 @@ def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows") -> Figur
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
     orientation : Layout
         How the source file lays the image.
-
-    Raises
-    ------
-    InputError
-        Where ``std`` has not two axes.
     """
     return _maps([std], [ImagePanel(std, "posterior std")], orientation, 1, "std per pixel (image units)")
 
@@ -106,13 +89,7 @@ def std_against_error(
         The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
     orientation : Layout
         How the source file lays the image.
-
-    Raises
-    ------
-    InputError
-        Where the shapes disagree.
     """
-    _refuse_other_shapes([reference, image, std])
     error = np.abs(np.asarray(image) - np.asarray(reference))
     panels = [
         ImagePanel(pixels, title, f"root mean square {np.sqrt(np.mean(np.square(pixels))):.3g}")
@@ -134,7 +111,6 @@ def _maps(
     The figure is as high as the images' shape and captions ask for; ``bar`` names the scale below it. Above the first
     caption stands the name of the direction across, where it needs one.
     """
-    _refuse_other_shapes(shown)
     captions = [panel.caption for panel in panels]
     captions[0] = "\n".join(filter(None, (named_across(orientation), captions[0])))
     down = -(-len(shown) // max(columns, 1))
@@ -158,14 +134,6 @@ def _maps(
     return figure
 
 
-def _refuse_other_shapes(images: Sequence[NDArray[np.generic]]) -> None:
-    if not images:
-        raise InputError(field="panels", got="no image", wanted="at least one")
-    shapes = sorted({np.shape(pixels) for pixels in images})
-    if len(shapes) > 1:
-        raise InputError(field="panels", got=f"shapes {shapes}", wanted="one shape")
-
-
 def pixels_png(pixels: NDArray[np.floating], top: float, orientation: Layout, *, error: bool = False) -> bytes:
     """An image as PNG, one pixel each, from 0 to ``top``; the same image gives the same bytes.
 
@@ -179,11 +147,6 @@ def pixels_png(pixels: NDArray[np.floating], top: float, orientation: Layout, *,
         How the source file lays the image.
     error : bool
         In the colours of error maps, not in grey.
-
-    Raises
-    ------
-    InputError
-        Where there are not two axes or the orientation is unknown.
     """
     shades = np.clip(np.asarray(displayed(np.asarray(pixels), orientation)) * (255 / (top or 1.0)), 0, 255)
     picture = Pixels.fromarray(np.rint(shades).astype(np.uint8))

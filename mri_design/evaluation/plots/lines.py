@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
 from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots.style import (
     BLANK,
@@ -29,7 +28,6 @@ from mri_design.evaluation.plots.style import (
     legend_above,
     plain_numbers,
     plain_text,
-    refuse_lines,
     runs,
     size_of,
 )
@@ -42,17 +40,7 @@ def mask_barcodes(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
     ----------
     masks : mapping of str to bool array, shape (ky,)
         Title to mask; True where the line is measured. All of one length.
-
-    Raises
-    ------
-    InputError
-        Where there is no mask, one is not a bool vector, or the lengths disagree.
     """
-    if not masks:
-        raise InputError(field="masks", got="no mask", wanted="at least one")
-    lengths = {mask.shape for mask in masks.values()}
-    if len(lengths) > 1 or any(mask.ndim != 1 or mask.dtype != np.bool_ for mask in masks.values()):
-        raise InputError(field="masks", got=f"shapes {sorted(lengths)}", wanted="bool vectors of one length")
     figure = empty_figure(height=0.55 * len(masks) + 0.6)
     rows = figure.subplots(len(masks), 1, squeeze=False, sharex=True)[:, 0]
     for axes, (title, mask) in zip(rows, masks.items(), strict=True):
@@ -69,7 +57,7 @@ def mask_barcodes(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
 
 
 def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis: str = CHOICE_ORDER) -> Figure:
-    """Where each line lies against its place in an order: of choice, or of measurement.
+    """Position ky of each line against its place in an order: of choice, or of measurement.
 
     Parameters
     ----------
@@ -81,13 +69,7 @@ def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis
         How many of ``lines`` were given before the design began.
     axis : str
         Name of the order.
-
-    Raises
-    ------
-    InputError
-        Where there is no line or a line lies outside ky.
     """
-    refuse_lines(lines, n_lines)
     figure = empty_figure(height=3.0)
     axes = figure.subplots()
     order, ky = np.arange(1, len(lines) + 1), ky_coordinates(lines, n_lines)
@@ -114,15 +96,8 @@ def information_gained(gains: Sequence[float], first_order: int = 1, unit: str =
         Acquisition number of the first of them.
     unit : str
         Unit of the gain.
-
-    Raises
-    ------
-    InputError
-        Where there is no gain or one is not finite.
     """
     values = np.asarray(gains, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-        raise InputError(field="gains", got=f"shape {values.shape}", wanted="finite numbers, one per chosen line")
     order = np.arange(first_order, first_order + len(values))
     figure = empty_figure(height=2.4)
     each, total = figure.subplots(1, 2)
@@ -147,13 +122,7 @@ def mask_growth(lines: Sequence[int], n_lines: int, n_start: int = 0) -> Figure:
         Length of ky.
     n_start : int
         How many of ``lines`` were given before the design began; they are there from the first row on.
-
-    Raises
-    ------
-    InputError
-        Where there is no line or a line lies outside ky.
     """
-    refuse_lines(lines, n_lines)
     ky = ky_coordinates(lines, n_lines)
     begins = np.maximum(np.arange(1, len(lines) + 1), max(n_start, 1)).astype(float)
     end = len(lines) + 0.5
@@ -199,13 +168,7 @@ def score_map(
         Name and unit of the score.
     first_order : int
         Acquisition number of the first step, so that the axis agrees with `acquisition_order`.
-
-    Raises
-    ------
-    InputError
-        Where the shapes disagree or no score is finite.
     """
-    _refuse_scores(scores, chosen)
     n_steps, n_lines = scores.shape
     low, high = ky_ends(n_lines)
     figure = empty_figure(height=3.4)
@@ -261,16 +224,8 @@ def score_profiles(
         Name and unit of the score.
     first_order : int
         Acquisition number of step 0.
-
-    Raises
-    ------
-    InputError
-        Where the shapes disagree, no score is finite, or a step does not exist.
     """
-    _refuse_scores(scores, chosen)
-    n_steps, n_lines = scores.shape
-    if not steps or not all(0 <= step < n_steps for step in steps):
-        raise InputError(field="steps", got=str(list(steps)), wanted=f"steps from 0 to {n_steps - 1}")
+    n_lines = scores.shape[1]
     ky = ky_coordinates(np.arange(n_lines), n_lines)
     figure = empty_figure(height=1.15 * len(steps) + 0.5)
     rows = figure.subplots(len(steps), 1, squeeze=False, sharex=True)[:, 0]
@@ -303,15 +258,3 @@ def _score_scale(scores: NDArray[np.floating]) -> Normalize:
     finite = scores[np.isfinite(scores)]
     low, high = float(finite.min()), float(finite.max())
     return LogNorm(low, high) if low > 0 and high > _WIDE_RANGE * low else Normalize(low, high)
-
-
-def _refuse_scores(scores: NDArray[np.floating], chosen: Sequence[int]) -> None:
-    if scores.ndim != 2 or len(chosen) != len(scores):
-        raise InputError(
-            field="scores",
-            got=f"shape {scores.shape} and {len(chosen)} chosen lines",
-            wanted="(step, ky), one each",
-        )
-    if not np.isfinite(scores).any():
-        raise InputError(field="scores", got="no finite score", wanted="at least one candidate with a score")
-    refuse_lines(chosen, scores.shape[1])

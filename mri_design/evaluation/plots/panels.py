@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.scan.data import Orientation
 
 Layout = Orientation | Literal["plane-rows", "plane-columns", "no-lines"]
-"""How an image lies on the page: as its source file has it, or, where no lines were encoded, as its array.
+"""Orientation of an image on the page: as its source file has it, or, where no lines were encoded, as its array.
 
 In "plane-rows" and "plane-columns" both directions are phase encodes (ky, kz), and it lies as in those of lines.
 """
-LAYOUTS: tuple[str, ...] = (*get_args(Orientation), "plane-rows", "plane-columns", "no-lines")
 
 
 def displayed(image: NDArray[np.generic], orientation: Layout) -> NDArray[np.generic]:
@@ -29,27 +27,12 @@ def displayed(image: NDArray[np.generic], orientation: Layout) -> NDArray[np.gen
     image : array, shape (ky, kx)
     orientation : Layout
         In "ky-columns" and "plane-columns" ky runs across the page.
-
-    Raises
-    ------
-    InputError
-        Where there are not two axes or the orientation is unknown.
     """
-    if image.ndim != 2:
-        raise InputError(field="image", got=f"shape {image.shape}", wanted="one image (ky, kx)")
     return image.T if across(orientation) else image
 
 
 def across(orientation: Layout) -> bool:
-    """True where the phase-encode direction, or ky of a plane, runs across the page.
-
-    Raises
-    ------
-    InputError
-        Where the orientation is unknown.
-    """
-    if orientation not in LAYOUTS:
-        raise InputError(field="orientation", got=repr(orientation), wanted=f"one of: {', '.join(LAYOUTS)}")
+    """True where the phase-encode direction, or ky of a plane, runs across the page."""
     return orientation in ("ky-columns", "plane-columns")
 
 
@@ -127,22 +110,9 @@ class ErrorCurve:
         One row per seed or image.
     place : int, optional
         Of its colour and marker, to be the same in several figures; its place among the curves without it.
-
-    Raises
-    ------
-    InputError
-        Where the shapes disagree.
     """
 
     name: str
     lines: NDArray[np.integer]
     errors: NDArray[np.floating]
     place: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.lines.ndim != 1 or self.errors.ndim != 2 or self.errors.shape[1] != len(self.lines):
-            raise InputError(
-                field=f"curve {self.name}",
-                got=f"lines {self.lines.shape} and errors {self.errors.shape}",
-                wanted="(n,) and (run, n)",
-            )

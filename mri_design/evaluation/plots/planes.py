@@ -14,7 +14,6 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
 from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots.style import (
     BLANK,
@@ -45,15 +44,7 @@ def plane_masks(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
     ----------
     masks : mapping of str to bool array, shape (ky, kz)
         Title to mask; True where a sample is measured.
-
-    Raises
-    ------
-    InputError
-        Where there is no mask, or one is not a bool array over a plane.
     """
-    wrong = next((mask for mask in masks.values() if mask.ndim != 2 or mask.dtype != np.bool_), None)
-    if wrong is not None:
-        raise InputError(field="mask", got=f"{wrong.dtype} {wrong.shape}", wanted="bool (ky, kz)")
     return _panels({f"{title}\n{size_of(mask, 'samples')}": mask.astype(int) for title, mask in masks.items()})
 
 
@@ -68,16 +59,7 @@ def plane_growth(order: Sequence[int], shape: tuple[int, int], counts: Sequence[
         (ky, kz).
     counts : sequence of int
         Ascending.
-
-    Raises
-    ------
-    InputError
-        For counts that are not ascending numbers of samples, or samples outside the plane.
     """
-    ascending = list(counts) == sorted(set(counts)) and bool(counts) and counts[0] >= 1 and counts[-1] <= len(order)
-    inside = all(0 <= sample < shape[0] * shape[1] for sample in order)
-    if not ascending or not inside:
-        raise InputError(field="counts", got=f"{list(counts)} of {len(order)}", wanted="ascending numbers of samples")
     panels: dict[str, NDArray[np.int_]] = {}
     for before, count in pairwise((0, *counts)):
         panel = np.zeros(shape[0] * shape[1], dtype=int)
@@ -96,15 +78,8 @@ def plane_maps(maps: Mapping[str, NDArray[np.float64]], unit: str) -> Figure:
         Title to map; NaN where there is no number.
     unit : str
         Of the numbers.
-
-    Raises
-    ------
-    InputError
-        Where no map has a positive number.
     """
-    largest = max((float(np.nanmax(values)) for values in maps.values() if np.isfinite(values).any()), default=0.0)
-    if not largest > 0:
-        raise InputError(field="maps", got="no positive number", wanted="at least one")
+    largest = max(float(np.nanmax(values)) for values in maps.values() if np.isfinite(values).any())
     figure, cells = _grid(len(maps))
     scale = LogNorm(largest * 10.0**-DECADES, largest)
     for axes, (title, values) in zip(cells, maps.items(), strict=True):
@@ -122,16 +97,9 @@ def plane_order(places: Mapping[str, Mapping[int, int]], shape: tuple[int, int])
         Title to sample to its number, for example that of its train or echo; other samples stay blank.
     shape : tuple of int
         (ky, kz).
-
-    Raises
-    ------
-    InputError
-        For a panel without a sample, or samples outside the plane.
     """
     figure, cells = _grid(len(places))
     for axes, (title, numbers) in zip(cells, places.items(), strict=True):
-        if not numbers or not all(0 <= sample < shape[0] * shape[1] for sample in numbers):
-            raise InputError(field="samples", got=str(list(numbers))[:80], wanted="samples of the plane, at least one")
         panel = np.full(shape[0] * shape[1], np.nan)
         panel[list(numbers)] = list(numbers.values())
         colour_bar(figure, _show(axes, title, panel.reshape(shape), cmap="viridis"), axes, "", shrink=0.8)
@@ -140,8 +108,6 @@ def plane_order(places: Mapping[str, Mapping[int, int]], shape: tuple[int, int])
 
 def _panels(panels: Mapping[str, NDArray[np.int_]], legend: Sequence[str] = ()) -> Figure:
     """Panels of blank, ink and colour by their titles; ``legend`` names the last two."""
-    if not panels:
-        raise InputError(field="masks", got="no mask", wanted="at least one")
     figure, cells = _grid(len(panels), bool(legend))
     colours = ListedColormap([BLANK, INK, PALETTE[1]])
     for axes, (title, panel) in zip(cells, panels.items(), strict=True):

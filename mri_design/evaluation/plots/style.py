@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
 from mri_design.evaluation.pictures import COLOURS
 from mri_design.evaluation.plots.panels import Layout, across
 
@@ -193,11 +192,3 @@ def label_axes(axes: Axes, x_label: str, y_label: str) -> None:
     axes.set_ylabel(plain_text(y_label), fontsize=LABEL)
     axes.tick_params(labelsize=SMALL)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-def refuse_lines(lines: Sequence[int], n_lines: int) -> None:
-    """Raise `InputError` where there is no line or one lies outside ky."""
-    outside = [line for line in lines if not 0 <= line < n_lines]
-    if len(lines) == 0 or outside:
-        got = f"line {outside[0]}" if outside else "no line"
-        raise InputError(field="lines", got=got, wanted=f"line indices from 0 to {n_lines - 1}")

@@ -1,4 +1,4 @@
-"""Where shots run through k-space, and what a set of them does to a point."""
+"""Figures of shots: their curves in k-space, their point-spread functions, scores of their angles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_grid
 from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots.style import (
     DOT,
@@ -29,7 +28,6 @@ from mri_design.evaluation.plots.style import (
     plain_text,
 )
 from mri_design.kinds import count_text
-from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.trajectories.point_spread import conjugate_coverage
 
 _FLOOR = -60.0  # decibels
@@ -42,7 +40,7 @@ def trajectory_curves(
 ) -> Figure:
     """Sets of shots as curves in k-space, the first shot of each marked.
 
-    Every caption counts shots and samples, and says which share of the cells of k-space is measured by its mirror
+    Every caption counts shots and samples, and says which fraction of the cells of k-space is measured by its mirror
     image, too (`conjugate_coverage`).
 
     Parameters
@@ -53,20 +51,10 @@ def trajectory_curves(
         Grid (ky, kx), drawn as a frame.
     first : str
         What the marked one is, for the legend.
-
-    Raises
-    ------
-    InputError
-        Where there is no set, or one is no set of shots on the grid.
     """
-    rows_of_grid, columns_of_grid = require_grid("shape", shape, axes=2)
-    shots = {title: checked_trajectory(each, (rows_of_grid, columns_of_grid)) for title, each in sets.items()}
-    wrong = next((each.shape for each in shots.values() if each.ndim != 3), None)
-    if not shots or wrong is not None:
-        got = "no set" if wrong is None else f"shape {wrong}"
-        raise InputError(field="sets", got=got, wanted="one or more of (shot, sample, 2)")
-    figure, cells = _panels(len(shots), 2, rows_of_grid / columns_of_grid, bar=_LEGEND)
-    for axes, (title, each) in zip(cells, shots.items(), strict=True):
+    rows_of_grid, columns_of_grid = shape
+    figure, cells = _panels(len(sets), 2, rows_of_grid / columns_of_grid, bar=_LEGEND)
+    for axes, (title, each) in zip(cells, sets.items(), strict=True):
         left, top = -columns_of_grid / 2, -rows_of_grid / 2
         axes.add_patch(Rectangle((left, top), columns_of_grid, rows_of_grid, fill=False, edgecolor=DOT, linewidth=0.5))
         thin = float(np.clip(12 / np.sqrt(len(each)) / 4, 0.3, 1.0))
@@ -85,7 +73,7 @@ def trajectory_curves(
         )
     cells[0].set_ylabel(f"\N{LEFTWARDS ARROW} {KY_LABEL}", fontsize=SMALL, color=GREY)
     others, marked = cells[0].collections
-    curves = [marked] if all(len(each) == 1 for each in shots.values()) else [marked, others]
+    curves = [marked] if all(len(each) == 1 for each in sets.values()) else [marked, others]
     legend_below(figure, curves, [first, "the others"][: len(curves)], min(len(cells), 2))
     return figure
 
@@ -100,25 +88,14 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]]) -> Figure:
     ----------
     spreads : mapping of str to array, shape (ky, kx)
         Title to point-spread function, as `scan.trajectories.point_spread` makes it; all of one shape.
-
-    Raises
-    ------
-    InputError
-        Where there is none, shapes disagree, or one is zero in the middle.
     """
-    shapes = {np.shape(spread) for spread in spreads.values()}
-    if len(shapes) != 1 or len(shape := shapes.pop()) != 2 or min(shape) < 2 * _MAIN_LOBE + 2:
-        raise InputError(
-            field="spreads", got=f"shapes {sorted(map(np.shape, spreads.values()))}", wanted="one (ky, kx)"
-        )
+    shape = next(iter(spreads.values())).shape
     middle = shape[0] // 2, shape[1] // 2
     y, x = np.ogrid[: shape[0], : shape[1]]
     aside = np.maximum(abs(y - middle[0]), abs(x - middle[1])) > _MAIN_LOBE
     figure, cells = _panels(len(spreads), 2, shape[0] / shape[1], bar=_BAR)
     for axes, (title, spread) in zip(cells, spreads.items(), strict=True):
         peak = float(np.abs(spread[middle]))
-        if not peak > 0 or not np.isfinite(spread).all():
-            raise InputError(field=title, got="no peak in the middle", wanted="a point-spread function")
         with np.errstate(divide="ignore"):
             decibels = 20 * np.log10(np.abs(spread) / peak)
         drawn = axes.imshow(decibels, cmap="viridis", vmin=_FLOOR, vmax=0.0, interpolation="none", extent=extent(shape))
@@ -147,17 +124,7 @@ def angle_scores(
         Title to scores, NaN where there are none.
     measured : mapping of str to bool array, shape (shot,)
         The same titles to what had been measured.
-
-    Raises
-    ------
-    InputError
-        Where there is no moment, or an array is of another length.
     """
-    lengths = {len(each) for each in (*scores.values(), *measured.values())}
-    if not scores or lengths != {len(angles)}:
-        raise InputError(
-            field="scores", got=f"lengths {sorted(lengths)}", wanted=f"one moment or more of {len(angles)}"
-        )
     degrees = np.degrees(angles)
     figure, cells = _panels(len(scores), len(scores), 0.8, bar=_LEGEND)
     for axes, (title, each) in zip(cells, scores.items(), strict=True):

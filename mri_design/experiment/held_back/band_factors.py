@@ -1,9 +1,9 @@
-"""The posterior mean's bias in bands of k-space, and how much of its correction the lines held back of a scan ask for.
+"""Spectral correction: the posterior mean's bias in bands of k-space, corrected as far as lines held back agree.
 
 The mean of a sparse model shrinks what was not measured: near the centre of k-space it is too small, and on the
 outermost lines, where little is left to find, too large. The bias is alike on most images. One real factor for every
 band of (|ky|, |kx|) has been learnt from random heads (results/benchmarks/band-factors.md); how much of it a scan
-takes, from nothing to all, is the least-squares share on the lines held back.
+takes, from nothing to all, is found by least squares on the lines held back.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from mri_design.operators.base import Array
 Numbers = NDArray[np.float64]
 ModelName = Literal["modulus", "phase-aware"]
 MODELS: tuple[ModelName, ...] = ("modulus", "phase-aware")
-"""Whose means are biased differently."""
+"""Models whose means are biased differently."""
 
 KY_EDGES = (0.0, 0.0625, 0.125, 0.25, 0.5, 0.75, 1.0)
 KX_EDGES = (0.0, 0.125, 0.5, 1.0)
-"""Of the bands, |k| in units of half the grid."""
+"""Edges of the bands, |k| in units of half the grid."""
 SHARES = (1 / 8, 1 / 4, 1 / 2)
-"""Of the lines measured, for which factors have been learnt."""
+"""Fractions of the lines measured for which factors have been learnt."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class BandFactors:
 
     Parameters
     ----------
-    table : float array, shape (shares, |ky| bands, |kx| bands)
-        For `SHARES` of the lines measured; between them factors are interpolated in the logarithm of the share.
+    table : float array, shape (fractions, |ky| bands, |kx| bands)
+        For `SHARES` of the lines measured; between them factors are interpolated in the logarithm of the fraction.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class BandFactors:
         image : complex array, shape (ky, kx)
             The posterior mean.
         strength : float
-            Share of the correction, 0 to 1.
+            Fraction of the correction, 0 to 1.
         """
         encoding, left = slice_model.encoding(), unmeasured(slice_model, lines)
         excess = strength * (self.on(slice_model.shape, len(lines)) - 1)
@@ -106,13 +106,13 @@ def unmeasured(slice_model: MRSlice, lines: Sequence[int]) -> NDArray[np.bool_]:
 
 @cache
 def shipped_band_factors(model: ModelName = "modulus") -> BandFactors:
-    """What ``benchmarks/band_factors.py`` learnt from random heads, of the mean under one model."""
+    """Factors that ``benchmarks/band_factors.py`` learnt from random heads for the mean under one model."""
     text = resources.files("mri_design.experiment.held_back").joinpath("band_factors.json").read_text("utf-8")
     return BandFactors(np.array(json.loads(text)[model], dtype=float))
 
 
 def strength(without: HeldBack | None, factors: BandFactors, image: Array | None = None) -> float:
-    """How much of the factors' correction a scan takes, 0 to 1: the least-squares share on its lines held back.
+    """Fraction of the factors' correction that a scan takes, 0 to 1, by least squares on its lines held back.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def strength(without: HeldBack | None, factors: BandFactors, image: Array | None
     Notes
     -----
     The posterior that predicts them has seen fewer lines and is further off than the one to be corrected, so that
-    shares above 1 are common; scans whose bias is of another kind have negative ones. Both are cut off. Fewer than
+    fractions above 1 are common; scans whose bias is of another kind have negative ones. Both are cut off. Fewer than
     four lines held back, several coils and samples in holes are not corrected at all.
     """
     if without is None or len(without.held) < FEWEST:

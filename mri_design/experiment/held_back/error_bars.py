@@ -23,16 +23,16 @@ from mri_design.potentials.priors import Laplace
 SHARE = 0.9
 """Squared error of a mean over what is predicted of it, on training masks (results/benchmarks/non-local.md)."""
 BEFORE = 0.25
-"""Share of what was predicted before the lines held back in what is predicted of the logarithm of the error."""
+"""Weight of the prediction made before the lines held back were seen, in the logarithm of the predicted error."""
 BOUNDS = (1 / 3, 30.0)
-"""Of the factor on variances: beyond them the prediction is trusted less than the posterior."""
+"""Bounds of the factor on variances: beyond them the prediction is trusted less than the posterior."""
 LOCAL_KINDS = {"pixels", "differences"}
 """Kinds of blocks under which the error model of `Calibrated` has learnt."""
 
 
 @dataclass(frozen=True)
 class StdFactor:
-    """What standard deviations are multiplied by.
+    """Factor on the standard deviations of an image.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def std_factor(
     without: HeldBack | None,
     seed: int,
 ) -> StdFactor | None:
-    """What the standard deviations of an image are multiplied by, so that they are as large as its predicted error.
+    """Find the factor that makes the standard deviations of an image as large as its predicted error.
 
     A posterior shows well where an image is uncertain, and badly how large the error is. The error model of the
     strategy `Calibrated` has learnt on synthetic heads how wrong it is: it predicts the energy of the error on every

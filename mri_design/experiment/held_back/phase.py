@@ -33,7 +33,7 @@ class PhaseChoice:
         Lines (or samples, shots, readouts) held back that it was judged by; 0 where there were too few, or no phase to
         see.
     gain : float
-        By how much less energy than under moduli was left unpredicted on them, as a share (geometric mean over lines).
+        By how much less energy than under moduli was left unpredicted on them, as a fraction (geometric mean).
     image : complex array, shape (ky, kx), optional
         The image that predicted them; None where nothing was compared.
     unit : str

@@ -51,17 +51,17 @@ class HeldBack:
         return self.engine.cut_short(LOOPS).infer(model, np.random.default_rng(self.seed))
 
     def under(self, phase: PhasePrior | None) -> HeldBack:
-        """The same lines held back under another model of the phase."""
+        """A copy that predicts the lines held back under another model of the phase."""
         if phase is self.slice_model.phase:
             return self
         return replace(self, slice_model=replace(self.slice_model, phase=phase))
 
     def data(self, line: int) -> Array:
-        """What was measured on a line, (coil, kx)."""
+        """Measured samples of a line, (coil, kx)."""
         return self.slice_model.acquire([line])
 
     def predicted(self, image: Array, line: int) -> Array:
-        """What an image says of it."""
+        """Samples of a line as an image predicts them, (coil, kx)."""
         return self.slice_model.measurement([line])(image)
 
 

@@ -1,4 +1,4 @@
-"""What a scan along a trajectory holds and what the package would make of it, in words."""
+"""Description in words of a scan along a trajectory: size, sampling, calibration, provenance."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def describe_samples(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
 
 
 def _sampling(data: TrajectoryData) -> dict[str, str]:
-    """How many samples there are, and how they lie."""
+    """Number and density of the samples."""
     ky, kx = data.grid_shape
     count, side = len(data.trajectory), dense_centre(data, min(ky, kx))
     return {
@@ -58,7 +58,7 @@ def _sampling(data: TrajectoryData) -> dict[str, str]:
 
 
 def _repeated(data: TrajectoryData) -> str:
-    """How many samples share their place with others, as spokes share the centre; empty where none do."""
+    """Tell how many samples share their place with others, as spokes share the centre; empty where none do."""
     _, times = np.unique(np.round(data.trajectory / SAME_PLACE).astype(np.int64), axis=0, return_counts=True)
     shared = int(times[times > 1].sum())
     if not shared:

@@ -96,7 +96,7 @@ def samples_with_known_noise(
 
 
 def source_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[str, KSpaceData | None, int]:
-    """Where the coil maps of white data come from, in words; the gridded centre to estimate them from, and its side.
+    """Source of the coil maps of white data in words; the gridded centre to estimate them from, and its side.
 
     Without a centre (None, 0) where nothing has to be estimated.
 

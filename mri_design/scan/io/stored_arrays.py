@@ -20,7 +20,7 @@ from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, Orientat
 from mri_design.scan.io.along_trajectory import along_trajectory
 from mri_design.scan.io.safe import ReadLimits, check_file
 from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32, volume_note
-from mri_design.scan.io.source import ImageSource, Scan, SlicedSource, Source
+from mri_design.scan.io.source import Content, ImageSource, SlicedSource, Source
 from mri_design.scan.sampling import Sampling, measured_samples
 
 
@@ -65,7 +65,7 @@ class ArrayHeader:
     member_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     key: str | None = None
     matrix: tuple[int, int] | None = None
-    text: Mapping[str, str] | None = None
+    text: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_header_file(path: Path, limits: ReadLimits, matrix: tuple[int, int] | None = None) -> ArrayHeader:
@@ -88,7 +88,7 @@ def read_header_file(path: Path, limits: ReadLimits, matrix: tuple[int, int] | N
     """
     header_path = path.with_suffix(".json")
     if not header_path.exists() or header_path == path:
-        return ArrayHeader(text={}, matrix=matrix)
+        return ArrayHeader(matrix=matrix)
     if check_file(header_path) > limits.max_text_bytes:
         raise InputError(
             field=str(header_path), got="an over-long header", wanted=f"at most {limits.max_text_bytes} bytes"
@@ -469,7 +469,7 @@ class StackSource(SlicedSource):
     axes: KSpaceAxes
     header: ArrayHeader
 
-    def load(self) -> Scan:
+    def load(self) -> Content:
         """All slices."""
         return self.file.load()
 
@@ -600,4 +600,4 @@ def _companion(name: str, arrays: Arrays, axes: KSpaceAxes, *, without: str) -> 
 
 
 def _provenance(path: Path, header: ArrayHeader) -> dict[str, str]:
-    return {**(header.text or {}), "file": path.name}
+    return {**header.text, "file": path.name}

@@ -1,6 +1,7 @@
 """Factors on bands of k-space: where they act, how the scan scales them, and that they are what was learnt."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -26,14 +27,19 @@ def brain(recipe: Recipe = RECIPE) -> MRSlice:
     return prepare(load_input("phantom:brain", recipe), recipe).slice_model(0, recipe)
 
 
-def predicted(factor: float) -> HeldBack:
-    """Lines held back that are the prediction times a factor."""
+@cache
+def honest() -> HeldBack:
+    """Lines held back as they were measured."""
     without = hold_back(brain(), LINES, RECIPE.inference.engine(), 0)
     assert without is not None
+    return without
+
+
+def predicted(factor: float) -> HeldBack:
+    """Lines held back that are the prediction times a factor."""
+    without = honest()
     kspace = without.slice_model.encoding()(without.posterior.mean) * factor
-    made = hold_back(brain(), LINES, RECIPE.inference.engine(), 0)
-    assert made is not None
-    lying = replace(made, slice_model=replace(made.slice_model, kspace=kspace.astype(np.complex64)))
+    lying = replace(without, slice_model=replace(without.slice_model, kspace=kspace.astype(np.complex64)))
     lying.__dict__["posterior"] = without.posterior
     return lying
 
@@ -87,7 +93,7 @@ def test_the_mean_is_corrected_by_the_share_it_tells_and_map_is_not() -> None:
     rng = np.random.default_rng
     plain = reconstruct(brain(), LINES, "mean", off, rng(0), with_std=False)
     result = reconstruct(brain(), LINES, "mean", RECIPE, rng(0), with_std=False)
-    share = strength(hold_back(brain(), LINES, RECIPE.inference.engine(), 0), shipped_band_factors())
+    share = strength(honest(), shipped_band_factors())
     assert plain.band_strength is None and result.band_strength is not None and 0 < result.band_strength <= 1
     assert result.band_strength == pytest.approx(share, abs=0.1)  # other draws behind the prediction
     expected = shipped_band_factors().applied(brain(), LINES, plain.image, result.band_strength)

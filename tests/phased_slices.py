@@ -1,0 +1,31 @@
+"""Slices without structure but for a phase, which tells of mirrored lines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mri_design import MRSlice
+from mri_design.operators.cartesian import CentredFFT
+
+SD = 0.005
+"""Standard deviation of the noise."""
+
+
+def smooth(shape: tuple[int, int]) -> np.ndarray:
+    """A phase that bends slowly."""
+    y, x = places(shape)
+    return 1.5 * y + 3 * x**2
+
+
+def places(shape: tuple[int, int]) -> np.ndarray:
+    """Coordinates of every pixel, -0.5 to 0.5."""
+    return np.mgrid[: shape[0], : shape[1]] / np.array(shape)[:, None, None] - 0.5
+
+
+def textured(phase: np.ndarray) -> MRSlice:
+    """A fully sampled disc of random magnitudes under a phase."""
+    rng, shape = np.random.default_rng(0), phase.shape
+    y, x = places(shape)
+    image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=shape)) * np.exp(1j * phase)
+    noise = SD * (rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
+    return MRSlice((CentredFFT(shape)(image) + noise)[None].astype(np.complex64), np.ones(shape[0], bool), SD**2)
