@@ -31,7 +31,7 @@ from mri_design.experiment.strategy_names import make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import PlaneReadouts
-from mri_design.runs.design.earlier import EarlierImage, informed, side_information_share
+from mri_design.runs.design.earlier import EarlierImage, final_weight, informed
 from mri_design.runs.scans import knowing_oracle
 from mri_design.scan.io.atomic import write_text
 
@@ -210,7 +210,7 @@ def measured_after(setting: Setting, cell: Row) -> Row:
         start = start_lines(mr_slice.measured, alone, target, recipe, 0, mr_slice.n_coils, plane)
         rule, options = informed([earlier], [mr_slice], start, recipe, 0), DesignOptions(closing=True)
         trace = run_design([mr_slice], rule, target, recipe, seed=0, start=start, options=options).trace
-        chosen, explained = trace.lines, side_information_share(trace)
+        chosen, explained = trace.lines, final_weight(trace)
     image = reconstruct_by_recipe(mr_slice, chosen, recipe, 0).image
     return {"error": relative_error(image, scan.reference), "chosen": len(chosen), "explained": explained}
 

@@ -158,7 +158,7 @@ def _form(source: str) -> StreamForm:
 
 @contextmanager
 def _connections(source: str | None, host: str, port: int | None, quiet: bool) -> Iterator[Iterator[Connection]]:
-    """Whoever brings readouts."""
+    """Connections that bring readouts: the standard input, a file, or clients."""
     from mri_design.scan.streaming.channel import clients, listening, one_stream
 
     if source == "-":

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.models import OptionInfo
 
 from mri_design.cli.flags import (
     SERIES,
@@ -23,17 +25,25 @@ from mri_design.cli.terminal import DONE, say, verb, warn
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 
+if TYPE_CHECKING:
+    from mri_design.runs.export import SequenceRequest
+
 CONVERTED = (".npz", ".npy", ".h5", ".mrd", ".cfl", ".nii.gz", ".nii", ".dcm")
 FORMATS = ("nifti", "dicom", "cfl", "csv", "npy", "mrd", "seq")
 SCANNERS = ("generic", "low-field", "siemens-skyra", "siemens-prisma")
 SEQUENCES = ("gre", "tse")
 _READING = f"input.matrix {SERIES}"
 _SEQUENCE = "The sequence (--to seq)"
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "gre": {"echo_time": 0.010, "repetition_time": 0.030, "flip_angle": 15.0, "bandwidth": 250.0, "dummies": 20},
-    "tse": {"echo_time": 0.016, "repetition_time": 3.0, "flip_angle": 180.0, "bandwidth": 250.0, "dummies": 1},
+_SETTINGS = {
+    "te": "echo_time",
+    "tr": "repetition_time",
+    "flip": "flip_angle",
+    "bandwidth": "bandwidth",
+    "thickness": "slice_thickness",
+    "dummies": "dummies",
+    "rf_spoiling": "rf_spoiling",
 }
-"""In SI units, angles in degrees; within the limits of the scanner `generic` up to 256 lines and samples."""
+"""Options, and the names of the settings that they give."""
 
 
 @verb
@@ -106,86 +116,52 @@ def convert(
     return DONE
 
 
-@verb
-def export(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", help="Folder of a design, a reconstruction or a protocol.", show_default=False),
-    ],
-    to: Annotated[str, option("--to", metavar="FORMAT", help=f"One of: {', '.join(FORMATS)}.")],
-    out: Annotated[Path, option("--out", metavar="FILE", help="The file.", show_default=False)],
-    fov: FieldOfView = None,
-    overwrite: Replace = False,
-    quiet: Quiet = False,
+def _played(name: str, metavar: str, text: str) -> OptionInfo:
+    """An option of the sequence."""
+    return option(name, metavar=metavar, help=text, panel=_SEQUENCE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SequenceFlags:
+    """The sequence of ``--to seq``: what is None is that of the scan, or the default."""
+
     sequence: Annotated[
         str | None,
-        option(
-            "--sequence",
-            metavar="NAME",
-            help=f"One of: {', '.join(SEQUENCES)}. [default: tse where lines come in trains]",
-            panel=_SEQUENCE,
-        ),
-    ] = None,
+        _played("--sequence", "NAME", f"One of: {', '.join(SEQUENCES)}. [default: tse where lines come in trains]"),
+    ] = None
     scanner: Annotated[
         str | None,
-        option(
-            "--scanner",
-            metavar="NAME|FILE.toml",
-            help=f"Limits: {', '.join(SCANNERS)}, or a file. [default: generic]",
-            panel=_SEQUENCE,
-        ),
-    ] = None,
+        _played("--scanner", "NAME|FILE.toml", f"Limits: {', '.join(SCANNERS)}, or a file. [default: generic]"),
+    ] = None
     te: Annotated[
         float | None,
-        option(
-            "--te",
-            metavar="S",
-            help="Echo time; of tse the time between echoes. [default: the scan's; 0.010; tse: 0.016]",
-            panel=_SEQUENCE,
-        ),
-    ] = None,
-    tr: Annotated[
-        float | None,
-        option("--tr", metavar="S", help="Repetition time. [default: the scan's; 0.030; tse: 3]", panel=_SEQUENCE),
-    ] = None,
+        _played("--te", "S", "Echo time; of tse the time between echoes. [default: the scan's; 0.010; tse: 0.016]"),
+    ] = None
+    tr: Annotated[float | None, _played("--tr", "S", "Repetition time. [default: the scan's; 0.030; tse: 3]")] = None
     flip: Annotated[
         float | None,
-        option(
+        _played(
             "--flip",
-            metavar="DEGREES",
-            help="Flip angle; of tse that of the refocusing pulses. [default: the scan's; 15; tse: 180]",
-            panel=_SEQUENCE,
+            "DEGREES",
+            "Flip angle; of tse that of the refocusing pulses. [default: the scan's; 15; tse: 180]",
         ),
-    ] = None,
+    ] = None
     bandwidth: Annotated[
         float | None,
-        option(
-            "--bandwidth",
-            metavar="HZ",
-            help="Of each pixel of the readout. [default: 250; spirals: the largest]",
-            panel=_SEQUENCE,
-        ),
-    ] = None,
+        _played("--bandwidth", "HZ", "Of each pixel of the readout. [default: 250; spirals: the largest]"),
+    ] = None
     resolution: Annotated[
         float | None,
-        option(
-            "--resolution",
-            metavar="M",
-            help="Pixel size along the readout, metres. [default: as the run's image]",
-            panel=_SEQUENCE,
-        ),
-    ] = None,
+        _played("--resolution", "M", "Pixel size along the readout, metres. [default: as the run's image]"),
+    ] = None
     thickness: Annotated[
         float | None,
-        option(
+        _played(
             "--thickness",
-            metavar="M",
-            help="Thickness of the slice, metres; of a plane (ky, kz) its extent along kz. [default: the scan's, or "
-            "0.005]",
-            panel=_SEQUENCE,
+            "M",
+            "Thickness of the slice, metres; of a plane (ky, kz) its extent along kz. [default: the scan's, or 0.005]",
         ),
-    ] = None,
-    formerly: Annotated[float | None, option("--slice", metavar="M", hidden=True)] = None,
+    ] = None
     etl: Annotated[
         int | None,
         whole(
@@ -196,7 +172,7 @@ def export(
             help="Length of the echo trains of tse: N lines in their order after each excitation. [default: the run's]",
             panel=_SEQUENCE,
         ),
-    ] = None,
+    ] = None
     dummies: Annotated[
         int | None,
         whole(
@@ -206,16 +182,47 @@ def export(
             help="Excitations before the first measurement. [default: 20; tse: 1]",
             panel=_SEQUENCE,
         ),
-    ] = None,
-    spoiling: Annotated[
+    ] = None
+    rf_spoiling: Annotated[
         float | None,
-        option(
-            "--rf-spoiling",
-            metavar="DEGREES",
-            help="Increment of the phase of excitations, gre only. [default: 117]",
-            panel=_SEQUENCE,
-        ),
-    ] = None,
+        _played("--rf-spoiling", "DEGREES", "Increment of the phase of excitations, gre only. [default: 117]"),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Values of the options that were given, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def asked(self) -> SequenceRequest:
+        """The sequence that is asked for, whose other settings are the scan's or the defaults.
+
+        Raises
+        ------
+        UsageError
+            For an unknown kind of sequence.
+        """
+        from mri_design.runs.export import SequenceRequest
+        from mri_design.sequences.scanner import load_scanner
+
+        if self.sequence is not None and self.sequence not in SEQUENCES:
+            raise UsageError(f"there is no sequence {self.sequence!r}; choose one of {', '.join(SEQUENCES)}")
+        wanted = {_SETTINGS[name]: value for name, value in self.given().items() if name in _SETTINGS}
+        scanner = load_scanner(self.scanner or "generic")
+        return SequenceRequest(scanner, self.sequence, wanted, self.resolution, self.etl)  # type: ignore[arg-type]
+
+
+@verb
+def export(
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="Folder of a design, a reconstruction or a protocol.", show_default=False),
+    ],
+    to: Annotated[str, option("--to", metavar="FORMAT", help=f"One of: {', '.join(FORMATS)}.")],
+    out: Annotated[Path, option("--out", metavar="FILE", help="The file.", show_default=False)],
+    played: _SequenceFlags,
+    fov: FieldOfView = None,
+    overwrite: Replace = False,
+    quiet: Quiet = False,
+    formerly: Annotated[float | None, option("--slice", metavar="M", hidden=True)] = None,
 ) -> int:
     """Write what RUN left in another format: its image and error bars, its lines, or the sequence that measures them.
 
@@ -224,43 +231,18 @@ def export(
     only where the file, read back, plays exactly what was designed within the scanner's limits; of designs over a plane
     (ky, kz), spokes and spirals, too.
     """
-    from mri_design.runs.export import ExportRequest, ScanParameters, SequenceRequest, export_run
+    from mri_design.runs.export import ExportRequest, export_run
     from mri_design.runs.made_files import write_made_files
-    from mri_design.sequences.scanner import load_scanner
-    from mri_design.sequences.settings import SequenceKind, SequenceSettings
 
     if formerly is not None:
-        if thickness is not None:
+        if played.thickness is not None:
             raise UsageError("--slice is the older name of --thickness: give one of them")
         warn(f"--slice {formerly:g}, a thickness in metres here, is now called --thickness", quiet)
-        thickness = formerly
-    times = {"--te": ("echo_time", te), "--tr": ("repetition_time", tr), "--flip": ("flip_angle", flip)}
-    others = {
-        "--bandwidth": ("bandwidth", bandwidth),
-        "--thickness": ("slice_thickness", thickness),
-        "--dummies": ("dummies", dummies),
-        "--rf-spoiling": ("rf_spoiling", spoiling),
-    }
-    wanted = {option: pair for option, pair in (times | others).items() if pair[1] is not None}
-    rest = {"--sequence": sequence, "--scanner": scanner, "--resolution": resolution, "--etl": etl}
-    for given in (*wanted, *(name for name, value in rest.items() if value is not None)):
-        if to != "seq":
-            raise UsageError(f"{given} is for --to seq")
-    if sequence is not None and sequence not in SEQUENCES:
-        raise UsageError(f"there is no sequence {sequence!r}; choose one of {', '.join(SEQUENCES)}")
-
-    def settings(extents: tuple[float, float], samples: int, in_trains: bool, scan: ScanParameters) -> SequenceSettings:
-        kind: SequenceKind = "tse" if (in_trains if sequence is None else sequence == "tse") else "gre"
-        chosen: dict[str, Any] = {**DEFAULTS[kind], **scan.defaults(kind), **dict(wanted.values())}
-        return SequenceSettings(kind=kind, field_of_view=extents, samples=samples, **chosen)
-
-    asked = (
-        SequenceRequest(load_scanner(scanner or "generic"), settings, resolution, thickness, bandwidth, etl)
-        if to == "seq"
-        else None
-    )
-    request = ExportRequest(run, to, out, field_of_view=extents_of(fov), sequence=asked)
-    made = export_run(request)
+        played = replace(played, thickness=formerly)
+    for name in played.given() if to != "seq" else ():
+        raise UsageError(f"--{name.replace('_', '-')} is for --to seq")
+    sequence = played.asked() if to == "seq" else None
+    made = export_run(ExportRequest(run, to, out, field_of_view=extents_of(fov), sequence=sequence))
     write_made_files(made, overwrite=overwrite)
     for sentence in made.sentences:
         say(sentence, quiet)

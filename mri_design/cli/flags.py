@@ -54,7 +54,7 @@ _FLAGS = {
     "slice thickness": ("thickness", "formerly"),
     "samples of a readout": ("resolution",),
     "echo trains": ("etl", "sequence"),
-    "RF spoiling": ("spoiling",),
+    "RF spoiling": ("rf_spoiling",),
 }
 
 
@@ -121,7 +121,7 @@ class Override:
     keys : str
         ``section.name``, with blanks between them.
     more : mapping of str to str
-        What is added to the help of some, by name.
+        Additions to the help of some settings, by name.
     """
 
     keys: str
@@ -164,7 +164,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Command:
-    """What a function takes from the command line.
+    """Flags of a verb, and how its arguments are made of them.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ class Command:
 
     @property
     def signature(self) -> inspect.Signature:
-        """As typer reads it."""
+        """Signature of the command, as typer reads it."""
         kind = inspect.Parameter.KEYWORD_ONLY
         return inspect.Signature(
             [
@@ -217,7 +217,7 @@ class Command:
         )
 
     def arguments(self, values: dict[str, Any]) -> dict[str, Any]:
-        """What the function is called with."""
+        """Arguments of the function."""
         made = {name: part(values) for name, part in self.parts.items()}
         return {name: values[name] for name in self.plain} | made
 

@@ -9,7 +9,7 @@ import os
 import sys
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""What libraries of linear algebra read when they are loaded."""
+"""Variables that libraries of linear algebra read when they are loaded."""
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ def _sentence(run: RunStatus) -> str:
 
 
 def _stages(progress: RunProgress, now: float | None) -> str:
-    """What is being done, and what comes then; with the time that is left, unless nothing is being done any more."""
+    """The present stage and those to come; with the time that is left, unless the run was stopped."""
     if not progress.stages:
         return ""
     current = max(progress.stages, key=lambda stage: (stage.updated, stage.began))

@@ -37,10 +37,9 @@ from mri_design.cli.terminal import (
     ending,
     kept_on_interruption,
     load_ahead,
-    progress,
     say,
+    telling,
     verb,
-    warn,
 )
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
@@ -245,7 +244,7 @@ def train(
     load_ahead(jobs, executor, sources)
     from mri_design.experiment.slice_choice import scan_sources
     from mri_design.kinds import KINDS, count_text
-    from mri_design.runs.run import Progress, Work
+    from mri_design.runs.run import Work
     from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
 
     request = TrainingRequest(
@@ -256,9 +255,8 @@ def train(
         start=start,
     )
     file = OrderFile(out, overwrite, sys.argv[1:])
-    with kept_on_interruption(file.beginning), progress(quiet) as bar:
-        watching = Progress(bar.update, lambda text: say(text, quiet), lambda text: warn(text, quiet))
-        work = Work(seed=seed, jobs=jobs, executor=executor, progress=watching)
+    with kept_on_interruption(file.beginning), telling(quiet) as progress:
+        work = Work(seed=seed, jobs=jobs, executor=executor, progress=progress)
         ended = report_order(file, learn_order(request, file, work))
     say(f"{count_text(lines, KINDS[recipe.design.encoding].unit)} by {rule}, {ended.status}: {out}", quiet)
     return ending(ended.status)

@@ -1,4 +1,4 @@
-"""What every verb shares: exit codes, errors in words, progress on stderr."""
+"""Parts of every verb: exit codes, errors in words, progress on stderr."""
 
 from __future__ import annotations
 
@@ -8,19 +8,28 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from mri_design.cli.flags import JOBS, Command, Executor, Jobs, NoReport, Out, Overwrite, Png, Quiet, Resume, Seed
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.status import Status
 
 if TYPE_CHECKING:
+    from mri_design.runs.run import Progress as Watching
     from mri_design.runs.run import Run
 
 DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -145,60 +154,39 @@ def output_may_end_early() -> None:
     sys.stderr = _Forgiving(sys.stderr)
 
 
-class Bar(Protocol):
-    """Where progress goes."""
-
-    def update(self, label: str, done: int, total: int) -> None:
-        """Show ``done`` of ``total``, one or more, beside ``label``."""
-        ...
+Watch = Callable[[str, int, int], None]
+"""Takes what is being done, how much of it is done, and of how many."""
 
 
-class _NoBar:
-    def update(self, label: str, done: int, total: int) -> None: ...
-
-
-class _DrawnBar:
-    """Bars on a terminal."""
-
-    def __init__(self, display: Progress) -> None:
-        self._display = display
-        self._tasks: dict[str, object] = {}
-
-    def update(self, label: str, done: int, total: int) -> None:
-        if label not in self._tasks:
-            self._tasks[label] = self._display.add_task(label, total=total)
-        self._display.update(self._tasks[label], completed=done, total=total)  # type: ignore[arg-type]
-
-
-class _PlainBar:
+class _PlainLines:
     """A line every tenth of the way, or after half a minute, for logs; none for work of a single piece."""
 
-    SHARE, SECONDS = 0.1, 30.0
+    FRACTION, SECONDS = 0.1, 30.0
 
     def __init__(self) -> None:
         self._said: dict[str, tuple[float, float]] = {}
 
-    def update(self, label: str, done: int, total: int) -> None:
+    def __call__(self, label: str, done: int, total: int) -> None:
         if total == 1:  # nothing between its beginning and its end
             return
-        now, share = time.monotonic(), done / total
+        now, fraction = time.monotonic(), done / total
         before, when = self._said.get(label, (-1.0, 0.0))
-        if share < before:  # the same work anew, on the next slice
+        if fraction < before:  # the same work anew, on the next slice
             before = -1.0
-        due = share - before >= self.SHARE - 1e-9 or (now - when >= self.SECONDS and share > before)
-        if due or (share >= 1.0 > before):
-            self._said[label] = (share, now)
+        due = fraction - before >= self.FRACTION - 1e-9 or (now - when >= self.SECONDS and fraction > before)
+        if due or (fraction >= 1.0 > before):
+            self._said[label] = (fraction, now)
             print(f"{label}: {done} of {total}", file=sys.stderr, flush=True)
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Bar]:
+def progress(quiet: bool) -> Iterator[Watch]:
     """Bars on stderr, plain lines where stderr is no terminal, nothing where ``quiet`` is set."""
     if quiet:
-        yield _NoBar()
+        yield lambda label, done, total: None
         return
     if not sys.stderr.isatty():
-        yield _PlainBar()
+        yield _PlainLines()
         return
     columns = (
         TextColumn("{task.description}"),
@@ -207,8 +195,24 @@ def progress(quiet: bool) -> Iterator[Bar]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
+    tasks: dict[str, TaskID] = {}
     with Progress(*columns, console=Console(stderr=True), transient=False) as display:
-        yield _DrawnBar(display)
+
+        def watch(label: str, done: int, total: int) -> None:
+            if label not in tasks:
+                tasks[label] = display.add_task(label, total=total)
+            display.update(tasks[label], completed=done, total=total)
+
+        yield watch
+
+
+@contextmanager
+def telling(quiet: bool, where: TextIO | None = None) -> Iterator[Watching]:
+    """Callbacks of a run: progress is drawn, lines of text go to ``where`` (stdout by default), warnings to stderr."""
+    from mri_design.runs.run import Progress as Watching
+
+    with progress(quiet) as watch:
+        yield Watching(watch, lambda text: say(text, quiet, where), lambda text: warn(text, quiet))
 
 
 def load_ahead(jobs: int, executor: str, sources: Iterable[str]) -> None:
@@ -249,7 +253,6 @@ class Destination:
             folder that holds something else.
         """
         from mri_design.evaluation.run_folder import RunFolder
-        from mri_design.runs.run import Progress as Watching
         from mri_design.runs.run import Run
         from mri_design.runs.workers import require_executor
 
@@ -262,15 +265,9 @@ class Destination:
         require_executor(executor)
         keeping = kept_on_interruption(self.out / kept, resume=hasattr(self, "resume")) if kept else nullcontext()
         opened = RunFolder(self.out, overwrite=self.overwrite, command=command, reported=reported, png=self.png)
-        with keeping, opened as folder, progress(self.quiet) as bar:
+        with keeping, opened as folder, telling(self.quiet, None if aloud else sys.stderr) as told:
             if folder.taken_over:
-                print(f"mri-design: {folder.taken_over}", file=sys.stderr)
-            watching = Watching(
-                bar.update,
-                lambda text: say(text, self.quiet, None if aloud else sys.stderr),
-                lambda text: warn(text, self.quiet),
-                folder.progress.note,
-            ).also(folder.progress.show)
+                warn(folder.taken_over)
             yield Run(
                 folder=folder,
                 command=command,
@@ -278,7 +275,7 @@ class Destination:
                 jobs=jobs,
                 executor=executor,
                 resume=resume,
-                progress=watching,
+                progress=replace(told, about=folder.progress.note).also(folder.progress.show),
             )
 
     def ended(self, text: str, *statuses: str, aloud: bool = True) -> int:

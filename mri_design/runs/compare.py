@@ -40,7 +40,7 @@ MOST_BANDS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRequest(StudyRequest):
-    """What a comparison is asked for.
+    """Request for a comparison.
 
     Parameters
     ----------
@@ -118,13 +118,13 @@ class ShownMask:
     strategy : str
         Name.
     mask : bool array, shape (ky,), or (ky, kz) in a plane
-        What is measured; of random masks the draw whose error is the median one.
+        True where measured; of random masks the draw whose error is the median one.
     reconstruction : Reconstruction
         With error bars for the first strategy that goes by a posterior.
     errors : ImageMetrics
         Against the true image.
     readouts : Readouts
-        What the mask is a mask of: shots differ from strategy to strategy.
+        The candidates that the mask is over: shots differ from strategy to strategy.
     """
 
     strategy: str
@@ -136,7 +136,7 @@ class ShownMask:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonResult:
-    """What a comparison came to.
+    """Result of a comparison.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
 
 
 def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
-    """What a finished study's pictures show: every strategy on the first test image, at the middle line count."""
+    """Masks and images of a finished study for its pictures: the first test image with every strategy, one count."""
     count = sorted(study.lines)[len(study.lines) // 2]
     test, recipe = study.tests[0], study.recipe
     shown: list[ShownMask] = []
@@ -257,7 +257,7 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
 
 
 def _mask_row(study: Study, pieces: StudyProgress, cell: Cell) -> Row:
-    """What was chosen, in order; of shots with their angles, since every strategy has candidates of its own."""
+    """The candidates of one cell in the order of choice; shots with their angles, which differ between strategies."""
     name, count, draw, image = cell
     order = list(study.mask_lines(pieces, *cell))
     row = {"strategy": strategy_label(name), study.counted: count, "draw": draw, "image": study.tests[image].name}
@@ -310,7 +310,7 @@ def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Sec
 
 
 def _masks_figure(folder: RunFolder, shown: Sequence[ShownMask]) -> Block:
-    """What each strategy measured."""
+    """Figure of the masks, or of the trajectories."""
     first = shown[0].readouts
     if isinstance(first, ShotReadouts):
         curves = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -59,22 +59,14 @@ def save_design(folder: RunFolder, account: DesignAccount, candidates: Readouts,
         Where to: lines.csv, samples.csv or shots.csv, and mask.npy; steps.csv or blocks.csv, and where they are known
         scores.csv, prediction.csv and prediction-lines.csv.
     account : DesignAccount
-        What the design expected, and what came.
+        The design, with its predictions and their outcomes.
     candidates : Readouts
-        What it chose from.
+        Candidates that it chose from.
     noise : float
         Noise variance per real component; the unit of energies in figures.
     """
-    trace, counted = account.trace, KINDS[candidates.name].counted
-    first = len(trace.start)
-    rows = list[dict[str, object]]()
-    block = 0
-    for order, number in enumerate(trace.lines):
-        step = trace.steps[order - first] if order >= first else None
-        block += step is not None and step.choice.pending == 0
-        row: dict[str, object] = {"order": order, counted.removesuffix("s"): number, **_place(candidates, number)}
-        rows.append(row | _OF_CHOICE[counted](step, block))
-    folder.write_table(f"{counted}.csv", rows)
+    trace = account.trace
+    folder.write_table(f"{KINDS[candidates.name].counted}.csv", _chosen_rows(trace, candidates))
     folder.write_mask(trace.mask().reshape(candidates.shape))
     if isinstance(candidates, PlaneReadouts):
         return _plane_sections(folder, account, candidates)
@@ -83,46 +75,39 @@ def save_design(folder: RunFolder, account: DesignAccount, candidates: Readouts,
     return _line_sections(folder, account, noise)
 
 
-def _place(candidates: Readouts, number: int) -> dict[str, object]:
-    """Where in k-space a candidate lies, as columns of a table."""
-    if isinstance(candidates, LineReadouts | PlaneReadouts):
-        return dict(zip(("ky", "kz"), candidates.frequencies[number].tolist(), strict=False))
-    angles = getattr(candidates, "angles", None)
-    return {"angle_degrees": None if angles is None else float(np.degrees(angles[number]))}
+def _chosen_rows(trace: DesignTrace, candidates: Readouts) -> Rows:
+    """Rows of lines.csv, samples.csv or shots.csv: the order of choice, places in k-space, and scores of choices."""
+    rows: Rows = []
+    block = 0
+    steps: list[DesignStep | None] = [None] * len(trace.start)
+    for order, (number, step) in enumerate(zip(trace.lines, [*steps, *trace.steps], strict=True)):
+        block += step is not None and step.choice.pending == 0
+        row: dict[str, object]
+        if isinstance(candidates, LineReadouts | PlaneReadouts):
+            score = None if step is None or step.choice.scores is None else step.choice.score
+            told = {"block": block} if candidates.thinned else {"score": score}
+            row = {candidates.unit: number, **_place(candidates, number), **told}
+        else:
+            angles = getattr(candidates, "angles", None)
+            row = {"shot": number, "angle_degrees": None if angles is None else float(np.degrees(angles[number]))}
+            row["information_nats"] = None if step is None else _known(step.information)
+            if step is not None:
+                row |= {"converged": step.cost.converged, "matvecs": step.cost.matvecs}
+        rows.append({"order": order, **row})
+    return rows
 
 
-def _shot_columns(step: DesignStep | None, _: int) -> dict[str, object]:
-    if step is None:
-        return {"information_nats": None}
-    cost = {"converged": step.cost.converged, "matvecs": step.cost.matvecs}
-    return {"information_nats": _known(step.information), **cost}
-
-
-_OF_CHOICE: Mapping[str, Callable[[DesignStep | None, int], dict[str, object]]] = {
-    "lines": lambda step, _: {"score": None if step is None or step.choice.scores is None else step.choice.score},
-    "samples": lambda _, block: {"block": block},
-    "shots": _shot_columns,
-}
-"""Columns about a choice, by what is counted; candidates of the start have no step."""
+def _place(candidates: LineReadouts | PlaneReadouts, number: int) -> dict[str, object]:
+    """Where in k-space a line or a sample lies, as columns of a table."""
+    return dict(zip(("ky", "kz"), candidates.frequencies[number].tolist(), strict=False))
 
 
 def _line_sections(folder: RunFolder, account: DesignAccount, noise: float) -> list[Section]:
     trace = account.trace
     if trace.steps:
         folder.write_table("steps.csv", step_rows(account))
-    sections = [Section("Design", [*_mask_figures(folder, trace), *_score_figures(folder, trace)])]
-    learned = [*_information(folder, account), *_errors(folder, account)]
-    if learned:
-        sections.append(Section("What was learned", learned))
-    judged = [*_innovations(folder, account, noise), *_checked_lines(folder, account, noise)]
-    if judged:
-        sections.append(Section("Was the prediction right?", judged))
-    return sections
-
-
-def _mask_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
     first = len(trace.start)
-    return [
+    masks: Blocks = [
         mask_figure(folder, trace.strategy, trace.mask()),
         saved_figure(
             folder,
@@ -138,6 +123,14 @@ def _mask_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
             "Which line was chosen when. Start lines come first, from DC outwards.",
         ),
     ]
+    sections = [Section("Design", [*masks, *_score_figures(folder, trace)])]
+    learned = [*_information(folder, account), *_errors(folder, account)]
+    if learned:
+        sections.append(Section("What was learned", learned))
+    judged = [*_innovations(folder, account, noise), *_checked_lines(folder, account, noise)]
+    if judged:
+        sections.append(Section("Was the prediction right?", judged))
+    return sections
 
 
 def score_unit(trace: DesignTrace) -> str:
@@ -353,48 +346,52 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
     trace, energies, gains = account.trace, account.innovations, account.information.gains
     bounds = account.information.upper_bound
     gain, total = ("at_most_nats", "at_most_total_nats") if bounds else ("gain_nats", "total_nats")
-    looked_ahead = any(np.isfinite(step.least_error) for step in trace.steps)
-    informed = any(np.isfinite(step.forecast.side_information_weight) for step in trace.steps)
-    rows: list[dict[str, object]] = []
-    for index, step in enumerate(trace.steps):
-        rows.append(
-            {
-                "lines": len(trace.start) + index,
-                "line": step.line,
-                "ky": step.line - trace.n_lines // 2,
-                "score": _known(step.choice.score),
-                gain: _known(gains[index]),
-                total: _known(np.nansum(gains[: index + 1]) if np.isfinite(gains[index]) else np.nan),
-                "predicted_error": _known(step.predicted_error),
-                **({"least_error": _known(step.least_error)} if looked_ahead else {}),
-                **({"side_information_weight": _known(step.forecast.side_information_weight)} if informed else {}),
-                "predicted": _known(energies.predicted[index]) if energies else None,
-                "found": _known(energies.measured[index]) if energies else None,
-                "running_ratio": _known(energies.running_ratio[index]) if energies else None,
-                **_recorded(step),
-            }
-        )
+    rows: Rows = [
+        {
+            "lines": len(trace.start) + index,
+            "line": step.line,
+            "ky": step.line - trace.n_lines // 2,
+            "score": _known(step.choice.score),
+            gain: _known(gains[index]),
+            total: _known(np.nansum(gains[: index + 1]) if np.isfinite(gains[index]) else np.nan),
+            **_forecast_columns(trace, step.forecast),
+            "predicted": _known(energies.predicted[index]) if energies else None,
+            "found": _known(energies.measured[index]) if energies else None,
+            "running_ratio": _known(energies.running_ratio[index]) if energies else None,
+            **_recorded(step),
+        }
+        for index, step in enumerate(trace.steps)
+    ]
     end = trace.forecast(len(trace.lines))
     if rows and end is not None:
-        last: dict[str, object] = {"lines": len(trace.lines), "predicted_error": _known(end.predicted_error)}
-        rows.append(dict.fromkeys(rows[0]) | last | _recorded(end))
-        if informed:
-            rows[-1]["side_information_weight"] = _known(end.side_information_weight)
-        if looked_ahead:
-            rows[-1]["least_error"] = _known(end.least_error)
+        last = {"lines": len(trace.lines), **_forecast_columns(trace, end), **_recorded(end)}
+        rows.append(dict.fromkeys(rows[0]) | last)
     return rows
+
+
+def _forecast_columns(trace: DesignTrace, forecast: Forecast) -> dict[str, object]:
+    """The error that is predicted before a decision, and what the design looks at only now and then, if it does."""
+    found: dict[str, object] = {"predicted_error": _known(forecast.predicted_error)}
+    if any(np.isfinite(step.least_error) for step in trace.steps):
+        found["least_error"] = _known(forecast.least_error)
+    if _informed(trace):
+        found["side_information_weight"] = _known(forecast.side_information_weight)
+    return found
+
+
+def _informed(trace: DesignTrace) -> bool:
+    """Whether side information counted in a design."""
+    return any(np.isfinite(step.forecast.side_information_weight) for step in trace.steps)
 
 
 def score_rows(trace: DesignTrace) -> list[dict[str, object]]:
     """The score of every line at every step, for scores.csv: a row per step, a column per ky; none without scores."""
-    ky = [f"ky={k}" for k in np.arange(trace.n_lines) - trace.n_lines // 2]
-    counted = enumerate(trace.steps, len(trace.start))
-    return [_scores(count, step, ky) for count, step in counted if step.choice.scores is not None]
-
-
-def _scores(count: int, step: DesignStep, names: list[str]) -> dict[str, object]:
-    values = [] if step.choice.scores is None else [_known(score) for score in step.choice.scores]
-    return {"lines": count, "line": step.line, **dict(zip(names, values, strict=True))}
+    names = [f"ky={k}" for k in np.arange(trace.n_lines) - trace.n_lines // 2]
+    return [
+        {"lines": count, "line": step.line, **dict(zip(names, map(_known, step.choice.scores), strict=True))}
+        for count, step in enumerate(trace.steps, len(trace.start))
+        if step.choice.scores is not None
+    ]
 
 
 def _recorded(record: DesignStep | Forecast) -> dict[str, object]:
@@ -433,14 +430,10 @@ def step_explorer(
     orientation : Layout
         How the source file lays the image.
     image_unit : float or float array, shape (ky, kx)
-        What images are multiplied by to be shown (`PreparedScan.image_unit`).
+        Factor from the design's images to those that are shown (`PreparedScan.image_unit`).
     """
-    images = _images(account.checks, reference, orientation, image_unit)
-    return StepExplorer(account.trace.n_lines, account.trace.start, _steps(account.trace), unit, images, _EXPLAINED)
-
-
-def _steps(trace: DesignTrace) -> list[ExploredStep]:
-    return [
+    trace, images = account.trace, _images(account.checks, reference, orientation, image_unit)
+    steps = [
         ExploredStep(
             step.line,
             None if step.choice.scores is None else np.asarray(step.choice.scores, dtype=np.float64),
@@ -448,15 +441,17 @@ def _steps(trace: DesignTrace) -> list[ExploredStep]:
         )
         for step in trace.steps
     ]
+    return StepExplorer(trace.n_lines, trace.start, steps, unit, images, _EXPLAINED)
 
 
 def _images(
     checks: Sequence[PredictionCheck], reference: Array | None, orientation: Layout, unit: float | Array
 ) -> list[ExploredImage]:
     """Pictures on one scale for all steps."""
-    kept = [(check.n_measured, check.mean, check.deviation) for check in checks]
     known = [
-        (count, np.abs(mean) * unit, std * unit) for count, mean, std in kept if mean is not None and std is not None
+        (check.n_measured, np.abs(check.mean) * unit, check.deviation * unit)
+        for check in checks
+        if check.mean is not None and check.deviation is not None
     ]
     if not known:
         return []
@@ -482,7 +477,7 @@ def _plane_sections(folder: RunFolder, account: DesignAccount, plane: PlaneReado
         saved_figure(
             folder,
             "mask-growth",
-            lambda: plots.plane_growth(trace.lines, plane.grid, _moments(trace, 6)),
+            lambda: plots.plane_growth(trace.lines, plane.grid, _counts_shown(trace, 6)),
             "The mask as it grew, DC in the middle: first the samples that the design began with, then what was "
             "added since the panel before, in colour. Look for how far out it reaches when, and whether it takes a "
             "sample and its opposite.",
@@ -508,16 +503,16 @@ def _plane_sections(folder: RunFolder, account: DesignAccount, plane: PlaneReado
 def _block_rows(account: DesignAccount) -> Rows:
     """One row per block: samples before, samples chosen, what was predicted of them and found, what it took.
 
-    Where the design was informed by an earlier scan, also how far it was believed (``side_information_weight``).
+    Where the design was informed by an earlier scan, also its weight (``side_information_weight``).
     """
     trace, energies = account.trace, account.innovations
-    informed = any(np.isfinite(step.forecast.side_information_weight) for step in trace.steps)
+    informed = _informed(trace)
     begins = [i for i, step in enumerate(trace.steps) if step.choice.pending == 0]
     rows: Rows = []
     for begin, end in pairwise([*begins, len(trace.steps)]):
         first = trace.steps[begin]
-        believed = first.forecast.expected is not None and energies is not None
-        predicted = float(np.mean(energies.predicted[begin:end])) if believed and energies else float("nan")
+        expected = first.forecast.expected is not None and energies is not None
+        predicted = float(np.mean(energies.predicted[begin:end])) if expected and energies else float("nan")
         found = float(np.mean([step.outcome.actual_energy for step in trace.steps[begin:end]]))
         rows.append(
             {
@@ -552,7 +547,7 @@ def _block_innovations(folder: RunFolder, rows: Rows) -> Blocks:
 
 def _shot_figures(folder: RunFolder, trace: DesignTrace, shots: ShotReadouts) -> Blocks:
     lines, unit, first = list(trace.lines), shots.unit, len(trace.start)
-    grown = {count_text(count, unit): shots.shots[lines[:count]] for count in _moments(trace, 4)}
+    grown = {count_text(count, unit): shots.shots[lines[:count]] for count in _counts_shown(trace, 4)}
     about = "Panels go from the start of the design to its end. " + (_HONESTLY if trace.steps else "")
     blocks: Blocks = [
         curves_figure(folder, "trajectory", grown, shots.grid, unit, f"the first {unit} of the start", about)
@@ -592,7 +587,7 @@ def save_trajectory(folder: RunFolder, trace: DesignTrace, known: KnownScan, sho
     folder.write_archive("trajectory.npz", arrays)
 
 
-def _moments(trace: DesignTrace, panels: int) -> list[int]:
+def _counts_shown(trace: DesignTrace, panels: int) -> list[int]:
     """Numbers of candidates, from the start to the end of the design, at which a picture is drawn."""
     counts = np.linspace(len(trace.start), len(trace.lines), panels)
     return sorted({round(count) for count in counts if count >= 1})
@@ -635,12 +630,10 @@ def _places(made: Acquisition) -> dict[str, dict[int, int]]:
 
 def _acquisition_rows(made: Acquisition) -> list[Mapping[str, object]]:
     rows: list[Mapping[str, object]] = []
-    frequencies = made.readouts.frequencies
     for number, train in enumerate(made.trains):
         for echo, line in enumerate(train):
             place = {"order": len(rows), "train": number, "echo": echo + 1}
-            k = dict(zip(("ky", "kz"), frequencies[line].tolist(), strict=False))
-            rows.append({**place, made.readouts.unit: line, **k})
+            rows.append({**place, made.readouts.unit: line, **_place(made.readouts, line)})
     return rows
 
 

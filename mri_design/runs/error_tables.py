@@ -59,7 +59,7 @@ def summary_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequenc
 
 
 def winners_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
-    """Who had the least mean error at each count, who came second, and by how much (relative, negative is better).
+    """Strategies with the least and the second mean error at each count, and their relative distance.
 
     The mean is over images and draws, as in `summary_table`; a lead says nothing about its significance.
     """
@@ -106,7 +106,7 @@ def paired_table(
 
 
 def paired_caption(table: Sequence[Row]) -> str:
-    """What the columns of a `paired_table` are."""
+    """Caption that explains the columns of a `paired_table`."""
     said = (
         "Image by image against the best of the others at each count: mean relative change of the error (negative is "
         "better), the worst image's"

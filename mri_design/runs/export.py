@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.tables import csv_text
 from mri_design.runs.made_files import (
-    NO_SIZES,
     WITHOUT_UNIT,
     MadeFiles,
     ending_of,
     name_beside,
+    sized,
     what_is_unknown,
     where_is_unknown,
     whose_it_is,
 )
 from mri_design.runs.stored_run import StoredRun, read_run
-from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart
 from mri_design.scan.writing.cfl import pair_files
@@ -46,73 +45,42 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScanParameters:
-    """Known parameters of a scan, by the names of `SequenceSettings`; None where its file does not say.
-
-    Parameters
-    ----------
-    slice_thickness : float or None
-        Metres.
-    echo_time, repetition_time : float or None
-        Seconds; of a turbo spin echo the effective echo time.
-    flip_angle : float or None
-        Degrees.
-    """
-
-    slice_thickness: float | None = None
-    echo_time: float | None = None
-    repetition_time: float | None = None
-    flip_angle: float | None = None
-
-    @classmethod
-    def of(cls, run: StoredRun) -> ScanParameters:
-        """Read the parameters from the geometry and the header that a run stored."""
-        said: Mapping[str, str] = {} if run.source is None else run.source.identifiers
-        found = {name: float(said[word]) for word, name in _KEYWORDS.items() if word in said}
-        known = {name: value * (1 if name == "flip_angle" else _MILLI) for name, value in found.items() if value > 0}
-        thickness = None if run.geometry is None else run.geometry.thickness
-        return cls(slice_thickness=None if thickness is None else thickness * _MILLI, **known)
-
-    @property
-    def known(self) -> dict[str, float]:
-        """Values that are known, by name."""
-        return {part.name: getattr(self, part.name) for part in fields(self) if getattr(self, part.name) is not None}
-
-    def defaults(self, kind: SequenceKind) -> dict[str, float]:
-        """Settings of a sequence of a kind, in the place of its usual defaults.
-
-        Of a turbo spin echo the time between echoes and the angle of the refocusing pulses are asked for, which headers
-        do not have: theirs are the effective echo time and the angle of the excitation. A gradient echo does not excite
-        by more than 90 degrees.
-        """
-        if kind == "tse":
-            return {name: value for name, value in self.known.items() if name in ("slice_thickness", "repetition_time")}
-        too_large = self.flip_angle is not None and self.flip_angle > _LARGEST_EXCITATION
-        return {name: value for name, value in self.known.items() if not (too_large and name == "flip_angle")}
-
-    def differing(self, settings: SequenceSettings) -> str:
-        """A sentence about what the scan had and the sequence has not; empty where that is nothing."""
-        others = {
-            name: value for name, value in self.known.items() if abs(getattr(settings, name) - value) > 1e-6 * value
-        }
-        if not others:
-            return ""
-        here, there = (
-            [_WORDS[name][0].format(f"{float(values[name] * _WORDS[name][1]):.5g}") for name in others]
-            for values in ({name: getattr(settings, name) for name in others}, others)
-        )
-        of_trains = settings.kind == "tse" and {"echo_time", "flip_angle"} & set(others)
-        why = (
-            " In a turbo spin echo they are the time between echoes and the angle of the refocusing."
-            if of_trains
-            else ""
-        )
-        return f"Other than in the scan: {', '.join(here)}, where it had {', '.join(there)}.{why}"
-
-
 _KEYWORDS = {"EchoTime": "echo_time", "RepetitionTime": "repetition_time", "FlipAngle": "flip_angle"}
 """By the keywords of DICOM, whose times are milliseconds."""
+DEFAULTS: dict[SequenceKind, dict[str, Any]] = {
+    "gre": {"echo_time": 0.010, "repetition_time": 0.030, "flip_angle": 15.0, "bandwidth": 250.0, "dummies": 20},
+    "tse": {"echo_time": 0.016, "repetition_time": 3.0, "flip_angle": 180.0, "bandwidth": 250.0, "dummies": 1},
+}
+"""In SI units, angles in degrees; within the limits of the scanner `generic` up to 256 lines and samples."""
+
+
+def scan_parameters(run: StoredRun) -> dict[str, float]:
+    """Known parameters of a run's scan, by the names of `SequenceSettings`: metres, seconds and degrees.
+
+    They are read from the geometry and the header that the run stored. Of a turbo spin echo the echo time is the
+    effective one.
+    """
+    said: Mapping[str, str] = {} if run.source is None else run.source.identifiers
+    found = {name: float(said[word]) for word, name in _KEYWORDS.items() if word in said}
+    known = {name: value * (1 if name == "flip_angle" else _MILLI) for name, value in found.items() if value > 0}
+    thickness = None if run.geometry is None else run.geometry.thickness
+    return known if thickness is None else {"slice_thickness": thickness * _MILLI, **known}
+
+
+def _differing(scan: Mapping[str, float], settings: SequenceSettings) -> str:
+    """A sentence about what the scan had and the sequence has not; empty where that is nothing."""
+    there = {name: value for name, value in scan.items() if abs(getattr(settings, name) - value) > 1e-6 * value}
+    if not there:
+        return ""
+    here = {name: getattr(settings, name) for name in there}
+    has, had = (
+        ", ".join(_WORDS[name][0].format(f"{float(value * _WORDS[name][1]):.5g}") for name, value in values.items())
+        for values in (here, there)
+    )
+    why = ""
+    if settings.kind == "tse" and {"echo_time", "flip_angle"} & set(there):
+        why = " In a turbo spin echo they are the time between echoes and the angle of the refocusing."
+    return f"Other than in the scan: {has}, where it had {had}.{why}"
 
 
 ENDINGS = {
@@ -137,25 +105,39 @@ class SequenceRequest:
     ----------
     scanner : Scanner
         Whose limits hold.
-    settings : callable
-        Takes the field of view (ky, kx) in metres, the number of samples of a readout, whether the lines come in echo
-        trains, and what is known of the scan; gives the settings.
+    kind : str, optional
+        By default ``tse`` where lines come in echo trains, else ``gre``.
+    wanted : mapping of str to object
+        Settings that were asked for, by the names of `SequenceSettings`; the others are the scan's, or `DEFAULTS`. The
+        thickness of a plane's slab is its field of view along kz.
     resolution : float, optional
         Pixel size along the readout, metres; by default that of the run's image, or the one along phase encoding.
-    slab : float, optional
-        Thickness that is excited, metres, where it was given: along kz it is the field of view of a plane.
-    bandwidth : float, optional
-        Hz for each pixel, where it was given: arms of spirals have the largest one that the scanner can play without.
     train : int, optional
         Length of the echo trains into which lines of a run without any are put, one after the other in their order.
     """
 
     scanner: Scanner
-    settings: Callable[[tuple[float, float], int, bool, ScanParameters], SequenceSettings]
+    kind: SequenceKind | None = None
+    wanted: Mapping[str, Any] = field(default_factory=dict)
     resolution: float | None = None
-    slab: float | None = None
-    bandwidth: float | None = None
     train: int | None = None
+
+    def settings(
+        self, extents: tuple[float, float], samples: int, scan: Mapping[str, float], *, in_trains: bool = False
+    ) -> SequenceSettings:
+        """Settings for a field of view (ky, kx) in metres, a number of samples a readout, and what the scan had.
+
+        Of a turbo spin echo the time between echoes and the angle of the refocusing pulses are asked for, which headers
+        do not have: theirs are the effective echo time and the angle of the excitation. A gradient echo does not excite
+        by more than 90 degrees.
+        """
+        kind: SequenceKind = self.kind or ("tse" if in_trains else "gre")
+        unfit = {"echo_time", "flip_angle"} if kind == "tse" else set()
+        if scan.get("flip_angle", 0.0) > _LARGEST_EXCITATION:
+            unfit.add("flip_angle")
+        known = {name: value for name, value in scan.items() if name not in unfit}
+        chosen = {**DEFAULTS[kind], **known, **self.wanted}
+        return SequenceSettings(kind=kind, field_of_view=extents, samples=samples, **chosen)
 
 
 @dataclass(frozen=True)
@@ -222,13 +204,6 @@ def export_run(request: ExportRequest) -> MadeFiles:
     return replace(made, sentences=(*made.sentences, f"Of the run's scan: {about}.")) if about else made
 
 
-def _geometry(request: ExportRequest, run: StoredRun, shape: tuple[int, int]) -> SliceGeometry | None:
-    """Geometry of the images; None where the size of pixels is not known."""
-    if request.field_of_view is None:
-        return run.geometry
-    return (run.geometry or NO_SIZES).with_field_of_view(request.field_of_view, shape)
-
-
 def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDArray[Any]]]:
     """File, name and values of the magnitude and, where there are error bars, of the standard deviation."""
     if run.image is None:
@@ -239,7 +214,7 @@ def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDA
 
 def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
     images = _images(request, run)
-    geometry = _geometry(request, run, images[0][2].shape)
+    geometry = sized(run.geometry, request.field_of_view, images[0][2].shape)
     compressed = request.out.name.endswith(".gz")
     files = {
         path: nifti_bytes(image, geometry, f"{name}, mri-design", compressed=compressed) for path, name, image in images
@@ -254,7 +229,7 @@ def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
 
 def _dicom(request: ExportRequest, run: StoredRun) -> MadeFiles:
     images = _images(request, run)
-    geometry = _geometry(request, run, images[0][2].shape)
+    geometry = sized(run.geometry, request.field_of_view, images[0][2].shape)
     derivation = f"{run.measured}, reconstructed by mri-design"
     files = {
         path: dicom_bytes(image, geometry, DicomLabels(name, derivation, run.identity, number, source=run.source))
@@ -325,7 +300,7 @@ def _counted(run: StoredRun, out: Path) -> str:
 def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
     order = run.line_order()
     shape = (len(run.mask), len(run.mask) if run.image is None else run.image.shape[1])
-    known = _geometry(request, run, shape)
+    known = sized(run.geometry, request.field_of_view, shape)
     content = mrd_skeleton_bytes(order.trains, shape, known)
     said = [f"{len(order.lines)} readouts with their labels, samples zero: {request.out}"]
     if run.image is None:
@@ -346,10 +321,10 @@ class _Plan:
 def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
     if request.sequence is None:
         raise UsageError("a sequence needs a scanner and settings")
-    asked, scan = request.sequence, ScanParameters.of(run)
+    asked, scan = request.sequence, scan_parameters(run)
     extents = request.field_of_view
     if run.counted == "samples" and run.designed:
-        scan = replace(scan, slice_thickness=None)  # the slab holds all slices
+        scan.pop("slice_thickness", None)  # the slab holds all slices
         plan = _plan_of_plane(asked, extents, run, scan)
     elif run.counted == "shots":
         plan = _plan_of_shots(asked, extents or _known_extents(run), run, scan)
@@ -365,7 +340,7 @@ def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
         f"{plan.size}, effective echo time {1e3 * echo * found.echo_time:.4g} ms, {found.bandwidth:.4g} Hz a pixel, "
         f"{found.seconds:.4g} s.",
         _labelled(order),
-        *filter(None, [scan.differing(settings)]),
+        *filter(None, [_differing(scan, settings)]),
         f"Read back: every sample within {found.largest_error:.1e} cycles for each field of view of its place; at most "
         f"{1e3 * found.gradient:.3g} mT/m, {found.slew:.3g} T/m/s and {1e6 * found.b1:.3g} uT on "
         f"{asked.scanner.name}.",
@@ -374,7 +349,7 @@ def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
 
 
 def _plan_of_lines(
-    asked: SequenceRequest, extents: tuple[float, float] | None, run: StoredRun, scan: ScanParameters
+    asked: SequenceRequest, extents: tuple[float, float] | None, run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
     lines = run.line_order()
     if extents is None:
@@ -384,7 +359,8 @@ def _plan_of_lines(
         samples = run.image.shape[1]
     else:
         samples = _divided(extents[1], extents[0] / order.n_lines, asked.resolution)
-    settings = asked.settings(extents, samples, order.echoes > 1 or asked.train is not None, scan)
+    in_trains = order.echoes > 1 or asked.train is not None
+    settings = asked.settings(extents, samples, scan, in_trains=in_trains)
     if settings.kind == "tse" and order.echoes == 1 and asked.train is None:
         raise InputError(
             field="echo trains",
@@ -415,13 +391,13 @@ def _order_in_trains(order: LineOrder, length: int | None) -> LineOrder:
     return order if order.echoes > 1 else LineOrder.in_trains(order.lines, length, order.n_lines)
 
 
-def _made(order: Order, settings: SequenceSettings, scanner: Scanner, scan: ScanParameters) -> PulseqFile:
+def _made(order: Order, settings: SequenceSettings, scanner: Scanner, scan: Mapping[str, float]) -> PulseqFile:
     """The file; a refusal says where a value is that of the scan and nobody asked for it."""
     try:
         return pulseq_file(order, settings, scanner)
     except InputError as error:
         name = error.field.replace(" ", "_")
-        if name not in scan.known or getattr(settings, name) != scan.known[name]:
+        if name not in scan or getattr(settings, name) != scan[name]:
             raise
         cure = f"{error.cure} It is that of the scan: another one has to be given.".strip()
         raise InputError(field=error.field, got=error.got, wanted=error.wanted, cure=cure) from error
@@ -443,25 +419,26 @@ def _labelled(order: Order) -> str:
 
 
 def _plan_of_plane(
-    asked: SequenceRequest, extents: tuple[float, float] | None, run: StoredRun, scan: ScanParameters
+    asked: SequenceRequest, extents: tuple[float, float] | None, run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
     order = run.plane_order()
     if extents is None:
         raise UsageError("the run does not say how large the volume is; give its extent along ky and kx, as --fov 0.24")
-    if asked.slab is None:
+    slab = asked.wanted.get("slice_thickness")
+    if slab is None:
         raise UsageError(
             "a plane needs the extent along kz, the thickness of the slab that is excited: as --thickness 0.16"
         )
     rows, partitions = order.shape
     count = _divided(extents[1], extents[0] / rows, asked.resolution)
-    settings = asked.settings(extents, count, False, scan)
-    size = _sizes((extents[0] / rows, asked.slab / partitions, extents[1] / count))
+    settings = asked.settings(extents, count, scan)
+    size = _sizes((extents[0] / rows, slab / partitions, extents[1] / count))
     what = f"gre, {order.count} samples of a plane of {rows} x {partitions}"
     return _Plan(order, settings, what, f"Voxels of {size} mm (ky x kz x kx)")
 
 
 def _plan_of_shots(
-    asked: SequenceRequest, extents: tuple[float, float] | None, run: StoredRun, scan: ScanParameters
+    asked: SequenceRequest, extents: tuple[float, float] | None, run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
     order, samples = run.shot_order()
     name = "spokes" if isinstance(order, SpokeOrder) else "spirals"
@@ -470,8 +447,8 @@ def _plan_of_shots(
     if asked.resolution is not None:
         raise UsageError(f"the samples of {name} are those of the design: leave out --resolution")
     if isinstance(order, SpiralOrder):
-        settings = asked.settings(extents, samples, False, scan)
-        if asked.bandwidth is None:
+        settings = asked.settings(extents, samples, scan)
+        if "bandwidth" not in asked.wanted:
             settings = replace(settings, bandwidth=largest_bandwidth(order, extents, asked.scanner))
         size = _sizes(tuple(extent / count for extent, count in zip(extents, order.grid, strict=True)))
         what = f"gre, {order.count} arms of spirals of {samples} samples"
@@ -479,7 +456,7 @@ def _plan_of_shots(
     if extents[0] != extents[1]:
         raise UsageError("spokes have one field of view: give one length, as --fov 0.24")
     whole = extents[0] * order.oversampling
-    settings = asked.settings((whole, whole), samples, False, scan)
+    settings = asked.settings((whole, whole), samples, scan)
     what = f"gre, {order.count} spokes of {samples} samples"
     return _Plan(order, settings, what, f"Pixels of {_sizes((whole / samples,))} mm")
 

@@ -36,7 +36,7 @@ def layout_of(candidates: Readouts, orientation: Orientation) -> Layout:
     Parameters
     ----------
     candidates : Readouts
-        What was measured one by one: a plane has two phase encodes, shots have none.
+        Candidates: a plane has two phase encodes, shots have none.
     orientation : {"ky-rows", "ky-columns"}
         Layout of the source image.
     """
@@ -51,7 +51,7 @@ def metric_rows(images: Sequence[NamedImage], measured: Mapping[str, object]) ->
     Parameters
     ----------
     images : sequence of NamedImage
-        What the rows are of.
+        One for every row.
     measured : mapping of str to object
         Column to number: how much all of them were made from.
     """
@@ -109,15 +109,15 @@ def image_sections(
     folder : RunFolder
         Where to.
     images : sequence of NamedImage
-        What to show.
+        Images to show.
     reference : complex array, shape (ky, kx), or None
-        What errors are measured against.
+        Image that errors are measured against.
     orientation : Layout
         How the source file lays the image.
     rows : list of mappings
         `metric_rows` of the images.
     noise : float, optional
-        What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
+        Error that the reference's own noise makes, see `reference_noise`; None for a true image.
     about : str, optional
         In the place of what the table's caption says of errors and acceleration of lines.
     """
@@ -234,7 +234,7 @@ def save_reconstruction(
     lines : sequence of int
         Lines behind all of them.
     about : str, optional
-        As for `image_sections`.
+        Caption of the table, see `image_sections`.
     """
     counted = KINDS[known.slice_model.candidates.name].counted
     rows = metric_rows(images, {counted: len(lines), "acceleration": known.acceleration(lines)})
@@ -270,11 +270,11 @@ def curves_figure(
     grid : tuple of int
         Pixels (ky, kx) of the image.
     unit : str
-        What a shot is called.
+        Name of a shot.
     first : str
-        What the first one of a panel is: "the first one of the scan".
+        Description of a panel's first shot: "the first one of the scan".
     about : str
-        What else there is to say.
+        Further sentences.
     """
     caption = (
         f"Where k-space is measured, one curve for each {unit}. The thick orange curve is {first}; the thin "

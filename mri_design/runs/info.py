@@ -38,7 +38,7 @@ def describe_images(held: ImageSummary, recipe: Recipe) -> dict[str, str]:
     held : ImageSummary
         As read.
     recipe : Recipe
-        Whose simulation would make k-space from them.
+        Its simulation would make k-space from them.
 
     Returns
     -------

@@ -26,9 +26,9 @@ class MadeFiles:
     files : mapping of Path to bytes
         Contents.
     sentences : tuple of str
-        What they hold, and what is not known.
+        Contents in words, and facts that nobody knows.
     warning : str
-        What the input holds beyond what was read of it, and what recon refuses of it; empty where that is nothing.
+        Parts of the input that were not read, and samples that recon refuses; empty where there are none.
     """
 
     files: Mapping[Path, bytes]
@@ -74,6 +74,13 @@ def name_beside(path: Path, ending: str, mark: str) -> Path:
     return path.with_name(path.name.removesuffix(ending) + mark + ending)
 
 
+def sized(
+    geometry: SliceGeometry | None, extents: tuple[float, float] | None, shape: tuple[int, ...]
+) -> SliceGeometry | None:
+    """Geometry of an image (rows, columns) with the field of view that was asked for, where one was, in metres."""
+    return geometry if extents is None else (geometry or NO_SIZES).with_field_of_view(extents, (shape[0], shape[1]))
+
+
 def what_is_unknown(
     whose: str, geometry: SliceGeometry | None, instead: str = "those of 1 mm are written, marked as not known"
 ) -> list[str]:
@@ -82,11 +89,11 @@ def what_is_unknown(
     Parameters
     ----------
     whose : str
-        What should have said it, as the beginning of a sentence: "The run".
+        Who should have said it, as the beginning of a sentence: "The run".
     geometry : SliceGeometry or None
-        What is known.
+        Known sizes and places.
     instead : str
-        What the file has where it should have sizes of pixels.
+        Content of the file in the place of sizes of pixels.
     """
     if geometry is None:
         return [f"{whose} does not say how large pixels are: {instead}. --fov gives the field of view."]

@@ -61,18 +61,18 @@ from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
 
 DEFAULT_STRATEGY = "residual-greedy"
-"""What decides where nobody names a strategy."""
+"""Strategy where nobody names one."""
 PROTOCOL = "protocol"
 """Name of the mask in tables."""
 REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
 CHECKPOINTS = (CHECKPOINT, REFINEMENT, TESTED)
-"""What an unfinished protocol leaves in its folder."""
+"""Files that an unfinished protocol leaves in its folder."""
 FORMATS = ERROR_FORMATS | {"error": ".5f"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolRequest(StudyRequest):
-    """What a protocol is asked for.
+    """Request for a protocol.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class ProtocolRequest(StudyRequest):
     test : sequence of ScanSource
         Test inputs, of other subjects.
     against : sequence of str
-        What to compare with on the test scans; densities are tuned on the training scans.
+        Strategies to compare with on the test scans; densities are tuned on the training scans.
     swaps : int
         Exchanges of lines to try at the end (`design.training.exchanges.refine`).
     seeds : int
@@ -134,18 +134,18 @@ class ProtocolRequest(StudyRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolResult:
-    """What a protocol came to.
+    """Result of a protocol.
 
     Parameters
     ----------
     request : ProtocolRequest
-        What was asked.
+        Its request.
     record : Record
         For the manifest.
     ending : Ending
         Status and lines.
     training, tests : sequence of ReferenceSlice
-        What the mask was designed on, and what it was tried on.
+        Images that the mask was designed on, and those that it was tried on.
     account : DesignAccount
         The final mask, and what was expected of its lines.
     acquisition : Acquisition or None

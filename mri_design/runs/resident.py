@@ -166,7 +166,7 @@ class ResidentSlices:
     Parameters
     ----------
     workers : Workers
-        Whose processes are other ones than this.
+        Workers in other processes than this one.
     """
 
     def __init__(self, workers: Workers[Any]) -> None:

@@ -49,8 +49,8 @@ def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
     if not kinds:
         return {}
     some = sum(bool(origin) for origin in listed)
-    share = "" if some == len(listed) else f" ({some} of {len(listed)} images)"
-    return {"k-space": f"simulated {' and '.join(kinds)}{share}"}
+    some_only = "" if some == len(listed) else f" ({some} of {len(listed)} images)"
+    return {"k-space": f"simulated {' and '.join(kinds)}{some_only}"}
 
 
 def tell_part(scan: Scan, recipe: Recipe, progress: Progress) -> None:
@@ -146,7 +146,7 @@ class NamedImage:
     Parameters
     ----------
     name : str
-        What made it.
+        Method that made it.
     reconstruction : Reconstruction
         Image and error bars.
     errors : ImageMetrics, optional
@@ -197,9 +197,9 @@ class KnownScan:
     signal : float
         Signal level that the prior's scales follow.
     reference : complex array, shape (ky, kx), or None
-        What errors are measured against, in the units of the calibrated data; `shown_reference` is in the input's.
+        Image behind all errors, in the units of the calibrated data; `shown_reference` is in the input's.
     reference_noise : float or None
-        What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
+        Error that the reference's own noise makes, see `reference_noise`; None for a true image.
     """
 
     data: KSpaceData

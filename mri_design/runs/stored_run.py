@@ -66,11 +66,11 @@ class StoredRun:
     folder : Path
         Of the run.
     mask : bool array, shape (ky,), (ky, kz), (shot,) or (readout,)
-        What is measured.
+        True where measured.
     chosen : tuple of int
         The same in the order of choice; none of readouts, and by number where nothing was chosen.
     counted : str
-        What the mask counts: "lines", "samples", "shots" or "readouts".
+        Name of what the mask is over: "lines", "samples", "shots" or "readouts".
     image : complex64 array, shape (ky, kx) or (ky, kz), or None
         The reconstruction.
     std : float32 array, shape as ``image``, or None
@@ -82,7 +82,7 @@ class StoredRun:
     source : SourceImage or None
         The DICOM image that the scan was simulated from, or what the header of its raw data says.
     identity : str
-        What tells this run from others.
+        Checksum that differs from run to run.
     part_of_scan : str
         Which slice or series the run is about, where the scan has several.
     """
@@ -106,7 +106,7 @@ class StoredRun:
 
     @property
     def measured(self) -> str:
-        """Share of the candidates that is measured, in words."""
+        """How many of the candidates are measured, in words."""
         return f"{np.count_nonzero(self.mask)} of {self.mask.size} {self.counted}"
 
     @property

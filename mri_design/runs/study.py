@@ -66,7 +66,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRequest:
-    """What every study is asked for.
+    """Request for a study, whichever it is.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class StudyRequest:
         strategies: Sequence[str] = (),
         **further: Sequence[ScanSource],
     ) -> Record:
-        """What a manifest says about the run before anything is computed.
+        """Inputs and settings for the manifest, before anything is computed.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class StudyRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """What every piece of a study needs.
+    """Images and settings that every piece of a study needs.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def _error(material: Material, image: ReferenceSlice, seen: MRSlice, lines: Line
 
 
 def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe) -> Readouts:
-    """What a strategy chooses ``count`` from: the lines or samples of the image, or shots, which depend on both."""
+    """Candidates of which a strategy chooses ``count``: the image's lines or samples, or shots made for both."""
     encoding, on_grid = recipe.design.encoding, image.slice_model
     if not KINDS[encoding].shots:
         return on_grid.candidates
@@ -247,14 +247,14 @@ def base_name(name: str) -> str:
 
 
 def read_kept(path: Path, identity: str, what: str, other: str, parse: Callable[[dict[str, Any]], State]) -> State:
-    """What an interrupted run kept in a JSON file.
+    """Read the state that an interrupted run kept in a JSON file.
 
     Parameters
     ----------
     path, identity : Path, str
         The file, and the checksum of the run that goes on, which has to be that of the run that wrote it.
     what, other : str
-        What the file should be, and what it is otherwise, in words.
+        Names of the right file and of a wrong one, for messages.
     parse : callable
         Makes a state of the file's content.
 
@@ -393,34 +393,24 @@ class Study(Material):
         if not self.tests:
             raise InputError(field="compare", got="no test image", wanted="at least one")
         first = self.tests[0]
+        units = f"{first.slice_model.candidates.unit}s"
         for other in self.tests[1:]:
-            if other.slice_model.candidates.shape != first.slice_model.candidates.shape:
-                if "plane" in (first.slice_model.candidates.name, other.slice_model.candidates.name):
-                    raise InputError(
-                        field="test scans",
-                        got=f"{first.name} on {first.slice_model.shape} and {other.name} on {other.slice_model.shape}",
-                        wanted="one plane",
-                        cure="Run one comparison per matrix size.",
-                    )
+            one, another = first.slice_model.candidates.shape, other.slice_model.candidates.shape
+            if one != another:
                 raise InputError(
                     field="test scans",
-                    got=f"{first.name} with {first.slice_model.shape[0]} and "
-                    f"{other.name} with {other.slice_model.shape[0]} phase-encode lines",
-                    wanted="one number of phase-encode lines: the same line count is another acceleration on each",
+                    got=f"{first.name} with {_sides(one)} and {other.name} with {_sides(another)} {units}",
+                    wanted=f"one grid: the same number of {units} is another acceleration on each",
                     cure="Run one comparison per matrix size.",
                 )
         shapes = {_size(t) for t in self.training} - {_size(t) for t in self.tests}
         if shapes:
-            unit = first.slice_model.candidates.unit
-            raise InputError(
-                field="training scans",
-                got=f"{sorted(shapes)} {'phase-encode lines' if unit == 'line' else 'samples'}",
-                wanted=f"the same number of {unit}s as a test scan",
-            )
+            wanted = f"the same number of {units} as a test scan"
+            raise InputError(field="training scans", got=f"{sorted(shapes)} {units}", wanted=wanted)
 
     @property
     def counted(self) -> str:
-        """What is counted: "lines", "samples" or "shots"."""
+        """Name of what is counted: "lines", "samples" or "shots"."""
         return KINDS[self.recipe.design.encoding].counted
 
     def expanded(self) -> list[str]:
@@ -460,7 +450,7 @@ class Study(Material):
         return Material(tests=self.tests, training=self.training, recipe=self.recipe, seed=self.seed)
 
     def run_among(self, workers: Workers[Material], progress: StudyProgress, show: Show) -> None:
-        """As `run`, by workers that are there already."""
+        """Do the work of `run` with workers that are there already."""
         self._tune(progress, workers, show)
         show("reconstructing", 0, sum(_key(*cell) not in progress.rows for cell in self.cells()))  # so much is to come
         self._make_masks(progress, workers, show)
@@ -648,6 +638,10 @@ class Study(Material):
 
 def _key(name: str, count: int, draw: int, image: int) -> str:
     return f"{name}|{count}|{draw}|{image}"
+
+
+def _sides(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape))
 
 
 def _size(image: ReferenceSlice) -> int:

@@ -53,7 +53,7 @@ def training_rule(name: str, candidates: int | None = None, scans: int | None = 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRequest(StudyRequest):
-    """What a training is asked for.
+    """Request for a training.
 
     Parameters
     ----------

@@ -466,7 +466,7 @@ class Workers(Generic[Material]):
     Parameters
     ----------
     material : object
-        What every call needs; it must survive pickling where it is not computed here.
+        Argument of every call; it must survive pickling where it is not computed here.
     jobs : int
         Processes of this machine; 1 computes here. Results do not depend on it.
     executor : str
@@ -510,7 +510,7 @@ class Workers(Generic[Material]):
     def finished(
         self, function: Callable[[Material, Item], Result], items: Iterable[Item]
     ) -> Iterator[tuple[int, Result]]:
-        """As `map`, with the places of the items beside; a piece that fails is left out, and told of at the end.
+        """Results with the places of their items, see `map`; a piece that fails is left out, and told of at the end.
 
         Raises
         ------

@@ -67,13 +67,16 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(work: Path) -> Callable[..., Result]:
     """Call the command line in this process; names of files in the work folder become paths, with slices behind or not.
 
-    Figures stay empty unless ``drawn`` is asked for.
+    Its exit code is that of ``code``, or one of them, where any is given. Figures stay empty unless ``drawn`` is asked
+    for.
     """
 
-    def call(*words: object, drawn: bool = False) -> Result:
+    def call(*words: object, code: int | tuple[int, ...] = (), drawn: bool = False) -> Result:
         known = {path.name for path in work.iterdir()}
         placed = [f"{work}/{word}" if str(word).partition("#")[0] in known else word for word in words]
-        return called(placed, drawn=drawn)
+        result = called(placed, drawn=drawn)
+        assert code == () or result.exit_code in (code if isinstance(code, tuple) else (code,)), result.output
+        return result
 
     return call
 

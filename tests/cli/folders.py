@@ -1,12 +1,21 @@
-"""What stands in the folder of a run."""
+"""How tests call the command line, and the contents of the folder that a run leaves."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from typer.testing import Result
+
 from mri_design.evaluation.tables import read_csv_texts as rows
+
+Run = Callable[..., Result]
+Spawn = Callable[..., "subprocess.Popen[str]"]
+Designed = tuple[Path, Result]
+"""A folder, and what the command said."""
 
 
 def manifest(folder: Path) -> dict[str, Any]:

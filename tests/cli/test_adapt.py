@@ -2,7 +2,6 @@
 
 import json
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -16,12 +15,12 @@ from typer.testing import Result
 
 from mri_design import load_phantom
 from mri_design.scan.streaming.scanner import Scanner
-from tests.cli.folders import manifest, order, page, rows, settings
+from tests.cli.folders import Run, Spawn, manifest, order, page, rows, settings
 from tests.interruptions import interrupted
 from tests.simulated_scanner import GoneError, connected, main, noise_readouts, write_file
 
-Run = Callable[..., Result]
-BLIND = ("--recipe", "fast.toml", "--strategy", "vd-polynomial", "--lines", 12, "--start", 4)
+REPORTED = ("--recipe", "fast.toml", "--strategy", "vd-polynomial", "--lines", 12, "--start", 4)
+BLIND = (*REPORTED, "--no-report")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,7 +69,7 @@ def simulated(scan: Path, port: int, *options: object) -> threading.Thread:
 @pytest.fixture(scope="module")
 def blind(work: Path, run: Run) -> list[int]:
     """The lines of the replayed scan."""
-    assert run("design", "scan.npz", *BLIND, "--out", work / "blind").exit_code == 0
+    run("design", "scan.npz", *BLIND, "--out", work / "blind", code=0)
     return order(work / "blind")
 
 
@@ -91,7 +90,7 @@ def test_the_decisions_are_those_of_the_replayed_design(
     run: Run, adapt: Adapt, tmp_path: Path, source: str, scan: str, faults: tuple[object, ...], options: tuple[Any, ...]
 ) -> None:
     replayed = tmp_path / "replayed"
-    assert run("design", source, *options, "--out", replayed).exit_code == 0
+    run("design", source, *options, "--out", replayed, code=0)
     result, (first, *messages, last), out = adapt(scan, faults, *options)
     assert result.exit_code == 0, result.output
     asked = [line for message in (first, *messages) for line in message["lines"]]
@@ -107,17 +106,10 @@ def test_the_decisions_are_those_of_the_replayed_design(
     assert ("from the noise readouts" in page(out)) == ("--noise" in faults)
 
 
-def test_without_a_report_the_folder_has_the_results_alone(adapt: Adapt) -> None:
-    result, messages, out = adapt("scan.npz", (), *BLIND, "--no-report")
-    assert result.exit_code in (0, 4) and f"{out}\n" in result.stderr, result.output
-    assert order(out) == messages[-1]["lines"] and (out / "manifest.json").exists()
-    assert not (out / "report.html").exists() and not (out / "figures").exists()
-
-
 def test_the_folder_is_that_of_a_design_and_what_was_measured_can_be_read(
     adapt: Adapt, run: Run, tmp_path: Path, blind: list[int]
 ) -> None:
-    result, _, out = adapt("scan.npz", (), *BLIND)
+    result, _, out = adapt("scan.npz", (), *REPORTED)
     assert result.exit_code == 0, result.output
     assert result.stdout == ""
     assert order(out) == blind
@@ -126,26 +118,23 @@ def test_the_folder_is_that_of_a_design_and_what_was_measured_can_be_read(
     assert told["status"] == "converged" and told["lines"] == blind and told["inputs"][0]["name"] == "readouts.mrd"
     assert "At the scanner" in page(out)
     assert [row["lines"] for row in rows(out / "latency.csv")[1:]] == [str(line) for line in blind[4:]]
-    again = run("recon", out / "kspace.npz", "--recipe", "fast.toml", "--out", tmp_path / "recon")
-    assert again.exit_code == 0, again.output
+    run("recon", out / "kspace.npz", "--recipe", "fast.toml", "--out", tmp_path / "recon", code=0)
     np.testing.assert_array_equal(np.load(tmp_path / "recon" / "recon.npy"), np.load(out / "recon.npy"))
     assert told["settings"]["geometry"]["pixel_mm"] == [200 / 24, 200 / 20]
-    exported = run("export", out, "--to", "csv", "--out", tmp_path / "exported.csv")
-    assert exported.exit_code == 0, exported.output
+    run("export", out, "--to", "csv", "--out", tmp_path / "exported.csv", code=0)
 
 
 def test_the_readouts_can_be_played_again_but_not_into_their_own_folder(
     adapt: Adapt, run: Run, tmp_path: Path, blind: list[int]
 ) -> None:
     _, _, out = adapt("scan.npz", ("--noise", 2), *BLIND)
-    result = run("adapt", out / "readouts.mrd", *BLIND, "--out", tmp_path / "again")
-    assert result.exit_code == 0, result.output
+    result = run("adapt", out / "readouts.mrd", *BLIND, "--out", tmp_path / "again", code=0)
     told = [json.loads(line) for line in result.stdout.splitlines()]
     assert told[-1]["lines"] == order(tmp_path / "again") == blind
     for option in ("--resume", "--overwrite"):
         before = (out / "readouts.mrd").read_bytes()
-        result = run("adapt", out / "readouts.mrd", *BLIND, "--out", out, option)
-        assert result.exit_code == 2 and "another --out" in result.stderr
+        result = run("adapt", out / "readouts.mrd", *BLIND, "--out", out, option, code=2)
+        assert "another --out" in result.stderr
         assert (out / "readouts.mrd").read_bytes() == before
 
 
@@ -153,16 +142,15 @@ def test_the_readouts_can_be_played_again_but_not_into_their_own_folder(
     "faults",
     [
         ("--ahead", "3,20", "--shuffle"),
-        ("--lose", "5,11,12,13"),
+        ("--lose", "some of them", "--slow", 0.05),
         ("--twice",),
-        ("--slow", 0.05),
     ],
     ids=lambda faults: faults[0],
 )
 def test_disorder_loss_repetition_and_slowness_change_no_decision(
     adapt: Adapt, work: Path, blind: list[int], faults: tuple[object, ...]
 ) -> None:
-    faults = tuple(",".join(map(str, blind[1::4])) if value == "5,11,12,13" else value for value in faults)
+    faults = tuple(",".join(map(str, blind[1::4])) if value == "some of them" else value for value in faults)
     result, messages, out = adapt("scan.npz", faults, *BLIND, "--timeout", 0.3)
     assert result.exit_code == 0, result.output
     assert order(out) == blind
@@ -170,10 +158,9 @@ def test_disorder_loss_repetition_and_slowness_change_no_decision(
     if faults[0] == "--lose":
         assert settings(out)["requests_repeated"] == 3  # one of the start lines, two of the others
         assert sum("again" in message for message in messages) == 3
+        assert all(float(row["waiting_seconds"]) > 0.05 for row in rows(out / "latency.csv"))
     if faults[0] == "--twice":
         assert settings(out)["readouts_repeated"] >= 11  # the last one's double may come too late to be counted
-    if faults[0] == "--slow":
-        assert all(float(row["waiting_seconds"]) > 0.05 for row in rows(out / "latency.csv"))
 
 
 def test_a_line_that_never_comes_is_done_without(adapt: Adapt, blind: list[int]) -> None:
@@ -198,7 +185,7 @@ def test_a_client_that_dies_leaves_an_image_of_what_was_measured(adapt: Adapt, b
     assert order(out) == blind[:7]
     assert manifest(out)["status"] == "7 of 12 lines measured: the scanner went away and did not come back"
     assert np.flatnonzero(np.load(out / "kspace.npz")["measured"]).tolist() == sorted(blind[:7])
-    assert {"recon.npy", "mask.npy", "metrics.csv", "report.html"} <= {path.name for path in out.iterdir()}
+    assert {"recon.npy", "mask.npy", "metrics.csv"} <= {path.name for path in out.iterdir()}
 
 
 def test_a_client_that_dies_at_the_start_leaves_its_readouts(adapt: Adapt) -> None:
@@ -231,19 +218,11 @@ def garbage(port: int, content: bytes) -> None:
             pass
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"GET / HTTP/1.1\r\n\r\n", "number 17735"),
-        ((3).to_bytes(2, "little") + (2**32 - 1).to_bytes(4, "little"), "4294967295 bytes"),
-        ((3).to_bytes(2, "little") + (7).to_bytes(4, "little") + b"<a></a>", "<encoding>"),
-    ],
-)
-def test_garbage_and_messages_that_are_too_long_are_refused_and_the_scanner_may_still_come(
-    work: Path, run: Run, tmp_path: Path, blind: list[int], content: bytes, why: str
+def test_garbage_is_refused_and_the_scanner_may_still_come(
+    work: Path, run: Run, tmp_path: Path, blind: list[int]
 ) -> None:
     port = free_port()
-    visitor = threading.Thread(target=garbage, args=(port, content))
+    visitor = threading.Thread(target=garbage, args=(port, b"GET / HTTP/1.1\r\n\r\n"))
     visitor.start()
 
     def then() -> None:
@@ -255,7 +234,7 @@ def test_garbage_and_messages_that_are_too_long_are_refused_and_the_scanner_may_
     result = run("adapt", "--listen", port, "--out", tmp_path / "run", *BLIND)
     follower.join()
     assert result.exit_code == 0, result.output
-    assert why in result.stderr
+    assert "number 17735" in result.stderr
     assert order(tmp_path / "run") == blind
 
 
@@ -272,8 +251,7 @@ def test_json_lines_come_in_and_go_out(work: Path, run: Run, tmp_path: Path, bli
     lines = [HEADER, "{not json", *(json_readout(kspace, line) for line in range(24)), '{"line": 99}']
     file = tmp_path / "readouts.jsonl"
     file.write_text("\n".join(lines) + "\n")
-    result = run("adapt", file, *BLIND, "--out", tmp_path / "run")
-    assert result.exit_code == 0, result.output
+    result = run("adapt", file, *BLIND, "--out", tmp_path / "run", code=0)
     assert "left out: a line that is no JSON" in result.stderr
     told = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line for message in told[:-1] for line in message["lines"]] == told[-1]["lines"] == blind
@@ -292,8 +270,7 @@ def test_a_file_that_ends_early_makes_no_complete_design(work: Path, run: Run, t
     there = [11, 12, 13, 3, 20]  # some of the lines to start with are not among them
     file = tmp_path / "readouts.jsonl"
     file.write_text("\n".join([HEADER, *(json_readout(kspace, line) for line in there)]) + "\n")
-    result = run("adapt", file, *BLIND, "--out", tmp_path / "run")
-    assert result.exit_code == 4, result.output
+    result = run("adapt", file, *BLIND, "--out", tmp_path / "run", code=4)
     last = json.loads(result.stdout.splitlines()[-1])
     assert last["kind"] == "done" and sorted(last["lines"]) == sorted(there)
     status = json.loads((tmp_path / "run" / "manifest.json").read_text())["status"]
@@ -306,16 +283,13 @@ def test_a_stream_that_ends_within_a_line_says_what_is_lost(work: Path, run: Run
     whole = [json_readout(kspace, line) for line in range(24) if line != last]
     file = tmp_path / "readouts.jsonl"
     file.write_text("\n".join([HEADER, *whole, json_readout(kspace, last)]))
-    result = run("adapt", file, *BLIND, "--out", tmp_path / "run")
-    assert result.exit_code == 0, result.output
+    result = run("adapt", file, *REPORTED, "--out", tmp_path / "run", code=0)
     assert last not in order(tmp_path / "run")
     assert "left out: the stream ended within a line of JSON" in result.stderr and '{"line": 12' in result.stderr
     assert "left out" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_a_program_talks_to_it_through_pipes(
-    work: Path, spawn: Callable[..., "subprocess.Popen[str]"], tmp_path: Path, blind: list[int]
-) -> None:
+def test_a_program_talks_to_it_through_pipes(work: Path, spawn: Spawn, tmp_path: Path, blind: list[int]) -> None:
     kspace = np.load(work / "scan.npz")["kspace"][0]
     with spawn("adapt", "-", *BLIND, "--out", tmp_path / "run") as process:
         process.stdin.write(json.dumps({"lines": 24, "samples": 20}) + "\n")
@@ -341,10 +315,9 @@ def test_a_killed_run_goes_on_from_its_readouts_to_the_same_lines(
         (begun / "readouts.mrd").write_bytes((out / "readouts.mrd").read_bytes()[:cut])
         (begun / "messages.jsonl").write_text("")
         (begun / ".mri-design.json").write_text(json.dumps({"files": ["readouts.mrd", "messages.jsonl"]}))
-        refused = run("adapt", out / "readouts.mrd", *BLIND, "--out", begun)
-        assert refused.exit_code == 2 and "--resume" in refused.stderr
-        result = run("adapt", out / "readouts.mrd", *BLIND, "--out", begun, "--resume")
-        assert result.exit_code == 0, result.output
+        refused = run("adapt", out / "readouts.mrd", *BLIND, "--out", begun, code=2)
+        assert "--resume" in refused.stderr
+        run("adapt", out / "readouts.mrd", *BLIND, "--out", begun, "--resume", code=0)
         assert order(begun) == blind
 
 
@@ -360,8 +333,7 @@ def test_a_file_that_is_read_to_its_end_before_the_first_decision_gives_the_same
         return measure(scanner, *asked)
 
     monkeypatch.setattr(Scanner, "measure", late)
-    result = run("adapt", out / "readouts.mrd", *BLIND, "--out", tmp_path / "late")
-    assert result.exit_code == 0, result.output
+    run("adapt", out / "readouts.mrd", *BLIND, "--out", tmp_path / "late", code=0)
     assert order(tmp_path / "late") == blind
 
 

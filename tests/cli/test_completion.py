@@ -23,14 +23,10 @@ def completed(
     return subprocess.run(command, env=inherited, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [("mri-design de", ["demo", "design"]), ("mri-design recon --ma", ["--mask", "--maps", "--matrix"])],
-)
-def test_bash_is_offered_verbs_and_options(typed: str, offered: list[str]) -> None:
-    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_MRI_DESIGN_COMPLETE": "complete_bash"}
-    found = completed(environment=words)
-    assert sorted(found.stdout.split()) == sorted(offered), found.stderr
+def test_bash_is_offered_options_of_a_verb() -> None:
+    typed = {"COMP_WORDS": "mri-design recon --ma", "COMP_CWORD": "2", "_MRI_DESIGN_COMPLETE": "complete_bash"}
+    found = completed(environment=typed)
+    assert sorted(found.stdout.split()) == ["--maps", "--mask", "--matrix"], found.stderr
 
 
 @pytest.mark.skipif(which("bash") is None, reason="needs bash")

@@ -1,28 +1,13 @@
 """The verb `convert`: files are written, said and protected, and refusals name what is wrong."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import ismrmrd
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from mri_design import KSpaceData, read
-
-Run = Callable[..., Result]
-
-
-def test_a_scan_becomes_a_pair_for_bart(run: Run, work: Path, tmp_path: Path) -> None:
-    result = run("convert", "scan.npz", tmp_path / "a.cfl")
-    assert result.exit_code == 0, result.output
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.cfl", "a.hdr", "a.json"]
-    assert f"1 slice, 1 coil, 24 lines of a grid of 24 x 20 (ky x kx): {tmp_path / 'a'}\n" in result.stdout
-    assert "Not in this file: the true image." in result.stdout
-    before, after = read(work / "scan.npz"), read(tmp_path / "a.cfl")
-    assert isinstance(before, KSpaceData) and isinstance(after, KSpaceData)
-    np.testing.assert_array_equal(after.kspace, before.kspace)
-    assert after.noise_variance == before.noise_variance
+from tests.cli.folders import Designed, Run
 
 
 def test_a_phantom_is_simulated_by_the_recipe(run: Run, tmp_path: Path) -> None:
@@ -34,31 +19,21 @@ def test_a_phantom_is_simulated_by_the_recipe(run: Run, tmp_path: Path) -> None:
     assert after.geometry is not None and after.geometry[0].pixel == pytest.approx((15.0, 15.0))
 
 
-def test_files_that_are_there_stay_unless_they_may_go(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "a.npy").write_text("somebody's")
-    result = run("convert", "scan.npz", tmp_path / "a.npy")
-    assert result.exit_code == 2 and "a.npy is there already; take another name, or add --overwrite" in result.stderr
-    assert (tmp_path / "a.npy").read_text() == "somebody's"
-    assert run("convert", "scan.npz", tmp_path / "a.npy", "--overwrite").exit_code == 0
-    assert np.load(tmp_path / "a.npy").shape == (1, 1, 24, 20)
-
-
 def test_a_field_of_view_that_nobody_knows_is_not_invented_on_the_way(run: Run, work: Path, tmp_path: Path) -> None:
     previous = "scan.npz"
     for name in ("a.h5", "b.cfl", "c.npz", "d.mrd"):
-        result = run("convert", previous, tmp_path / name)
-        assert result.exit_code == 0, result.output
+        result = run("convert", previous, tmp_path / name, code=0)
         assert ("marked as not known" in result.stdout) == name.endswith((".h5", ".mrd"))
         previous = str(tmp_path / name)
         scan = read(previous, isolated=False)
         assert isinstance(scan, KSpaceData) and scan.geometry is None
     assert "field of view" not in run("info", previous).stdout
     out = tmp_path / "run"
-    assert run("recon", previous, "--recipe", "fast.toml", "--out", out).exit_code == 0
-    refused = run("export", out, "--to", "seq", "--out", tmp_path / "s.seq")
-    assert refused.exit_code == 2 and "does not say how large pixels are" in refused.stderr
+    run("recon", previous, "--recipe", "fast.toml", "--out", out, code=0)
+    refused = run("export", out, "--to", "seq", "--out", tmp_path / "s.seq", code=2)
+    assert "does not say how large pixels are" in refused.stderr
     pydicom = pytest.importorskip("pydicom")
-    assert run("export", out, "--to", "dicom", "--out", tmp_path / "i.dcm").exit_code == 0
+    run("export", out, "--to", "dicom", "--out", tmp_path / "i.dcm", code=0)
     image = pydicom.dcmread(tmp_path / "i.dcm")
     assert "PixelSpacing" not in image and "SliceThickness" not in image
 
@@ -67,7 +42,7 @@ def test_a_field_of_view_that_nobody_knows_is_not_invented_on_the_way(run: Run, 
 def echoes(run: Run, work: Path) -> Path:
     """echoes.h5: scan.npz as contrast 0, and twice as strong as contrast 1."""
     path = work / "echoes.h5"
-    assert run("convert", "scan.npz", path).exit_code == 0
+    run("convert", "scan.npz", path, code=0)
     with ismrmrd.Dataset(str(path), mode="r+") as file:
         for number in range(file.number_of_acquisitions()):
             second = file.read_acquisition(number)
@@ -79,17 +54,17 @@ def echoes(run: Run, work: Path) -> Path:
 
 def test_a_contrast_is_chosen_by_its_number_in_every_verb(run: Run, work: Path, tmp_path: Path, echoes: Path) -> None:
     kspace = np.load(work / "scan.npz")["kspace"]
-    assert run("recon", "scan.npz", "--recipe", "fast.toml", "--out", tmp_path / "one").exit_code == 0
+    run("recon", "scan.npz", "--recipe", "fast.toml", "--out", tmp_path / "one", code=0)
     for words, factor in (((), 1), (("--contrast", 1), 2), (("--contrast", 0, "--set", 0), 1)):
-        assert run("convert", echoes, tmp_path / "a.npy", *words, "--overwrite").exit_code == 0
+        run("convert", echoes, tmp_path / "a.npy", *words, "--overwrite", code=0)
         np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), factor * kspace)
     told = run("info", echoes, "--contrast", 1).stdout
     assert "contrast        1, " in told and f"largest sample {2 * np.abs(kspace).max():.4g}" in told
-    assert run("recon", echoes, "--recipe", "fast.toml", "--contrast", 1, "--out", tmp_path / "two").exit_code == 0
+    run("recon", echoes, "--recipe", "fast.toml", "--contrast", 1, "--out", tmp_path / "two", code=0)
     one, two = (np.load(tmp_path / name / "recon.npy") for name in ("one", "two"))
     np.testing.assert_allclose(two, 2 * one, rtol=1e-5)
-    refused = run("info", echoes, "--contrast", 7)
-    assert refused.exit_code == 2 and "--contrast: " in refused.stderr
+    refused = run("info", echoes, "--contrast", 7, code=2)
+    assert "--contrast: " in refused.stderr
 
 
 def test_one_slice_of_several(run: Run, work: Path, tmp_path: Path) -> None:
@@ -99,14 +74,13 @@ def test_one_slice_of_several(run: Run, work: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "kspace.npy", np.stack([kspace, 2 * kspace]))
     for name, index, expected in (("stack", -1, stack[2:]), ("kspace", 1, 2 * kspace[np.newaxis])):
         out = tmp_path / f"{name}{index}.npy"
-        assert run("convert", tmp_path / f"{name}.npy", out, "--slice", index).exit_code == 0
+        run("convert", tmp_path / f"{name}.npy", out, "--slice", index, code=0)
         np.testing.assert_array_equal(np.load(out), expected)
-    result = run("convert", tmp_path / "stack.npy", tmp_path / "b.npy", "--slice", 3)
-    assert result.exit_code == 2 and "--slice: got 3; wanted 0 to 2" in result.stderr
+    result = run("convert", tmp_path / "stack.npy", tmp_path / "b.npy", "--slice", 3, code=2)
+    assert "--slice: got 3; wanted 0 to 2" in result.stderr
 
 
-def test_a_mask_is_no_scan(run: Run, tmp_path: Path, designed: tuple[Path, Result]) -> None:
-    assert run("export", designed[0], "--to", "cfl", "--out", tmp_path / "mask.cfl").exit_code == 0
-    result = run("recon", tmp_path / "mask.cfl", "--out", tmp_path / "run")
-    assert result.exit_code == 3, result.output
+def test_a_mask_is_no_scan(run: Run, tmp_path: Path, designed: Designed) -> None:
+    run("export", designed[0], "--to", "cfl", "--out", tmp_path / "mask.cfl", code=0)
+    result = run("recon", tmp_path / "mask.cfl", "--out", tmp_path / "run", code=3)
     assert "a mask, which is a design and no data" in result.stderr and "--mask" in result.stderr

@@ -1,12 +1,10 @@
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from mri_design import strategy_names
 from mri_design.cli import files, flags, study
@@ -21,15 +19,14 @@ from mri_design.runs.train import RULES
 from mri_design.scan.simulation.phantoms import phantom_names
 from mri_design.sequences.scanner import shipped_scanners
 from mri_design.sequences.settings import KINDS
+from tests.cli.folders import Run
 
-Run = Callable[..., Result]
 VERBS = ["demo", "info", "status", "design", "adapt", "recon", "compare", "protocol", "train", "export", "convert"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_s_help_ends_with_an_example(run: Run, verb: str) -> None:
-    result = run(verb, "--help")
-    assert result.exit_code == 0
+    result = run(verb, "--help", code=0)
     assert f"Example: mri-design {verb}" in result.output
 
 
@@ -65,7 +62,7 @@ def test_rules_that_learn_from_training_scans_are_offered_where_they_are_taken(
     assert "oracle-hole" in text
     if not offered:
         words = ("--encoding", "plane", "--samples", 9, "--strategy", *TRAINING_RULES)
-        assert run(verb, "phantom:brain", *words, "--out", tmp_path / "x").exit_code == 2
+        run(verb, "phantom:brain", *words, "--out", tmp_path / "x", code=2)
 
 
 def test_help_keeps_what_stands_in_brackets(run: Run) -> None:

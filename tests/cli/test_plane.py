@@ -1,21 +1,18 @@
 """`design` and `compare` over the samples of a plane, from the command line."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from mri_design import load_phantom
 from mri_design.design import memory
 from mri_design.runs.design import run as design_run
-from tests.cli.folders import manifest, page, rows, settings
+from tests.cli.folders import Run, manifest, page, rows, settings
 from tests.interruptions import interrupted
 
 REPOSITORY = Path(__file__).parents[2]
-Run = Callable[..., Result]
 QUICK = "[design]\nblock = 20\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
 PLANE = ("--encoding", "plane")
 
@@ -40,8 +37,8 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     result = run(
         *("design", "scan.npz", *PLANE, "--acceleration", 6, "--block", 16, "--shutter", "--calibration", 4),
         *("--recipe", quick, "--out", out),
+        code=(0, 4),
     )
-    assert result.exit_code in (0, 4), result.output
     assert "80 samples" in result.output
     mask = np.load(out / "mask.npy")
     lines = manifest(out)["lines"]
@@ -62,13 +59,10 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     assert not (out / "lines.csv").exists()
 
 
-@pytest.mark.parametrize(("strategy", "limit"), [("calibrated", 0.9), ("expected-error", 0.99)])
-def test_a_design_ends_at_an_error_once_innovations_speak_for_it(
-    run: Run, quick: Path, tmp_path: Path, strategy: str, limit: float
-) -> None:
+def test_a_design_ends_at_an_error_once_innovations_speak_for_it(run: Run, quick: Path, tmp_path: Path) -> None:
     """Not at the start, before anything was found: no strategy's prediction is believed until then."""
-    words = ("design", "scan.npz", *PLANE, "--acceleration", 4, "--strategy", strategy, "--recipe", quick)
-    ended, out = run(*words, "--until-error", limit, "--out", tmp_path / "ended"), tmp_path / "ended"
+    words = ("design", "scan.npz", *PLANE, "--acceleration", 4, "--recipe", quick)
+    ended, out = run(*words, "--until-error", 0.9, "--out", tmp_path / "ended"), tmp_path / "ended"
     assert ended.exit_code in (0, 4), ended.output
     assert "stopped after 36 of at most 120 samples: predicted error" in ended.output
     first, *others = rows(out / "blocks.csv")
@@ -80,8 +74,7 @@ def test_an_error_out_of_reach_is_told_in_samples_once_some_were_found(
     run: Run, work: Path, quick: Path, tmp_path: Path
 ) -> None:
     words = ("design", "scan.npz", *PLANE, "--acceleration", 4, "--recipe", quick, "--until-error", 0.0001)
-    result = run(*words, "--out", tmp_path / "start")
-    assert result.exit_code == 4, result.output
+    result = run(*words, "--out", tmp_path / "start", code=4)
     told = " ".join(result.output.split())
     assert "every sample that may be measured" in told and "predicted now: " in told
     assert "stopped after 36 of at most 120 samples" in told
@@ -92,29 +85,17 @@ def test_an_error_out_of_reach_is_told_in_samples_once_some_were_found(
 def test_a_design_whose_start_is_all_leaves_its_image(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
     """`calibrated` predicts nothing before the first block, so there is no prediction to be judged."""
     words = ("design", "scan.npz", *PLANE, "--acceleration", 480)
-    result = run(*words, "--recipe", quick, "--out", tmp_path / "start")
-    assert result.exit_code in (0, 4), result.output
+    run(*words, "--recipe", quick, "--out", tmp_path / "start", code=(0, 4))
     shown = page(tmp_path / "start")
     assert "1 of 480" in shown and "How often the predicted error is right" not in shown
     assert (tmp_path / "start" / "recon.npy").exists()
 
 
-def test_samples_are_sorted_into_echo_trains(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
-    quick.write_text(QUICK.replace("[design]", "[design]\ntrain = 6"))
-    words = ("design", "scan.npz", *PLANE, "--samples", 60, "--strategy", "poisson-disc", "--recipe", quick)
-    result = run(*words, "--order", "centre-out", "--out", tmp_path / "trains")
-    assert result.exit_code in (0, 4), result.output
-    acquired = rows(tmp_path / "trains" / "acquisition.csv")
-    chosen = {row["sample"] for row in rows(tmp_path / "trains" / "samples.csv")}
-    assert {row["sample"] for row in acquired} == chosen and [row["echo"] for row in acquired[:6]] == list("123456")
-    assert "10 echo trains of 6 samples; echo 1 measures DC" in page(tmp_path / "trains")
-
-
 def test_an_interrupted_design_goes_on_to_the_same_samples(run: Run, quick: Path, tmp_path: Path) -> None:
     words = ("design", "scan.npz", *PLANE, "--samples", 60, "--block", 8, "--recipe", quick)
-    assert run(*words, "--out", tmp_path / "whole").exit_code in (0, 4)
+    run(*words, "--out", tmp_path / "whole", code=(0, 4))
     with interrupted("calibrated", 4, "plane"):
-        assert run(*words, "--out", tmp_path / "cut").exit_code == 130
+        run(*words, "--out", tmp_path / "cut", code=130)
     with interrupted("calibrated", 2, "plane"):
         result = run(*words, "--out", tmp_path / "cut", "--resume")
     assert result.exit_code in (0, 4), result.output
@@ -127,18 +108,26 @@ def test_the_mask_of_a_plane_gives_the_same_image_in_recon(run: Run, work: Path,
     flags = np.random.default_rng(0).uniform(size=(24, 20)) < 0.3
     flags[8:16, 6:14] = True
     np.save(tmp_path / "mask.npy", flags)
-    made = run("recon", "scan.npz", "--mask", tmp_path / "mask.npy", "--recipe", quick, "--out", tmp_path / "masked")
-    assert made.exit_code in (0, 4), made.output
+    run(
+        "recon",
+        "scan.npz",
+        "--mask",
+        tmp_path / "mask.npy",
+        "--recipe",
+        quick,
+        "--out",
+        tmp_path / "masked",
+        code=(0, 4),
+    )
     holed = np.where(flags, scan["kspace"], 0)
     np.savez(tmp_path / "holed.npz", kspace=holed, noise_variance=scan["noise_variance"])
-    again = run("recon", tmp_path / "holed.npz", "--recipe", quick, "--out", tmp_path / "holed")
-    assert again.exit_code in (0, 4), again.output
+    run("recon", tmp_path / "holed.npz", "--recipe", quick, "--out", tmp_path / "holed", code=(0, 4))
     images = [np.load(tmp_path / name / "recon.npy") for name in ("masked", "holed")]
     np.testing.assert_allclose(images[0], images[1], rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(np.load(tmp_path / "masked" / "mask.npy"), flags)
     np.save(tmp_path / "ones.npy", np.ones((24, 20), dtype=bool))
-    refused = run("recon", tmp_path / "holed.npz", "--mask", tmp_path / "ones.npy", "--out", tmp_path / "x")
-    assert refused.exit_code == 3 and "hold no data" in " ".join(refused.output.split())
+    refused = run("recon", tmp_path / "holed.npz", "--mask", tmp_path / "ones.npy", "--out", tmp_path / "x", code=3)
+    assert "hold no data" in " ".join(refused.output.split())
 
 
 def test_a_plane_that_memory_cannot_hold_is_refused_before_anything_is_computed(
@@ -150,8 +139,8 @@ def test_a_plane_that_memory_cannot_hold_is_refused_before_anything_is_computed(
         context.setattr(design_run, "prepare", None)  # calling it would fail
         result = run("design", *begin, tmp_path / "out")
     assert result.exit_code == 3 and "480 samples of a plane" in " ".join(result.output.split()), result.output
-    result = run("compare", *begin, tmp_path / "study")
-    assert result.exit_code == 3 and "memory of this machine" in " ".join(result.output.split()), result.output
+    result = run("compare", *begin, tmp_path / "study", code=3)
+    assert "memory of this machine" in " ".join(result.output.split())
     assert not (tmp_path / "out" / "mask.npy").exists()
 
 
@@ -163,24 +152,11 @@ def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quic
     result = run(
         *("design", tmp_path / "coils.npy", *PLANE, "--samples", 90, "--calibration", 8, "--block", 20),
         *("--recipe", quick, "--out", out),
+        code=(0, 4),
     )
-    assert result.exit_code in (0, 4), result.output
     said = "8 x 8 samples at the centre are measured first, for the coil maps, of 90 altogether"
     assert said in " ".join(result.output.split())
     assert np.load(out / "mask.npy")[4:12, 4:12].all()
-
-
-@pytest.mark.parametrize(("encoding", "wanted"), [("radial", "spokes"), ("spiral", "arms of spirals")])
-def test_verbs_that_know_no_shots_say_what_the_recipe_asks_for(
-    run: Run, work: Path, tmp_path: Path, encoding: str, wanted: str
-) -> None:
-    recipe = tmp_path / "other.toml"
-    recipe.write_text(f"[design]\nencoding = '{encoding}'\n")
-    for verb in ("protocol", "train"):
-        result = run(verb, "scan.npz", "--lines", 8, "--recipe", recipe, "--out", tmp_path / "out.npz")
-        said = " ".join(result.output.split())
-        assert result.exit_code == 2 and f"lines or samples of a plane, and the recipe asks for {wanted}" in said, said
-        assert f"encoding = '{encoding}'" in said and said.endswith(f"design and compare choose {wanted}")
 
 
 def test_positions_of_air_have_no_say_in_the_mask(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
@@ -193,17 +169,15 @@ def test_positions_of_air_have_no_say_in_the_mask(run: Run, work: Path, quick: P
     for name, kspace in (("volume", whole), ("filled", whole[[1, 3]])):
         np.savez(tmp_path / f"{name}.npz", kspace=kspace.astype(np.complex64), noise_variance=np.float64(sd**2))
     words = (*PLANE, "--positions", "all", "--acceleration", 6, "--recipe", quick)
-    made = run("design", tmp_path / "volume.npz", "--slice", 1, *words, "--out", tmp_path / "all")
-    assert made.exit_code in (0, 4), made.output
+    made = run("design", tmp_path / "volume.npz", "--slice", 1, *words, "--out", tmp_path / "all", code=(0, 4))
     assert "positions 0, 2, 4 hold noise only: they have no say in the mask" in " ".join(made.output.split())
     assert settings(tmp_path / "all")["positions_without_signal"] == [0, 2, 4]
-    alone = run("design", tmp_path / "filled.npz", *words, "--out", tmp_path / "alone")
-    assert alone.exit_code in (0, 4) and "noise only" not in alone.output
+    alone = run("design", tmp_path / "filled.npz", *words, "--out", tmp_path / "alone", code=(0, 4))
+    assert "noise only" not in alone.output
     assert "positions_without_signal" not in settings(tmp_path / "alone")
     masks = [np.load(tmp_path / name / "mask.npy") for name in ("all", "alone")]
     np.testing.assert_array_equal(*masks)
     seen = ("--seen", tmp_path / "volume.npz", "--acceleration", 12)
-    informed = run("design", tmp_path / "volume.npz", "--slice", 1, *words, *seen, "--out", tmp_path / "seen")
-    assert informed.exit_code in (0, 4), informed.output
-    refused = run("design", tmp_path / "volume.npz", *words, "--out", tmp_path / "refused")
-    assert refused.exit_code == 3 and "noise only" in refused.output
+    run("design", tmp_path / "volume.npz", "--slice", 1, *words, *seen, "--out", tmp_path / "seen", code=(0, 4))
+    refused = run("design", tmp_path / "volume.npz", *words, "--out", tmp_path / "refused", code=3)
+    assert "noise only" in refused.output

@@ -1,9 +1,8 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from mri_design import load_input, load_recipe, make_strategy, prepare, run_design, zero_filled
 from mri_design.design import keeping
@@ -12,9 +11,8 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.run_folder import OUTPUTS
 from mri_design.runs import protocol as protocol_run
 from mri_design.runs import study as comparison_pieces
-from tests.cli.folders import manifest, order, rows, settings
+from tests.cli.folders import Designed, Run, manifest, order, rows, settings
 
-Run = Callable[..., Result]
 COMMAND = (
     *("protocol", "scan.npz", "head.npz", "--lines", 10, "--start", 5, "--method", "zero-filled"),
     *("--recipe", "fast.toml", "--seeds", 2),
@@ -33,27 +31,24 @@ def other(work: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def done(run: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+def done(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Designed:
     out = tmp_path_factory.mktemp("protocol") / "run"
     return out, run(*SWAPPED, "--out", out)
 
 
-def test_the_folder_is_complete(done: tuple[Path, Result]) -> None:
+def test_the_folder_is_complete(done: Designed) -> None:
     out, result = done
     assert result.exit_code == 0, result.output
     assert result.stdout == f"10 lines, converged: {out / 'report.html'}\n"
-    names = {path.name for path in out.iterdir()}
-    assert {"mask.npy", "lines.csv", "exchanges.csv", "metrics.csv", "summary.csv", "paired.md"} <= names
-    assert {"manifest.json", "report.html"} <= names
-    assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS.keys() | {".mri-design.json"}
+    names = {path.name for path in out.iterdir() if path.is_file()}
+    assert names <= OUTPUTS.keys() | {".mri-design.json"}
     assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & names
-    assert np.flatnonzero(np.load(out / "mask.npy")).tolist() == sorted(order(out))
     assert manifest(out)["lines"] == order(out)
 
 
 def test_scores_are_added_over_the_slices(run: Run, work: Path, tmp_path: Path) -> None:
     words = ("--strategy", "calibrated", "--jobs", 1)
-    assert run(*COMMAND, *words, "--out", tmp_path / "run").exit_code == 0
+    run(*COMMAND, *words, "--out", tmp_path / "run", code=0)
     recipe = load_recipe(work / "fast.toml")
     slices = [
         prepare(load_input(str(work / f), recipe), recipe).slice_model(0, recipe) for f in ("scan.npz", "head.npz")
@@ -67,7 +62,7 @@ def test_scores_are_added_over_the_slices(run: Run, work: Path, tmp_path: Path) 
 def test_by_default_lines_come_next_where_the_training_reconstructions_are_most_wrong(
     method: str, run: Run, work: Path, tmp_path: Path
 ) -> None:
-    assert run(*COMMAND, "--method", method, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
+    run(*COMMAND, "--method", method, "--jobs", 1, "--out", tmp_path / "run", code=0)
     recipe = load_recipe(work / "fast.toml")
     loaded = [prepare(load_input(str(work / f), recipe), recipe) for f in ("scan.npz", "head.npz")]
     slices = [scan.slice_model(0, recipe) for scan in loaded]
@@ -88,29 +83,14 @@ def test_by_default_lines_come_next_where_the_training_reconstructions_are_most_
 def test_a_recipe_that_names_another_strategy_is_obeyed(run: Run, work: Path, tmp_path: Path) -> None:
     (tmp_path / "r.toml").write_text((work / "fast.toml").read_text() + '[design]\nstrategy = "expected-error"\n')
     words = [tmp_path / "r.toml" if word == "fast.toml" else word for word in COMMAND]
-    assert run(*words, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
+    run(*words, "--jobs", 1, "--out", tmp_path / "run", code=0)
     assert settings(tmp_path / "run")["design"]["strategy"] == "expected-error"
 
 
-def test_exchanges_only_lower_the_training_error(done: tuple[Path, Result]) -> None:
+def test_exchanges_only_lower_the_training_error(done: Designed) -> None:
     errors = [float(row["error"]) for row in rows(done[0] / "exchanges.csv") if row["accepted"] == "yes"]
     assert errors == sorted(errors, reverse=True)
     assert len(rows(done[0] / "exchanges.csv")) == 3
-
-
-def test_the_mask_is_judged_beside_others_on_other_scans(done: tuple[Path, Result]) -> None:
-    summary = rows(done[0] / "summary.csv")
-    assert [row["strategy"] for row in summary] == ["protocol", "low-pass", "vd-polynomial@tuned"]
-    metrics = rows(done[0] / "metrics.csv")
-    assert {row["image"] for row in metrics} == {"other[0]"}
-    assert [row["strategy"] for row in metrics].count("vd-polynomial@tuned") == 2
-
-
-@pytest.mark.slow
-def test_processes_change_nothing(done: tuple[Path, Result], run: Run, tmp_path: Path) -> None:
-    assert run(*SWAPPED, "--jobs", 2, "--out", tmp_path / "two").exit_code == 0
-    for name in ("lines.csv", "exchanges.csv", "metrics.csv", "scores.csv"):
-        assert (tmp_path / "two" / name).read_text() == (done[0] / name).read_text()
 
 
 @pytest.mark.parametrize(
@@ -122,7 +102,7 @@ def test_processes_change_nothing(done: tuple[Path, Result], run: Run, tmp_path:
     ],
 )
 def test_an_interrupted_protocol_goes_on(
-    done: tuple[Path, Result],
+    done: Designed,
     run: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -140,27 +120,22 @@ def test_an_interrupted_protocol_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(module, piece, fails_late)
-        assert run(*SWAPPED, "--out", tmp_path / "run").exit_code == 130
-    refused = run(*SWAPPED, "--out", tmp_path / "run")
-    assert refused.exit_code == 2 and "add --resume" in refused.stderr
-    other = run(*SWAPPED, "--seed", 1, "--resume", "--out", tmp_path / "run")
-    assert other.exit_code == 2
-    assert run(*SWAPPED, "--resume", "--out", tmp_path / "run").exit_code == 0
+        run(*SWAPPED, "--out", tmp_path / "run", code=130)
+    refused = run(*SWAPPED, "--out", tmp_path / "run", code=2)
+    assert "add --resume" in refused.stderr
+    run(*SWAPPED, "--seed", 1, "--resume", "--out", tmp_path / "run", code=2)
+    run(*SWAPPED, "--resume", "--out", tmp_path / "run", code=0)
     for name in ("lines.csv", "exchanges.csv", "metrics.csv"):
         assert (tmp_path / "run" / name).read_text() == (done[0] / name).read_text()
-    again = run(*SWAPPED, "--resume", "--out", tmp_path / "run")
-    assert again.exit_code == 0 and again.stdout.startswith("nothing to do\n")
+    again = run(*SWAPPED, "--resume", "--out", tmp_path / "run", code=0)
+    assert again.stdout.startswith("nothing to do\n")
 
 
 def test_constraints_hold_through_exchanges(run: Run, work: Path, tmp_path: Path) -> None:
     recipe = (work / "fast.toml").read_text()
     (tmp_path / "c.toml").write_text(recipe + '[constraints]\nforbid = "15,17-18"\npartial_fourier = 0.75\n')
-    (tmp_path / "j.toml").write_text(recipe + "[constraints]\nmax_jump = 5\n")
     words = [tmp_path / "c.toml" if word == "fast.toml" else word for word in COMMAND]
-    assert run(*words, "--swaps", 4, "--jobs", 1, "--out", tmp_path / "run").exit_code == 0
+    run(*words, "--swaps", 4, "--jobs", 1, "--out", tmp_path / "run", code=0)
     lines = order(tmp_path / "run")
     assert not {15, 17, 18} & set(lines)
     assert min(lines) >= 6
-    words = [tmp_path / "j.toml" if word == "fast.toml" else word for word in COMMAND]
-    refused = run(*words, "--swaps", 4, "--jobs", 1, "--out", tmp_path / "other")
-    assert refused.exit_code == 2 and "maximum jump" in refused.stderr

@@ -1,26 +1,19 @@
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from mri_design import load_phantom
-from tests.cli.folders import files, manifest, page, rows, settings
-
-Run = Callable[..., Result]
+from tests.cli.folders import Designed, Run, files, manifest, page, rows, settings
 
 
 def methods(folder: Path) -> list[str]:
     return [row["method"] for row in rows(folder / "metrics.csv")]
 
 
-def test_the_mask_of_a_design_gives_an_image_with_error_bars(
-    run: Run, designed: tuple[Path, Result], tmp_path: Path
-) -> None:
+def test_the_mask_of_a_design_gives_an_image_with_error_bars(run: Run, designed: Designed, tmp_path: Path) -> None:
     mask, out = designed[0] / "mask.npy", tmp_path / "x"
-    result = run("recon", "scan.npz", "--mask", mask, "--recipe", "quick.toml", "--out", out)
-    assert result.exit_code == 0
+    result = run("recon", "scan.npz", "--mask", mask, "--recipe", "quick.toml", "--out", out, code=0)
     assert result.stdout == f"mean, converged: {out / 'report.html'}\n"
     assert (out / "mask.npy").read_bytes() == mask.read_bytes()
     assert np.load(out / "recon.npy").shape == np.load(out / "std.npy").shape == (24, 20)
@@ -36,24 +29,11 @@ def test_the_mask_of_a_design_gives_an_image_with_error_bars(
     assert int(rows(designed[0] / "metrics.csv")[0]["matvecs"]) < 0.8 * int(rows(out / "metrics.csv")[0]["matvecs"])
 
 
-def test_of_lines_with_holes_samples_are_counted_and_recorded(run: Run, work: Path, tmp_path: Path) -> None:
-    rng, out = np.random.default_rng(0), tmp_path / "x"
-    held = rng.random((24, 20)) < 0.4
-    held[8:16, 6:14] = True
-    np.savez(tmp_path / "holes.npz", kspace=load_phantom("brain", shape=(24, 20), rng=rng).kspace * held)
-    assert run("recon", tmp_path / "holes.npz", "--method", "zero-filled", "--out", out).exit_code == 0
-    assert np.array_equal(np.load(out / "mask.npy"), held)
-    assert rows(out / "metrics.csv")[0]["samples"] == str(held.sum())
-    assert manifest(out)["lines"] == np.flatnonzero(held).tolist()
-
-
-@pytest.mark.parametrize("method", ["map", "least-squares"])
-def test_point_estimates_have_no_error_bars(run: Run, tmp_path: Path, method: str) -> None:
+def test_point_estimates_have_no_error_bars(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "x"
-    assert run("recon", "scan.npz", "--method", method, "--out", out).exit_code == 0
-    assert methods(out)[0] == method
+    run("recon", "scan.npz", "--method", "least-squares", "--out", out, code=0)
+    assert methods(out)[0] == settings(out)["reconstruction"]["method"] == "least-squares"
     assert not (out / "std.npy").exists()
-    assert settings(out)["reconstruction"]["method"] == method
     assert manifest(out)["lines"] == list(range(24))
 
 
@@ -62,15 +42,13 @@ def test_without_a_mask_all_measured_lines_are_used_and_no_others(run: Run, work
         kspace = stored["kspace"].copy()
     kspace[:, :, [0, 5, 23]] = 0
     np.save(tmp_path / "holed.npy", kspace)
-    result = run("recon", tmp_path / "holed.npy", "--method", "zero-filled", "--out", tmp_path / "x")
-    assert result.exit_code == 0
+    run("recon", tmp_path / "holed.npy", "--method", "zero-filled", "--out", tmp_path / "x", code=0)
     assert np.flatnonzero(~np.load(tmp_path / "x" / "mask.npy")).tolist() == [0, 5, 23]
     (row,) = rows(tmp_path / "x" / "metrics.csv")
     assert row["relative_l2"] == ""  # nothing to compare with
     mask = np.ones(24, dtype=bool)
     np.save(tmp_path / "mask.npy", mask)
-    refused = run("recon", tmp_path / "holed.npy", "--mask", tmp_path / "mask.npy", "--out", tmp_path / "y")
-    assert refused.exit_code == 3
+    refused = run("recon", tmp_path / "holed.npy", "--mask", tmp_path / "mask.npy", "--out", tmp_path / "y", code=3)
     assert "lines [0, 5, 23], which hold no data" in refused.stderr
 
 
@@ -86,7 +64,7 @@ def test_what_the_mask_leaves_out_cannot_be_seen(run: Run, work: Path, tmp_path:
     for name in ("honest", "fooled"):
         np.save(tmp_path / f"{name}.npy", kspace)
         options = ("--mask", tmp_path / "mask.npy", "--recipe", recipe, "--out", tmp_path / name)
-        assert run("recon", tmp_path / f"{name}.npy", *options).exit_code == 0
+        run("recon", tmp_path / f"{name}.npy", *options, code=0)
         kspace[:, :, ~mask] = 50
     for file in ("recon.npy", "std.npy"):
         assert (tmp_path / "honest" / file).read_bytes() == (tmp_path / "fooled" / file).read_bytes()
@@ -105,8 +83,8 @@ def test_noise_and_signal_in_force_are_recorded(run: Run, tmp_path: Path) -> Non
 def test_the_same_reconstruction_may_be_made_again_and_another_may_not(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "x"
     command = ("recon", "scan.npz", "--method", "zero-filled", "--out", out)
-    assert run(*command).exit_code == 0
-    assert run(*command).exit_code == 0
+    run(*command, code=0)
+    run(*command, code=0)
     before = files(out)
     others = (
         ("recon", "head.npz", "--method", "zero-filled"),
@@ -116,16 +94,14 @@ def test_the_same_reconstruction_may_be_made_again_and_another_may_not(run: Run,
         ("compare", "scan.npz", "--lines", 8),
     )
     for other in others:
-        result = run(*other, "--out", out)
-        assert result.exit_code == 2, result.output
+        result = run(*other, "--out", out, code=2)
         assert "x holds a finished run; give another --out" in result.stderr
     assert before == files(out)
 
 
 def test_a_reconstruction_that_did_not_converge_ends_with_4(run: Run, tmp_path: Path) -> None:
     (tmp_path / "hasty.toml").write_text("[inference]\nloops = 1\ntolerance = 1e-9\n")
-    result = run("recon", "scan.npz", "--recipe", tmp_path / "hasty.toml", "--out", tmp_path / "x")
-    assert result.exit_code == 4
+    result = run("recon", "scan.npz", "--recipe", tmp_path / "hasty.toml", "--out", tmp_path / "x", code=4)
     assert "not converged" in result.stdout
     assert manifest(tmp_path / "x")["status"].startswith("not converged")
     assert "Not converged" in page(tmp_path / "x")
@@ -163,49 +139,39 @@ def test_given_maps_are_used_by_every_verb_and_named_in_the_manifest(run: Run, t
         "compare": ("--maps", f"{scan}={maps}", "--strategies", "low-pass", "--lines", 8, "--jobs", 1),
     }
     for verb, words in verbs.items():
-        done = run(verb, scan, *words, "--recipe", "fast.toml", "--out", tmp_path / verb)
-        assert done.exit_code == 0, done.output
+        run(verb, scan, *words, "--recipe", "fast.toml", "--out", tmp_path / verb, code=0)
         assert "maps.npy" in [entry["name"] for entry in manifest(tmp_path / verb)["inputs"]]
     told = settings(tmp_path / "design")
     assert told["coil_maps_source"] == "given (maps.npy)"
     assert told["start"] == 4  # nothing was calibrated, so that nothing has to be measured for it
-    refused = run("recon", scan, "--maps", wrong, "--recipe", "fast.toml", "--out", tmp_path / "w")
-    assert refused.exit_code == 3 and "order of the coils" in refused.stderr
-    other = run("recon", scan, "--recipe", "fast.toml", "--out", tmp_path / "recon")
-    assert other.exit_code == 2  # the same scan without these maps is another run
+    refused = run("recon", scan, "--maps", wrong, "--recipe", "fast.toml", "--out", tmp_path / "w", code=3)
+    assert "order of the coils" in refused.stderr
+    run("recon", scan, "--recipe", "fast.toml", "--out", tmp_path / "recon", code=2)
 
 
-def test_a_slice_with_lines_of_its_own_is_reconstructed_from_them(
-    work: Path, run: Callable[..., Result], tmp_path: Path
-) -> None:
+def test_a_slice_with_lines_of_its_own_is_reconstructed_from_them(work: Path, run: Run, tmp_path: Path) -> None:
     one = np.load(work / "scan.npz")["kspace"][0]
     kspace = np.stack([one, one])
     kspace[0, :, 1::2], kspace[1, :, :10], kspace[1, :, 16:] = 0, 0, 0
     np.savez(tmp_path / "both.npz", kspace=kspace, noise_variance=4.9e-5)
-    assert run("convert", tmp_path / "both.npz", tmp_path / "both.mrd").exit_code == 0
+    run("convert", tmp_path / "both.npz", tmp_path / "both.mrd", code=0)
     told = run("info", tmp_path / "both.mrd").output
     assert "slices differ" in told
     words = ("--recipe", "fast.toml", "--out", tmp_path / "recon", "--slice", 1)
-    assert run("recon", tmp_path / "both.mrd", *words).exit_code == 0
+    run("recon", tmp_path / "both.mrd", *words, code=0)
     assert manifest(tmp_path / "recon")["lines"] == list(range(10, 16))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("recon", "--no-report"), ("design", "--lines", 10, "--strategy", "low-pass")],
-    ids=["recon", "design"],
-)
 def test_a_prior_without_its_non_local_block_stands_in_manifest_and_report(
-    run: Run, designed: tuple[Path, Result], tmp_path: Path, words: tuple[object, ...]
+    run: Run, designed: Designed, tmp_path: Path
 ) -> None:
     """Much signal and no structure: no patch is like another."""
     rng, out = np.random.default_rng(5), tmp_path / "run"
     kspace = rng.standard_normal((1, 1, 24, 20)) + 1j * rng.standard_normal((1, 1, 24, 20))
     np.savez(tmp_path / "snow.npz", kspace=kspace.astype(np.complex64), noise_variance=np.float64(1e-4))
     why = "image: got patches that are all equally alike, as in noise or a constant; wanted an image with structure"
-    verb, *options = words
-    done = run(verb, tmp_path / "snow.npz", *options, "--recipe", "quick.toml", "--quiet", "--out", out)
-    assert done.exit_code in (0, 4), done.output
+    words = ("--lines", 10, "--strategy", "low-pass", "--recipe", "quick.toml", "--quiet", "--out", out)
+    run("design", tmp_path / "snow.npz", *words, code=(0, 4))
     assert settings(out)["non_local_left_out"] == why
-    assert "--no-report" in words or ("non-local left out" in page(out) and why in page(out))
+    assert "non-local left out" in page(out) and why in page(out)
     assert "non_local_left_out" not in settings(designed[0])

@@ -1,19 +1,16 @@
 """`recon` and `info` of a file with samples along a trajectory; the other verbs say that they take lines."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from mri_design import NonUniformFourier, golden_angles, load_phantom, load_phantom_shots, radial_spokes
 from mri_design.operators.nonuniform import density_weights
-from tests.cli.folders import page, rows, settings
+from tests.cli.folders import Run, page, rows, settings
 
 pytest.importorskip("finufft")
-Run = Callable[..., Result]
 N, SPOKES = 24, 20
 
 
@@ -47,8 +44,7 @@ def test_info_tells_trajectory_noise_and_coils(run: Run, spoke_file: Path) -> No
 @pytest.mark.slow
 def test_the_mean_comes_with_error_bars_and_the_trajectory(run: Run, spoke_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "x"
-    result = run("recon", spoke_file, "--recipe", "quick.toml", "--out", out, drawn=True)
-    assert result.exit_code == 0, result.output
+    run("recon", spoke_file, "--recipe", "quick.toml", "--out", out, drawn=True, code=0)
     assert np.load(out / "recon.npy").shape == np.load(out / "std.npy").shape == (N, N)
     assert np.load(out / "mask.npy").tolist() == [True] * SPOKES
     mean, gridded = rows(out / "metrics.csv")
@@ -61,28 +57,24 @@ def test_the_mean_comes_with_error_bars_and_the_trajectory(run: Run, spoke_file:
         assert words in page(out)
 
 
-@pytest.mark.parametrize("method", ["map", "zero-filled"])
-def test_a_mask_chooses_readouts(run: Run, spoke_file: Path, tmp_path: Path, method: str) -> None:
+def test_a_mask_chooses_readouts(run: Run, spoke_file: Path, tmp_path: Path) -> None:
     mask, out = np.arange(SPOKES) % 2 == 0, tmp_path / "x"
     np.save(tmp_path / "mask.npy", mask)
-    result = run("recon", spoke_file, "--mask", tmp_path / "mask.npy", "--method", method, "--out", out)
-    assert result.exit_code == 0, result.output
+    run("recon", spoke_file, "--mask", tmp_path / "mask.npy", "--method", "zero-filled", "--out", out, code=0)
     np.testing.assert_array_equal(np.load(out / "mask.npy"), mask)
     assert not (out / "std.npy").exists()
     first = rows(out / "metrics.csv")[0]
-    assert (first["readouts"], first["method"]) == ("10", "gridded" if method == "zero-filled" else method)
+    assert (first["readouts"], first["method"]) == ("10", "gridded")
 
 
 def test_a_mask_of_another_length_is_refused(run: Run, spoke_file: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "mask.npy", np.ones(N, dtype=bool))
-    result = run("recon", spoke_file, "--mask", tmp_path / "mask.npy", "--out", tmp_path / "x")
-    assert result.exit_code == 3
+    result = run("recon", spoke_file, "--mask", tmp_path / "mask.npy", "--out", tmp_path / "x", code=3)
     assert "readout of a trajectory" in " ".join(result.stderr.split())
 
 
 def test_design_takes_lines(run: Run, spoke_file: Path, tmp_path: Path) -> None:
-    result = run("design", spoke_file, "--lines", 4, "--out", tmp_path / "x")
-    assert result.exit_code == 3
+    result = run("design", spoke_file, "--lines", 4, "--out", tmp_path / "x", code=3)
     assert "samples along a trajectory" in result.stderr and "recon and info take such files" in result.stderr
 
 
@@ -94,11 +86,11 @@ def test_noise_that_signal_may_have_enlarged_is_said(run: Run, tmp_path: Path) -
     np.savez(tmp_path / "known.npz", **parts, noise_variance=made.noise_variance)
     words = ("--method", "zero-filled", "--no-report", "--out")
     said = "its noise is estimated from the outermost samples, though power still falls with the distance"
-    unknown = run("recon", tmp_path / "unknown.npz", *words, tmp_path / "unknown")
-    assert unknown.exit_code == 0 and said in " ".join(unknown.stderr.split()), unknown.output
+    unknown = run("recon", tmp_path / "unknown.npz", *words, tmp_path / "unknown", code=0)
+    assert said in " ".join(unknown.stderr.split())
     assert "though power still falls" in settings(tmp_path / "unknown")["noise_source"]
-    known = run("recon", tmp_path / "known.npz", *words, tmp_path / "known")
-    assert known.exit_code == 0 and "its noise is" not in known.output
+    known = run("recon", tmp_path / "known.npz", *words, tmp_path / "known", code=0)
+    assert "its noise is" not in known.output
     assert "it may be too large" in run("info", tmp_path / "unknown.npz").stdout
 
 
@@ -112,8 +104,8 @@ def test_the_gridded_image_uses_the_density_weights_of_the_file_in_any_unit(
         path = tmp_path / f"{name}.npz"
         np.savez(path, **arrays, **({} if weights is None else {"density": weights}))
         out = tmp_path / f"of-{name}"
-        result = run("recon", path, "--method", "zero-filled", "--recipe", "quick.toml", "--out", out)
-        assert result.exit_code == 0 and "members not read" not in result.output, result.output
+        result = run("recon", path, "--method", "zero-filled", "--recipe", "quick.toml", "--out", out, code=0)
+        assert "members not read" not in result.output
         made[name] = np.load(out / "recon.npy")
     np.testing.assert_allclose(made["scaled"], made["ramp"], rtol=1e-5, atol=1e-7)
     points, grid = arrays["trajectory"].reshape(-1, 2), (N, N)
@@ -128,13 +120,13 @@ def test_a_matrix_that_the_file_does_not_say_can_be_given(run: Run, spoke_file: 
     held = dict(np.load(spoke_file))
     path = tmp_path / "short.npz"
     np.savez(path, kspace=held["kspace"], trajectory=held["trajectory"] * (1, 0.7), noise_variance=0.007**2)
-    refused = run("recon", path, "--method", "zero-filled", "--out", tmp_path / "none")
-    assert refused.exit_code == 3 and "Give the pixels (ky, kx) of the image: as --matrix N" in refused.stderr
+    refused = run("recon", path, "--method", "zero-filled", "--out", tmp_path / "none", code=3)
+    assert "Give the pixels (ky, kx) of the image: as --matrix N" in refused.stderr
     words = ("--method", "zero-filled", "--recipe", "quick.toml", "--out", tmp_path / "run")
-    assert run("recon", path, "--matrix", "32,28", *words).exit_code == 0
+    run("recon", path, "--matrix", "32,28", *words, code=0)
     assert np.load(tmp_path / "run/recon.npy").shape == (32, 28)
     assert "32 x 32 pixels (ky, kx)" in run("info", path, "--matrix", 32).stdout
-    assert run("convert", path, tmp_path / "a.cfl", "--matrix", 32).exit_code == 0
+    run("convert", path, tmp_path / "a.cfl", "--matrix", 32, code=0)
     assert json.loads((tmp_path / "a.json").read_text())["matrix"] == [32, 32]
     for value, said in (
         ("3", "4 or more"),
@@ -143,10 +135,10 @@ def test_a_matrix_that_the_file_does_not_say_can_be_given(run: Run, spoke_file: 
         ("x", "one or two"),
         ("٣٢", "one or two"),
     ):
-        result = run("info", path, "--matrix", value)
-        assert result.exit_code in (2, 3) and said in result.stderr, (value, result.output)
-    result = run("info", "scan.npz", "--matrix", 24)
-    assert result.exit_code == 2 and "24 x 24 pixels asked for of scan.npz, which says its own" in result.stderr
+        result = run("info", path, "--matrix", value, code=(2, 3))
+        assert said in result.stderr
+    result = run("info", "scan.npz", "--matrix", 24, code=2)
+    assert "24 x 24 pixels asked for of scan.npz, which says its own" in result.stderr
 
 
 @pytest.mark.parametrize(("share", "folded"), [(1.0, False), (0.6, True)])
@@ -159,7 +151,6 @@ def test_an_image_that_folds_says_that_its_field_of_view_looks_too_small(
     path, out = tmp_path / "spokes.npz", tmp_path / "run"
     known = {"matrix": matrix, "noise_variance": made.noise_variance}
     np.savez(path, kspace=made.kspace.reshape(40, -1), trajectory=spokes * (matrix / 40), **known)
-    result = run("recon", path, "--method", "map", "--recipe", "fast.toml", "--out", out)
-    assert result.exit_code == 0, result.output
+    result = run("recon", path, "--method", "map", "--recipe", "fast.toml", "--out", out, code=0)
     assert ("its field of view looks too small" in result.stderr) == folded
     assert ("field_of_view_doubt" in settings(out)) == folded

@@ -1,14 +1,12 @@
 """Commands that are refused: 2 for wrong words, 3 for bad input, in a sentence, before anything is computed or left."""
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
-Run = Callable[..., Result]
+from tests.cli.folders import Designed, Run
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,24 +32,17 @@ WORDS = [
     ("design scan.npz --lines 8 --shiny", "No such option"),
     ("design scan.npz --lines many", "'many' is no whole number"),
     ("design scan.npz --lines 0", "Invalid value for '--lines'"),
-    ("design scan.npz --lines 8 --seed -1", "Invalid value for '--seed'"),
     ("design scan.npz --lines 8 --jobs 1 --executor slurm", "wanted local, dask, or dask:ADDRESS"),
-    ("recon scan.npz --slice 1_0", "'1_0' is no whole number"),
     ("recon scan.npz --method magic", "unknown method 'magic'"),
     ("recon scan.npz --png --no-report", "give one of them"),
     ("recon scan.npz --resume --overwrite", "No such option"),
     ("design scan.npz --lines 8 --resume --overwrite", "give one of them"),
     # Strategies
     ("design scan.npz --lines 8 --strategy randm", "--strategy: got 'randm': unknown strategy 'randm' (did you mean"),
-    ("design scan.npz --lines 8 --strategy random:2", "takes no power"),
     ("design scan.npz --lines 8 --strategy residual-greedy", "mri-design protocol"),
     ("compare scan.npz --lines 8 --strategies residual-greedy", "--train"),
-    ("compare scan.npz --lines 8 --strategies random,magic", "unknown strategy"),
-    ("compare scan.npz --lines 8 --strategies ,", "unknown strategy ''"),
     ("compare scan.npz --lines 8 --train head.npz --strategies low-pass,vd-polynomial:3", "Leave out --train"),
-    ("compare scan.npz --lines 8 --train head.npz --strategies oracle-hole", "Leave out --train"),
     ("protocol scan.npz head.npz --lines 10 --strategy oracle-residual", "is no protocol"),
-    ("protocol scan.npz head.npz --lines 10 --against low-pass,magic", "unknown strategy"),
     ("train scan.npz --lines 9 --rule best", "unknown rule 'best'"),
     ("train scan.npz --lines 9 --candidates 3", "belong to stochastic-lbcs"),
     (
@@ -62,25 +53,17 @@ WORDS = [
     ("design scan.npz", "when does the design end?"),
     ("design scan.npz --lines 25", "--lines: number of lines: got 25; wanted at most 24"),
     ("compare scan.npz --lines 25 --strategies low-pass --jobs 1", "--lines: number of lines: got 25"),
-    ("protocol scan.npz --lines 25", "--lines: number of lines: got 25"),
-    ("train scan.npz --lines 25", "--lines: number of lines: got 25"),
     ("design scan.npz --lines 8 --start 9", "--start: start lines: got 9"),
-    ("protocol scan.npz head.npz --lines 4 --start 5", "--start: start lines"),
     ("train scan.npz --lines 9 --start 12", "at most the number of lines, 9"),
     ("compare scan.npz --lines 8,x", "give positive whole numbers"),
-    ("compare scan.npz --lines ''", "give positive whole numbers"),
     ("design scan.npz --lines 8 --slice 3", "--slice: got 3; wanted 0 to 0"),
     ("compare scan.npz --slices 4 --lines 8", "--slices: got 4"),
-    ("compare scan.npz --slices first --lines 8", "slices 'first'"),
     ("compare scan.npz#4 --lines 8", "INPUT: slices: got 4; wanted 0 to 0"),
-    ("compare scan.npz#٣ --lines 8", "give numbers as 0,3,6-9"),
     ("design scan.npz#2 --lines 8", "scan.npz --slice 2"),
     ("info scan.npz#2", "info tells about all slices"),
     # Scans that cannot be held against each other
     ("compare scan.npz scan.npz --lines 8", "two inputs have the same name and slice"),
-    ("train scan.npz scan.npz --lines 8", "same name"),
     ("compare scan.npz --train scan.npz --lines 8", "scan[0] is both a test and a training image"),
-    ("protocol scan.npz head.npz --lines 10 --test scan.npz", "both a test and a training image"),
     ("compare scan.npz --lines 8 --maps other.npz=maps.npy", "--maps other.npz=maps.npy: give"),
     # When a design ends
     ("design scan.npz --lines 8 --until-error 0.1 --strategy random", "'random' predicts no error"),
@@ -89,7 +72,6 @@ WORDS = [
         "design scan.npz --until-error 5",
         "--until-error: got 5.0; wanted a finite number, above 0 and below 1.",
     ),
-    ("design scan.npz --until-error nan", "--until-error: got nan"),
     ("design scan.npz --lines 8 --until-gain inf", "--until-gain: got inf"),
     # Constraints and echo trains
     ("design scan.npz --lines 8 --order spiral", "--order: got unknown order 'spiral'"),
@@ -110,21 +92,14 @@ WORDS = [
     ("design scan.npz --lines 8 --strategy poisson-disc", "chooses samples of a plane"),
     ("design scan.npz --lines 8 --angles 8", "--angles are those of spokes and arms to choose from, and lines are"),
     ("compare scan.npz --encoding plane --lines 8 --angles 8", "samples are chosen here"),
-    ("PLANE --strategy vd-gaussian --samples 60", "chooses lines; for samples of a plane there are"),
-    ("PLANE --strategy half-turn --samples 60", "chooses spokes and arms of spirals; for samples"),
-    ("PLANE --strategy caipi:2x2x3 --samples 60", "a shift of 3 is the same as one of 1, as samples lie 2"),
-    ("PLANE --strategy caipi:2 --samples 60", "2x3x1"),
     ("PLANE --strategy residual-greedy --samples 60", "learns from fully sampled training scans"),
     ("PLANE --shots 60", "--shots counts spokes and arms (--encoding radial, spiral): give --samples 60"),
-    ("PLANE --samples 60 --order interleaved", "without echo trains"),
     ("PLANE --samples 60 --forbid 3", "whose samples are no lines"),
     ("PLANE --samples 60 --acceleration 4", "or an acceleration"),
     ("PLANE --samples 60 --calibration 12", "--calibration: required samples: got 144; wanted at most"),
     ("PLANE --samples 60 --start 70", "--start: start samples: got 70 (of which 0 are required); wanted at"),
     ("PLANE --samples 360 --shutter --calibration 18", "--calibration: calibration region: got 324"),
-    ("PLANE", "when does the design end"),
     ("SPOKES --shots 6 --strategy calibrated", "for spokes and arms of spirals there are: inf"),
-    ("SPOKES --shots 6 --strategy poisson-disc", "chooses samples of a plane; for spokes and arms of spirals"),
     ("SPOKES --lines 6", "count other candidates than spokes: give --shots 6"),
     ("SPOKES --shots 6 --acceleration 4", "Give their number with --shots"),
     ("compare phantom:brain --encoding spiral --accelerations 4", "Give their numbers with --shots"),
@@ -134,7 +109,6 @@ WORDS = [
         "SPOKES --shots 6 --angles 12 --strategy half-turn",
         "half-turn has its own angles: leave it out, or take the strategy information-gain",
     ),
-    ("compare scan.npz --encoding spiral --shots 5 --strategies golden --angles 8", "golden has its own angles"),
     (
         "compare scan.npz --encoding spiral --shots 5 --strategies golden,half-turn --train head.npz",
         "none of these strategies learns: golden, half-turn. Leave out --train",
@@ -149,32 +123,23 @@ WORDS = [
     ("SPOKES --shots 6 --positions all", "in a plane only"),
     # At the scanner
     ("adapt --lines 8", "Give a file or -, or --listen"),
-    ("adapt - --listen 1 --lines 8", "Give a file or -, or --listen"),
     ("adapt - --lines 8 --strategy oracle-hole", "knows the image"),
     ("adapt - --lines 8 --repeated both", "--repeated"),
     ("adapt - --lines 8 --contrast 1", "leave out --contrast"),
-    ("adapt -", "when does the design end"),
     ("adapt - --lines 8 --timeout 0", "--timeout"),
     # Files that are written
-    ("convert scan.npz a.tiff", "a.tiff has no ending that says a format"),
-    ("convert scan.npz a.nii", "holds k-space: reconstruct it"),
     ("convert scan.npz a.h5 --fov 240", "--fov 240: wanted one or two lengths in metres"),
-    ("convert scan.npz a.npy --fov 0.24", "--fov is for files with sizes of pixels"),
 ]
 """Ended with 2."""
 INPUTS = [
     ("info absent.npy", "absent.npy: got No such file or directory"),
     ("design absent.npy --lines 8", "Look at the spelling and the folder."),
-    ("compare absent.npy --lines 8", "absent.npy"),
-    ("train absent.npy --lines 8", "absent.npy"),
     ("info phantom:nobody", "phantom:nobody"),
     ("recon folder", "got a folder"),
-    ("recon empty.npy", "got an empty file; wanted"),
     ("info scan.npz --maps empty.npy", "Copy or download it again"),
     ("recon cut.npz", "cut.npz"),
     ("convert quick.toml a.npy", "wanted NumPy .npy or .npz"),
     ("design scan.npz --lines 8 --recipe absent.toml", "recipe absent.toml: got No such file"),
-    ("recon scan.npz --mask absent-mask.npy", "absent-mask.npy"),
     ("recon scan.npz --mask short.npy", "wanted bool (24,)"),
     ("recon scan.npz --mask column.npy", "wanted bool (24,)"),
     ("recon scan.npz --mask floats.npy", "floats.npy: got float64 (24,)"),
@@ -182,10 +147,8 @@ INPUTS = [
     ("PLANE --samples 481", "at most 480"),
     ("compare scan.npz phantom:t2w --lines 8 --recipe quick.toml --jobs 1", "one comparison per matrix size"),
     ("protocol scan.npz phantom:brain --lines 10 --recipe quick.toml", "one grid"),
-    ("train scan.npz phantom:brain --lines 9 --recipe quick.toml", "one grid"),
     ("design scan.npz --lines 8 --recipe quick.toml --seen phantom:t2w", "wanted that of the scan, 24 x 20"),
     ("design scan.npz --lines 8 --seen scan.npz#0,1", "earlier scan scan.npz#0,1: slices"),
-    ("design scan.npz --lines 8 --seen absent.npz", "absent.npz"),
     ("design scan.npz --lines 8 --seen snow.npz", "earlier scan snow.npz#0: k-space centre: got noise only"),
 ]
 """Ended with 3."""
@@ -193,9 +156,7 @@ RECIPES = [
     ("design", "[inference]\nloops = -1", 3, "recipe mine.toml: inference.loops: got -1"),
     ("design --strategy low-pass", "[design]\nstrategy = 'magic'", 3, "recipe mine.toml: design.strategy: got 'magic'"),
     ("design --strategy low-pass", "[design]\nstratgy = 'random'", 3, "Did you mean design.strategy?"),
-    ("design", "[design]\nuntil_error = 2.0", 3, "recipe mine.toml: design.until_error"),
     ("design", "[design]\nstrategy = 'oracle-greedy'", 3, "recipe mine.toml: design.strategy"),
-    ("design", "[design]\nblock = 0", 3, "recipe mine.toml: design.block"),
     ("compare", "[design]\nuntil_error = 0.1", 2, "equal numbers of lines; take until_error and until_gain"),
     ("protocol", "[design]\nuntil_error = 0.1", 2, "as many lines as are asked for; take until_error and until_gain"),
     ("compare", "[constraints]\ncalibration = 4", 3, "none where lines are chosen"),
@@ -207,6 +168,8 @@ RECIPES = [
         "constraints.calibration: got",
     ),
     ("protocol --swaps 4", "[constraints]\nmax_jump = 5", 2, "maximum jump"),
+    ("protocol", "[design]\nencoding = 'radial'", 2, "or samples of a plane, and the recipe asks for spokes (encoding"),
+    ("train", "[design]\nencoding = 'spiral'", 2, "design and compare choose arms of spirals"),
 ]
 """Verb and options, what stands in the recipe, exit code."""
 BEGINNINGS = {
@@ -251,11 +214,10 @@ def test_what_is_wrong_in_a_recipe_is_told_by_its_setting(
 
 @pytest.mark.parametrize("option", ["--contrast", "--phase", "--repetition", "--set"])
 def test_a_series_that_is_not_there_is_refused_by_its_option(run: Run, tmp_path: Path, option: str) -> None:
-    for command in ("design scan.npz --lines 8", "recon scan.npz", "train scan.npz --lines 8", "info scan.npz"):
-        refused(run, tmp_path, f"{command} {option} 3", 2, f"{option}: ")
+    refused(run, tmp_path, f"recon scan.npz {option} 3", 2, f"{option}: ")
 
 
-def test_wrong_words_are_told_before_whose_folder_it_is(run: Run, designed: tuple[Path, Result]) -> None:
+def test_wrong_words_are_told_before_whose_folder_it_is(run: Run, designed: Designed) -> None:
     for words in (("--lines", 25), ("--lines", 8, "--slice", 3), ("--until-error", "nan")):
-        result = run("design", "scan.npz", *words, "--out", designed[0])
-        assert result.exit_code == 2 and words[-2] in result.stderr and "finished run" not in result.stderr
+        result = run("design", "scan.npz", *words, "--out", designed[0], code=2)
+        assert words[-2] in result.stderr and "finished run" not in result.stderr

@@ -2,23 +2,17 @@
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
-from typer.testing import Result
 
 from mri_design import load_phantom
-from mri_design.evaluation import plots
 from mri_design.runs.design import run as design_run
-from tests.cli.folders import manifest, page, rows
-from tests.interruptions import interrupted
+from tests.cli.folders import Run, manifest, page, rows
 
 pytest.importorskip("finufft")
-Run = Callable[..., Result]
 QUICK = "[simulation]\nmatrix = 16\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
 N = 16
 
@@ -30,16 +24,11 @@ def quick(tmp_path: Path) -> Path:
     return path
 
 
-def ran(result: Result) -> Result:
-    assert result.exit_code in (0, 4), result.output
-    return result
-
-
 @pytest.mark.slow
 def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path, tmp_path: Path) -> None:
     out = tmp_path / "radial"
     words = ("--encoding", "radial", "--shots", 7, "--angles", 14, "--recipe", quick)
-    result = ran(run("design", "phantom:brain", *words, "--out", out, drawn=True))
+    result = run("design", "phantom:brain", *words, "--out", out, drawn=True, code=(0, 4))
     assert "7 spokes" in result.output
     chosen, shots = manifest(out)["lines"], rows(out / "shots.csv")
     assert chosen[:4] == [0, 3, 7, 10] and len(set(chosen)) == 7 and max(chosen) < 14
@@ -58,25 +47,13 @@ def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path
     assert metrics[0]["shots"] == "7" and "lines" not in metrics[0]
     stored = np.load(out / "trajectory.npz")
     assert stored["kspace"].shape == (1, 7, N) and stored["trajectory"].shape == (7, N, 2)
-    again = ran(run("recon", out / "trajectory.npz", "--recipe", quick, "--out", tmp_path / "recon"))
+    again = run("recon", out / "trajectory.npz", "--recipe", quick, "--out", tmp_path / "recon", code=(0, 4))
     assert "converged" in again.output
     images = [np.load(folder / "recon.npy") for folder in (out, tmp_path / "recon")]
     np.testing.assert_allclose(images[0], images[1], atol=1e-4 * np.abs(images[0]).max())
-    refused = run("export", out, "--to", "seq", "--out", tmp_path / "x.seq")
-    assert refused.exit_code == 2 and "--fov" in refused.output
-    assert run("convert", out / "trajectory.npz", tmp_path / "spokes.cfl").exit_code == 0
-
-
-@pytest.mark.slow
-def test_an_interrupted_design_goes_on_to_the_same_shots(run: Run, quick: Path, tmp_path: Path) -> None:
-    words = ("design", "phantom:brain", "--encoding", "radial", "--shots", 7, "--angles", 12, "--recipe", quick)
-    ran(run(*words, "--out", tmp_path / "whole"))
-    with interrupted("information-gain", 2, "radial"):
-        assert run(*words, "--out", tmp_path / "cut").exit_code == 130
-    with interrupted("information-gain", 2, "radial"):
-        ran(run(*words, "--out", tmp_path / "cut", "--resume"))
-    whole, cut = (rows(tmp_path / name / "shots.csv") for name in ("whole", "cut"))
-    assert whole == cut and len(whole) == 7
+    refused = run("export", out, "--to", "seq", "--out", tmp_path / "x.seq", code=2)
+    assert "--fov" in refused.output
+    run("convert", out / "trajectory.npz", tmp_path / "spokes.cfl", code=0)
 
 
 @pytest.mark.slow
@@ -86,8 +63,8 @@ def test_an_interrupted_fixed_set_leaves_nothing_and_says_so(
     """Its shots are all those of the start: there is no decision to be kept, as docs/formats.md says."""
     monkeypatch.setattr(design_run, "concluded", mock.Mock(side_effect=KeyboardInterrupt))
     words = ("design", "phantom:brain", "--encoding", "spiral", "--shots", 5, "--strategy", "half-turn")
-    cut = run(*words, "--recipe", quick, "--out", tmp_path / "cut")
-    assert cut.exit_code == 130 and "nothing to go on from" in " ".join(cut.output.split())
+    cut = run(*words, "--recipe", quick, "--out", tmp_path / "cut", code=130)
+    assert "nothing to go on from" in " ".join(cut.output.split())
     assert not (tmp_path / "cut").exists()
 
 
@@ -98,7 +75,7 @@ def test_fixed_sets_have_angles_of_their_own(
     run: Run, quick: Path, tmp_path: Path, encoding: str, name: str, step: float
 ) -> None:
     words = ("--encoding", encoding, "--shots", 5, "--recipe", quick, "--strategy", name)
-    ran(run("design", "phantom:brain", *words, "--out", tmp_path / "x"))
+    run("design", "phantom:brain", *words, "--out", tmp_path / "x", code=(0, 4))
     angles = [float(row["angle_degrees"]) for row in rows(tmp_path / "x" / "shots.csv")]
     assert angles == pytest.approx([step * i for i in range(5)], rel=1e-5)
 
@@ -108,7 +85,19 @@ def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path,
     data = load_phantom("brain", shape=(16, 16), n_coils=3, rng=np.random.default_rng(2))
     np.save(tmp_path / "coils.npy", data.kspace)
     out = tmp_path / "coils"
-    ran(run("design", tmp_path / "coils.npy", "--encoding", "radial", "--shots", 6, "--recipe", quick, "--out", out))
+    run(
+        "design",
+        tmp_path / "coils.npy",
+        "--encoding",
+        "radial",
+        "--shots",
+        6,
+        "--recipe",
+        quick,
+        "--out",
+        out,
+        code=(0, 4),
+    )
     with np.load(out / "trajectory.npz") as stored:
         assert stored["coil_maps"].shape == (3, 16, 16) and stored["kspace"].shape == (3, 6, 16)
 
@@ -116,36 +105,14 @@ def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path,
 @pytest.mark.slow
 def test_a_gain_that_is_too_small_ends_a_design(run: Run, quick: Path, tmp_path: Path) -> None:
     words = ("--encoding", "radial", "--shots", 9, "--recipe", quick, "--until-gain")
-    ran(run("design", "phantom:brain", *words, 1e6, "--out", tmp_path / "early"))
+    run("design", "phantom:brain", *words, 1e6, "--out", tmp_path / "early", code=(0, 4))
     assert len(manifest(tmp_path / "early")["lines"]) == 4 + 4  # none before four were chosen
 
 
-def test_a_comparison_of_shots_speaks_of_spokes(
-    run: Run, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    axes: list[str] = []
-    draw = plots.error_against_lines
-
-    def seen(*curves: object, **settings: object) -> Figure:
-        figure: Figure = draw(*curves, **settings)  # type: ignore[arg-type]
-        axes.append(figure.axes[0].get_xlabel())
-        return figure
-
-    monkeypatch.setattr(plots, "error_against_lines", seen)
-    words = (
-        "--encoding",
-        "radial",
-        "--shots",
-        "5,6",
-        "--strategies",
-        "golden,half-turn",
-        "--recipe",
-        quick,
-        "--jobs",
-        1,
-    )
+def test_a_comparison_of_shots_speaks_of_spokes(run: Run, quick: Path, tmp_path: Path) -> None:
     out = tmp_path / "study"
-    ran(run("compare", "phantom:brain", *words, "--out", out))
+    words = ("--shots", "5,6", "--strategies", "golden,half-turn", "--recipe", quick, "--jobs", 1)
+    run("compare", "phantom:brain", "--encoding", "radial", *words, "--out", out, code=(0, 4))
     masks = json.loads((out / "masks.json").read_text())
     assert [(m["strategy"], m["shots"]) for m in masks] == [
         (n, count) for n in ("golden", "half-turn") for count in (5, 6)
@@ -153,7 +120,6 @@ def test_a_comparison_of_shots_speaks_of_spokes(
     assert sorted(masks[-1]["angles_degrees"]) == pytest.approx([0, 30, 60, 90, 120, 150])
     metrics = rows(out / "metrics.csv")
     assert float(metrics[-1]["acceleration"]) == pytest.approx(256 / (6 * 16), rel=1e-5) and "lines" not in metrics[-1]
-    assert set(axes) == {"measured spokes"}
     assert "shot counts" in page(out) and "Each strategy has candidates of its own" in page(out)
 
 
@@ -162,7 +128,7 @@ def test_a_comparison_of_shots_that_learns_takes_angles_and_training_scans(
 ) -> None:
     words = ("compare", "phantom:brain", "--encoding", "radial", "--shots", 5, "--recipe", quick, "--jobs", 1)
     chosen = ("--strategies", "information-gain,golden", "--angles", 8, "--train", "phantom:shepp-logan")
-    ran(run(*words, *chosen, "--out", tmp_path / "study"))
+    run(*words, *chosen, "--out", tmp_path / "study", code=(0, 4))
     masks = json.loads((tmp_path / "study" / "masks.json").read_text())
     assert [mask["strategy"] for mask in masks] == ["information-gain", "information-gain@train", "golden"]
 
@@ -171,7 +137,6 @@ def test_a_missing_transform_is_named_before_anything_is_done(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "finufft", None)
-    result = run("design", "phantom:brain", "--encoding", "spiral", "--shots", 6, "--out", tmp_path / "run")
-    assert result.exit_code == 3
+    result = run("design", "phantom:brain", "--encoding", "spiral", "--shots", 6, "--out", tmp_path / "run", code=3)
     assert "pip install finufft" in result.stderr and "designing" not in result.stderr
     assert "simulated" not in result.stderr and not (tmp_path / "run").exists()

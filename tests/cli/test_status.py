@@ -3,28 +3,24 @@
 import os
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from mri_design.evaluation.folder_lock import SILENCE
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import ProgressFile, run_statuses
-from tests.cli.folders import files, manifest
+from tests.cli.folders import Designed, Run, files, manifest
 from tests.interruptions import interrupted
 
-Run = Callable[..., Result]
 QUICK = ("--recipe", "quick-local.toml")
 
 
-def test_of_a_finished_run_it_tells_how_it_ended(run: Run, designed: tuple[Path, Result]) -> None:
+def test_of_a_finished_run_it_tells_how_it_ended(run: Run, designed: Designed) -> None:
     folder, _ = designed
     before = files(folder)
-    told = run("status", folder)
-    assert told.exit_code == 0
+    told = run("status", folder, code=0)
     assert told.output.startswith(f"{folder.name}: finished, {manifest(folder)['status']}, took ")
     assert files(folder) == before and not (folder / ".progress.json").exists()
 
@@ -34,11 +30,11 @@ def test_of_an_interrupted_run_it_tells_how_to_go_on(run: Run, tmp_path: Path, m
     command += ["--recipe", "fast.toml", "--out", str(tmp_path / "runs" / "a")]
     monkeypatch.setattr("sys.argv", ["mri-design", *command])
     with interrupted("random", 1):
-        assert run(*command).exit_code == 130
+        run(*command, code=130)
     told = run("status", tmp_path / "runs")
     assert told.output.startswith("a: stopped; designing 1 of 4, ")
     assert f"go on with: mri-design {' '.join(command)} --resume" in told.output.replace("\n", "")
-    assert run(*command, "--resume").exit_code == 0
+    run(*command, "--resume", code=0)
     assert run("status", tmp_path / "runs").output.startswith("a: finished, ")
 
 
@@ -71,9 +67,7 @@ def test_a_silent_host_counts_as_gone(run: Run, tmp_path: Path) -> None:
     assert "stopped, no sign of life for 10 min from process 12 on host elsewhere; checkpoint.npz can be" in told
 
 
-def test_folders_of_folders_are_counted_and_others_left_out(
-    run: Run, designed: tuple[Path, Result], tmp_path: Path
-) -> None:
+def test_folders_of_folders_are_counted_and_others_left_out(run: Run, designed: Designed, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "manifest.json").write_text('{"status": "mine"}')
     assert run("status", tmp_path).output == f"no run in {tmp_path.name}\n"
@@ -87,7 +81,7 @@ def test_folders_of_folders_are_counted_and_others_left_out(
 
 
 def test_what_is_no_folder_is_refused(run: Run, tmp_path: Path) -> None:
-    assert run("status", tmp_path / "nowhere").exit_code == 3
+    run("status", tmp_path / "nowhere", code=3)
 
 
 def test_a_reconstruction_says_which_part_it_is_at(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,23 +118,20 @@ def test_a_refused_run_leaves_the_progress_of_the_one_before(run: Run, tmp_path:
         assert b'"reading"' in (tmp_path / "a" / ".progress.json").read_bytes()
 
 
-def test_info_understands_a_folder_of_runs_as_the_demo_leaves_it(
-    run: Run, designed: tuple[Path, Result], tmp_path: Path
-) -> None:
+def test_info_understands_a_folder_of_runs_as_the_demo_leaves_it(run: Run, designed: Designed, tmp_path: Path) -> None:
     demo = tmp_path / "demo-run"
     for name in ("compare", "design"):
         (demo / name).mkdir(parents=True)
         (demo / name / "manifest.json").write_bytes((designed[0] / "manifest.json").read_bytes())
     (demo / "report.html").write_text("<p>")
-    told = run("info", demo)
-    assert told.exit_code == 0, told.output
+    told = run("info", demo, code=0)
     text = " ".join(told.output.split())
     ended = manifest(designed[0])["status"]
     assert f"name demo-run runs 2: compare (finished, {ended}), design (finished, {ended})" in text
     assert f"next open {demo / 'report.html'}; mri-design info {demo / 'compare'} tells of one run" in text
     (tmp_path / "empty").mkdir()
-    refused = run("info", tmp_path / "empty")
-    assert refused.exit_code == 3 and "without a run of this program" in refused.output
+    refused = run("info", tmp_path / "empty", code=3)
+    assert "without a run of this program" in refused.output
     with RunFolder(tmp_path / "now", command=["recon"]) as folder:
         folder.progress.show("reading", 0, 1)
         text = " ".join(run("info", tmp_path / "now").output.split())

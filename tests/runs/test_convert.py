@@ -23,6 +23,9 @@ from mri_design.scan.io.bart import read_pair
 from mri_design.scan.io.companions import with_maps
 from mri_design.scan.writing.nifti import nifti_bytes
 
+nibabel = pytest.importorskip("nibabel")
+pydicom = pytest.importorskip("pydicom")
+
 SHAPE = (12, 10)
 Convert = Callable[..., MadeFiles]
 
@@ -140,7 +143,6 @@ def test_images_keep_their_values(convert: Convert, tmp_path: Path, name: str) -
     images = np.random.default_rng(3).random((2, 6, 5)).astype(np.float32) - 0.2
     write_npy(tmp_path / "images.npy", images)
     if ".nii" in name:
-        nibabel = pytest.importorskip("nibabel")
         made = convert(tmp_path / "images.npy", name, field_of_view=(0.12, 0.2))
         opened = nibabel.load(tmp_path / "out" / name)
         np.testing.assert_array_equal(np.asarray(opened.dataobj).T, images)
@@ -162,13 +164,11 @@ def test_complex_images_stay_images(convert: Convert, tmp_path: Path) -> None:
     after = read(tmp_path / "out" / "a.npz")
     assert isinstance(after, ImageStack)
     np.testing.assert_array_equal(after.images, images)
-    nibabel = pytest.importorskip("nibabel")
     assert "Not in this file: the phase." in convert(tmp_path / "images.npz", "a.nii").sentences
     np.testing.assert_allclose(nibabel.load(tmp_path / "out" / "a.nii").get_fdata().T, np.abs(images), rtol=1e-6)
 
 
 def test_every_slice_is_a_dicom_file_of_one_series(convert: Convert, tmp_path: Path) -> None:
-    pydicom = pytest.importorskip("pydicom")
     images = np.random.default_rng(5).random((3, 6, 5)).astype(np.float32)
     write_npy(tmp_path / "images.npy", images)
     made = convert(tmp_path / "images.npy", "one.dcm", field_of_view=(0.12, 0.1))
@@ -186,8 +186,6 @@ def test_every_slice_is_a_dicom_file_of_one_series(convert: Convert, tmp_path: P
 
 
 def test_places_of_images_go_from_format_to_format(convert: Convert, tmp_path: Path) -> None:
-    pytest.importorskip("nibabel")
-    pytest.importorskip("pydicom")
     turned, _ = np.linalg.qr(np.random.default_rng(7).standard_normal((3, 3)))
     phase, read_out, _ = turned
     normal = np.cross(read_out, phase)
@@ -210,8 +208,6 @@ def test_places_of_images_go_from_format_to_format(convert: Convert, tmp_path: P
 
 
 def test_nifti_without_sizes_becomes_dicom_without_sizes(convert: Convert, tmp_path: Path) -> None:
-    nibabel = pytest.importorskip("nibabel")
-    pydicom = pytest.importorskip("pydicom")
     nibabel.save(nibabel.Nifti1Image(np.ones((5, 6, 1), np.float32), np.eye(4)), tmp_path / "image.nii")
     assert "--fov gives the field of view" in convert(tmp_path / "image.nii", "a.dcm").sentences[-1]
     assert "PixelSpacing" not in pydicom.dcmread(tmp_path / "out" / "a.dcm")
@@ -220,7 +216,6 @@ def test_nifti_without_sizes_becomes_dicom_without_sizes(convert: Convert, tmp_p
 
 
 def test_dicom_images_stay_the_patient_s(convert: Convert, tmp_path: Path) -> None:
-    pydicom = pytest.importorskip("pydicom")
     write_npy(tmp_path / "single.npy", np.random.default_rng(3).random((6, 5)))
     convert(tmp_path / "single.npy", "first.dcm", field_of_view=(0.24, 0.2))
     file = pydicom.dcmread(tmp_path / "out" / "first.dcm")
@@ -284,12 +279,6 @@ def test_inputs_and_their_cards_stay_as_they_are(scan_file: Path, tmp_path: Path
     (tmp_path / "b.json").write_text("{}")
     with pytest.raises(UsageError, match=r"b\.json would be read as the header of b\.npz"):
         convert_file(str(scan_file), tmp_path / "b.npz", Recipe())
-
-
-def test_phantoms_are_converted_too(convert: Convert, tmp_path: Path) -> None:
-    convert("phantom:lf-gre", "a.npz")
-    after = read(tmp_path / "out" / "a.npz")
-    assert isinstance(after, KSpaceData) and after.n_slices >= 1
 
 
 INTEROPERABLE, LINES, WEIGHT = (16, 12), [1, 3, 5, 6, 7, 8, 9, 10, 13, 15], 0.05

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import colorsys
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,8 +24,7 @@ from mri_design import (
 )
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation import plots
-from mri_design.evaluation.manifest import Manifest
-from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Section, save_report
+from mri_design.evaluation.page import ReportFigure, ReportTable
 from mri_design.evaluation.pictures import THEMED
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.operators.nonuniform import density_weights
@@ -113,15 +111,6 @@ def test_images_are_saved_in_their_formats(folder: RunFolder, image: np.ndarray)
     assert (folder.path / "metrics.csv").read_text() == "method,relative_l2\nmean,0.125\n"
 
 
-def test_images_in_other_units_have_error_bars_in_other_units(image: np.ndarray) -> None:
-    unit = np.linspace(1, 2, image.size).reshape(image.shape)
-    result = Reconstruction(image.astype(np.complex64), np.abs(image).astype(np.float32), DONE).times(unit)
-    assert result.std is not None
-    np.testing.assert_allclose(result.image, image * unit, rtol=1e-6)
-    np.testing.assert_allclose(result.std, np.abs(image) * unit, rtol=1e-6)
-    assert (result.image.dtype, result.std.dtype) == (np.complex64, np.float32)
-
-
 def test_errors_against_a_noisy_reference_are_shown_without_its_noise_and_say_whether_they_rank() -> None:
     rows = [{"method": "mean", "relative_l2": 0.1}, {"method": "map", "relative_l2": 0.07}]
     assert with_noise_of_reference(rows, None, False) == rows
@@ -163,19 +152,6 @@ def test_figures_of_images_show_what_is_known(
     assert figures(folder) == expected
     assert isinstance(section.blocks[0], ReportTable)
     assert all(isinstance(block, ReportFigure) and block.caption for block in section.blocks[1:])
-
-
-@pytest.mark.parametrize("status", ["converged", "not converged (stopped)"])
-def test_what_did_not_converge_stands_on_top_of_the_report(folder: RunFolder, status: str) -> None:
-    manifest = Manifest(
-        command=["design"], seed=3, inputs=[], settings={"a": 1}, wall_seconds=1.0, status=status, lines=[4]
-    )
-    save_report(folder, "A title", {"lines": 4}, [Section("One", [Paragraph("text")])], manifest)
-    stored = json.loads((folder.path / "manifest.json").read_text())
-    assert (stored["status"], stored["seed"], stored["lines"]) == (status, 3, [4])
-    page = (folder.path / "report.html").read_text()
-    assert "A title" in page
-    assert ("Not converged (stopped)." in page) == (status != "converged")
 
 
 pytest.importorskip("finufft")

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import InputError, Recipe, load_recipe, reconstruct, run_design
+from mri_design import InputError, Recipe, reconstruct, run_design
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.run_folder import RunFolder
@@ -12,7 +12,7 @@ from mri_design.experiment.trained_file import save_trained
 from mri_design.runs.compare import ComparisonResult, report_comparison, shown_masks
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignRequest, design_scan
-from mri_design.runs.run import Record, Run, Work
+from mri_design.runs.run import Record, Run
 from mri_design.runs.scans import knowing_oracle
 from mri_design.runs.study import Study, StudyProgress
 
@@ -71,13 +71,6 @@ def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Study, tmp
     assert all(name in summary for name in ("oracle-greedy", "trained:order.npz", "calibrated:order.npz@train"))
 
 
-@pytest.mark.slow
-def test_oracles_survive_the_way_to_another_process(study: Study) -> None:
-    serial = study.run(StudyProgress())
-    parallel = study.run(StudyProgress(), Work(jobs=2))
-    assert parallel.masks == serial.masks
-
-
 @pytest.mark.parametrize("name", ["oracle-residual", "oracle-hole", "oracle-greedy"])
 def test_a_scan_without_a_reference_has_no_oracle(make_image: ImageMaker, tiny: Recipe, name: str) -> None:
     with pytest.raises(InputError, match="a scan without a reference image"):
@@ -103,9 +96,3 @@ def test_a_report_says_that_it_was_an_oracle(tmp_path: Path, tiny: Recipe) -> No
     text = (tmp_path / "out" / "report.html").read_text()
     assert "Oracle, not a design" in text
     assert "it looked at the truth" in text
-
-
-def test_no_recipe_names_an_oracle(tmp_path: Path) -> None:
-    (tmp_path / "r.toml").write_text('[design]\nstrategy = "oracle-residual"\n')
-    with pytest.raises(InputError, match=r"design\.strategy.*oracles are named with --strategy only"):
-        load_recipe(tmp_path / "r.toml")

@@ -149,10 +149,6 @@ def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
 
 
 class TestDask:
-    def test_results_are_those_of_here(self, address: str) -> None:
-        with Workers(3, 1, address) as workers:
-            assert list(workers.map(product, [4, 1, 2])) == [12, 3, 6]
-
     def test_a_poisonous_piece_is_told_of_when_the_others_are_done(self, address: str) -> None:
         got = []
         with Workers(3, 1, address) as workers, pytest.raises(MriDesignError, match=r"1 of 3 pieces failed.*zeros"):

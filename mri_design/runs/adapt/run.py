@@ -37,7 +37,7 @@ from mri_design.scan.streaming.scanner import Arrivals, Exchange, Patience, Repe
 
 StreamForm = Literal["mrd", "mrd file", "json lines"]
 CONVERSATION = "messages.jsonl"
-"""What the scanner was told."""
+"""File of the messages to the scanner."""
 LATENCY = "latency.csv"
 """How long every request took."""
 NAME = "scan"
@@ -49,7 +49,7 @@ class LinesLostError(MriDesignError):
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptRequest:
-    """What a design at the scanner is asked for.
+    """Request for a design at the scanner.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class AdaptRequest:
         return InputFile.of_all([*maps, *strategy_files([self.design.recipe.design.strategy])])
 
     def record(self, run: Run) -> Record:
-        """What a manifest says about it before anything has arrived.
+        """Inputs and settings for the manifest, before anything has arrived.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class AdaptRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptResult:
-    """What a design at the scanner came to.
+    """Result of a design at the scanner.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
     Parameters
     ----------
     request : AdaptRequest
-        What is asked.
+        Design, form of the stream and patience.
     run : Run
         Its folder.
     connections : iterator of Connection

@@ -161,7 +161,7 @@ def informed(
     Parameters
     ----------
     earlier : sequence of EarlierImage
-        What was seen, one for every slice.
+        Images of the earlier scan, one for every slice.
     slices : sequence of MRSlice
         Those to be measured, which share the mask: of lines, one.
     start : sequence of int
@@ -194,7 +194,7 @@ def informed(
     return Calibrated(side_information=scans[0])
 
 
-def side_information_share(trace: DesignTrace) -> float:
+def final_weight(trace: DesignTrace) -> float:
     """Weight of side information at the end of a design, 0 to 1; NaN where there was none."""
     end = trace.forecast(len(trace.lines))
     return float("nan") if end is None else end.side_information_weight
@@ -202,22 +202,22 @@ def side_information_share(trace: DesignTrace) -> float:
 
 def contradicted(trace: DesignTrace, unit: str) -> str:
     """A sentence where the ``unit``s measured have overruled the earlier scan; else empty."""
-    share = side_information_share(trace)
-    if not share < LITTLE:
+    weight = final_weight(trace)
+    if not weight < LITTLE:
         return ""
     return (
-        f"the earlier scan hardly predicts the {unit}s of this one: it {share_in_words(share, unit)}, as one that "
+        f"the earlier scan hardly predicts the {unit}s of this one: it {weight_in_words(weight, unit)}, as one that "
         "shows another object or another position, or lacks much of its k-space"
     )
 
 
-def share_in_words(share: float, unit: str) -> str:
-    """What the weight of an earlier scan at the end of a design says, for a sentence; NaN is no weight at all."""
-    if not np.isfinite(share):
+def weight_in_words(weight: float, unit: str) -> str:
+    """Words for the weight of an earlier scan at the end of a design; NaN is no weight at all."""
+    if not np.isfinite(weight):
         return "has been held against nothing that was measured"
     if unit == "sample":
-        return f"explains {share:.0%} of how single samples differ from those around them"
-    return f"counts for {share:.0%} of the choice at the end"
+        return f"explains {weight:.0%} of how single samples differ from those around them"
+    return f"counts for {weight:.0%} of the choice at the end"
 
 
 def _energy(values: Array) -> float:

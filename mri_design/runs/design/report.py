@@ -11,7 +11,7 @@ from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
 from mri_design.operators.readouts import ShotReadouts
-from mri_design.runs.design.earlier import contradicted, share_in_words, side_information_share
+from mri_design.runs.design.earlier import contradicted, final_weight, weight_in_words
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.design_sections import (
     ABOUT_SHOTS,
@@ -73,7 +73,7 @@ def report_design(
     side_information = _side_information(result)
     facts = {
         "start": start,
-        **{f"weight_of_{whose.replace(' ', '_')}": side_information_share(trace) for whose in side_information},
+        **{f"weight_of_{whose.replace(' ', '_')}": final_weight(trace) for whose in side_information},
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
         **known.settings(),
@@ -101,9 +101,9 @@ def report_design(
 
 def _side_information(result: DesignResult) -> dict[str, str]:
     """Side information that counted beside the scan's own posterior, and its weight in words."""
-    seen, weight = result.request.seen, side_information_share(result.trace)
+    seen, weight = result.request.seen, final_weight(result.trace)
     unit = result.known.slice_model.candidates.unit
-    share = share_in_words(weight, unit)
+    words = weight_in_words(weight, unit)
     if seen is not None:
-        return {"earlier scan": f"{seen.label}, {contradicted(result.trace, unit) or share}"}
-    return {"training scans": share} if np.isfinite(weight) else {}
+        return {"earlier scan": f"{seen.label}, {contradicted(result.trace, unit) or words}"}
+    return {"training scans": words} if np.isfinite(weight) else {}

@@ -66,7 +66,7 @@ from mri_design.status import Convergence, Status
 
 @dataclass(frozen=True)
 class DesignRequest:
-    """What a design is asked for.
+    """Request for a design.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class DesignRequest:
         return self.recipe.replacing("design", strategy=strategy_label(self.recipe.design.strategy)).as_settings()
 
     def record(self, run: Run) -> Record:
-        """What a manifest says about it before anything is computed.
+        """Inputs and settings for the manifest, before anything is computed.
 
         Raises
         ------
@@ -193,12 +193,12 @@ class DesignRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class DesignResult:
-    """What a design came to.
+    """Result of a design.
 
     Parameters
     ----------
     request : DesignRequest
-        What was asked.
+        Its request.
     record : Record
         For the manifest.
     ending : Ending
@@ -387,7 +387,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
 
 
 def _candidates(request: DesignRequest, data: KSpaceData) -> Readouts:
-    """What the design chooses from."""
+    """The candidates: lines or samples of the grid, or shots."""
     if not request.of_shots:
         return readouts_named(request.recipe.design.encoding, data.grid_shape)
     assert request.lines is not None

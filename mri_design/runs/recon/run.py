@@ -25,7 +25,7 @@ from mri_design.status import Status
 
 @dataclass(frozen=True)
 class ReconRequest:
-    """What a reconstruction is asked for.
+    """Request for a reconstruction.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class ReconRequest:
     index: int = 0
 
     def record(self, run: Run) -> Record:
-        """What a manifest says about it before anything is computed.
+        """Inputs and settings for the manifest, before anything is computed.
 
         Raises
         ------
@@ -71,12 +71,12 @@ class ReconRequest:
 
 @dataclass(frozen=True)
 class ReconResult:
-    """What a reconstruction came to.
+    """Result of a reconstruction on a grid.
 
     Parameters
     ----------
     request : ReconRequest
-        What was asked.
+        Its request.
     record : Record
         For the manifest.
     ending : Ending

@@ -30,7 +30,7 @@ FOLDED = (
 
 @dataclass(frozen=True)
 class TrajectoryResult:
-    """What the reconstruction came to.
+    """Result of a reconstruction along a trajectory.
 
     Parameters
     ----------
