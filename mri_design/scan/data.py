@@ -22,7 +22,7 @@ from mri_design.errors import (
 )
 from mri_design.operators.trajectory import checked_samples
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.sampling import Sampling, measured_samples, strongest_component
+from mri_design.scan.sampling import Sampling, measured_samples, require_finite, strongest_component
 from mri_design.scan.source_image import SourceImage
 
 if TYPE_CHECKING:  # they load the Fourier transforms, which reading a file does without
@@ -48,7 +48,7 @@ _ENTRIES = (
 
 @dataclass(frozen=True)
 class Scan:
-    """What scans on a grid and along a trajectory share: samples, their readouts, noise, coil maps and provenance."""
+    """Samples of a scan on a grid or along a trajectory, with their readouts, noise, coil maps and provenance."""
 
     on_grid: ClassVar[bool]
     """Whether the samples lie on the grid of the image."""
@@ -66,7 +66,7 @@ class Scan:
     @property
     @abstractmethod
     def readouts(self) -> Readouts:
-        """What of k-space was measured one by one: lines, the samples of a plane, or shots."""
+        """Readouts that are measured one by one: lines, the samples of a plane, or shots."""
 
     @property
     @abstractmethod
@@ -132,7 +132,9 @@ class Scan:
 
     def transformed(self, change: Callable[[NDArray[np.complex64]], NDArray[np.complex64]], **known: Any) -> Self:
         """The scan with all its samples changed, those of a calibration scan too, and what is ``known`` of it then."""
-        return replace(self, kspace=change(self.kspace), **known)
+        held = {name: getattr(self, name, None) for name in ("kspace", "calibration")}
+        changed: dict[str, Any] = {name: change(array) for name, array in held.items() if array is not None}
+        return replace(self, **changed, **known)
 
     def _check_known(self, grid: tuple[int, int]) -> None:
         """Refuse noise, coil maps and a reference that do not fit the samples."""
@@ -150,7 +152,7 @@ class Scan:
         require_instance(np.ndarray, wanted=f"an array of shape {shape}", **{name: array})
         if array.shape != shape:
             raise InputError(field=name, got=f"shape {array.shape}", wanted=f"shape {shape}")
-        _refuse_non_finite(name, array)
+        require_finite(name, array)
 
     def _one(self, number: int, **known: Any) -> Self:
         """Take one slice, with what else is ``known`` of it."""
@@ -224,7 +226,7 @@ class KSpaceData(Scan):
             raise InputError(field="kspace", got=f"shape {k.shape}", wanted="at least 4 x 4 samples and one coil")
         if not np.iscomplexobj(k):
             raise InputError(field="kspace", got=f"dtype {k.dtype}", wanted="complex samples")
-        _refuse_non_finite("kspace", k)
+        require_finite("kspace", k)
         if self.measured.shape != (k.shape[-2],) or self.measured.dtype != np.bool_:
             raise InputError(
                 field="measured",
@@ -265,7 +267,7 @@ class KSpaceData(Scan):
 
     @property
     def samples_in_lines(self) -> NDArray[np.bool_] | None:
-        """As of a `Scan`."""
+        """Samples (ky, kx) of the first slice that hold data, where lines are not whole; None where they are."""
         sampling = self.samplings[0]
         return None if self.encoding == "plane" or sampling.whole_lines else sampling.samples
 
@@ -281,11 +283,6 @@ class KSpaceData(Scan):
             return f"{_counted(self.n_slices, 'plane')} of {n_y} x {n_x} (ky x kz), {_counted(self.n_coils, 'coil')}"
         lines = f"{int(self.measured.sum())} lines of a grid of {n_y} x {n_x} (ky x kx)"
         return f"{_counted(self.n_slices, 'slice')}, {_counted(self.n_coils, 'coil')}, {lines}"
-
-    def transformed(self, change: Callable[[NDArray[np.complex64]], NDArray[np.complex64]], **known: Any) -> Self:
-        """As of a `Scan`."""
-        calibration = None if self.calibration is None else change(self.calibration)
-        return super().transformed(change, calibration=calibration, **known)
 
     @cached_property
     def samplings(self) -> tuple[Sampling, ...]:
@@ -493,7 +490,7 @@ class ImageStack:
         require_instance(np.ndarray, wanted="an array (slice, row, column)", images=self.images)
         if self.images.ndim != 3 or min(self.images.shape) < 1:
             raise InputError(field="images", got=f"shape {self.images.shape}", wanted="(slice, row, column)")
-        _refuse_non_finite("images", self.images)
+        require_finite("images", self.images)
         if not np.any(self.images):
             raise InputError(field="images", got="all zeros", wanted="at least one non-zero pixel")
 
@@ -578,15 +575,3 @@ def slice_number(index: object, count: int) -> int:
     if not -count <= number < count:
         raise InputError(field="slice", got=str(number), wanted=f"0 to {count - 1}")
     return number % count
-
-
-def _refuse_non_finite(name: str, array: NDArray[np.generic]) -> None:
-    bad = ~np.isfinite(array)
-    if bad.any():
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise InputError(
-            field=name,
-            got=f"{int(bad.sum())} NaN or infinite values, the first at index {first}",
-            wanted="finite samples",
-            cure="Repair or remove the samples before loading.",
-        )

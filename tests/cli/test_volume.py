@@ -53,10 +53,10 @@ def files(images: np.ndarray, mask: np.ndarray, tmp_path_factory: pytest.TempPat
     volume = volume + 0.007 * (rng.standard_normal(volume.shape) + 1j * rng.standard_normal(volume.shape))
     paths = []
     for name, flags in (("whole", np.ones_like(mask)), ("masked", mask)):
-        raw = MrdFile(nx=NX, ny=NY, nz=NZ, rx=NX, fovz=60)
+        raw = MrdFile(folder, nx=NX, ny=NY, nz=NZ, rx=NX, fovz=60)
         for ky, kz in np.argwhere(flags):
             raw.add(volume[None, ky, kz].astype(np.complex64), kspace_encode_step_1=ky, kspace_encode_step_2=kz)
-        paths.append(raw.write(folder / f"{name}.h5"))
+        paths.append(raw.write(f"{name}.h5"))
     return paths[0], paths[1]
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file
-from mri_design.scan.io.source import ReadOptions, Scan, Source
+from mri_design.scan.io.source import Content, ReadOptions, Source
 from mri_design.scan.io.stored_arrays import (
     ArrayHeader,
     StackSource,
@@ -119,7 +119,7 @@ def opened(path: Path, options: ReadOptions) -> Source:
     """
     beside, samples = pair_of(path)
     header, limits = read_header_file(samples, options.limits, options.matrix), options.limits
-    header = replace(header, text={**(header.text or {}), "format": "BART cfl"}, shape=None, float_pairs=False)
+    header = replace(header, text={**header.text, "format": "BART cfl"}, shape=None, float_pairs=False)
     pair = _Pair(samples, header, limits)
     shape = _checked_lengths(beside, samples, limits) if beside.exists() and samples.exists() else ()
     lengths = dict(zip(AXES, shape, strict=False))
@@ -162,7 +162,7 @@ class _Slices(StackSource):
 class _Pair(StoredSource):
     """A pair of files."""
 
-    def load(self) -> Scan:
+    def load(self) -> Content:
         """Read both files."""
         stored, header = read_pair(self.path, self.limits), self.header
         _refuse_further_axes(stored)
@@ -233,13 +233,9 @@ def _is_plane(samples: Path, array: NDArray[np.complex64], header: ArrayHeader) 
     Both have the same axes. A plane has no trajectory beside it; either its header says so (``"encoding": "plane"``)
     or the energy gathers in the middle of both its phase encodes, as it does not over shots.
     """
-    if (header.text or {}).get("encoding") == "plane":
+    if header.text.get("encoding") == "plane":
         return True
-    if (
-        "trajectory" in (header.text or {})
-        or _trajectory_beside(samples, header) is not None
-        or min(array.shape[1:3]) < 4
-    ):
+    if "trajectory" in header.text or _trajectory_beside(samples, header) is not None or min(array.shape[1:3]) < 4:
         return False
     energies = np.sum(np.abs(array) ** 2, axis=(0, 1, 3, 4))
     held = energies[energies > 0]
@@ -248,12 +244,12 @@ def _is_plane(samples: Path, array: NDArray[np.complex64], header: ArrayHeader) 
 
 def _trajectory_beside(samples: Path, header: ArrayHeader) -> Path | None:
     """The pair in the same folder with the trajectory of samples, by its usual name or that of the header."""
-    named = (header.text or {}).get("trajectory", f"{samples.stem}_traj")
+    named = header.text.get("trajectory", f"{samples.stem}_traj")
     plain = Path(named).name == named
     return samples.with_name(named) if plain and pair_of(samples.with_name(named))[0].exists() else None
 
 
-def _along_trajectory(samples: Path, array: NDArray[np.complex64], header: ArrayHeader, limits: ReadLimits) -> Scan:
+def _along_trajectory(samples: Path, array: NDArray[np.complex64], header: ArrayHeader, limits: ReadLimits) -> Content:
     """Samples (1, sample, shot, coil, slice), with the trajectory beside them."""
     beside = _trajectory_beside(samples, header)
     if beside is None:
@@ -272,7 +268,7 @@ def _along_trajectory(samples: Path, array: NDArray[np.complex64], header: Array
 
 def _images(
     samples: Path, array: NDArray[np.complex64], named: tuple[str, ...], header: ArrayHeader, limits: ReadLimits
-) -> Scan:
+) -> Content:
     """Images (x, y), (x, y, slice), or a volume (x, y, z)."""
     if "coil" in named:
         wanted = "images that are combined over coils"

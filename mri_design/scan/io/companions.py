@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import Scan
 from mri_design.scan.io.bart import AXES, is_bart, read_pair
-from mri_design.scan.io.npy import MAGIC, read_npy_stream, read_npz_members
+from mri_design.scan.io.npy import is_npy, read_npy, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
 from mri_design.scan.io.samples import to_complex64
 from mri_design.scan.trajectories.exchange import maps_from_bart, planes_from_bart
@@ -81,11 +81,9 @@ def _maps_of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:
 
 
 def _stored_maps(path: Path, limits: ReadLimits) -> NDArray[Any]:
-    size = check_file(path)
-    with path.open("rb") as stream:
-        if stream.read(len(MAGIC)) == MAGIC:
-            stream.seek(0)
-            return read_npy_stream(stream, size, path.name, limits)
+    check_file(path)
+    if is_npy(path):
+        return read_npy(path, limits, field=path.name)
     arrays, present = read_npz_members(path, _MEMBERS, limits)
     for name in _MEMBERS:
         if name in arrays:
@@ -121,7 +119,7 @@ def read_mask(
     InputError
         For a damaged file, another dtype or shape, no line or sample, or one without data.
     """
-    flags = _mask_of_bart(path, limits) if is_bart(path) else _mask_of_npy(path, limits)
+    flags = _mask_of_bart(path, limits) if is_bart(path) else read_npy(path, limits, field=path.name)
     in_plane = samples is not None and flags.ndim == 2
     there = samples if samples is not None and in_plane else measured
     if flags.dtype != np.bool_ or flags.shape != there.shape:
@@ -145,12 +143,6 @@ def read_mask(
     if not flags.any():
         raise InputError(field=path.name, got="no sample" if in_plane else "no line", wanted="at least one")
     return flags
-
-
-def _mask_of_npy(path: Path, limits: ReadLimits) -> NDArray[Any]:
-    size = check_file(path)
-    with path.open("rb") as stream:
-        return read_npy_stream(stream, size, path.name, limits)
 
 
 def _mask_of_bart(path: Path, limits: ReadLimits) -> NDArray[np.bool_]:

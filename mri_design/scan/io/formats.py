@@ -14,7 +14,7 @@ from mri_design.scan.io import bart, dicom, fastmri, ismrmrd, nifti, numpy_files
 from mri_design.scan.io.hdf5 import is_hdf5, names_in
 from mri_design.scan.io.isolated import IsolatedSource
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
-from mri_design.scan.io.source import REGISTERED, DuplicatePolicy, Reader, ReadOptions, Scan, Source, Summary
+from mri_design.scan.io.source import REGISTERED, Content, DuplicatePolicy, Reader, ReadOptions, Source, Summary
 
 Held = TypeVar("Held")
 BART = Reader("BART .cfl with its .hdr", bart.is_bart, bart.opened, matrix=True)
@@ -39,7 +39,7 @@ def read(
     counters: Mapping[str, int] | None = None,
     matrix: tuple[int, int] | None = None,
     isolated: bool = True,
-) -> Scan:
+) -> Content:
     """Read a scan or a stack of images in any supported format, or one of `register_reader`.
 
     Parameters

@@ -19,6 +19,7 @@ from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import COUNTERS
+from mri_design.scan.sampling import require_finite
 
 _COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", "contrast", "phase", "repetition", "set")
 _NUMBERS = (
@@ -107,14 +108,7 @@ class Acquisitions(ABC):
         field = f"{self.field}[{at}]: {name}"
         if floats.size != count:
             raise InputError(field=field, got=f"{floats.size} numbers", wanted=f"{count}: {product}")
-        bad = ~np.isfinite(floats)
-        if bad.any():
-            raise InputError(
-                field=field,
-                got=f"{int(bad.sum())} NaN or infinite values, the first at index {int(np.argmax(bad))}",
-                wanted="finite samples",
-                cure="Repair or remove the samples before loading.",
-            )
+        require_finite(field, floats)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion
+from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_file
 
 MAGIC = b"\x93NUMPY"
 _MAX_HEADER = 10_000  # characters; the header of any plain array is under 200
@@ -62,6 +62,25 @@ def read_npy_stream(
     if alone and stream.read(1):
         raise InputError(field=field, got="more bytes than the archive declares", wanted=f"{available} bytes")
     return flat.reshape(declared.shape[::-1]).T if declared.fortran_order else flat.reshape(declared.shape)
+
+
+def is_npy(path: Path) -> bool:
+    """Whether a file begins as an array does."""
+    with path.open("rb") as stream:
+        return stream.read(len(MAGIC)) == MAGIC
+
+
+def read_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> NDArray[Any]:
+    """The array of a file; ``field`` names it in messages, by default by its path.
+
+    Raises
+    ------
+    InputError
+        As `read_npy_stream`.
+    """
+    size = check_file(path)
+    with path.open("rb") as stream:
+        return read_npy_stream(stream, size, str(path) if field is None else field, limits)
 
 
 @dataclass(frozen=True)

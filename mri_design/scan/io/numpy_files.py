@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.io.along_trajectory import TRAJECTORY_MEMBERS
-from mri_design.scan.io.npy import MAGIC, NpySlices, NpzArchive, opened_npz, read_npy_stream, read_npz_members
+from mri_design.scan.io.npy import MAGIC, NpySlices, NpzArchive, is_npy, opened_npz, read_npy, read_npz_members
 from mri_design.scan.io.safe import ReadLimits, check_file
-from mri_design.scan.io.source import ReadOptions, Scan, Source, starting
+from mri_design.scan.io.source import Content, ReadOptions, Source, starting
 from mri_design.scan.io.stored_arrays import (
     COMPANIONS,
     ArrayHeader,
@@ -66,7 +66,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         On anything else than such a file, naming the field. Pickles are never loaded.
     """
     file = _Arrays(path, read_header_file(path, options.limits, options.matrix), options.limits)
-    if starting(MAGIC)(path):
+    if is_npy(path):
         with path.open("rb") as stream:
             slices = NpySlices.of(stream, check_file(path), str(path), options.limits)
             alone = slices is not None and file.header.shape in (None, slices.shape)
@@ -80,7 +80,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
 class _Arrays(StoredSource):
     """An array, or an archive of them."""
 
-    def load(self) -> Scan:
+    def load(self) -> Content:
         """Read all arrays."""
         key, arrays, left = _load(self.path, self.header, self.limits)
         return scan_of_arrays(self.path, key, arrays, self._without(left), self.limits)
@@ -105,11 +105,9 @@ class _Arrays(StoredSource):
 
     def _without(self, left: Collection[str]) -> ArrayHeader:
         """The header, with the names of members that nothing here reads."""
-        return (
-            replace(self.header, text={**(self.header.text or {}), "members_not_read": ", ".join(left)})
-            if left
-            else self.header
-        )
+        if not left:
+            return self.header
+        return replace(self.header, text={**self.header.text, "members_not_read": ", ".join(left)})
 
 
 def _of_archive(file: _Arrays, archive: NpzArchive, members: ExitStack) -> Source | None:
@@ -131,10 +129,8 @@ def _of_archive(file: _Arrays, archive: NpzArchive, members: ExitStack) -> Sourc
 
 def _load(path: Path, header: ArrayHeader, limits: ReadLimits) -> tuple[str, Arrays, list[str]]:
     """The name of the data, the arrays by name, and names of members that nothing here reads."""
-    with path.open("rb") as stream:
-        if stream.read(len(MAGIC)) == MAGIC:
-            stream.seek(0)
-            return "array", {"array": read_npy_stream(stream, check_file(path), str(path), limits)}, []
+    if is_npy(path):
+        return "array", {"array": read_npy(path, limits)}, []
     keys = ("kspace", "image") if header.key is None else (header.key,)
     arrays, present = read_npz_members(path, (*keys, *COMPANIONS, *TRAJECTORY_MEMBERS), limits)
     key = next((key for key in keys if key in arrays), None)

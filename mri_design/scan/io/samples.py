@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.sampling import ROUND_OFF
+from mri_design.scan.sampling import ROUND_OFF, require_finite
 
 
 def working_coils(kspace: NDArray[np.complex64]) -> tuple[NDArray[np.intp], dict[str, str]]:
@@ -120,15 +120,13 @@ def to_complex64(field: str, samples: NDArray[Any]) -> NDArray[np.complex64]:
     """
     pair = samples.dtype.names
     if pair is not None and len(pair) == 2 and pair[0].startswith("r") and pair[1].startswith("i"):
-        _refuse_non_finite(field, samples[pair[0]])
-        _refuse_non_finite(field, samples[pair[1]])
+        for part in pair:
+            require_finite(field, samples[part])
         joined = np.empty(samples.shape, np.complex64)
         with np.errstate(over="ignore"):
             joined.real, joined.imag = samples[pair[0]], samples[pair[1]]
     elif samples.dtype.kind == "c":
-        _refuse_non_finite(field, samples)
-        if samples.dtype.itemsize <= 8:  # nothing can overflow
-            return np.ascontiguousarray(samples, dtype=np.complex64)
+        require_finite(field, samples)
         with np.errstate(over="ignore"):
             joined = np.ascontiguousarray(samples, dtype=np.complex64)
     else:
@@ -147,7 +145,7 @@ def to_float32(field: str, pixels: NDArray[Any]) -> NDArray[np.float32]:
     """
     if pixels.dtype.kind not in "iuf":
         raise InputError(field=field, got=f"dtype {pixels.dtype}", wanted="real numbers")
-    _refuse_non_finite(field, pixels)
+    require_finite(field, pixels)
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(pixels, dtype=np.float32)
     _refuse_overflow(field, single)
@@ -195,18 +193,6 @@ def measured_lines(
             )
     kspace[:, :, ~measured] = 0
     return measured
-
-
-def _refuse_non_finite(field: str, array: NDArray[Any]) -> None:
-    finite = np.isfinite(array)
-    if not finite.all():
-        first = tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), array.shape))
-        raise InputError(
-            field=field,
-            got=f"{int(finite.size - finite.sum())} NaN or infinite values, the first at index {first}",
-            wanted="finite samples",
-            cure="Repair or remove the samples before loading.",
-        )
 
 
 def _refuse_overflow(field: str, array: NDArray[Any]) -> None:

@@ -19,7 +19,7 @@ from mri_design.scan.sampling import Sampling
 from mri_design.scan.source_image import SourceImage
 from mri_design.scan.summary import Image, ImageSummary, ScanSummary, middle_slice, summarised
 
-Scan = KSpaceData | TrajectoryData | ImageStack
+Content = KSpaceData | TrajectoryData | ImageStack
 Summary = ScanSummary | TrajectoryData | ImageSummary
 DuplicatePolicy = Literal["error", "average", "last"]
 """Policies for a line that was acquired more than once (averages, or a counter that repeats)."""
@@ -80,7 +80,7 @@ class Source(ABC):
     """An open file whose header was read and checked."""
 
     @abstractmethod
-    def load(self) -> Scan:
+    def load(self) -> Content:
         """Read all samples.
 
         Raises
@@ -144,9 +144,9 @@ class SlicedSource(Source):
 class Loaded(Source):
     """A scan or images that a reader read as a whole."""
 
-    scan: Scan
+    scan: Content
 
-    def load(self) -> Scan:
+    def load(self) -> Content:
         """The scan or the images."""
         return self.scan
 
@@ -212,7 +212,7 @@ class Reader:
 
     says: str
     recognises: Callable[[Path], bool]
-    opens: Callable[[Path, ReadOptions], AbstractContextManager[Source] | Source | Scan]
+    opens: Callable[[Path, ReadOptions], AbstractContextManager[Source] | Source | Content]
     _: KW_ONLY
     series: bool = False
     matrix: bool = False

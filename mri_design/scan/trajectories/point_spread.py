@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError, number_array, positive_number, require_counts, require_grid
+from mri_design.errors import InputError, number_array, positive_number, require_grid
 from mri_design.operators.trajectory import checked_trajectory
 
 
@@ -75,22 +75,6 @@ _AT_ONCE = 4096
 """Samples whose waves are held in memory."""
 
 
-@dataclass(frozen=True)
-class RadialDensity:
-    """Samples per area of k-space, by distance from DC.
-
-    Parameters
-    ----------
-    edges : float64 array, shape (ring + 1,)
-        Radii of the rings in cycles per field of view.
-    density : float64 array, shape (ring,)
-        Samples per square cycle per field of view; 1 is the Cartesian grid's.
-    """
-
-    edges: NDArray[np.float64]
-    density: NDArray[np.float64]
-
-
 def point_spread(
     trajectory: ArrayLike, shape: tuple[int, int], *, weights: ArrayLike | None = None
 ) -> NDArray[np.complex128]:
@@ -139,27 +123,3 @@ def point_spread(
         waves_x = np.exp(2j * np.pi * np.outer(flat[some, 1], x))
         spread += (waves_y * scaled[some]) @ waves_x
     return spread
-
-
-def radial_density(trajectory: ArrayLike, *, rings: int = 16) -> RadialDensity:
-    """Count samples in rings of equal width between DC and the farthest sample.
-
-    Parameters
-    ----------
-    trajectory : float array, shape (..., 2)
-        Samples in cycles per field of view.
-    rings : int
-        How many.
-
-    Raises
-    ------
-    InputError
-        For what is no trajectory, one that stays at DC, or no ring.
-    """
-    k = checked_trajectory(trajectory)
-    require_counts(least=1, rings=rings)
-    radii = np.linalg.norm(k.reshape(-1, 2), axis=1)
-    if not radii.any():
-        raise InputError(field="trajectory", got="only samples at DC", wanted="samples at some distance from it")
-    counts, edges = np.histogram(radii, bins=rings, range=(0.0, float(radii.max())))
-    return RadialDensity(edges, counts / (np.pi * np.diff(edges**2)))

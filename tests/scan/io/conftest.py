@@ -7,12 +7,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import h5py
 import ismrmrd
 import numpy as np
 import pytest
+
+from tests.scan.io.reading import read_here
 
 _HEADER = """<?xml version="1.0"?>
 <ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">{system}
@@ -60,6 +64,8 @@ class Outcome:
 class MrdFile:
     """An MRD file to be written; every field can be made wrong on purpose."""
 
+    folder: Path
+    folder: Path
     nx: int = 16
     ny: int = 12
     nz: int = 1
@@ -96,14 +102,20 @@ class MrdFile:
         self.readouts.append(readout)
         return readout
 
-    def add_scan(self, kspace: np.ndarray, **fields: int) -> None:
+    def add_scan(self, kspace: np.ndarray, **fields: int) -> MrdFile:
         """Append every line of (slice, coil, ky, kx)."""
         for index in range(kspace.shape[0]):
             for line in range(kspace.shape[2]):
                 self.add(kspace[index, :, line], slice=index, kspace_encode_step_1=line, **fields)
+        return self
 
-    def write(self, path: Path) -> Path:
+    def read(self, **settings: Any) -> Any:
+        """Write the file, and read it in this process."""
+        return read_here(self.write(), **settings)
+
+    def write(self, name: str = "raw.h5") -> Path:
         """Write the file."""
+        path = self.folder / name
         text = self.header
         if text is None:
             limits = ""
@@ -129,9 +141,9 @@ def scan() -> np.ndarray:
 
 
 @pytest.fixture
-def mrd() -> type[MrdFile]:
+def mrd(tmp_path: Path) -> partial[MrdFile]:
     """The builder of MRD files."""
-    return MrdFile
+    return partial(MrdFile, tmp_path)
 
 
 @pytest.fixture

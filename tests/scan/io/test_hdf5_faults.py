@@ -163,9 +163,7 @@ def test_bit_flips_never_crash_and_never_change_the_file(
 ) -> None:
     original = fastmri_file
     if kind == "mrd":
-        raw = mrd()
-        raw.add_scan(scan)
-        original = raw.write(tmp_path / "raw.h5")
+        original = mrd().add_scan(scan).write()
     whole = original.read_bytes()
     rng = np.random.default_rng(11)
     paths, digests = [], []

@@ -23,7 +23,6 @@ from mri_design.scan.io.samples import readout_positions
 from mri_design.scan.summary import ScanSummary
 from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 from tests.scan.io.reading import read_here, summary_here
-from tests.slow_cases import slow_case
 
 
 def image(kspace: np.ndarray) -> np.ndarray:
@@ -31,10 +30,8 @@ def image(kspace: np.ndarray) -> np.ndarray:
     return np.fft.fftshift(np.fft.ifft2(shifted, norm="ortho"), axes=(-2, -1))
 
 
-def test_all_slices_are_read_and_the_file_is_untouched(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
-    raw = mrd()
-    raw.add_scan(scan)
-    path = raw.write(tmp_path / "raw.h5")
+def test_all_slices_are_read_and_the_file_is_untouched(scan: np.ndarray, mrd: type) -> None:
+    path = mrd().add_scan(scan).write()
     before = hashlib.sha256(path.read_bytes()).hexdigest()
     path.chmod(0o444)
     got = read_here(path)
@@ -45,25 +42,23 @@ def test_all_slices_are_read_and_the_file_is_untouched(tmp_path: Path, scan: np.
 
 
 @pytest.mark.parametrize(("ny", "centre"), [(12, 4), (13, 4), (12, None)])
-def test_lines_are_placed_relative_to_the_centre(
-    tmp_path: Path, scan: np.ndarray, mrd: type, ny: int, centre: int | None
-) -> None:
+def test_lines_are_placed_relative_to_the_centre(scan: np.ndarray, mrd: type, ny: int, centre: int | None) -> None:
     raw = mrd(ny=ny, centre=centre)
     counters = [3, 4, 6]
     for counter in counters:
         raw.add(scan[0, :, counter], kspace_encode_step_1=counter)
-    got = read_here(raw.write(tmp_path / "raw.h5"))
+    got = raw.read()
     rows = [counter - (ny // 2 if centre is None else centre) + ny // 2 for counter in counters]
     assert np.flatnonzero(got.measured).tolist() == rows
     np.testing.assert_array_equal(got.kspace[0][:, rows], scan[0][:, counters])
 
 
-def test_slices_may_hold_lines_of_their_own(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+def test_slices_may_hold_lines_of_their_own(scan: np.ndarray, mrd: type) -> None:
     raw, held = mrd(), ([0, 4, 6, 7], [2, 6, 9])
     for number, lines in enumerate(held):
         for line in lines:
             raw.add(scan[number, :, line], slice=number, kspace_encode_step_1=line)
-    got = read_here(raw.write(tmp_path / "raw.h5"))
+    got = raw.read()
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 6, 7, 9]
     for number, lines in enumerate(held):
         one = got.select_slice(number)
@@ -71,27 +66,25 @@ def test_slices_may_hold_lines_of_their_own(tmp_path: Path, scan: np.ndarray, mr
         np.testing.assert_array_equal(one.kspace[0][:, lines], scan[number][:, lines])
 
 
-def test_readout_oversampling_is_an_exact_crop_of_the_image(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
-    raw = mrd(fov=400, rx=8)
-    raw.add_scan(scan)
-    got = read_here(raw.write(tmp_path / "raw.h5"))
+def test_readout_oversampling_is_an_exact_crop_of_the_image(scan: np.ndarray, mrd: type) -> None:
+    got = mrd(fov=400, rx=8).add_scan(scan).read()
     assert got.grid_shape == (12, 8)
     np.testing.assert_allclose(image(got.kspace), image(scan)[..., 4:12], atol=1e-6)
 
 
-def test_without_a_larger_field_of_view_nothing_is_cropped(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+def test_without_a_larger_field_of_view_nothing_is_cropped(scan: np.ndarray, mrd: type) -> None:
     raw = mrd(rx=8)  # fewer samples over the same field: lower resolution, not oversampling
     raw.add_scan(scan)
-    assert read_here(raw.write(tmp_path / "raw.h5")).grid_shape == (12, 16)
+    assert raw.read().grid_shape == (12, 16)
 
 
-def test_reversed_readouts_discards_and_partial_echoes(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+def test_reversed_readouts_discards_and_partial_echoes(scan: np.ndarray, mrd: type) -> None:
     raw = mrd()
     lines = scan[0]
     raw.add(lines[:, 0, ::-1], kspace_encode_step_1=0, flag=library.ACQ_IS_REVERSE)
     padded = np.pad(lines[:, 1], ((0, 0), (0, 0)))
     raw.add(padded, kspace_encode_step_1=1)
-    got = read_here(raw.write(tmp_path / "full.h5"))
+    got = raw.read()
     np.testing.assert_array_equal(got.kspace[0, :, :2], lines[:, :2])
 
     partial = mrd()
@@ -107,71 +100,64 @@ def test_reversed_readouts_discards_and_partial_echoes(tmp_path: Path, scan: np.
         center_sample=1 + 15 - 8,
         flag=library.ACQ_IS_REVERSE,
     )
-    got = read_here(partial.write(tmp_path / "partial.h5"))
+    got = partial.read()
     expected = np.where(np.arange(16) < 5, 0, lines[:, 2])
     np.testing.assert_array_equal(got.kspace[0, :, 2], expected)
     np.testing.assert_array_equal(got.kspace[0, :, 3], expected)
 
 
-def test_readouts_of_one_kept_length_may_be_stored_with_more_samples(
-    tmp_path: Path, scan: np.ndarray, mrd: type
-) -> None:
+def test_readouts_of_one_kept_length_may_be_stored_with_more_samples(scan: np.ndarray, mrd: type) -> None:
     raw = mrd()
     for line in range(12):
         extra = (3, 1) if line % 2 else (0, 0)
         stored = np.pad(scan[0, :, line], ((0, 0), extra), constant_values=99)
         raw.add(stored, kspace_encode_step_1=line, discard_pre=extra[0], discard_post=extra[1])
-    got = read_here(raw.write(tmp_path / "raw.h5"))
+    got = raw.read()
     np.testing.assert_array_equal(got.kspace, scan[:1])
 
 
-def test_samples_to_be_discarded_are_no_noise(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+def test_samples_to_be_discarded_are_no_noise(scan: np.ndarray, mrd: type) -> None:
     rng = np.random.default_rng(4)
     noise = (rng.standard_normal((3, 40)) + 1j * rng.standard_normal((3, 40))).astype(np.complex64)
     found = []
-    for name, extra in (("bare", (0, 0)), ("padded", (5, 2))):
+    for extra in ((0, 0), (5, 2)):
         raw = mrd()
         padded = np.pad(noise, ((0, 0), extra), constant_values=1e6)
         fields = {"discard_pre": extra[0], "discard_post": extra[1]}
         raw.add(padded, flag=library.ACQ_IS_NOISE_MEASUREMENT, **fields)
         raw.add_scan(scan)
-        found.append(read_here(raw.write(tmp_path / f"{name}.h5")).noise_covariance)
+        found.append(raw.read().noise_covariance)
     np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_readouts_of_fewer_channels_are_dropped_and_counted(
-    tmp_path: Path, scan: np.ndarray, mrd: type, first: bool
-) -> None:
+def test_readouts_of_fewer_channels_are_dropped_and_counted(scan: np.ndarray, mrd: type, first: bool) -> None:
     raw = mrd()
     few = np.full((2, 16), 99)
     if first:
         raw.add(few, kspace_encode_step_1=3)
     raw.add_scan(scan)
     raw.add(few, kspace_encode_step_1=5)
-    got = read_here(raw.write(tmp_path / "raw.h5"))
+    got = raw.read()
     np.testing.assert_array_equal(got.kspace, scan)
     dropped = f"{1 + first} of {25 + first} dropped: they have 2 where the others have 3"
     assert got.header["readouts_of_fewer_channels"] == dropped
     assert "readouts of fewer channels" in left_out_text(got.header)
 
 
-def test_a_centre_beyond_the_matrix_or_the_samples_is_named(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
-    raw = mrd(centre=300)
-    raw.add_scan(scan)
+def test_a_centre_beyond_the_matrix_or_the_samples_is_named(scan: np.ndarray, mrd: type) -> None:
+    raw = mrd(centre=300).add_scan(scan)
     with pytest.raises(InputError, match="centre of k-space at 300, which lies beyond the matrix of 12: row -294"):
-        read_here(raw.write(tmp_path / "lines.h5"))
-    raw = mrd()
-    raw.add_scan(scan, center_sample=99)
-    header = read_here(raw.write(tmp_path / "whole.h5")).header
+        raw.read()
+    raw = mrd().add_scan(scan, center_sample=99)
+    header = raw.read().header
     assert header["centre_beyond_samples"].startswith("center_sample 99 of acquisition 0 lies beyond its 16 samples")
-    raw = mrd()
-    raw.add_scan(scan[..., 4:], center_sample=99)
+    raw = mrd().add_scan(scan[..., 4:], center_sample=99)
     with pytest.raises(InputError, match="99 for 12 samples, which lies beyond them"):
-        read_here(raw.write(tmp_path / "partial.h5"))
+        raw.read()
 
 
-def test_navigation_and_what_does_not_fit_the_scan_is_left_out(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+def test_navigation_and_what_does_not_fit_the_scan_is_left_out(scan: np.ndarray, mrd: type) -> None:
     raw = mrd()
     raw.add(np.full((5, 7), 99), flag=library.ACQ_IS_NOISE_MEASUREMENT)  # other sizes: never looked at
     for flag in (
@@ -185,38 +171,27 @@ def test_navigation_and_what_does_not_fit_the_scan_is_left_out(tmp_path: Path, s
     for readout in raw.readouts[-6:]:
         readout.set_flag(library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING)
         readout.set_flag(library.ACQ_IS_PARALLEL_CALIBRATION)
-    got = read_here(raw.write(tmp_path / "raw.h5"))
+    got = raw.read()
     np.testing.assert_array_equal(got.kspace, scan[:1])
     assert got.header["readouts_skipped"].startswith("3 of 17")
     assert got.header["noise_readouts"] == "1, not used: other channels than the data"
     assert got.header["calibration_scan"].startswith("1 readouts")  # it repeats a row
 
 
-@pytest.mark.parametrize("counter", ["contrast", "repetition", "set", "phase"])
-def test_only_the_first_of_each_counter_is_read(tmp_path: Path, scan: np.ndarray, mrd: type, counter: str) -> None:
-    raw = mrd()
-    raw.add_scan(-scan, **{counter: 2})
-    raw.add_scan(scan, **{counter: 1})
-    got = read_here(raw.write(tmp_path / "raw.h5"))
-    np.testing.assert_array_equal(got.kspace, scan)
-    assert got.header[counter].startswith("1, the first of 2")
-
-
-def test_slices_with_gaps_in_their_numbers(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+def test_slices_with_gaps_in_their_numbers(scan: np.ndarray, mrd: type) -> None:
     raw = mrd()
     for number, index in ((65535, 1), (7, 0)):
         for line in range(12):
             raw.add(scan[index, :, line], slice=number, kspace_encode_step_1=line)
-    got = read_here(raw.write(tmp_path / "raw.h5"))
+    got = raw.read()
     np.testing.assert_array_equal(got.kspace, scan)
     assert got.header["slices"] == "present: 7, 65535"
 
 
-def test_duplicates_need_a_policy(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
-    raw = mrd()
-    raw.add_scan(scan[:1])
+def test_duplicates_need_a_policy(scan: np.ndarray, mrd: type) -> None:
+    raw = mrd().add_scan(scan[:1])
     raw.add(3 * scan[0, :, 5], kspace_encode_step_1=5, average=1)
-    path = raw.write(tmp_path / "raw.h5")
+    path = raw.write()
     with pytest.raises(InputError, match=r"dataset/data\[12\].*as acquisition 5.*duplicates='average'"):
         read_here(path)
     factor = np.ones(12)
@@ -305,12 +280,11 @@ ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ismrmrdHead
     ],
 )
 def test_what_does_not_fit_is_refused_by_acquisition(
-    tmp_path: Path, scan: np.ndarray, mrd: type, spoil: Callable[[Any], None], field: str
+    scan: np.ndarray, mrd: type, spoil: Callable[[Any], None], field: str
 ) -> None:
-    raw = mrd()
-    raw.add_scan(scan)
+    raw = mrd().add_scan(scan)
     spoil(raw)
-    path = raw.write(tmp_path / "raw.h5")
+    path = raw.write()
     before = path.read_bytes()
     with pytest.raises(InputError) as caught:
         read_here(path)
@@ -328,10 +302,10 @@ def edit_data(path: Path, **head: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["number_of_samples", "active_channels"])
-def test_headers_that_lie_about_the_samples_behind_them(tmp_path: Path, scan: np.ndarray, mrd: type, name: str) -> None:
+def test_headers_that_lie_about_the_samples_behind_them(scan: np.ndarray, mrd: type, name: str) -> None:
     raw = mrd(nx=60_000 if name == "number_of_samples" else 16)
     raw.add(scan[0, :, 0])
-    path = raw.write(tmp_path / "raw.h5")
+    path = raw.write()
     with h5py.File(path, "a") as file:
         rows = file["dataset/data"][:]
         rows["head"][name] = 60_000 if name == "number_of_samples" else 1000
@@ -346,19 +320,18 @@ def test_headers_that_lie_about_the_samples_behind_them(tmp_path: Path, scan: np
             read_here(path)
 
 
-def test_the_grid_is_refused_before_it_is_allocated(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+def test_the_grid_is_refused_before_it_is_allocated(scan: np.ndarray, mrd: type) -> None:
     raw = mrd(nx=32768, ny=32768, centre=0)
     for line in range(12):
         raw.add(scan[0, :, line], kspace_encode_step_1=line)
     with pytest.raises(InputError, match=r"raw\.h5: encodedSpace\.matrixSize.*24\.0 GiB"):
-        read_here(raw.write(tmp_path / "raw.h5"))
+        raw.read()
 
 
 @pytest.mark.parametrize("missing", ["xml", "data", "dataset", "fields", "type", "text"])
-def test_missing_and_foreign_parts(tmp_path: Path, scan: np.ndarray, mrd: type, missing: str) -> None:
-    raw = mrd()
-    raw.add_scan(scan)
-    path = raw.write(tmp_path / "raw.h5")
+def test_missing_and_foreign_parts(scan: np.ndarray, mrd: type, missing: str) -> None:
+    raw = mrd().add_scan(scan)
+    path = raw.write()
     with h5py.File(path, "a") as file:
         if missing == "dataset":
             del file["dataset"]
@@ -404,12 +377,10 @@ def _turned(raw: Any) -> np.ndarray:
     return directions
 
 
-@pytest.mark.parametrize("isolated", [True, False])
-def test_sizes_places_and_directions_are_read(tmp_path: Path, scan: np.ndarray, mrd: type, isolated: bool) -> None:
-    raw = mrd(fov=400, rx=8, more=SIGN.format(-1))
-    raw.add_scan(scan)
+def test_sizes_places_and_directions_are_read_in_a_process_of_its_own(scan: np.ndarray, mrd: type) -> None:
+    raw = mrd(fov=400, rx=8, more=SIGN.format(-1)).add_scan(scan)
     directions = _turned(raw)
-    got = read(raw.write(tmp_path / "raw.h5"), isolated=isolated)
+    got = read(raw.write())
     assert got.geometry is not None and len(got.geometry) == 2
     assert got.geometry[1].pixel == (200 / 12, 400 / 16) and got.geometry[1].thickness == 5.0
     assert got.geometry[1].centre == (1.0, 2.0, 10.0)
@@ -418,14 +389,12 @@ def test_sizes_places_and_directions_are_read(tmp_path: Path, scan: np.ndarray, 
 
 
 @pytest.mark.parametrize("text", ["0", "0.0", "0.000000"])
-def test_a_field_of_view_of_0_is_not_known(tmp_path: Path, scan: np.ndarray, mrd: type, text: str) -> None:
-    raw = mrd(fovz=text)
-    raw.add_scan(scan)
-    got = read_here(raw.write(tmp_path / "flat.h5"))
+def test_a_field_of_view_of_0_is_not_known(scan: np.ndarray, mrd: type, text: str) -> None:
+    raw = mrd(fovz=text).add_scan(scan)
+    got = raw.read()
     assert got.geometry is not None and got.geometry[0].thickness is None
-    raw = mrd(fov=text)
-    raw.add_scan(scan)
-    assert read_here(raw.write(tmp_path / "unsized.h5")).geometry is None
+    raw = mrd(fov=text).add_scan(scan)
+    assert raw.read().geometry is None
 
 
 @pytest.mark.parametrize(
@@ -439,12 +408,13 @@ def test_a_field_of_view_of_0_is_not_known(tmp_path: Path, scan: np.ndarray, mrd
     ],
 )
 def test_directions_are_those_of_the_image_by_maker_or_by_what_the_header_says(
-    tmp_path: Path, scan: np.ndarray, mrd: type, vendor: str, sign: int | None, turned: bool
+    scan: np.ndarray, mrd: type, vendor: str, sign: int | None, turned: bool
 ) -> None:
-    raw = mrd(system=VENDOR.format(vendor) if vendor else "", more="" if sign is None else SIGN.format(sign))
-    raw.add_scan(scan)
+    raw = mrd(system=VENDOR.format(vendor) if vendor else "", more="" if sign is None else SIGN.format(sign)).add_scan(
+        scan
+    )
     phase, read_out, across = _turned(raw)
-    got = read_here(raw.write(tmp_path / "raw.h5"))
+    got = raw.read()
     along = -1 if turned else 1
     np.testing.assert_array_equal(got.kspace, scan)  # samples stay as they are stored
     np.testing.assert_allclose(got.geometry[1].vectors[1:], (along * phase, along * read_out, across), atol=1e-6)
@@ -453,28 +423,23 @@ def test_directions_are_those_of_the_image_by_maker_or_by_what_the_header_says(
 
 @pytest.mark.parametrize(("vendor", "named"), [("", "names no maker"), ("GE MEDICAL SYSTEMS", "'GE MEDICAL SYSTEMS'")])
 def test_where_the_sign_is_not_settled_there_is_no_place_but_the_reason(
-    tmp_path: Path, scan: np.ndarray, mrd: type, vendor: str, named: str
+    scan: np.ndarray, mrd: type, vendor: str, named: str
 ) -> None:
-    raw = mrd(system=VENDOR.format(vendor) if vendor else "")
-    raw.add_scan(scan)
+    raw = mrd(system=VENDOR.format(vendor) if vendor else "").add_scan(scan)
     _turned(raw)
-    for isolated in (True, False):
-        (place, _) = read(raw.write(tmp_path / f"raw-{isolated}.h5"), isolated=isolated).geometry
-        assert not place.placed and named in place.unplaced and "fourierSign" in place.unplaced
-        assert place.pixel == (200 / 12, 200 / 16)
+    (place, _) = raw.read().geometry
+    assert not place.placed and named in place.unplaced and "fourierSign" in place.unplaced
+    assert place.pixel == (200 / 12, 200 / 16)
 
 
-def test_another_sign_than_1_is_refused(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
-    raw = mrd(more=SIGN.format(2))
-    raw.add_scan(scan)
+def test_another_sign_than_1_is_refused(scan: np.ndarray, mrd: type) -> None:
     with pytest.raises(InputError, match="fourierSign: got 2; wanted -1 or 1"):
-        read_here(raw.write(tmp_path / "raw.h5"))
+        mrd(more=SIGN.format(2)).add_scan(scan).read()
 
 
-def test_files_without_directions_give_the_sizes_alone(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
-    raw = mrd()
-    raw.add_scan(scan)
-    got = read_here(raw.write(tmp_path / "raw.h5"))
+def test_files_without_directions_give_the_sizes_alone(scan: np.ndarray, mrd: type) -> None:
+    raw = mrd().add_scan(scan)
+    got = raw.read()
     assert got.geometry is not None and not got.geometry[0].placed
     assert got.geometry[0].pixel == (200 / 12, 200 / 16)
     raw.header = (
@@ -483,51 +448,48 @@ def test_files_without_directions_give_the_sizes_alone(tmp_path: Path, scan: np.
         "<reconSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize></reconSpace>"
         "</encoding></ismrmrdHeader>"
     )
-    assert read_here(raw.write(tmp_path / "no-sizes.h5")).geometry is None
+    assert raw.read().geometry is None
 
 
 @pytest.mark.parametrize("counter", ["contrast", "phase", "repetition", "set"])
-def test_a_series_is_chosen_by_its_number(tmp_path: Path, scan: np.ndarray, mrd: type, counter: str) -> None:
+def test_a_series_is_chosen_by_its_number(scan: np.ndarray, mrd: type, counter: str) -> None:
     raw = mrd()
     for number in (3, 1, 2):
         raw.add_scan(number * scan, **{counter: number})
-    path = raw.write(tmp_path / "raw.h5")
+    path = raw.write()
+    first = read_here(path)
+    np.testing.assert_array_equal(first.kspace, scan)
+    assert first.header[counter] == "1, the first of 3 (1, 2, 3); the others were not read"
     got = read_here(path, counters={counter: 2})
     np.testing.assert_array_equal(got.kspace, 2 * scan)
     assert got.header[counter] == "2, one of 3 (1, 2, 3); the others were not read"
     with pytest.raises(InputError) as caught:
-        read(path, counters={counter: 0}, isolated=counter == "contrast")
+        read_here(path, counters={counter: 0})
     assert caught.value.field.endswith(f"dataset/data: {counter}")
     assert caught.value.wanted == "a number that the file holds: 1, 2, 3"
     assert caught.value.cure.startswith(f"Change --{counter}, or {counter} under [input]")
 
 
-def test_the_first_of_what_is_left_where_numbers_depend_on_each_other(
-    tmp_path: Path, scan: np.ndarray, mrd: type
-) -> None:
-    raw = mrd()
-    raw.add_scan(scan, contrast=0, repetition=0)
+def test_the_first_of_what_is_left_where_numbers_depend_on_each_other(scan: np.ndarray, mrd: type) -> None:
+    raw = mrd().add_scan(scan, contrast=0, repetition=0)
     raw.add_scan(2 * scan, contrast=1, repetition=4)
-    got = read_here(raw.write(tmp_path / "raw.h5"), counters={"contrast": 1})
+    got = raw.read(counters={"contrast": 1})
     np.testing.assert_array_equal(got.kspace, 2 * scan)
     assert "repetition" not in got.header
 
 
-def test_calibration_that_was_scanned_once_serves_every_contrast(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
-    raw = mrd()
-    raw.add_scan(scan[:, :, 4:8], flag=library.ACQ_IS_PARALLEL_CALIBRATION)
+def test_calibration_that_was_scanned_once_serves_every_contrast(scan: np.ndarray, mrd: type) -> None:
+    raw = mrd().add_scan(scan[:, :, 4:8], flag=library.ACQ_IS_PARALLEL_CALIBRATION)
     for number in (0, 1):
         raw.add_scan(scan, contrast=number)
-    got = read_here(raw.write(tmp_path / "raw.h5"), counters={"contrast": 1})
+    got = raw.read(counters={"contrast": 1})
     assert isinstance(got, KSpaceData) and got.calibration is not None
     assert got.header["calibration_scan"].startswith("8 readouts")
 
 
 @pytest.mark.parametrize("wrong", [{"echo": 1}, {"contrast": -1}, {"contrast": True}, {"contrast": 1.5}])
-def test_other_counters_and_numbers_are_refused(tmp_path: Path, scan: np.ndarray, mrd: type, wrong: dict) -> None:
-    raw = mrd()
-    raw.add_scan(scan)
-    path = raw.write(tmp_path / "raw.h5")
+def test_other_counters_and_numbers_are_refused(scan: np.ndarray, mrd: type, wrong: dict) -> None:
+    path = mrd().add_scan(scan).write()
     with pytest.raises(InputError, match="contrast"):
         read(path, counters=wrong)
 
@@ -563,43 +525,28 @@ def builder(mrd: type, **settings: object) -> object:
     return mrd(nx=NX, ny=NY, nz=NZ, rx=settings.pop("rx", NX), fovz=60, **settings)
 
 
-def test_a_volume_becomes_a_plane_for_every_readout_position(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
+def test_a_volume_becomes_a_plane_for_every_readout_position(volume: np.ndarray, mrd: type) -> None:
     raw = builder(mrd)
     add_volume(raw, volume)
-    got = read(raw.write(tmp_path / "volume.h5"))
-    assert isinstance(got, KSpaceData)
+    got = raw.read()
     np.testing.assert_allclose(got.kspace, planes(volume), atol=1e-6)
     assert got.header["volume"] == "12 readout positions, each a plane (ky, kz) of (8, 6)"
     assert got.geometry is not None and len(got.geometry) == NX
     assert got.geometry[0].pixel == (200 / NY, 60 / NZ) and got.geometry[0].thickness == 200 / NX
 
 
-def test_the_same_volume_from_an_array_and_from_raw_data(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
-    np.savez(tmp_path / "array.npz", kspace=volume)
-    (tmp_path / "array.json").write_text('{"dims": ["coil", "ky", "kz", "kx"]}')
-    raw = builder(mrd)
-    add_volume(raw, volume)
-    got, stored = read_here(raw.write(tmp_path / "volume.h5")), read(tmp_path / "array.npz")
-    assert isinstance(got, KSpaceData) and isinstance(stored, KSpaceData)
-    np.testing.assert_array_equal(got.kspace, stored.kspace)
-    assert got.header["volume"] == stored.header["volume"]
-
-
-def test_partitions_are_placed_by_the_centre_of_their_counter(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
+def test_partitions_are_placed_by_the_centre_of_their_counter(volume: np.ndarray, mrd: type) -> None:
     raw = builder(mrd, centre=3, centre_partition=1)
     for ky, kz in ((3, 1), (2, 0), (4, 3)):
         raw.add(volume[:, ky, kz], kspace_encode_step_1=ky, kspace_encode_step_2=kz)
-    got = read_here(raw.write(tmp_path / "volume.h5"))
-    assert isinstance(got, KSpaceData)
+    got = raw.read()
     held = np.argwhere(got.samplings[0].samples).tolist()
     assert held == [[3, 2], [4, 3], [5, 5]]
     np.testing.assert_allclose(got.kspace[:, :, 4, 3], planes(volume)[:, :, 3, 1], atol=1e-6)
 
 
 @pytest.mark.parametrize(("vendor", "along"), [("SIEMENS", -1), ("", 1)])
-def test_positions_outside_the_field_of_view_are_cut(
-    tmp_path: Path, volume: np.ndarray, mrd: type, vendor: str, along: int
-) -> None:
+def test_positions_outside_the_field_of_view_are_cut(volume: np.ndarray, mrd: type, vendor: str, along: int) -> None:
     system = f"<acquisitionSystemInformation><systemVendor>{vendor}</systemVendor></acquisitionSystemInformation>"
     sign = "<userParameterLong><name>fourierSign</name><value>-1</value></userParameterLong>"
     raw = builder(
@@ -613,8 +560,7 @@ def test_positions_outside_the_field_of_view_are_cut(
     for readout in raw.readouts:
         readout.position[:] = (0, 0, 7)
         readout.read_dir[:], readout.phase_dir[:], readout.slice_dir[:] = np.eye(3)
-    got = read_here(raw.write(tmp_path / "volume.h5"))
-    assert isinstance(got, KSpaceData)
+    got = raw.read()
     np.testing.assert_allclose(got.kspace, planes(volume)[3:9], atol=1e-6)
     assert got.geometry is not None
     first, middle = got.geometry[0], got.geometry[3]
@@ -622,18 +568,17 @@ def test_positions_outside_the_field_of_view_are_cut(
     assert (middle.phase, middle.read, middle.normal) == ((0, along, 0), (0, 0, along), (along, 0, 0))
 
 
-def test_a_partial_echo_of_a_volume_is_said(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
+def test_a_partial_echo_of_a_volume_is_said(volume: np.ndarray, mrd: type) -> None:
     raw = builder(mrd)
     add_volume(raw, volume[..., 4:], center_sample=2)
-    got = read_here(raw.write(tmp_path / "volume.h5"))
-    assert isinstance(got, KSpaceData)
+    got = raw.read()
     expected = volume.copy()
     expected[..., :4] = 0
     np.testing.assert_allclose(got.kspace, planes(expected), atol=1e-6)
     assert got.header["partial_echo"].startswith("columns 0-3 of the readouts count as zeros")
 
 
-def test_averages_noise_and_calibration_of_volumes(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
+def test_averages_noise_and_calibration_of_volumes(volume: np.ndarray, mrd: type) -> None:
     raw = builder(mrd)
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((COILS, 256)) + 1j * rng.standard_normal((COILS, 256))
@@ -641,11 +586,10 @@ def test_averages_noise_and_calibration_of_volumes(tmp_path: Path, volume: np.nd
     for factor in (1, 3):
         add_volume(raw, factor * volume)
     add_volume(raw, volume[:, 2:5, 2:5], flag=library.ACQ_IS_PARALLEL_CALIBRATION)
-    path = raw.write(tmp_path / "volume.h5")
+    path = raw.write()
     with pytest.raises(InputError, match="duplicates='average'"):
         read_here(path)
     got = read_here(path, duplicates="average")
-    assert isinstance(got, KSpaceData)
     np.testing.assert_allclose(got.kspace, 2 * planes(volume), atol=1e-5)
     assert got.noise_covariance is not None and got.calibration is not None
     assert got.noise_covariance[0, 0].real == pytest.approx(0.005, rel=0.2)
@@ -661,21 +605,21 @@ def test_averages_noise_and_calibration_of_volumes(tmp_path: Path, volume: np.nd
     ],
 )
 def test_what_lies_outside_the_volume_is_refused(
-    tmp_path: Path, volume: np.ndarray, mrd: type, fields: dict[str, int], place: str
+    volume: np.ndarray, mrd: type, fields: dict[str, int], place: str
 ) -> None:
     raw = builder(mrd)
     add_volume(raw, volume)
     raw.add(volume[:, 0, 0], **fields)
     with pytest.raises(InputError) as caught:
-        read_here(raw.write(tmp_path / "volume.h5"))
+        raw.read()
     assert caught.value.field.endswith(f"data[{NY * NZ}]: {place}")
 
 
-def test_echo_planar_scans_are_refused_by_name(tmp_path: Path, volume: np.ndarray, mrd: type) -> None:
+def test_echo_planar_scans_are_refused_by_name(volume: np.ndarray, mrd: type) -> None:
     raw = builder(mrd, trajectory="EPI")
     add_volume(raw, volume)
     with pytest.raises(InputError, match=r"trajectory: got epi.*phase correction.*cartesian lines"):
-        read_here(raw.write(tmp_path / "volume.h5"))
+        raw.read()
 
 
 NOISE, SEPARATE = 19, 20
@@ -702,16 +646,14 @@ def require_alike(told: ScanSummary, scan: KSpaceData) -> None:
 
 
 @pytest.mark.parametrize("isolated", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_slices_of_lines_of_their_own_with_noise_and_calibration(
-    tmp_path: Path, scan: np.ndarray, mrd: type, isolated: bool
-) -> None:
+def test_slices_of_lines_of_their_own_with_noise_and_calibration(scan: np.ndarray, mrd: type, isolated: bool) -> None:
     raw = mrd(nx=16, rx=8, rfov=100, centre=6, parallel="")
     raw.add(np.random.default_rng(1).standard_normal((3, 64)) + 0j, flag=NOISE)
     for line in range(2, 9):
         raw.add(scan[0, :, line], slice=0, kspace_encode_step_1=line)
     for line in range(0, 12, 2):
         raw.add(scan[1, :, line, 4:], slice=1, kspace_encode_step_1=line, center_sample=4)
-    path = raw.write(tmp_path / "raw.h5")
+    path = raw.write()
     with pytest.raises(InputError, match="number_of_samples"):
         summary_here(path)
     raw.readouts[8:] = []
@@ -719,7 +661,7 @@ def test_slices_of_lines_of_their_own_with_noise_and_calibration(
         raw.add(scan[1, :, line], slice=1, kspace_encode_step_1=line)
     for line in range(4, 8):
         raw.add(scan[1, :, line] * 2, slice=1, kspace_encode_step_1=line, flag=SEPARATE)
-    path = raw.write(tmp_path / "other.h5")
+    path = raw.write()
     told, whole = summary(path, isolated=isolated), read(path, isolated=False)
     assert isinstance(told, ScanSummary) and isinstance(whole, KSpaceData)
     require_alike(told, whole)
@@ -728,20 +670,19 @@ def test_slices_of_lines_of_their_own_with_noise_and_calibration(
     assert told.header["oversampling_removed"] == "readouts of 16 samples over 200 mm were cut to the 8 of 100 mm"
 
 
-def test_a_partial_echo_of_several_slices_is_known_from_headers(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+def test_a_partial_echo_of_several_slices_is_known_from_headers(scan: np.ndarray, mrd: type) -> None:
     raw = mrd(rx=8, rfov=100)
     for index, line in np.ndindex(2, 12):
         raw.add(scan[index, :, line, 4:], slice=index, kspace_encode_step_1=line, center_sample=4)
-    told, whole = told_and_read(raw.write(tmp_path / "raw.h5"))
+    told, whole = told_and_read(raw.write())
     require_alike(told, whole)
     assert not told.samplings[0].whole_lines
 
 
-def test_averages_are_counted_over_all_slices(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
-    raw = mrd()
-    raw.add_scan(scan)
+def test_averages_are_counted_over_all_slices(scan: np.ndarray, mrd: type) -> None:
+    raw = mrd().add_scan(scan)
     raw.add_scan(scan[:1])
-    path = raw.write(tmp_path / "raw.h5")
+    path = raw.write()
     require_alike(*told_and_read(path, duplicates="average"))
     assert "up to 2 readouts a line, at least 1" in told_and_read(path, duplicates="last")[0].header["duplicates"]
     with pytest.raises(InputError, match="each line once"):
@@ -750,7 +691,7 @@ def test_averages_are_counted_over_all_slices(tmp_path: Path, scan: np.ndarray, 
 
 @pytest.mark.parametrize("oversampled", [False, True])
 @pytest.mark.parametrize("turned", [False, True])
-def test_of_a_volume_one_plane_is_made(tmp_path: Path, mrd: type, oversampled: bool, turned: bool) -> None:
+def test_of_a_volume_one_plane_is_made(mrd: type, oversampled: bool, turned: bool) -> None:
     real, imaginary = np.random.default_rng(5).standard_normal((2, 2, 8, 6, 12))
     volume = (real + 1j * imaginary).astype(np.complex64)
     raw = mrd(nx=12, ny=8, nz=6, rx=6 if oversampled else 12, rfov=100 if oversampled else 200, fovz=60, centre=4)
@@ -758,28 +699,22 @@ def test_of_a_volume_one_plane_is_made(tmp_path: Path, mrd: type, oversampled: b
         if (ky + kz) % 3:
             samples = volume[:, ky, kz, ::-1] if turned else volume[:, ky, kz]
             raw.add(samples, kspace_encode_step_1=ky, kspace_encode_step_2=kz, **({"flag": 22} if turned else {}))
-    told, whole = told_and_read(raw.write(tmp_path / "raw.h5"))
+    told, whole = told_and_read(raw.write())
     require_alike(told, whole)
     assert told.index == whole.n_slices // 2
 
 
-@pytest.mark.parametrize("isolated", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_readouts_of_zeros_are_no_measurement_in_any_slice(
-    tmp_path: Path, scan: np.ndarray, mrd: type, isolated: bool
-) -> None:
+def test_readouts_of_zeros_are_no_measurement_in_any_slice(scan: np.ndarray, mrd: type) -> None:
     filled = np.concatenate([scan, scan])[:3].copy()
     filled[:, :, [0, 11]] = 0  # zero-filled edges, in all slices
     filled[1, :, 5] = 0  # lost in the slice that is looked at, not in the others
-    raw = mrd()
-    raw.add_scan(filled)
-    path = raw.write(tmp_path / "raw.h5")
-    require_alike(*told_and_read(path))
-    told = summary(path, isolated=isolated)
-    assert isinstance(told, ScanSummary) and told.index == 1
+    told, whole = told_and_read(mrd().add_scan(filled).write())
+    require_alike(told, whole)
+    assert told.index == 1
     assert [int(sampling.lines.sum()) for sampling in told.samplings] == [10, 9, 10]
 
 
-def test_labels_without_samples_have_an_outline_and_no_reading(tmp_path: Path) -> None:
+def test_labels_without_samples_have_a_summary_and_no_reading(tmp_path: Path) -> None:
     path = tmp_path / "skeleton.h5"
     path.write_bytes(mrd_skeleton_bytes(((6, 3), (1,)), (12, 16), SliceGeometry((1.5, 2.0), 5.0)))
     told = summary_here(path)
@@ -789,11 +724,7 @@ def test_labels_without_samples_have_an_outline_and_no_reading(tmp_path: Path) -
         read_here(path)
 
 
-def test_headers_are_loaded_a_few_at_a_time(
-    tmp_path: Path, scan: np.ndarray, mrd: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    raw = mrd()
-    raw.add_scan(scan)
+def test_headers_are_loaded_a_few_at_a_time(scan: np.ndarray, mrd: type, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded, rows = list[int](), acquisitions._rows
 
     def counted(dataset: object, start: int, stop: int) -> np.ndarray:
@@ -802,7 +733,7 @@ def test_headers_are_loaded_a_few_at_a_time(
 
     monkeypatch.setattr(acquisitions, "_rows", counted)
     monkeypatch.setattr(acquisitions, "_AT_ONCE", 5)
-    told, _ = told_and_read(raw.write(tmp_path / "raw.h5"))
+    told, _ = told_and_read(mrd().add_scan(scan).write())
     assert max(loaded) == 5 and told.samplings[0].full
 
 
@@ -814,9 +745,7 @@ def test_headers_are_loaded_a_few_at_a_time(
 def test_headers_are_those_of_the_library_whatever_the_layout(
     tmp_path: Path, scan: np.ndarray, mrd: type, monkeypatch: pytest.MonkeyPatch, layout: dict[str, object], loads: int
 ) -> None:
-    raw = mrd()
-    raw.add_scan(scan)
-    with h5py.File(raw.write(tmp_path / "raw.h5"), "r") as written, h5py.File(tmp_path / "other.h5", "w") as other:
+    with h5py.File(mrd().add_scan(scan).write(), "r") as written, h5py.File(tmp_path / "other.h5", "w") as other:
         stored = written["dataset/data"]
         other["dataset/xml"] = written["dataset/xml"][()]
         if layout["chunks"] is None:
@@ -865,9 +794,9 @@ def accelerated(scan: np.ndarray, mrd: type) -> Callable[..., object]:
 @pytest.mark.parametrize("parallel", ["", MODE.format("embedded"), MODE.format("interleaved"), MODE.format("other")])
 @pytest.mark.parametrize("both", [True, False])
 def test_calibration_lines_within_the_scan_are_data(
-    tmp_path: Path, scan: np.ndarray, accelerated: Callable, parallel: str, both: bool
+    scan: np.ndarray, accelerated: Callable, parallel: str, both: bool
 ) -> None:
-    got = read_here(accelerated(both, parallel=parallel).write(tmp_path / "raw.h5"))
+    got = accelerated(both, parallel=parallel).read()
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 5, 6, 7, 8, 10]
     np.testing.assert_array_equal(got.kspace, np.where(got.measured[:, None], scan, 0))
     assert got.calibration is None
@@ -875,10 +804,8 @@ def test_calibration_lines_within_the_scan_are_data(
 
 
 @pytest.mark.parametrize("mode", ["separate", "external"])
-def test_a_calibration_scan_of_its_own_is_no_data(
-    tmp_path: Path, scan: np.ndarray, accelerated: Callable, mode: str
-) -> None:
-    got = read_here(accelerated(parallel=MODE.format(mode)).write(tmp_path / "raw.h5"))
+def test_a_calibration_scan_of_its_own_is_no_data(scan: np.ndarray, accelerated: Callable, mode: str) -> None:
+    got = accelerated(parallel=MODE.format(mode)).read()
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 6, 8, 10]
     assert got.calibration is not None
     lines = np.isin(np.arange(12), [5, 7])
@@ -886,43 +813,37 @@ def test_a_calibration_scan_of_its_own_is_no_data(
     assert got.header["calibration_scan"].startswith("4 readouts")
 
 
-def test_lines_that_repeat_the_image_come_from_a_scan_of_their_own(
-    tmp_path: Path, scan: np.ndarray, accelerated: Callable
-) -> None:
+def test_lines_that_repeat_the_image_come_from_a_scan_of_their_own(scan: np.ndarray, accelerated: Callable) -> None:
     raw = accelerated(both=False)
     for line in range(4, 9):
         for index in range(2):
             raw.add(3 * scan[index, :, line], slice=index, kspace_encode_step_1=line, flag=CALIBRATION)
-    got = read_here(raw.write(tmp_path / "raw.h5"))
+    got = raw.read()
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 6, 8, 10]
     assert got.calibration is not None
     np.testing.assert_array_equal(got.calibration[0, :, 4], 3 * scan[0, :, 4])
     np.testing.assert_allclose(got.calibration[0, :, 5], 2 * scan[0, :, 5], rtol=1e-6)  # twice, averaged
 
 
-def test_repeated_calibration_lines_within_the_scan_need_a_policy(
-    tmp_path: Path, scan: np.ndarray, accelerated: Callable
-) -> None:
+def test_repeated_calibration_lines_within_the_scan_need_a_policy(scan: np.ndarray, accelerated: Callable) -> None:
     raw = accelerated(parallel=MODE.format("embedded"))
     for index in range(2):
         raw.add(3 * scan[index, :, 5], slice=index, kspace_encode_step_1=5, average=1, flag=CALIBRATION)
-    path = raw.write(tmp_path / "raw.h5")
+    path = raw.write()
     with pytest.raises(InputError, match="duplicates='average'"):
         read_here(path)
     got = read_here(path, duplicates="average")
     np.testing.assert_allclose(got.kspace[0, :, 5], 2 * scan[0, :, 5], rtol=1e-6)
 
 
-def test_a_smaller_calibration_matrix_lies_in_the_middle(
-    tmp_path: Path, scan: np.ndarray, accelerated: Callable
-) -> None:
+def test_a_smaller_calibration_matrix_lies_in_the_middle(scan: np.ndarray, accelerated: Callable) -> None:
     raw = accelerated(both=False, more=SECOND.format(200))
     raw.readouts = [one for one in raw.readouts if not one.is_flag_set(CALIBRATION)]
     for line in range(6):
         for index in range(2):
             samples = scan[index, :, 3 + line, 4:12]
             raw.add(samples, slice=index, kspace_encode_step_1=line, flag=CALIBRATION, encoding_space_ref=1)
-    got = read_here(raw.write(tmp_path / "raw.h5"))
+    got = raw.read()
     expected = np.zeros_like(scan)
     expected[:, :, 3:9, 4:12] = scan[:, :, 3:9, 4:12]
     assert got.calibration is not None
@@ -939,12 +860,12 @@ def test_a_smaller_calibration_matrix_lies_in_the_middle(
     ],
 )
 def test_calibration_that_does_not_fit_is_counted_and_left_out(
-    tmp_path: Path, scan: np.ndarray, accelerated: Callable, wrong: dict[str, object]
+    scan: np.ndarray, accelerated: Callable, wrong: dict[str, object]
 ) -> None:
     fields = {"slice": 0, "kspace_encode_step_1": 5, **{k: v for k, v in wrong.items() if k != "more"}}
     raw = accelerated(more=str(wrong.get("more", "")))
     raw.add(scan[0, :, 5], flag=CALIBRATION, **fields)
-    got = read_here(raw.write(tmp_path / "raw.h5"))
+    got = raw.read()
     assert got.header["calibration_skipped"].startswith("1 readouts")
     assert got.calibration is None
 
@@ -966,20 +887,12 @@ def noisy(
     ("dwells", "bandwidth", "averages", "factor"),
     [
         ((0, 0), None, 1, 1.0),
-        slow_case((2.5, 10), None, 1, 0.25),
         ((2.5, 10), 0.8, 1, 0.25 / 0.8),
-        slow_case((0, 10), 0.5, 1, 2.0),
         ((5, 5), None, 2, 0.5),
     ],
 )
 def test_noise_readouts_give_the_noise_of_the_data(
-    tmp_path: Path,
-    scan: np.ndarray,
-    mrd: type,
-    dwells: tuple[float, float],
-    bandwidth: float | None,
-    averages: int,
-    factor: float,
+    scan: np.ndarray, mrd: type, dwells: tuple[float, float], bandwidth: float | None, averages: int, factor: float
 ) -> None:
     system = f"<relativeReceiverNoiseBandwidth>{bandwidth}</relativeReceiverNoiseBandwidth>" if bandwidth else ""
     raw = mrd(system=f"<acquisitionSystemInformation>{system}</acquisitionSystemInformation>")
@@ -988,40 +901,37 @@ def test_noise_readouts_give_the_noise_of_the_data(
         raw.add_scan(scan, average=average)
     for readout in raw.readouts[40:]:
         readout.sample_time_us = dwells[1]
-    path = raw.write(tmp_path / "raw.h5")
-    got = read(path, duplicates="average")  # in its own process: arrays travel
+    got = raw.read(duplicates="average")
     assert got.noise_covariance is not None
     np.testing.assert_allclose(got.noise_covariance, factor * truth, atol=0.15 * factor * truth[0, 0].real)
     np.testing.assert_array_equal(got.kspace, scan)
     assert got.header["noise_readouts"].startswith("40, 2560 samples a channel")
 
 
-def test_too_few_or_foreign_noise_readouts_are_said_not_to_be_used(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
-    for name, channels, width, reason in (("few", 3, 4, "too few samples"), ("foreign", 2, 64, "other channels")):
+def test_too_few_or_foreign_noise_readouts_are_said_not_to_be_used(scan: np.ndarray, mrd: type) -> None:
+    for channels, width, reason in ((3, 4, "too few samples"), (2, 64, "other channels")):
         raw = mrd()
         raw.add(np.ones((channels, width)), flag=library.ACQ_IS_NOISE_MEASUREMENT)
         raw.add_scan(scan)
-        got = read_here(raw.write(tmp_path / f"{name}.h5"))
+        got = raw.read()
         assert got.noise_covariance is None
         assert f"not used: {reason}" in got.header["noise_readouts"]
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "2", "x", "nan"])
-def test_an_impossible_noise_bandwidth_is_refused(tmp_path: Path, scan: np.ndarray, mrd: type, text: str) -> None:
+def test_an_impossible_noise_bandwidth_is_refused(scan: np.ndarray, mrd: type, text: str) -> None:
     inner = f"<relativeReceiverNoiseBandwidth>{text}</relativeReceiverNoiseBandwidth>"
-    raw = mrd(system=f"<acquisitionSystemInformation>{inner}</acquisitionSystemInformation>")
-    raw.add_scan(scan)
     with pytest.raises(InputError, match="relativeReceiverNoiseBandwidth"):
-        read_here(raw.write(tmp_path / "raw.h5"))
+        mrd(system=f"<acquisitionSystemInformation>{inner}</acquisitionSystemInformation>").add_scan(scan).read()
 
 
-def test_a_partial_echo_stays_empty_where_oversampling_is_removed(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
+def test_a_partial_echo_stays_empty_where_oversampling_is_removed(scan: np.ndarray, mrd: type) -> None:
     whole, partial = mrd(fov=400, rx=8), mrd(fov=400, rx=8)
     for line in range(12):
         whole.add(scan[0, :, line], kspace_encode_step_1=line)
         partial.add(scan[0, :, line, 6:], kspace_encode_step_1=line, center_sample=2)
-    full = read_here(whole.write(tmp_path / "whole.h5"))
-    got = read_here(partial.write(tmp_path / "partial.h5"))
+    full = whole.read()
+    got = partial.read()
     (sampling,) = got.samplings
     assert np.flatnonzero(~sampling.columns).tolist() == [0, 1, 2]
     assert "partial echo" in got.missing
@@ -1042,4 +952,5 @@ def test_noise_scale_says_what_it_took() -> None:
     scale, reason = noise_scale(np.array([2.0]), np.array([8.0]), 0.5)
     assert scale == 0.5
     assert reason == "dwell time 2 against 8 us, relative receiver noise bandwidth 0.5"
-    assert "taken as equal" in noise_scale(np.array([0.0]), np.array([8.0]), None)[1]
+    scale, reason = noise_scale(np.array([0.0]), np.array([8.0]), 0.5)
+    assert scale == 2.0 and "taken as equal" in reason

@@ -25,16 +25,16 @@ def test_the_scan_that_comes_back_is_the_one_read_here(fastmri_file: Path) -> No
 
 
 @pytest.mark.slow
-def test_errors_limits_and_policies_reach_the_other_side(tmp_path: Path, scan: np.ndarray, mrd: type) -> None:
-    raw = mrd()
-    raw.add_scan(scan[:1])
-    raw.add(scan[0, :, 5], kspace_encode_step_1=5)
-    path = raw.write(tmp_path / "raw.h5")
+def test_errors_limits_and_policies_reach_the_other_side(scan: np.ndarray, mrd: type) -> None:
+    raw = mrd().add_scan(scan[:1], contrast=2)
+    raw.add(scan[0, :, 5], kspace_encode_step_1=5, contrast=2)
+    path, chosen = raw.add_scan(-scan[:1], contrast=1).write(), {"contrast": 2}
     with pytest.raises(InputError) as caught:
-        read(path)
+        read(path, counters=chosen)
     assert caught.value.field == f"{path}: dataset/data[12]: kspace_encode_step_1"
     assert "duplicates='average'" in caught.value.cure
-    np.testing.assert_allclose(read(path, duplicates="average").kspace, scan[:1], rtol=1e-6)
+    averaged = read(path, duplicates="average", counters=chosen)
+    np.testing.assert_allclose(averaged.kspace, scan[:1], rtol=1e-6)
     with pytest.raises(InputError, match="max_bytes"):
         read(path, duplicates="average", limits=ReadLimits(max_bytes=8 * 3 * 12 * 16 - 1))
 
@@ -71,11 +71,9 @@ def test_a_library_that_computes_for_ever_is_stopped_early(fastmri_file: Path, m
 
 @pytest.mark.slow
 def test_a_heap_on_which_hdf5_loops_for_ever_is_refused(
-    tmp_path: Path, scan: np.ndarray, mrd: type, monkeypatch: pytest.MonkeyPatch
+    scan: np.ndarray, mrd: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raw = mrd()
-    raw.add_scan(scan[:1])
-    path = raw.write(tmp_path / "raw.h5")
+    path = mrd().add_scan(scan[:1]).write()
     content = bytearray(path.read_bytes())
     size_of_first_object = content.index(b"GCOL") + 24
     struct.pack_into("<Q", content, size_of_first_object, 2**64 - 16)  # with its header of 16 bytes: nothing
