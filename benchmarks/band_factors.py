@@ -73,7 +73,7 @@ class Case:
 
 
 def cases(seed: int) -> list[Case]:
-    """Of one head: the masks of all shares."""
+    """Cases of one head: the masks of all fractions of lines."""
     with threadpool_limits(1):
         return list(_cases(seed))
 
@@ -121,7 +121,7 @@ def case(
 
 
 def learnt(found: list[list[Case]], model: ModelName) -> BandFactors:
-    """Least-squares factors of every share of lines, all heads together, each of energy one."""
+    """Least-squares factors of every fraction of lines, all heads together, each of energy one."""
     rows = []
     for share in SHARES:
         those = [case for head in found for case in head if (case.model, case.share) == (model, share)]

@@ -149,7 +149,7 @@ def _from_shots(signal: NDArray[np.complex128], order: SpokeOrder | SpiralOrder,
 
 
 def readers(case: Case, path: Path) -> list[Row]:
-    """What each program finds in the file: labels, and the largest distance from the design, cycles a field of view."""
+    """Finds of each program in the file: labels, and the largest distance from the design, cycles a field of view."""
     made = pulseq_file(case.order, case.settings, SCANNER)
     write_bytes(path, made.content)
     wanted = case.order.places(case.settings.samples)
@@ -222,7 +222,7 @@ def _error(case: Case, image: Image) -> float:
 
 
 def _exact_samples(case: Case) -> NDArray[np.complex128]:
-    """What the phantom's voxels have at the designed places, (readout, sample), by the sum that says it."""
+    """K-space of the phantom's voxels at the designed places, (readout, sample), by its defining sum."""
     places = case.order.places(case.settings.samples)
     waves = [
         np.exp(-2j * np.pi * k[..., np.newaxis] * (np.arange(side) - side // 2) / side)

@@ -1,4 +1,4 @@
-"""What the demo costs, and whether its cheaper reconstruction tells the same story as the default one.
+"""Cost of the demo, and whether its cheaper reconstruction tells the same story as the default one.
 
     OMP_NUM_THREADS=1 python benchmarks/demo.py
 

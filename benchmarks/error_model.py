@@ -1,4 +1,4 @@
-"""What `Calibrated` designs know before they see a scan: learnt from random heads, without any real data.
+"""Knowledge of `Calibrated` designs before they see a scan, learnt from random heads, without any real data.
 
     OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2
 
@@ -119,7 +119,7 @@ def table(states: Sequence[State]) -> Table:
 
 
 def knowledge(one: MRSlice, lines: Sequence[int], expected: Numbers) -> LineKnowledge:
-    """What a design would know of a slice."""
+    """Features that a design would know of a slice."""
     flags = np.zeros(one.shape[0], dtype=bool)
     flags[list(lines)] = True
     energies = np.sum(np.abs(one.kspace) ** 2, axis=(0, 2), dtype=np.float64)
@@ -170,7 +170,7 @@ def judged(tables: Sequence[Table]) -> dict[str, float]:
 
 MADE_BY = (Path(inspect.getfile(random_head)).read_text("utf-8"), inspect.getsource(measured))
 IDENTITY = fingerprint({"code": MADE_BY, "settings": repr((SAMPLED, ENGINE, DEFAULT_PRIOR, NOISES, SIDES))})[:12]
-"""Of what heads are measured with: kept ones of another kind are not taken."""
+"""Checksum of the measurement of heads: kept ones of another kind are not taken."""
 
 KINDS = (Kind("one coil", 60), Kind("one coil, phase-aware", 16, aware=True), Kind("several coils", 12, coils=4))
 

@@ -162,7 +162,7 @@ def scanner_rows(data: Path) -> Rows:
 
 
 def _revisions(path: Path) -> Rows:
-    """The same P-file under the numbers of other revisions."""
+    """A P-file under the numbers of other revisions."""
     content = path.read_bytes()
     with tempfile.TemporaryDirectory() as folder:
         for revision in (24.0, 27.0, 28.003):

@@ -52,7 +52,7 @@ std_samples = 6
 band_factors = false
 """
 TIMES = ("seconds", "duration")
-"""What columns and entries about time have in their names: these differ from run to run."""
+"""Words in the names of columns and entries about time, which differ from run to run."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def killed(process: subprocess.Popen[bytes], after: float) -> bool:
 
 
 def contents(out: Path, records: Sequence[str]) -> dict[str, object]:
-    """What a verb left, by name, without what is about time; reports and records by name alone."""
+    """Files that a verb left, by name, without what is about time; reports and records by name alone."""
     places = sorted(out.rglob("*")) if out.is_dir() else sorted(out.parent.glob(f"{out.stem}*"))
     return {
         str(place.relative_to(out if out.is_dir() else out.parent)): _content(place, records)

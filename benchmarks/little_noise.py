@@ -59,7 +59,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a job: ``status`` is "converged", "not converged", or a refusal."""
+    """Outcome of a job: ``status`` is "converged", "not converged", or a refusal."""
 
     scan: str
     coils: int

@@ -1,4 +1,4 @@
-"""What the default recipe's prior does to the posterior mean: error, time and error bars, as a page of tables.
+"""Effect of the default recipe's prior on the posterior mean: error, time and error bars, as a page of tables.
 
     OMP_NUM_THREADS=1 python benchmarks/non_local.py DATA
     OMP_NUM_THREADS=1 python benchmarks/non_local.py DATA --held-out
@@ -65,12 +65,12 @@ class Pair:
 
     @property
     def change(self) -> float:
-        """Of the error, in per cent."""
+        """Change of the error, in per cent."""
         return 100 * (self.non_local.error / self.local.error - 1)
 
     @property
     def complex_change(self) -> float:
-        """Of the complex image's error, in per cent."""
+        """Change of the complex image's error, in per cent."""
         return 100 * (self.non_local.complex_error / self.local.complex_error - 1)
 
     @property

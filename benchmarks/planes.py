@@ -88,7 +88,7 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """What is measured.
+    """One setting of the study.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class Setting:
 
 
 def of_coils(table: Mapping[int, tuple[str, ...]], coils: int) -> tuple[str, ...]:
-    """What a table has for one coil or for several."""
+    """Entry of a table for one coil or for several."""
     return table[1 if coils == 1 else 8]
 
 
@@ -257,7 +257,7 @@ def tuned_names(setting: Setting) -> dict[tuple[int, float], dict[str, str]]:
 
 
 def first_density(names: Mapping[str, str]) -> tuple[str, str]:
-    """What designs of a case are held against, as tables and as the package call it."""
+    """Competitors of the designs of a case, by their names in tables and in the package."""
     return next(iter(names.items()))
 
 
@@ -343,7 +343,7 @@ def seen(setting: Setting) -> None:
 
 
 def default_recipe(setting: Setting) -> None:
-    """The same masks, made under `local`, reconstructed by the default recipe and by `local`."""
+    """Masks made under `local`, reconstructed by the default recipe and by `local`."""
     kept, rows = setting.table("default-cells"), list[Row]()
     tuned = {case: names for case, names in tuned_names(setting).items() if case[0] == 1 or case[1] >= 8}
     cells = [

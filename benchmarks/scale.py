@@ -62,7 +62,7 @@ def size_rows(cases: Sequence[tuple[int, int]], seed: int = 0) -> list[Row]:
 
 
 def exponents(rows: Sequence[Row]) -> tuple[float | None, float | None]:
-    """Of processor time per product in pixels, one coil: fitted over all sizes, and between the two largest.
+    """Exponents of processor time per product in pixels, one coil: fitted over all sizes, and between the two largest.
 
     Products are counted, because how many a design takes depends on the image and its lines, not on size alone.
     """

@@ -41,7 +41,7 @@ BLANK = {
 CODE, FILES, TESTS = "code lines of mri_design", "files of mri_design", "lines of tests"
 BENCHMARKS, ENTERED, STACKED = "lines of benchmarks", "files entered by a design", "... of these on the way to a solve"
 ISSUE = {CODE: 37100, FILES: 473, TESTS: 43900, BENCHMARKS: 19200, ENTERED: 49}
-"""What the issue said of the time when it was written; files entered were counted in another way there."""
+"""Sizes when this was asked for; files entered were counted in another way then."""
 WANTED = {CODE: 29000, FILES: 300, TESTS: 33000, BENCHMARKS: 11000, ENTERED: 30}
 TRIP = "import sys; sys.path[:0] = sys.argv[1:3]; import size; size.print_trip(sys.argv[2])"
 

@@ -1,4 +1,4 @@
-"""What an image with error bars and a step of a design cost, beside another version of this package in the same run.
+"""Cost of an image with error bars and of a step of a design, beside another version of this package in the same run.
 
     OMP_NUM_THREADS=1 python benchmarks/speed.py --against CHECKOUT --data ../shared/data/mri
 

@@ -46,7 +46,7 @@ from tests.simulated_scanner import (  # noqa: E402
 )
 
 STREAMS = {"plain": "sl", "calibration": "acs", "config text": "config", "waveforms": "sl"}
-"""What is sent, and the recorded stream that it is or is made from."""
+"""Streams that are sent, and the recorded stream that each is or is made from."""
 RECORDED = "python-ismrmrd-server"
 CONFIG = "[simulation]\nmatrix = 64\n"
 MODE = """<trajectory>cartesian</trajectory>

@@ -84,7 +84,7 @@ class TotalVariationProblem:
         return "isotropic TV" if self.isotropic else "anisotropic TV"
 
     def model(self) -> GeneralizedLinearModel:
-        """The same as sites, J = 2 f / sigma^2."""
+        """The problem as sites, J = 2 f / sigma^2."""
         model = self.problem.model()
         if not self.isotropic:
             return model

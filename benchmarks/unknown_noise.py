@@ -1,4 +1,4 @@
-"""What images lose where a scan does not say how noisy it is: estimated noise against the true one, as a table.
+"""Loss of images where a scan does not say how noisy it is: estimated noise against the true one, as a table.
 
     OMP_NUM_THREADS=1 python benchmarks/unknown_noise.py DATA
 
@@ -84,7 +84,7 @@ def masks(scan: Scan) -> Iterator[tuple[str, list[int]]]:
 
 
 def error(scan: Scan, lines: Sequence[int], recipe: Recipe, variance: float) -> float:
-    """Of the posterior mean under that noise."""
+    """Error of the posterior mean under that noise."""
     one = replace(scan.prepared.slice_model(0, recipe), noise_variance=variance)
     result = reconstruct(one, lines, "mean", recipe, np.random.default_rng(2), with_std=False)
     return relative_l2(result.image, scan.reference)

@@ -196,7 +196,7 @@ def bias_rows(
     The bias is that of ``truth_draws`` draws against the same draws solved tightly. The rows hold it in sum over all
     coefficients, in sum over the largest sixteenth, and in root mean square; what the estimator states with each number
     of ``draws``, as a multiple of the last, the smallest and the largest over ``seeds``; the same for medians over
-    coefficients; and the share of coefficients whose bias is at most what is stated, the smallest over ``seeds``.
+    coefficients; and the fraction of coefficients whose bias is at most what is stated, the smallest over ``seeds``.
     Products with A are those of the first number of draws.
     """
     rows: list[Row] = []
@@ -231,7 +231,7 @@ def bias_rows(
 def coverage_rows(
     cases: Sequence[Case] = CASES[1:], draws: Sequence[int] = (64, 256, 1024), seeds: Sequence[int] = (0, 1, 2)
 ) -> list[Row]:
-    """Per case, tolerance and number of draws the share of coefficients whose error is within what is stated.
+    """Per case, tolerance and number of draws the fraction of coefficients whose error is within what is stated.
 
     Against exact values; within three standard errors, and within these and the bias; the smallest over ``seeds``.
     """

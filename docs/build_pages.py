@@ -1,6 +1,6 @@
-"""What `make docs` adds to the written pages: the reference, the table of settings, and the repository's own files.
+"""Additions of `make docs` to the written pages: the reference, the table of settings, and the repository's own files.
 
-- ``api/*.md`` list every name of ``mri_design.__all__``, grouped by the room that defines it, for mkdocstrings to fill.
+- ``api/*.md`` list every name of ``mri_design.__all__``, grouped by packages, for mkdocstrings to fill.
 - A line ``<!-- settings: NAME -->`` becomes the table of a recipe's settings, read from the recipe itself, as
   is the recipe `default` with its comments: ``python docs/build_pages.py`` writes it into the package.
 - ``notebooks/*.md`` are the notebooks with what they printed and drew when `make notebooks` ran them.
@@ -36,7 +36,7 @@ GROUPS = {
     "active-learning": ("Labels and queries", ("active_learning",)),
     "judging": ("Metrics, endings and errors", ("evaluation", "status", "errors")),
 }
-"""File of the reference: title, and the rooms whose public names stand there."""
+"""File of the reference: title, and the packages whose public names stand there."""
 STORIES, EXECUTED = ROOT / "notebooks", ROOT / "build" / "notebooks"
 """The notebooks as they are written, and as `make notebooks` left them: with outputs, under the same names."""
 LINK = re.compile(r"\]\(\.\./([^)#\s]+)")
@@ -75,10 +75,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def reference_page(name: str) -> str:
-    """The public names of some rooms, as mkdocstrings wants them named."""
-    title, rooms = GROUPS[name]
+    """The public names of some packages, as mkdocstrings wants them named."""
+    title, packages = GROUPS[name]
     homes = {public: mri_design._HOMES[public] for public in mri_design.__all__}
-    there = [public for public, home in homes.items() if home.split(".")[0] in rooms]
+    there = [public for public, home in homes.items() if home.split(".")[0] in packages]
     parts = [f"# {title}", "All of it is used as `import mri_design as md`, for example " + f"`md.{there[0]}`."]
     parts += [f"::: mri_design.{homes[public]}.{public}" for public in there]
     return "\n\n".join(parts) + "\n"

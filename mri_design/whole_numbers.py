@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from mri_design.errors import InputError
+
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
@@ -28,3 +30,29 @@ def number_ranges(text: str) -> list[tuple[int, int]] | None:
     """
     matches = [_RANGE.fullmatch(part.strip(" ")) for part in text.split(",")]
     return [(int(match[1]), int(match[2] or match[1])) for match in matches if match] if all(matches) else None
+
+
+MOST_LINES = 1 << 16
+"""Lines of one range."""
+
+
+def line_numbers(text: str, field: str = "lines") -> tuple[int, ...]:
+    """Numbers of a list, ascending, each once; an empty text holds none.
+
+    Raises
+    ------
+    InputError
+        Where the text is no such list, a range runs backwards, or it holds absurdly many lines.
+    """
+    lines: set[int] = set()
+    ranges = number_ranges(text) if text.strip() else []
+    if ranges is None:
+        raise InputError(field=field, got=repr(text), wanted="numbers and ranges from 0, as 0-9,250-255")
+    for first, last in ranges:
+        if last < first:
+            got = repr(f"{first}-{last}")
+            raise InputError(field=field, got=got, wanted="a range that ascends", cure="Turn it round.")
+        if last - first > MOST_LINES:
+            raise InputError(field=field, got=repr(f"{first}-{last}"), wanted=f"at most {MOST_LINES} lines")
+        lines.update(range(first, last + 1))
+    return tuple(sorted(lines))

@@ -120,14 +120,10 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--slow", type=float, default=0.0, help="seconds before every readout")
     parser.add_argument("--die-after", type=int, default=-1, help="readouts after which the client is gone")
     parser.add_argument("--log", type=Path, help="file for the messages that came, as JSON lines")
-    parser.add_argument("--file", type=Path, help="write the whole scan as an MRD file instead of connecting")
     given = parser.parse_args(words)
     stored = np.load(given.scan)
     kspace = stored["kspace"][0]
     noises = noise_readouts(kspace, float(stored["noise_variance"]), given.noise)
-    if given.file is not None:
-        write_file(given.file, kspace, noises)
-        return
     first = io.BytesIO()  # made before it connects: the header is awaited from then on
     begin = ProtocolSerializer(first)
     begin.serialize(ConfigFile("adaptive.xml"))

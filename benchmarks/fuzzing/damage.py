@@ -1,4 +1,4 @@
-"""What happens to files: cuts, flipped bits, lies about sizes, links."""
+"""Damages to files: cuts, flipped bits, lies about sizes, links."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def run_folder(folder: Path) -> Path:
 
 
 def stored_run(folder: Path) -> Path:
-    """The same, as `export` reads it."""
+    """The run folder as `export` reads it."""
     return run_folder(folder)
 
 

@@ -37,11 +37,11 @@ from mri_design.sequences.scanner import load_scanner
 
 LINES, SAMPLES, COILS = 12, 16, 2
 _OF_PLACES = ("name", "file", "holds", "next")
-"""What `info` says of where a file is."""
+"""Words by which `info` says where a file is."""
 
 
 def value_of(kind: str, path: Path, *, isolated: bool = False) -> Any:
-    """What a file of some kind holds, by the reader of that kind."""
+    """Contents of a file of some kind, by the reader of that kind."""
     if kind == "maps_file":
         scan = KSpaceData(np.ones((1, COILS, LINES, SAMPLES), np.complex64), np.ones(LINES, bool))
         return with_maps(scan, path).coil_maps
@@ -74,7 +74,7 @@ def value_of(kind: str, path: Path, *, isolated: bool = False) -> Any:
 
 
 def _messages(path: Path, protocol: StreamProtocol) -> Iterator[Message]:
-    """What a stream says; one that leaves something out, and says why, is refused."""
+    """Contents of a stream; one that leaves something out, and says why, is refused."""
     with path.open("rb") as stream:
         while (taken := protocol.read(stream)) is not None:
             _, message = taken
@@ -84,7 +84,7 @@ def _messages(path: Path, protocol: StreamProtocol) -> Iterator[Message]:
 
 
 def checksum(value: Any) -> str:
-    """Of every number and every word inside, file names and notes apart."""
+    """Checksum of every number and every word inside, file names and notes apart."""
     digest = hashlib.sha256()
     _add(digest, value)
     return digest.hexdigest()
@@ -112,7 +112,7 @@ def _add(digest: Any, value: Any) -> None:
 
 
 def outcome(kind: str, path: Path, *, isolated: bool = False) -> tuple[str, str, float, str]:
-    """What became of one file: "read", "refused" or the name of another error; message, seconds, checksum."""
+    """Outcome of one file: "read", "refused" or the name of another error; message, seconds, checksum."""
     start = time.perf_counter()
     try:
         found, message = checksum(value_of(kind, path, isolated=isolated)), ""

@@ -73,7 +73,7 @@ class Problem:
         return RATE * self.scan.noise_variance / self.scan.signal_level(self.lines)
 
     def model(self) -> GeneralizedLinearModel:
-        """The same as sites: exp(-(tau / sigma) |s|) with tau sigma = lambda, so that J = 2 f / sigma^2."""
+        """The problem as sites: exp(-(tau / sigma) |s|) with tau sigma = lambda, so that J = 2 f / sigma^2."""
         scan = self.scan
         site = Laplace(self.weight / np.sqrt(scan.noise_variance))
         blocks = (SiteBlock("penalty", self.analysis, site),)

@@ -1,4 +1,4 @@
-"""What a Pulseq file plays, read from its text alone: side information beside pypulseq's, with none of its code.
+"""A reader of Pulseq files from their text alone: a second one beside pypulseq's, with none of its code.
 
 Only what the package's sequences need is understood: trapezoids, waveforms, pulses with centre and use, samples and
 the labels LIN and PAR of the format 1.5; anything else is an error. Numbers in the text are microseconds, nanoseconds
@@ -18,7 +18,7 @@ Table = dict[int, list[str]]
 
 @dataclass(frozen=True)
 class Played:
-    """What comes out of a file.
+    """Contents of a file.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ ENCODINGS: Mapping[str, Callable[[Scanner, Rng, int], tuple[Order, SequenceSetti
     "spokes": _spokes,
     "spirals": _spirals,
 }
-"""What is drawn, by name."""
+"""Makers of random sequences, by encoding."""
 
 
 def _misplaced(one: Sequence, rng: Rng) -> bytes:

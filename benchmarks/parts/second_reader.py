@@ -1,4 +1,4 @@
-"""What pypulseqpp, a reader of Pulseq files in C++, finds in one: places and labels of all samples.
+"""Places and labels of all samples of a Pulseq file, as pypulseqpp, a reader in C++, finds them.
 
 It runs in a process of its own, because importing it changes what pypulseq computes in the same process (its check of
 the timing then finds faults that are none). ``pip install pypulseqpp`` brings it; this package does not need it.

@@ -17,11 +17,11 @@ from pathlib import Path
 
 PHANTOM = "phantom:t2w"
 MIB_PER_UNIT = 1 / (1 << 20 if sys.platform == "darwin" else 1 << 10)
-"""Of what `getrusage` calls the largest resident size."""
+"""Mebibytes in a unit of what `getrusage` calls the largest resident size."""
 
 
 def timed_design(checkout: Path, case: tuple[int, int, int, int], seed: int) -> dict[str, object]:
-    """What `main` prints, from a fresh process that runs the code of a checkout on one thread.
+    """Output of `main`, from a fresh process that runs the code of a checkout on one thread.
 
     Parameters
     ----------

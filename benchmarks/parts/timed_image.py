@@ -31,7 +31,7 @@ WARM = "head, 128"
 
 
 def timed_image(checkout: Path, case: str, seed: int, data: Path) -> dict[str, dict[str, object]]:
-    """What `main` prints, from a fresh process that runs the code of a checkout on one thread."""
+    """Output of `main`, from a fresh process that runs the code of a checkout on one thread."""
     path = os.pathsep.join((str(checkout.resolve()), str(HERE)))
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-P", __file__, case, str(seed), str(data)]

@@ -25,7 +25,7 @@ SAME = 1e-5
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What must come out; what is None is not looked at.
+    """Contents that must come out; None is not looked at.
 
     Parameters
     ----------

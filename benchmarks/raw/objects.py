@@ -1,4 +1,4 @@
-"""What the files hold: k-space of phantoms, known before it is written."""
+"""Contents of the files: k-space of phantoms, known before it is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mri_design.scan.trajectories.spiral import spiral_curve
 NY, NX, COILS = 24, 32, 3
 NZ = 6
 SIDE = 16
-"""Of the image where a trajectory was measured."""
+"""Sides of the image where a trajectory was measured."""
 _ELLIPSOIDS = ((1.0, (0.0, 0.0, 0.0), (0.38, 0.42, 0.4)), (-0.6, (0.05, -0.1, 0.08), (0.12, 0.2, 0.15)))
 
 

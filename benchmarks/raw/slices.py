@@ -32,7 +32,7 @@ def raw(**encoding: object) -> RawFile:
 
 
 def only(kspace: Array, lines: list[int]) -> Array:
-    """The same k-space with some lines, and zeros elsewhere."""
+    """The k-space with some of its lines, and zeros elsewhere."""
     kept = np.zeros_like(kspace)
     kept[:, :, lines] = kspace[:, :, lines]
     return kept

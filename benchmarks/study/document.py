@@ -106,7 +106,7 @@ def strategies_in(cells: Sequence[Row], reconstructor: str) -> list[str]:
 
 
 def _table(title: str, cells: Sequence[Row], reconstructor: str, only_all: bool = False) -> str:
-    """One row per strategy: error and change at every share of lines, the rest over all of them."""
+    """One row per strategy: error and change at every fraction of lines, the rest over all of them."""
     rows = summary(cells, reconstructor, strategies_in(cells, reconstructor))
     shares = list(dict.fromkeys(str(row["lines"]) for row in rows))
     found = {(str(row["strategy"]), str(row["lines"])): row for row in rows}

@@ -17,7 +17,7 @@ TUNED = "vd-tuned"
 PARTIAL = "vd-partial-fourier"
 """Polynomial density on a part of k-space: printed beside the competitor, and no part of it."""
 KEPT = (0.5625, 0.625, 0.75)
-"""Of the grid: shares that `PARTIAL` tries."""
+"""Fractions of the grid that `PARTIAL` tries."""
 BESIDE = (PARTIAL, *(name for name in ("vd-half",) if name in tuned_families()))
 """Tuned families that use the symmetry of k-space: in the tables, not in the competitor."""
 INFORMED = "calibrated, trained"
@@ -84,7 +84,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What is tried on the training images.
+    """Settings that are tried on the training images.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class Group:
 
     @property
     def n_lines(self) -> int:
-        """Of the grid."""
+        """Number of lines of the grid."""
         return self.tests[0].n_lines
 
     @property

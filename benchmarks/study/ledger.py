@@ -1,4 +1,4 @@
-"""What the study has measured so far: plain csv files, written again as pieces are finished, read back to go on."""
+"""Measurements of the study so far: plain csv files, written again as pieces are finished, read back to go on."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def collect(
 
 
 def parsed(name: str, text: str) -> object:
-    """What a cell of our own csv stands for."""
+    """Value of a cell of our own csv."""
     if text in ("", "yes", "no"):
         return {"": "" if name in TEXT else None, "yes": True, "no": False}[text]
     if name in TEXT:

@@ -111,7 +111,7 @@ def chosen_mask(group: Group, ledger: Ledger, cell: Cell) -> tuple[str, int, str
 
 
 def _mask_name(group: Group, ledger: Ledger, cell: Cell) -> dict[str, object]:
-    """What a mask is called: designs that grow from one start serve every number of lines up to theirs."""
+    """Name of a mask: designs that grow from one start serve every number of lines up to theirs."""
     strategy, start, design = chosen_mask(group, ledger, cell)
     looks = strategy in ORACLES or make_strategy(strategy).needs_posterior
     grows = looks or strategy.startswith("trained:")

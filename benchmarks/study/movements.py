@@ -1,4 +1,4 @@
-"""What becomes of an image between an earlier scan and the one that is to be measured: nothing, or the object moved."""
+"""Movements of the object between an earlier scan and the one that is to be measured, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the study computes apart, in one process or several: masks, errors, densities on trial, predictions."""
+"""Pieces that the study computes apart, in one process or several: masks, errors, densities on trial, predictions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class StudyMaterial:
     seed: int
 
     def under(self, name: str) -> Material:
-        """The same as a comparison takes it, with one recipe's prior, inference and reconstruction."""
+        """The group as a comparison takes it, with one recipe's prior, inference and reconstruction."""
         return _under(_Key(self), name)
 
 

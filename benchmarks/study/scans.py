@@ -59,7 +59,7 @@ class Scan:
 
 
 def self_calibrated(scan: Scan, lines: int) -> Scan:
-    """The same scan, its coil maps estimated from that many lines at its centre; masks have to begin with them."""
+    """A scan with its coil maps estimated from that many lines at its centre; masks have to begin with them."""
     recipe = Recipe().replacing("coils", calibration_lines=lines)
     prepared = prepare(replace(scan.prepared.data, coil_maps=None), recipe)
     assert prepared.calibration_lines <= lines

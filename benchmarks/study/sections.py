@@ -128,7 +128,7 @@ def rivals(setting: Setting, some: int = 0, trained: bool = True) -> list[Entry]
 
 
 def partly(entries: Sequence[Entry]) -> list[Entry]:
-    """The same, where the default recipe reconstructs some of the masks only: it takes three to eight times as long."""
+    """Entries of which the default recipe reconstructs some masks only: it takes three to eight times as long."""
     some = {label: ("mean", "map", NON_LOCAL) for label in (TUNED, "low-pass", HOLE)} | {DEFAULT: ()}
     return [e if e.only else replace(e, only=some.get(e.label, ("mean", "map"))) for e in entries]
 
@@ -259,7 +259,7 @@ def multi_coil(setting: Setting) -> list[Group]:
 
 
 RAW_COILS = 16
-"""Of `mc_brain_cimax16`."""
+"""Number of coils of `mc_brain_cimax16`."""
 
 
 def _with_coils(setting: Setting, coils: int, tests: list[Scan], training: list[Scan]) -> Group:

@@ -27,7 +27,7 @@ FORMATS = {
     "SSIM": ".4f",
     "p": ".2g",
 }
-"""Of the columns below."""
+"""Formats of the columns below."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Errors:
     mean : dict
         (share of lines, group, image) to the mean error over draws.
     draws : dict
-        The same to every draw.
+        From the same keys to the error of every draw.
     """
 
     mean: dict[tuple[str, str, str], float]
     draws: dict[tuple[str, str, str], list[float]]
 
     def at(self, share: str | None) -> dict[tuple[str, str, str], float]:
-        """Of one share of lines, or all."""
+        """Errors at one share of lines, or at all."""
         return {key: error for key, error in self.mean.items() if share in (None, key[0])}
 
 

@@ -49,7 +49,7 @@ def map_recipe(weight: float) -> Recipe:
 
 
 def partial_fourier(recipe: Recipe) -> dict[str, Recipe]:
-    """The same with parts of k-space, by the names that densities have for them."""
+    """Recipes that keep a part of k-space, by the names that densities have for them."""
     return {f"partial {kept:g}": recipe.replacing("constraints", partial_fourier=kept) for kept in KEPT}
 
 

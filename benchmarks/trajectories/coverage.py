@@ -25,9 +25,9 @@ ARMS = "2 pi / (m + 1)"
 """The set of arms that the documents advise."""
 DENSITY = 1.5
 OBJECT = 0.1
-"""Of the signal: pixels of the truth above it count as the object."""
+"""Fraction of the signal: pixels of the truth above it count as the object."""
 RIGHT = {1: 1 - np.exp(-1), 2: 1 - np.exp(-4)}
-"""Shares within one and two standard deviations of complex errors that are Gaussian with those variances."""
+"""Fractions within one and two standard deviations of complex errors that are Gaussian with those variances."""
 SHARES = ("within 1 sd", "within 2 sd", "within 1 sd, object", "within 2 sd, object")
 RATIO = "variance / squared error"
 RATIOS = (RATIO, "least", "largest")
@@ -41,7 +41,7 @@ def covered_sets(matrix: int, spokes: Sequence[int], interleaves: Sequence[int])
 
 
 def shares_within(error: Array, std: Array, truth: Array) -> dict[str, float]:
-    """Shares of pixels whose error is at most one and two standard deviations, and the ratio of sums.
+    """Fractions of pixels whose error is at most one and two standard deviations, and the ratio of sums.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def shares_within(error: Array, std: Array, truth: Array) -> dict[str, float]:
     Returns
     -------
     dict
-        Columns of a row: shares of all pixels and of those of the object; summed variance over summed squared error.
+        Columns of a row: fractions of all pixels and of those of the object; summed variance over summed squared error.
     """
     modulus, everywhere = np.abs(error), np.ones(error.shape, dtype=bool)
     found: dict[str, float] = {}
@@ -116,7 +116,7 @@ def coverage_rows(
 
 
 def coverage_summary(rows: Sequence[Row]) -> list[Row]:
-    """One row for each recipe, number of coils and set: means of shares, median and range of the ratio."""
+    """One row for each recipe, number of coils and set: means of fractions, median and range of the ratio."""
     table: list[Row] = []
     for key in dict.fromkeys((row["recipe"], row["coils"], row["set"]) for row in rows):
         of_set = [row for row in rows if (row["recipe"], row["coils"], row["set"]) == key]

@@ -40,7 +40,7 @@ class Scene:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the grid (ky, kx)."""
+        """Sides of the grid (ky, kx)."""
         return int(self.reference.shape[0]), int(self.reference.shape[1])
 
     def along(self, shots: Array, seed: int = 0) -> GeneralizedLinearModel:
@@ -53,7 +53,7 @@ class Scene:
         return model_of(NonUniformFourier(k, self.shape), self.sampled(k), seed)
 
     def seen_by_coils(self, shots: Array, coils: int, seed: int = 0) -> GeneralizedLinearModel:
-        """The same for several simulated coils, whose maps are known; samples are those of the image on the grid."""
+        """The scene seen by simulated coils, whose maps are known; samples are those of the image on the grid."""
         maps = simulate_coil_maps(self.shape, coils, np.random.default_rng([seed, 4]))
         X = NonUniformFourier(np.ascontiguousarray(shots.reshape(-1, 2)), self.shape, maps)
         return model_of(X, X(self.reference.astype(np.complex128)), seed)

@@ -24,7 +24,7 @@ from mri_design.scan.trajectories.radial import (
 from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
 
 ACCELERATION = 4
-"""Of spirals at the rim: so many times the interleaves would leave no gap there, or half the matrix."""
+"""Factor of spirals: so many times the interleaves would leave no gap at the rim, or half the matrix."""
 LIMITS = GradientLimits(amplitude=0.04, slew=150.0)
 FIELD_OF_VIEW = 0.24
 DENSITIES = (1.0, 1.5)

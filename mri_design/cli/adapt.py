@@ -82,15 +82,11 @@ def adapt(
     repeated: Annotated[
         str,
         option(
-            "--repeated",
-            metavar="first|last",
-            help="Which readout of a line that comes again counts.",
-            panel=_SCANNER,
+            "--repeated", metavar="first|last", help="Which readout of a line that comes again counts.", panel=_SCANNER
         ),
     ] = "first",
     lines: Annotated[
-        int | None,
-        whole("--lines", least=1, help="Lines in the end, those at the start included.", show_default=False),
+        int | None, whole("--lines", least=1, help="Lines in the end, those at the start included.", show_default=False)
     ] = None,
     strategy: StrategyName = None,
     index: SliceIndex = 0,
@@ -123,10 +119,7 @@ def adapt(
     )
     if source is not None and Path(source).resolve() == (to.out / request.journal).resolve():
         raise UsageError(f"{request.journal} of that folder is where this run writes what arrives; give another --out")
-    with (
-        to.opened(request.journal, aloud=False) as run,
-        _connections(source, host, listen, to.quiet) as connections,
-    ):
+    with to.opened(request.journal, aloud=False) as run, _connections(source, host, listen, to.quiet) as connections:
         ended = report_adapt(run, adapt_scan(request, run, connections))
     return to.ended(f"{len(ended.lines)} lines", ended.status, aloud=False)
 

@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.models import OptionInfo
 
-from mri_design.cli.flags import (
-    SERIES,
-    FieldOfView,
-    Input,
-    Maps,
-    Override,
-    Quiet,
-    Replace,
-    extents_of,
-    option,
-    whole,
-)
+from mri_design.cli.flags import SERIES, FieldOfView, Input, Maps, Override, Quiet, Replace, extents_of, option, whole
 from mri_design.cli.terminal import DONE, say, verb, warn
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
@@ -141,14 +130,11 @@ class _SequenceFlags:
     flip: Annotated[
         float | None,
         _played(
-            "--flip",
-            "DEGREES",
-            "Flip angle; of tse that of the refocusing pulses. [default: the scan's; 15; tse: 180]",
+            "--flip", "DEGREES", "Flip angle; of tse that of the refocusing pulses. [default: the scan's; 15; tse: 180]"
         ),
     ] = None
     bandwidth: Annotated[
-        float | None,
-        _played("--bandwidth", "HZ", "Of each pixel of the readout. [default: 250; spirals: the largest]"),
+        float | None, _played("--bandwidth", "HZ", "Of each pixel of the readout. [default: 250; spirals: the largest]")
     ] = None
     resolution: Annotated[
         float | None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -193,8 +193,10 @@ class Command:
                 flags |= override.flags()
                 parts[name] = override.gathered
             elif is_dataclass(hint) and isinstance(hint, type):
-                flags |= _fields(hint)
-                parts[name] = _made_of(hint)
+                described = get_type_hints(hint, include_extras=True)
+                own = {field.name: Flag(described[field.name], field.default) for field in fields(hint)}
+                flags |= own
+                parts[name] = _made_of(hint, own)
             else:
                 flags[name] = Flag(hint, MISSING if parameter.default is inspect.Parameter.empty else parameter.default)
                 plain.append(name)
@@ -245,13 +247,8 @@ class Command:
         return None
 
 
-def _fields(kind: type) -> dict[str, Flag]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.name: Flag(hints[field.name], field.default) for field in fields(kind)}
-
-
-def _made_of(kind: type) -> Callable[[dict[str, Any]], Any]:
-    return lambda values: kind(**{field.name: values[field.name] for field in fields(kind)})
+def _made_of(kind: type, names: Iterable[str]) -> Callable[[dict[str, Any]], Any]:
+    return lambda values: kind(**{name: values[name] for name in names})
 
 
 class HelpfulCommand(TyperCommand):

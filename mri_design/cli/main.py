@@ -34,12 +34,7 @@ EXAMPLES = {
 }
 """Every verb, in the order of the help, and words to call it with."""
 
-app = typer.Typer(
-    name="mri-design",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
+app = typer.Typer(name="mri-design", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 for verb, words in EXAMPLES.items():
     name = verb.__name__
     app.command(name, cls=HelpfulCommand, epilog=f"Example: mri-design {name} {words}")(verb)

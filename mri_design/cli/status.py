@@ -11,7 +11,6 @@ import typer
 from mri_design.cli.terminal import DONE, command_to_go_on, say, verb
 
 if TYPE_CHECKING:
-    from mri_design.evaluation.folder_lock import Holder
     from mri_design.evaluation.run_status import RunProgress, RunStatus, Stage
 
 RESUMED = ("adapt", "design", "protocol")
@@ -21,8 +20,7 @@ RESUMED = ("adapt", "design", "protocol")
 @verb
 def status(
     folder: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="A run folder, or a folder of run folders.", show_default=False),
+        Path, typer.Argument(metavar="DIR", help="A run folder, or a folder of run folders.", show_default=False)
     ],
 ) -> int:
     """Say what runs in DIR and the folders in it, what is done there, what is left, and about how long that takes.
@@ -50,7 +48,10 @@ def _sentence(run: RunStatus) -> str:
         took = "" if run.seconds is None else f", took {_duration(run.seconds)}"
         return "; ".join(filter(None, [f"finished, {run.ended}{took}", run.about]))
     stages = "" if run.progress is None else _stages(run.progress, now if run.state == "running" else None)
-    heard = "" if run.holder is None or run.state == "running" else f", no sign of life for {_silence(run.holder)}"
+    heard = ""
+    if run.holder is not None and run.state != "running":
+        where = "" if run.holder.is_here else f" from {run.holder}"
+        heard = f", no sign of life for {_duration(run.holder.silent)}{where}"
     last = str(run.holder) if run.state != "stopped" else _way_on(run)
     return "; ".join(filter(None, [f"{run.state}{heard}", stages, run.about, last]))
 
@@ -84,10 +85,6 @@ def _way_on(run: RunStatus) -> str:
     words = list(run.progress.command)
     command = command_to_go_on(["--resume"] * (words[0] in RESUMED and bool(run.kept)), ["--overwrite"], words)
     return f"go on with: {command}" if run.kept else f"begin again with: {command}"
-
-
-def _silence(holder: Holder) -> str:
-    return _duration(holder.silent) + ("" if holder.is_here else f" from {holder}")
 
 
 def _duration(seconds: float) -> str:

@@ -210,8 +210,7 @@ def protocol(
 @verb
 def train(
     sources: Annotated[
-        list[str],
-        typer.Argument(metavar="INPUT", help=f"Fully sampled training scans: {_SLICES}", show_default=False),
+        list[str], typer.Argument(metavar="INPUT", help=f"Fully sampled training scans: {_SLICES}", show_default=False)
     ],
     lines: LineCount,
     out: Annotated[Path, option("--out", metavar="FILE", help="File of the order (.npz).", show_default=False)],

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mri_design.errors import InputError, UsageError, described, require_instance
-from mri_design.experiment.line_lists import line_numbers
 from mri_design.experiment.settings import RETIRED, Settings, setting
 from mri_design.kinds import designed_kinds
 from mri_design.priors import BLOCKS, SITES
+from mri_design.whole_numbers import line_numbers
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
     from mri_design.design.constraints import Constraints, LineConstraints

@@ -5,8 +5,6 @@ Leading axes of an argument are a batch: an operator with ``in_shape = (ky, kx)`
 Arguments may be nested lists of numbers; whole numbers and booleans are taken for floating-point ones.
 Inner products are Re<a, b> = sum(Re(conj(a) b)), so an operator may be merely real-linear on complex arrays
 (taking real parts, say); it then says so with ``complex_linear = False``.
-
-Squared moduli of coefficients.
 """
 
 from __future__ import annotations

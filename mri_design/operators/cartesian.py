@@ -1,16 +1,10 @@
-"""X of Cartesian scans: lines or samples of the centred, orthonormal FFT of every coil image; and the direct sum.
-
-The centred, orthonormal discrete Fourier transform over the last two axes.
+"""Measurements X of Cartesian scans: lines or samples of the centred, orthonormal FFT of every coil image.
 
 Image and k-space both have their origin at index ``N // 2`` (odd N too), as in SigPy, ``bart fft -u`` and fastMRI.
 
 Two libraries stand behind one call. ``scipy`` is the default because its results are the same bits in every
 process, so a design is reproducible. ``pyfftw`` (measured plans, cached per shape) is faster for some sizes, but
 its plans, and with them the last bits, differ between processes.
-
-Choosing phase-encode lines, or single samples, out of a full k-space grid.
-
-X by name: what the scanner measures of an image.
 """
 
 from __future__ import annotations
@@ -219,7 +213,7 @@ class _CartesianEncoding(LinearOperator):
         return (self.out_shape[0], *self.grid)
 
     def shared_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
-        """That of all samples of the grid."""
+        """Shape of the noise of all samples of the grid, (coil, ky, kx)."""
         noise = np.empty((count, *self.noise_shape), dtype=np.result_type(real, np.complex64))
         for coil in range(self.noise_shape[0]):
             noise[:, coil] = self._fft.unit_noise(rng, count, real)
@@ -247,7 +241,7 @@ class _CartesianEncoding(LinearOperator):
         return np.maximum(spectrum, 0)
 
     def _weight_shape(self, weights: Array) -> Shape:
-        """Of the weights of all samples, of one coil where they are the same for all."""
+        """Shape of the weights of all samples, with one coil where they are the same for all coils."""
         full = self.out_shape
         return (weights.shape[0] if weights.ndim == len(full) else 1, *full[1:])
 
@@ -309,7 +303,7 @@ class CartesianLines(_CartesianEncoding):
         return self._sampling.mask
 
     def single_coils(self) -> Iterator[CartesianLines]:
-        """The same lines seen by one coil after the other."""
+        """These lines as each coil alone sees them, one after the other."""
         if self.maps is None:
             yield self
             return
@@ -317,7 +311,7 @@ class CartesianLines(_CartesianEncoding):
             yield CartesianLines(self.lines.tolist(), self.grid, sensitivity[None], self.library)
 
     def of_uniform_coil(self) -> CartesianLines:
-        """The same lines seen by one coil of sensitivity 1."""
+        """These lines as one coil of sensitivity 1 sees them."""
         return type(self)(self.lines.tolist(), self.grid, None, self.library)
 
     def columns(self, u: Array) -> Array:
@@ -336,7 +330,7 @@ class CartesianLines(_CartesianEncoding):
         return self._chosen._apply(self._fft.centred(coil_images, (-2,)))
 
     def shared_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
-        """That of all lines of the grid, their readouts transformed back: (count, coil, ky, x)."""
+        """Noise of all lines of the grid, their readouts transformed back: (count, coil, ky, x)."""
         noise = super().shared_noise(rng, count, real)
         for of_one_coil in noise.swapaxes(0, 1):
             of_one_coil[...] = self._fft.centred(of_one_coil, (-1,), inverse=True)
@@ -530,7 +524,7 @@ class _CartesianGram(LinearOperator):
 
 
 class _LineGram(_CartesianGram):
-    """That of whole lines; compiled for the usual sizes, by the FFT library where ky has a large prime factor."""
+    """X^H X of whole lines: compiled for the usual sizes, by the FFT library where ky has a large prime factor."""
 
     def __init__(self, mask: Array, grid: Shape, maps: Array | None, library: FourierLibrary) -> None:
         super().__init__(mask[:, None], grid, maps, library)

@@ -1,7 +1,4 @@
-"""Receive coils: one image seen through several sensitivities.
-
-Square operators on data that make correlated noise white.
-"""
+"""Receive coils: one image seen through several sensitivity maps, as in SENSE; and whitening of their noise."""
 
 from __future__ import annotations
 

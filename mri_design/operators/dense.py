@@ -1,7 +1,4 @@
-"""A matrix as a linear operator, dense or sparse (generalized linear models, small references).
-
-Single rows of an operator as numbers, a few at a time: for methods that look at some coefficients only.
-"""
+"""Matrices as linear operators, dense, sparse or on disk, and single rows of any operator as numbers."""
 
 from __future__ import annotations
 

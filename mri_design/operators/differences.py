@@ -1,7 +1,4 @@
-"""Periodic finite differences of an image along both axes.
-
-Differences of an image between pixels that belong together, wherever they are.
-"""
+"""Differences of an image: periodic ones along both axes, and those between pixels that belong together anywhere."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Elementary operators: diagonals, real and complex images, and the measurement of nothing.
-
-Pointwise multiplication, and the identity (pixels as coefficients).
-
-Maps between real and complex arrays: real images with complex data, and sites on parts of a complex pair.
-
-The measurement of nothing: an operator without rows.
-"""
+"""Elementary operators: products by pixel, real and imaginary parts of images, and the measurement of nothing."""
 
 from __future__ import annotations
 

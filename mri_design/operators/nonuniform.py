@@ -1,15 +1,9 @@
-"""X for any trajectory: the Fourier transform of every coil image at any points of k-space, its Gram operator, weights.
+"""Measurements X along any trajectory: the Fourier transform of every coil image at any points of k-space.
 
-The two non-uniform Fourier transforms, by FINUFFT: pixels -> samples, and its adjoint.
-
-FINUFFT (Barnett, Magland & af Klinteberg, SIAM J. Sci. Comput. 41, 2019) is the optional dependency ``nonuniform``. It
-runs on one thread, so that results are the same bits in every run.
-
-Block Toeplitz matrices of an image: products by FFTs on twice the grid, and the nearest circulant.
-
-Density compensation: weights that make up for samples lying closer in some places than in others.
-
-X for any trajectory: the Fourier transform of every coil image at any points of k-space.
+The non-uniform transforms are those of FINUFFT (Barnett, Magland & af Klinteberg, SIAM J. Sci. Comput. 41, 2019), the
+optional dependency ``nonuniform``. It runs on one thread, so that results are the same bits in every run. X^H X is a
+block Toeplitz matrix, whose products take FFTs on twice the grid. Density weights make up for samples that lie closer
+in some places than in others.
 """
 
 from __future__ import annotations
@@ -351,7 +345,7 @@ class NonUniformFourier(LinearOperator):
         return chan_spectrum(self._spread(1.0), self.maps)
 
     def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
-        """As in the base class; samples keep their noise when others are added behind them."""
+        """Unit noise, of which samples keep theirs when others are added behind them."""
         own = np.random.default_rng(rng.integers(2**63))
         numbers = own.standard_normal((self.out_shape[1], count, self.out_shape[0], 2), dtype=real.type)
         noise = numbers.view(np.result_type(real, np.complex64))[..., 0]

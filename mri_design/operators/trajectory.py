@@ -1,4 +1,4 @@
-"""The convention of trajectories in this package, and what an array that breaks it looks like.
+"""The convention of trajectories in this package, and guesses at that of an array which breaks it.
 
 A trajectory is a real array (..., 2) whose last axis holds (ky, kx) in cycles per field of view: DC is 0, whole numbers
 are the samples of the Cartesian grid, and a grid of N samples reaches from -N / 2 to N / 2. A sample of the image u is

@@ -234,7 +234,10 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
     errors.save(folder)
     write_json(folder.output_path("masks.json"), [_mask_row(study, result.pieces, cell) for cell in study.cells()])
     sections = [_errors_section(folder, study, errors)]
-    tuned = [_tuned_row(key, power, study.counted) for key, power in result.pieces.tuned.items()]
+    tuned: list[Row] = []
+    for key, power in result.pieces.tuned.items():
+        family, count, grid = key.split("|")
+        tuned.append({"family": family, study.counted: int(count), "grid": int(grid), "power": power})
     if tuned:
         write_csv(folder.output_path("tuned.csv"), tuned)
         sections.append(Section("Densities tuned on the training scans", [ReportTable(tuned)]))
@@ -266,11 +269,6 @@ def _mask_row(study: Study, pieces: StudyProgress, cell: Cell) -> Row:
     shots = candidates_for(study.tests[image], base_name(name), count, study.recipe)
     assert isinstance(shots, ShotReadouts) and shots.angles is not None
     return {**row, "order": order, "angles_degrees": [float(np.degrees(shots.angles[shot])) for shot in order]}
-
-
-def _tuned_row(key: str, power: float, counted: str) -> Row:
-    family, count, grid = key.split("|")
-    return {"family": family, counted: int(count), "grid": int(grid), "power": power}
 
 
 def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Section:

@@ -22,11 +22,11 @@ from mri_design.runs.made_files import (
     MadeFiles,
     ending_of,
     name_beside,
+    sized,
     what_is_unknown,
     whose_it_is,
 )
 from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData, left_out_text
-from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import npy_bytes, npz_bytes
 from mri_design.scan.io.bart import is_bart, pair_of
 from mri_design.scan.io.formats import read
@@ -165,7 +165,7 @@ TRAJECTORY_WRITERS: Mapping[str, Callable[[TrajectoryData, Path, Extents], MadeF
 
 
 def _image_nifti(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
-    geometry = _geometry(stack, extents)
+    geometry = sized(stack.geometry, extents, stack.images.shape[1:])
     compressed = out.name.endswith(".gz")
     content = nifti_bytes(_real(stack), geometry, "image, mri-design", compressed=compressed)
     unknown = what_is_unknown("The input", geometry, WITHOUT_UNIT)
@@ -173,7 +173,7 @@ def _image_nifti(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
 
 
 def _image_dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
-    images, geometry = _real(stack), _geometry(stack, extents)
+    images, geometry = _real(stack), sized(stack.geometry, extents, stack.images.shape[1:])
     study = hashlib.sha256(images.tobytes()).hexdigest()
     names = [out] if len(images) == 1 else [name_beside(out, ".dcm", f"_{i:04d}") for i in range(1, len(images) + 1)]
     derivation = f"converted by mri-design from {stack.header.get('file', stack.name)}"
@@ -200,13 +200,6 @@ def _image_npy(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
     if np.iscomplexobj(stack.images):
         raise UsageError(f"a complex array in {out.name} would be read as k-space; give a name that ends in .npz")
     return MadeFiles({out: npy_bytes(stack.images)}, (f"{_counted(stack)}: {out}", *_lost_sizes(stack)))
-
-
-def _geometry(stack: ImageStack, extents: Extents) -> SliceGeometry | None:
-    if extents is None:
-        return stack.geometry
-    rows, columns = stack.images.shape[1:]
-    return (stack.geometry or NO_SIZES).with_field_of_view(extents, (rows, columns))
 
 
 def _lost_sizes(stack: ImageStack) -> list[str]:
@@ -302,14 +295,9 @@ def convert_file(
     if not phantom:
         _refuse_changes_of(Path(source), made)
     _refuse_foreign_header(out, made)
-    warnings = [left_out_text(data.header, asked=policy.counters), _refused(data)]
+    refused = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)  # by recon and design
+    warnings = [left_out_text(data.header, asked=policy.counters), refused and f"samples {refused}"]
     return replace(made, warning=f"{data.name}: {'. '.join(filter(None, warnings))}") if any(warnings) else made
-
-
-def _refused(data: KSpaceData | TrajectoryData | ImageStack) -> str:
-    """Warning that recon and design refuse the samples, which a conversion copies; empty where they do not."""
-    found = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)
-    return found and f"samples {found}"
 
 
 def _made(

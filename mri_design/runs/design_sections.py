@@ -411,11 +411,7 @@ _EXPLAINED = (
 
 
 def step_explorer(
-    account: DesignAccount,
-    unit: str,
-    reference: Array | None,
-    orientation: Layout,
-    image_unit: float | Array = 1.0,
+    account: DesignAccount, unit: str, reference: Array | None, orientation: Layout, image_unit: float | Array = 1.0
 ) -> StepExplorer:
     """The steps of a design of lines, with the images that its predictions were checked by.
 

@@ -214,11 +214,7 @@ def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, s
 
 
 def save_reconstruction(
-    folder: RunFolder,
-    known: KnownScan,
-    images: Sequence[NamedImage],
-    lines: Sequence[int],
-    about: str | None = None,
+    folder: RunFolder, known: KnownScan, images: Sequence[NamedImage], lines: Sequence[int], about: str | None = None
 ) -> list[Section]:
     """Write the first image, its error bars and everybody's errors; return the report's sections about the images.
 
@@ -360,7 +356,8 @@ def mask_sentence(mask: NDArray[np.bool_]) -> str:
             low -= 1
         while high + 1 < len(mask) and mask[high + 1]:
             high += 1
-        said.append(f"Around the centre {_lines(high - low + 1)} without a gap, ky = {low - dc} to {high - dc};")
+        measured = "one line is measured" if high == low else f"{high - low + 1} are measured"
+        said.append(f"Around the centre {measured} without a gap, ky = {low - dc} to {high - dc};")
         rest = lines[(lines < low) | (lines > high)]
     else:
         said.append("The line through the centre (DC) is not among them;")
@@ -373,7 +370,3 @@ def mask_sentence(mask: NDArray[np.bool_]) -> str:
         missing = np.diff(lines) - 1
         said.append(f"The largest gap between neighbours misses {int(missing.max())} in a row.")
     return " ".join(said)
-
-
-def _lines(count: int) -> str:
-    return "one line is measured" if count == 1 else f"{count} are measured"

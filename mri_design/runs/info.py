@@ -15,7 +15,6 @@ from mri_design.experiment.description import describe_scan
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
-from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
@@ -74,12 +73,8 @@ def _place(held: ImageSummary) -> dict[str, str]:
     if place.phase is None or place.read is None:
         return found | {"orientation": "not in the file"}
     ways = f"rows follow each other from {_way(place.phase)}, columns from {_way(place.read)}"
-    return found | {"orientation": f"{_plane(place)}; {ways}"}
-
-
-def _plane(place: SliceGeometry) -> str:
-    """The plane's name without the direction of phase encoding, which images do not have."""
-    return place.orientation.partition(", phase encoding")[0]
+    plane = place.orientation.partition(", phase encoding")[0]  # images have no direction of phase encoding
+    return found | {"orientation": f"{plane}; {ways}"}
 
 
 def _way(direction: tuple[float, float, float]) -> str:

@@ -19,10 +19,14 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import ShotReadouts
 from mri_design.runs.run import Progress
-from mri_design.scan.data import KSpaceData, Scan, left_out, left_out_text, part_of_scan
+from mri_design.scan.data import KSpaceData, Scan, TrajectoryData, left_out, left_out_text, part_of_scan
 from mri_design.status import Convergence, Status
 
 ZERO_FILLED, GRIDDED = "zero-filled", "gridded"
+FOLDED = (
+    "its field of view looks too small: the image is bright up to its edges, and what lies beyond them folds in. "
+    "Compare the trajectory's unit and the matrix (--matrix) with the field of view of the scan"
+)
 
 _ITSELF = (ZERO_FILLED, "least-squares")
 """Images that all lines of a scan make: its own."""
@@ -31,7 +35,7 @@ _LEFT_OUT = "left out of the scan"
 _CALIBRATION = ("noise_readouts", "calibration_lines", "calibration_scan", "coil_maps_file", "coil_maps_explain")
 
 
-def simulated_from(data: KSpaceData) -> str:
+def simulated_from(data: Scan) -> str:
     """The source of simulated k-space ("from images"); empty where it was not simulated."""
     return str(data.header.get("simulated", "")).split(",")[0]
 
@@ -118,7 +122,7 @@ def calibration_settings(scan: PreparedScan) -> dict[str, object]:
     return {"noise_source": scan.noise_source, "coil_maps_source": scan.maps_source, **details}
 
 
-def calibration_summary(scan: PreparedScan) -> dict[str, object]:
+def calibration_summary(scan: PreparedScan | PreparedSamples) -> dict[str, object]:
     """`calibration_settings` for a report's table."""
     return {"noise": scan.noise_source, "coil maps": scan.maps_source}
 
@@ -286,3 +290,65 @@ class KnownScan:
         levels = level_summary(self.slice_model.noise_variance, self.signal, typical_unit(self.image_unit))
         reference = {"reference": self.reference_source} if self.reference is not None else {}
         return {**calibration_summary(self.scan), **levels, **reference, **left_out_summary(self.data)}
+
+
+@dataclass(frozen=True)
+class KnownSamples:
+    """One slice of a scan along a trajectory, and what a run knew about it.
+
+    Parameters
+    ----------
+    scan : PreparedSamples
+        The readouts that are used, calibrated.
+    slice_model : MRSlice
+        As models take it.
+    signal : float
+        Signal level that the prior's scales follow.
+    folded : bool
+        Whether the field of view looks too small for the image.
+    """
+
+    scan: PreparedSamples
+    slice_model: MRSlice
+    signal: float
+    folded: bool
+
+    @property
+    def data(self) -> TrajectoryData:
+        """The readouts that are used."""
+        return self.scan.data
+
+    @property
+    def shown_reference(self) -> Array | None:
+        """The reference in the input's units."""
+        return None if self.data.reference is None else np.asarray(self.data.reference[0] * self.scan.image_unit(0))
+
+    def judged(self, method: str, result: Reconstruction, readouts: Sequence[int]) -> list[NamedImage]:
+        """The run's own image and the gridded one, in the input's units, with their errors where there is a truth."""
+        unit, reference = self.scan.image_unit(0), self.shown_reference
+        named = NamedImage.judged(GRIDDED if method == ZERO_FILLED else method, result.times(unit), reference)
+        return with_zero_filled([named], self.slice_model, readouts, reference, unit)
+
+    def settings(self) -> dict[str, object]:
+        """Noise, coil maps, signal, sizes and what was left out, for a manifest."""
+        levels = level_settings(self.slice_model.noise_variance, self.signal, typical_unit(self.scan.image_unit(0)))
+        return {
+            "noise_source": self.scan.noise_source,
+            "coil_maps_source": self.scan.maps_source,
+            "readouts": self.data.n_readouts,
+            "matrix": list(self.data.grid_shape),
+            **levels,
+            **left_out_settings(self.data),
+            **({"field_of_view_doubt": FOLDED} if self.folded else {}),
+        }
+
+    def summary(self) -> dict[str, object]:
+        """The main of `settings` for a report's table."""
+        levels = level_summary(self.slice_model.noise_variance, self.signal, typical_unit(self.scan.image_unit(0)))
+        return {
+            "samples": len(self.data.trajectory),
+            **calibration_summary(self.scan),
+            **levels,
+            **left_out_summary(self.data),
+            **({"field of view": FOLDED} if self.folded else {}),
+        }

@@ -48,7 +48,7 @@ _ENTRIES = (
 
 @dataclass(frozen=True)
 class Scan:
-    """What scans on a grid and along a trajectory share: samples, their readouts, noise, coil maps and provenance."""
+    """Samples of a scan on a grid or along a trajectory, with their readouts, noise, coil maps and provenance."""
 
     on_grid: ClassVar[bool]
     """Whether the samples lie on the grid of the image."""
@@ -66,7 +66,7 @@ class Scan:
     @property
     @abstractmethod
     def readouts(self) -> Readouts:
-        """What of k-space was measured one by one: lines, the samples of a plane, or shots."""
+        """Readouts that are measured one by one: lines, the samples of a plane, or shots."""
 
     @property
     @abstractmethod
@@ -132,7 +132,9 @@ class Scan:
 
     def transformed(self, change: Callable[[NDArray[np.complex64]], NDArray[np.complex64]], **known: Any) -> Self:
         """The scan with all its samples changed, those of a calibration scan too, and what is ``known`` of it then."""
-        return replace(self, kspace=change(self.kspace), **known)
+        held = {name: getattr(self, name, None) for name in ("kspace", "calibration")}
+        changed: dict[str, Any] = {name: change(array) for name, array in held.items() if array is not None}
+        return replace(self, **changed, **known)
 
     def _check_known(self, grid: tuple[int, int]) -> None:
         """Refuse noise, coil maps and a reference that do not fit the samples."""
@@ -265,7 +267,7 @@ class KSpaceData(Scan):
 
     @property
     def samples_in_lines(self) -> NDArray[np.bool_] | None:
-        """As of a `Scan`."""
+        """Samples (ky, kx) of the first slice that hold data, where lines are not whole; None where they are."""
         sampling = self.samplings[0]
         return None if self.encoding == "plane" or sampling.whole_lines else sampling.samples
 
@@ -281,11 +283,6 @@ class KSpaceData(Scan):
             return f"{_counted(self.n_slices, 'plane')} of {n_y} x {n_x} (ky x kz), {_counted(self.n_coils, 'coil')}"
         lines = f"{int(self.measured.sum())} lines of a grid of {n_y} x {n_x} (ky x kx)"
         return f"{_counted(self.n_slices, 'slice')}, {_counted(self.n_coils, 'coil')}, {lines}"
-
-    def transformed(self, change: Callable[[NDArray[np.complex64]], NDArray[np.complex64]], **known: Any) -> Self:
-        """As of a `Scan`."""
-        calibration = None if self.calibration is None else change(self.calibration)
-        return super().transformed(change, calibration=calibration, **known)
 
     @cached_property
     def samplings(self) -> tuple[Sampling, ...]:

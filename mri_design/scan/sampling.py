@@ -30,8 +30,8 @@ EDGES = 32
 _WITH_NOISE = 1e10
 _WITHOUT_NOISE = 1e20
 _ALONE = 0.03
-"""Share of samples that may be so much stronger than all their neighbours. Without noise, samples on lines through the
-centre of k-space are stronger than most others, but not than their neighbours on the line."""
+"""Fraction of samples that may be so much stronger than all their neighbours. Without noise, samples on lines through
+the centre of k-space are stronger than most others, but not than their neighbours on the line."""
 _CURE = "The file may hold memory that was never filled, or damaged numbers: export the data again."
 
 
@@ -63,10 +63,10 @@ def measured_samples(kspace: NDArray[np.complexfloating], strongest: float | Non
     holes = int((~samples[lines]).sum())
     if holes:
         within = kspace[:, lines][:, samples[lines]]
-        # By the same limit as the samples: a zero that went through a Fourier transform and back is one still. Shares
-        # of the real and of the imaginary parts, apart: parts of one kind are all zero where the image is symmetric.
-        shares = [(np.abs(part) <= limit).mean(axis=1) for part in (within.real, within.imag)]
-        expected = float(np.prod(shares)) * samples[lines].size
+        # By the same limit as the samples: a zero that went through a Fourier transform and back is one still. Real
+        # and imaginary parts are counted apart: parts of one kind are all zero where the image is symmetric.
+        fractions = [(np.abs(part) <= limit).mean(axis=1) for part in (within.real, within.imag)]
+        expected = float(np.prod(fractions)) * samples[lines].size
         if expected and holes <= CHANCE * expected + FEW:
             samples[lines] = True
     return samples
@@ -112,15 +112,15 @@ class Sampling:
         return np.asarray(self.samples.any(axis=0))
 
     @property
-    def share(self) -> float:
+    def fraction(self) -> float:
         """Measured samples over samples of the grid."""
         return float(self.samples.mean())
 
     @property
     def percentage(self) -> str:
-        """`share` in words, with as many digits as keep a sample that is missing from being rounded away."""
-        texts = (f"{self.share:.{digits}%}" for digits in range(1, 9))
-        return next((text for text in texts if self.share == 1 or float(text[:-1]) < 100), "nearly 100%")
+        """`fraction` in words, with as many digits as keep a sample that is missing from being rounded away."""
+        texts = (f"{self.fraction:.{digits}%}" for digits in range(1, 9))
+        return next((text for text in texts if self.fraction == 1 or float(text[:-1]) < 100), "nearly 100%")
 
     @property
     def whole_lines(self) -> bool:
@@ -286,15 +286,11 @@ def _beyond_receivers(kspace: NDArray[Any]) -> str:
     beyond = measured / np.float64(median) > _WITH_NOISE
     if strongest <= _WITHOUT_NOISE * median and _alone(size, median) <= _ALONE * measured.size:
         return ""
+    power = math.log10(strongest) - math.log10(median)  # the ratio may be beyond double precision
     return (
-        f"up to {strongest:.2g}, {_in_powers(strongest, median)} times their median of {median:.2g}, and "
+        f"up to {strongest:.2g}, 1e{power:.0f} times their median of {median:.2g}, and "
         f"{beyond.mean():.2%} of them beyond 1e10 times the median"
     )
-
-
-def _in_powers(strongest: float, median: float) -> str:
-    """The ratio as a power of ten: it may be beyond double precision."""
-    return f"1e{math.log10(strongest) - math.log10(median):.0f}"
 
 
 def _alone(size: NDArray[Any], median: float) -> int:

@@ -62,7 +62,7 @@ class ScanSummary:
         shapes = {sampling.samples.shape for sampling in self.samplings}
         if len(shapes) != 1 or not 0 <= self.index < len(self.samplings):
             got = f"slice {self.index} of {len(self.samplings)} slices of {len(shapes)} sizes"
-            raise InputError(field="outline", got=got, wanted="slices of one size, and one of them")
+            raise InputError(field="summary", got=got, wanted="slices of one size, and one of them")
         if self.part is not None and self.part.kspace.shape[:1] + self.part.grid_shape != (1, *shapes.pop()):
             raise InputError(field="part", got=f"{self.part.kspace.shape}", wanted="one slice of the grid")
         if self.part is not None and not self.refused:

@@ -32,7 +32,7 @@ std_samples = 4
 """
 WORDS = {"design": "design phantom:brain --lines 8", "recon": "recon phantom:brain"}
 THROUGH = {"design": "experiment/designing", "recon": "experiment/reconstruction"}
-"""What the verb is for: a design also reconstructs in the end, which is a shorter trip."""
+"""Module that the trip of the verb passes: a design also reconstructs in the end, which is a shorter trip."""
 MOST = {"design": 9, "recon": 7}
 """The first file is the verb's, the last the conjugate gradients'."""
 

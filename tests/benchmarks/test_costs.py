@@ -1,4 +1,4 @@
-"""What things cost, and how exact they are: every script runs at toy size. No time is asserted."""
+"""Scripts that measure cost and accuracy run at toy size. No time is asserted."""
 
 from __future__ import annotations
 

@@ -140,11 +140,7 @@ def test_the_readouts_can_be_played_again_but_not_into_their_own_folder(
 
 @pytest.mark.parametrize(
     "faults",
-    [
-        ("--ahead", "3,20", "--shuffle"),
-        ("--lose", "some of them", "--slow", 0.05),
-        ("--twice",),
-    ],
+    [("--ahead", "3,20", "--shuffle"), ("--lose", "some of them", "--slow", 0.05), ("--twice",)],
     ids=lambda faults: faults[0],
 )
 def test_disorder_loss_repetition_and_slowness_change_no_decision(
@@ -241,16 +237,16 @@ def test_garbage_is_refused_and_the_scanner_may_still_come(
 HEADER = json.dumps({"lines": 24, "samples": 20, "noise_variance": 4.9e-5})
 
 
-def json_readout(kspace: np.ndarray, line: int) -> str:
-    samples = kspace[:, line]
-    return json.dumps({"line": line, "real": samples.real.tolist(), "imag": samples.imag.tolist()})
+@pytest.fixture
+def json_readouts(work: Path) -> list[str]:
+    """A line of JSON for every line of scan.npz."""
+    parts = ((samples.real.tolist(), samples.imag.tolist()) for samples in np.load(work / "scan.npz")["kspace"][0, 0])
+    return [json.dumps({"line": i, "real": [real], "imag": [imag]}) for i, (real, imag) in enumerate(parts)]
 
 
-def test_json_lines_come_in_and_go_out(work: Path, run: Run, tmp_path: Path, blind: list[int]) -> None:
-    kspace = np.load(work / "scan.npz")["kspace"][0]
-    lines = [HEADER, "{not json", *(json_readout(kspace, line) for line in range(24)), '{"line": 99}']
+def test_json_lines_come_in_and_go_out(run: Run, tmp_path: Path, blind: list[int], json_readouts: list[str]) -> None:
     file = tmp_path / "readouts.jsonl"
-    file.write_text("\n".join(lines) + "\n")
+    file.write_text("\n".join([HEADER, "{not json", *json_readouts, '{"line": 99}', ""]))
     result = run("adapt", file, *BLIND, "--out", tmp_path / "run", code=0)
     assert "left out: a line that is no JSON" in result.stderr
     told = [json.loads(line) for line in result.stdout.splitlines()]
@@ -265,39 +261,37 @@ def test_a_finished_scan_is_no_stream(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == 3 and "a file of a finished scan" in said and "mri-design design" in said
 
 
-def test_a_file_that_ends_early_makes_no_complete_design(work: Path, run: Run, tmp_path: Path) -> None:
-    kspace = np.load(work / "scan.npz")["kspace"][0]
+def test_a_file_that_ends_early_makes_no_complete_design(run: Run, tmp_path: Path, json_readouts: list[str]) -> None:
     there = [11, 12, 13, 3, 20]  # some of the lines to start with are not among them
     file = tmp_path / "readouts.jsonl"
-    file.write_text("\n".join([HEADER, *(json_readout(kspace, line) for line in there)]) + "\n")
+    file.write_text("\n".join([HEADER, *(json_readouts[line] for line in there), ""]))
     result = run("adapt", file, *BLIND, "--out", tmp_path / "run", code=4)
     last = json.loads(result.stdout.splitlines()[-1])
     assert last["kind"] == "done" and sorted(last["lines"]) == sorted(there)
-    status = json.loads((tmp_path / "run" / "manifest.json").read_text())["status"]
+    status = manifest(tmp_path / "run")["status"]
     assert status == last["status"] and status.startswith("5 of 12 lines measured: ")
 
 
-def test_a_stream_that_ends_within_a_line_says_what_is_lost(work: Path, run: Run, tmp_path: Path) -> None:
-    kspace = np.load(work / "scan.npz")["kspace"][0]
-    last = 12  # the design begins with it
-    whole = [json_readout(kspace, line) for line in range(24) if line != last]
+def test_a_stream_that_ends_within_a_line_says_what_is_lost(run: Run, tmp_path: Path, json_readouts: list[str]) -> None:
+    last = json_readouts.pop(12)  # the design begins with it
     file = tmp_path / "readouts.jsonl"
-    file.write_text("\n".join([HEADER, *whole, json_readout(kspace, last)]))
+    file.write_text("\n".join([HEADER, *json_readouts, last]))
     result = run("adapt", file, *REPORTED, "--out", tmp_path / "run", code=0)
-    assert last not in order(tmp_path / "run")
+    assert 12 not in order(tmp_path / "run")
     assert "left out: the stream ended within a line of JSON" in result.stderr and '{"line": 12' in result.stderr
-    assert "left out" in (tmp_path / "run" / "report.html").read_text()
+    assert "left out" in page(tmp_path / "run")
 
 
-def test_a_program_talks_to_it_through_pipes(work: Path, spawn: Spawn, tmp_path: Path, blind: list[int]) -> None:
-    kspace = np.load(work / "scan.npz")["kspace"][0]
+def test_a_program_talks_to_it_through_pipes(
+    spawn: Spawn, tmp_path: Path, blind: list[int], json_readouts: list[str]
+) -> None:
     with spawn("adapt", "-", *BLIND, "--out", tmp_path / "run") as process:
         process.stdin.write(json.dumps({"lines": 24, "samples": 20}) + "\n")
         process.stdin.flush()
         for told in map(json.loads, process.stdout):
             if told["kind"] == "done":
                 break
-            process.stdin.write("".join(json_readout(kspace, line) + "\n" for line in told["lines"]))
+            process.stdin.write("".join(json_readouts[line] + "\n" for line in told["lines"]))
             process.stdin.flush()
         assert process.stdout.read() == ""  # it ends although nobody closed its input
         said = process.stderr.read()

@@ -102,13 +102,7 @@ def test_exchanges_only_lower_the_training_error(done: Designed) -> None:
     ],
 )
 def test_an_interrupted_protocol_goes_on(
-    done: Designed,
-    run: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    module: object,
-    piece: str,
-    calls: int,
+    done: Designed, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: object, piece: str, calls: int
 ) -> None:
     left, real = [calls], getattr(module, piece)
 

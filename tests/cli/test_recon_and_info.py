@@ -107,22 +107,6 @@ def test_a_reconstruction_that_did_not_converge_ends_with_4(run: Run, tmp_path: 
     assert "Not converged" in page(tmp_path / "x")
 
 
-def test_info_tells_shape_lines_noise_and_coils(run: Run, work: Path, tmp_path: Path) -> None:
-    text = run("info", "scan.npz").stdout
-    assert "24 phase-encode lines x 20 readout samples" in text
-    assert "measured lines  24 of 24\n" in text
-    assert "0.007 per real component, given with the data" in text
-    assert "coil maps       one coil" in text
-    with np.load(work / "scan.npz") as stored:
-        kspace = stored["kspace"].copy()
-    kspace[:, :, [0, 1, 2, 7, 23]] = 0
-    np.save(tmp_path / "holed.npy", kspace)
-    text = run("info", tmp_path / "holed.npy").stdout
-    assert "measured lines  19 of 24, missing 0-2, 7, 23" in text
-    assert "fully sampled   no: lines 7 are missing inside the acquired window" in text
-    assert "estimated from the data" in text
-
-
 def test_given_maps_are_used_by_every_verb_and_named_in_the_manifest(run: Run, tmp_path: Path) -> None:
     data = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(1))
     assert data.coil_maps is not None and data.noise_variance is not None

@@ -24,21 +24,9 @@ def spoke_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kspace = kspace + 0.007 * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
     path = tmp_path_factory.mktemp("spokes") / "spokes.npz"
     np.savez(
-        path,
-        kspace=kspace.reshape(SPOKES, 2 * N),
-        trajectory=trajectory,
-        reference=image[0],
-        noise_variance=0.007**2,
+        path, kspace=kspace.reshape(SPOKES, 2 * N), trajectory=trajectory, reference=image[0], noise_variance=0.007**2
     )
     return path
-
-
-def test_info_tells_trajectory_noise_and_coils(run: Run, spoke_file: Path) -> None:
-    text = run("info", spoke_file).stdout
-    assert "grid            24 x 24 pixels (ky, kx)\n" in text
-    assert "20 readouts of 48 samples, up to 12 (ky) and 12 (kx) cycles per field of view" in text
-    assert "0.007 per real component, given with the data" in text
-    assert "coil maps       one coil" in text
 
 
 @pytest.mark.slow

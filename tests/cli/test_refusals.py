@@ -45,10 +45,7 @@ WORDS = [
     ("protocol scan.npz head.npz --lines 10 --strategy oracle-residual", "is no protocol"),
     ("train scan.npz --lines 9 --rule best", "unknown rule 'best'"),
     ("train scan.npz --lines 9 --candidates 3", "belong to stochastic-lbcs"),
-    (
-        "design scan.npz --lines 8 --seen scan.npz --strategy random",
-        "an earlier scan informs the strategy",
-    ),
+    ("design scan.npz --lines 8 --seen scan.npz --strategy random", "an earlier scan informs the strategy"),
     # Numbers of lines, the centre, slices
     ("design scan.npz", "when does the design end?"),
     ("design scan.npz --lines 25", "--lines: number of lines: got 25; wanted at most 24"),
@@ -68,10 +65,7 @@ WORDS = [
     # When a design ends
     ("design scan.npz --lines 8 --until-error 0.1 --strategy random", "'random' predicts no error"),
     ("design scan.npz --lines 8 --until-gain 1 --strategy low-pass", "'low-pass' knows no information gain"),
-    (
-        "design scan.npz --until-error 5",
-        "--until-error: got 5.0; wanted a finite number, above 0 and below 1.",
-    ),
+    ("design scan.npz --until-error 5", "--until-error: got 5.0; wanted a finite number, above 0 and below 1."),
     ("design scan.npz --lines 8 --until-gain inf", "--until-gain: got inf"),
     # Constraints and echo trains
     ("design scan.npz --lines 8 --order spiral", "--order: got unknown order 'spiral'"),
@@ -172,10 +166,7 @@ RECIPES = [
     ("train", "[design]\nencoding = 'spiral'", 2, "design and compare choose arms of spirals"),
 ]
 """Verb and options, what stands in the recipe, exit code."""
-BEGINNINGS = {
-    "PLANE": "design scan.npz --encoding plane",
-    "SPOKES": "design scan.npz --encoding radial",
-}
+BEGINNINGS = {"PLANE": "design scan.npz --encoding plane", "SPOKES": "design scan.npz --encoding radial"}
 
 
 def refused(run: Run, folder: Path, command: str, code: int, said: str) -> None:

@@ -19,24 +19,13 @@ PLANE = "[design]\nencoding = 'plane'\nblock = 20\n"
     [
         ("scan.npz", ("information-gain", "vd-polynomial:3"), LINES, "[constraints]\nmax_jump = 6\n"),
         ("coils.npy", ("calibrated",), LINES, "[design]\nstart = 8\nblock = 2\n"),
-        (
-            "scan.npz",
-            ("calibrated", "caipi:2x2"),
-            ("--samples", "80"),
-            "[design]\nencoding = 'plane'\nblock = 20\n",
-        ),
+        ("scan.npz", ("calibrated", "caipi:2x2"), ("--samples", "80"), "[design]\nencoding = 'plane'\nblock = 20\n"),
         ("phantom:brain", ("information-gain", "half-turn"), ("--shots", "6"), "[design]\nencoding = 'radial'\n"),
     ],
     ids=["short jumps", "coils and blocks", "plane", "spokes"],
 )
 def test_the_first_draw_of_a_comparison_is_the_design(
-    run: Run,
-    work: Path,
-    tmp_path: Path,
-    scan: str,
-    names: tuple[str, ...],
-    count: tuple[str, str],
-    recipe: str,
+    run: Run, work: Path, tmp_path: Path, scan: str, names: tuple[str, ...], count: tuple[str, str], recipe: str
 ) -> None:
     """Also where noise and maps of three coils are unknown, or training scans and other counts come with it."""
     np.save(work / "coils.npy", load_phantom("brain", shape=(24, 20), n_coils=3, rng=np.random.default_rng(2)).kspace)

@@ -22,7 +22,7 @@ from tests.quick_recipes import quickened
 from tests.undrawn import undrawn
 
 LINES, SAMPLES = 32, 24
-"""Of the small scans; the pages' examples are for scans eight times as large."""
+"""Side of the small scans; the pages' examples are for scans eight times as large."""
 SMALL = """
 [simulation]
 matrix = 32
@@ -94,7 +94,7 @@ def blank_figures() -> Iterator[None]:
 
 @pytest.fixture
 def build_pages() -> ModuleType:
-    """What `make docs` adds to the pages; its file is no module of the package."""
+    """The script of `make docs`, whose file is no module of the package."""
     pytest.importorskip("mkdocs")
     spec = importlib.util.spec_from_file_location("build_pages", REPOSITORY / "docs" / "build_pages.py")
     assert spec is not None and spec.loader is not None
@@ -105,7 +105,7 @@ def build_pages() -> ModuleType:
 
 @pytest.fixture(autouse=True, scope="module")
 def _registries_as_before() -> Iterator[None]:
-    """What pages register is known to the pages alone."""
+    """Parts that pages register are known to the pages alone."""
     known = (BLOCKS, SITES, READERS, KINDS, *STRATEGIES.values())
     before = [list(one) if isinstance(one, list) else dict(one) for one in known]
     yield

@@ -1,4 +1,4 @@
-"""What stands on the pages is true: code runs and prints what it says, commands end well, links and options exist."""
+"""The pages are true: code runs and prints what it says, commands end well, links and options exist."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPTIONS = {
     name: {option for parameter in verb.params for option in parameter.opts if option.startswith("--")} | {"--help"}
     for name, verb in COMMAND.commands.items()
 }
-"""Of every verb."""
+"""Options of every verb."""
 TARGETS = set(re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.M))
 
 

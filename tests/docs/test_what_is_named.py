@@ -1,10 +1,12 @@
-"""Names, files and rooms that the documents speak of are those of the package."""
+"""Names and files that the documents speak of are those of the package, and words of the field are found in them."""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from types import ModuleType
+
+import pytest
 
 import mri_design as md
 from tests.docs.pages import REPOSITORY
@@ -86,3 +88,13 @@ def test_the_shipped_default_is_written_from_the_settings(build_pages: ModuleTyp
     text = build_pages.recipe_text()
     assert (PACKAGE / "recipes" / "default.toml").read_text(encoding="utf-8") == text
     assert md.Recipe.of(tomllib.loads(text)) == md.Recipe()
+
+
+WORDS = "SENSE,ACS,autocalibration,g-factor,GRAPPA,sensitivity map,parallel imaging,compressed sensing,off-resonance"
+
+
+@pytest.mark.parametrize("word", WORDS.split(","))
+def test_words_of_the_field_are_found(word: str) -> None:
+    glossary = _text("CONTRIBUTING.md").partition("## Glossary")[2]
+    assert re.search(word, glossary, re.I), "the glossary says nothing of it"
+    assert any(re.search(word, page.read_text(encoding="utf-8"), re.I) for page in (REPOSITORY / "docs").glob("*.md"))

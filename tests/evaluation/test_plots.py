@@ -299,30 +299,24 @@ def test_the_axis_names_the_numbers_of_lines_that_were_tried():
     assert list(plots.error_against_lines([curve]).axes[0].get_xticks()) == [24, 32, 48]
 
 
-def test_figures_fit_a_page_and_repeat_exactly(image):
+def test_figures_fit_a_page_and_name_no_release_of_the_library(image):
     figure = plots.image_grid([plots.ImagePanel(image, "x")] * 4)
     assert figure.get_figwidth() <= 5.2  # 7/10 of it is a phone's width
-    again = plots.image_grid([plots.ImagePanel(image, "x")] * 4)
-    assert png_bytes(figure) == png_bytes(again)
     assert b"Software" not in png_bytes(figure)  # another release of the library may not change the file
 
 
 RNG = np.random.default_rng(0)
 
 
-def drawn(figure) -> list[np.ndarray]:
-    return [np.asarray(axes.images[0].get_array()) for axes in figure.axes if axes.images]
-
-
 def test_masks_lie_side_by_side_with_their_acceleration() -> None:
     masks = {"one": RNG.uniform(size=(8, 6)) < 0.5, "two": np.ones((8, 6), dtype=bool)}
     figure = plots.plane_masks(masks)
-    np.testing.assert_array_equal(drawn(figure)[0], masks["one"].astype(int))
+    np.testing.assert_array_equal(shown(figure)[0], masks["one"].astype(int))
     assert "48 samples, 1.00" in figure.axes[1].get_title()
 
 
 def test_growth_colours_what_is_new() -> None:
-    panels = drawn(plots.plane_growth([5, 6, 7, 0], (3, 4), [2, 4]))
+    panels = shown(plots.plane_growth([5, 6, 7, 0], (3, 4), [2, 4]))
     assert panels[0].ravel()[[5, 6, 7, 0]].tolist() == [1, 1, 0, 0]
     assert panels[1].ravel()[[5, 6, 7, 0]].tolist() == [1, 1, 2, 2]
 
@@ -350,12 +344,12 @@ def test_maps_share_a_scale_and_leave_holes_blank() -> None:
     values[0, 0] = np.nan
     figure = plots.plane_maps({"a": values, "b": 100 * values}, "energy")
     assert len({axes.images[0].norm.vmax for axes in figure.axes if axes.images}) == 1
-    assert np.ma.getmaskarray(np.ma.masked_invalid(drawn(figure)[0]))[0, 0]
+    assert np.ma.getmaskarray(np.ma.masked_invalid(shown(figure)[0]))[0, 0]
 
 
 def test_orders_leave_what_is_not_measured_blank() -> None:
     figure = plots.plane_order({"train": {0: 1, 5: 2}, "echo": {0: 1, 5: 3}}, (2, 3))
-    train, echo = drawn(figure)[:2]
+    train, echo = shown(figure)[:2]
     assert (train[0, 0], train[1, 2], echo[1, 2]) == (1, 2, 3) and np.isnan(np.ma.filled(train, np.nan)[0, 1])
 
 

@@ -25,7 +25,7 @@ def test_a_registered_trajectory_is_designed_reconstructed_and_reported(
     monkeypatch.setitem(KINDS, "rosette", KINDS["spiral"])  # taken away again after the test
     register_trajectory("rosette", petal, unit="petal")
     recipe = tmp_path / "small.toml"
-    recipe.write_text("[simulation]\nmatrix = 16\n[inference]\nloops = 2\n")
+    recipe.write_text("[simulation]\nmatrix = 16\n[inference]\nsamples = 4\n")
     for words, out in (
         (["design", "phantom:brain", "--encoding", "rosette", "--shots", "5", "--angles", "10"], "petals"),
         (["recon", tmp_path / "petals" / "trajectory.npz"], "image"),

@@ -1,4 +1,4 @@
-"""What is kept of a golden run, and when two runs count as the same."""
+"""Outcomes of golden runs, and when two of them count as the same."""
 
 from __future__ import annotations
 

@@ -21,18 +21,14 @@ from mri_design.operators.cartesian import CartesianSamples, CentredFFT, LineSam
 from mri_design.operators.coils import Coils
 from mri_design.operators.differences import GraphDifferences
 from mri_design.operators.elementary import Diagonal, RealAndImaginary, RealImage
+from tests.operators.noise import noise
 
 SHAPES = [(8, 8), (9, 7), (6, 11)]
-PRECISIONS = [np.float32, np.float64]
 
 
-def noise(shape: tuple[int, ...], is_complex: bool, real: type, seed: int) -> np.ndarray:
-    """Unit noise in single or double precision."""
-    rng = np.random.default_rng(seed)
-    values = rng.standard_normal(shape)
-    if is_complex:
-        values = values + 1j * rng.standard_normal(shape)
-    return values.astype(np.result_type(real, np.complex64) if is_complex else real)
+def in_precision(real: type, is_complex: bool) -> np.dtype:
+    """The real or complex type of single or double precision."""
+    return np.result_type(real, np.complex64) if is_complex else np.dtype(real)
 
 
 def lines_of(shape: tuple[int, int]) -> list[int]:
@@ -54,7 +50,7 @@ def points_of(shape: tuple[int, int]) -> np.ndarray:
 
 
 def maps_of(shape: tuple[int, int], real: type, coils: int = 3) -> np.ndarray:
-    return noise((coils, *shape), True, real, seed=3)
+    return noise((coils, *shape), in_precision(real, True), seed=3)
 
 
 def neighbours_of(shape: tuple[int, int], count: int = 3) -> np.ndarray:
@@ -67,8 +63,8 @@ ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
     "identity, real": lambda shape, real: Identity(shape, is_complex=False),
     "complex scalar": lambda shape, real: ScalarOperator(0.5 - 2j, shape),
     "real scalar": lambda shape, real: ScalarOperator(-1.5, shape, is_complex=False),
-    "diagonal": lambda shape, real: Diagonal(noise(shape, True, real, 1)),
-    "diagonal, real": lambda shape, real: Diagonal(noise(shape, False, real, 1), is_complex=False),
+    "diagonal": lambda shape, real: Diagonal(noise(shape, in_precision(real, True), 1)),
+    "diagonal, real": lambda shape, real: Diagonal(noise(shape, real, 1), is_complex=False),
     "Fourier": lambda shape, real: CentredFFT(shape),
     "Fourier by pyfftw": lambda shape, real: CentredFFT(shape, "pyfftw"),
     "sampling": lambda shape, real: LineSampling(lines_of(shape), (2, *shape)),
@@ -90,14 +86,14 @@ ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
     "wavelet db4, real": lambda shape, real: Wavelet(shape, "db4", 2, is_complex=False),
     "real image": lambda shape, real: RealImage(shape),
     "real and imaginary": lambda shape, real: RealAndImaginary(shape),
-    "dense": lambda shape, real: Dense(noise((5, shape[0]), True, real, 2)),
-    "dense, real": lambda shape, real: Dense(noise((5, shape[0]), False, real, 2)),
+    "dense": lambda shape, real: Dense(noise((5, shape[0]), in_precision(real, True), 2)),
+    "dense, real": lambda shape, real: Dense(noise((5, shape[0]), real, 2)),
     "sampling @ Fourier": lambda shape, real: LineSampling(lines_of(shape), shape) @ CentredFFT(shape),
     "lines of a real image": lambda shape, real: (
         cartesian(lines_of(shape), shape, maps_of(shape, real)) @ RealImage(shape)
     ),
     "parts of differences": lambda shape, real: RealAndImaginary((2, *shape)) @ FiniteDifferences(shape),
-    "sum": lambda shape, real: CentredFFT(shape) + Diagonal(noise(shape, True, real, 1)),
+    "sum": lambda shape, real: CentredFFT(shape) + Diagonal(noise(shape, in_precision(real, True), 1)),
     "multiple": lambda shape, real: (0.3 + 1j) * FiniteDifferences(shape),
     "adjoint": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real)).H,
     "adjoint of a real image": lambda shape, real: RealImage(shape).H,
@@ -107,7 +103,7 @@ ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
     "Gram of a real image": lambda shape, real: (cartesian(lines_of(shape), shape) @ RealImage(shape)).gram,
     "three in a row": lambda shape, real: (
         Wavelet(shape, "db2", 1).H
-        @ Diagonal(noise(Wavelet(shape, "db2", 1).out_shape, True, real, 5))
+        @ Diagonal(noise(Wavelet(shape, "db2", 1).out_shape, in_precision(real, True), 5))
         @ Wavelet(shape, "db2", 1)
     ),
 }
@@ -117,31 +113,11 @@ if not find_spec("finufft"):
     ZOO = {name: build for name, build in ZOO.items() if name not in NON_UNIFORM}
 
 
-# Every operator in both precisions, the grids one after the other.
-CASES = [(name, SHAPES[(k + j) % 3], real) for k, name in enumerate(ZOO) for j, real in enumerate(PRECISIONS)]
-
-
-@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1][0]}x{case[1][1]}-{np.dtype(case[2]).name}")
-def case(request: pytest.FixtureRequest) -> tuple[str, tuple[int, int], type]:
-    return request.param
-
-
-@pytest.fixture
-def real(case: tuple[str, tuple[int, int], type]) -> type:
-    return case[2]
-
-
-@pytest.fixture
-def operator(case: tuple[str, tuple[int, int], type]) -> LinearOperator:
-    """An operator whose own arrays are in the precision ``real``."""
-    name, shape, real = case
-    return ZOO[name](shape, real)
-
-
 @pytest.fixture(params=list(ZOO))
-def double_operator(request: pytest.FixtureRequest) -> LinearOperator:
-    """An operator in double precision."""
-    return ZOO[request.param](SHAPES[list(ZOO).index(request.param) % 3], np.float64)
+def built(request: pytest.FixtureRequest) -> Callable[[type], LinearOperator]:
+    """Precision -> an operator whose own arrays are in it; the grids come one after the other."""
+    number = list(ZOO).index(request.param)
+    return lambda real: ZOO[request.param](SHAPES[(number + (real is np.float64)) % 3], real)
 
 
 @pytest.fixture
@@ -156,7 +132,8 @@ def draw() -> Callable[..., np.ndarray]:
         side: str = "in",
     ) -> np.ndarray:
         shape = operator.in_shape if side == "in" else operator.out_shape
-        return noise((*batch, *shape), operator.in_complex if side == "in" else operator.out_complex, real, seed)
+        is_complex = operator.in_complex if side == "in" else operator.out_complex
+        return noise((*batch, *shape), in_precision(real, is_complex), seed)
 
     return one
 

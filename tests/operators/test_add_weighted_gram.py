@@ -6,17 +6,10 @@ import pytest
 from mri_design import FiniteDifferences, Identity, LinearOperator, Wavelet
 from mri_design.operators.base import ScalarOperator
 from mri_design.operators.elementary import RealAndImaginary
+from tests.operators.noise import noise
 
 ROUNDING = {"f": 5e-6, "F": 5e-6, "d": 1e-13, "D": 1e-13}
 SHAPES = [(1, 1), (2, 2), (3, 5), (8, 8), (16, 9), (9, 40), (33, 70)]
-
-
-def noise(shape, dtype, seed):
-    rng = np.random.default_rng(seed)
-    values = rng.standard_normal(shape)
-    if np.issubdtype(dtype, np.complexfloating):
-        values = values + 1j * rng.standard_normal(shape)
-    return values.astype(dtype)
 
 
 def textbook_differences(weights, u):

@@ -5,15 +5,11 @@ import pytest
 
 from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.operators.kernels.fft import filter_images, in_groups, suits_both
+from tests.operators.noise import noise
 
 ROUNDING = {np.complex64: 2e-6, np.complex128: 1e-14}
 # Fours alone, a two, a three, a five and a seven among them, sides of different kinds, a last panel that is not full.
 GRIDS = [(16, 16), (64, 16), (16, 128), (32, 48), (80, 64), (112, 16), (192, 64), (8, 64), (48, 320)]
-
-
-def noise(shape, dtype, seed):
-    rng = np.random.default_rng(seed)
-    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
 
 
 def plain(images, response):

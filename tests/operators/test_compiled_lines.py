@@ -7,13 +7,9 @@ import pytest
 
 from mri_design import cartesian
 from mri_design.operators.kernels.fft import filter_lines, in_strips, suits
+from tests.operators.noise import noise
 
 ROUNDING = {np.complex64: 2e-6, np.complex128: 1e-14}
-
-
-def noise(shape, dtype, seed):
-    rng = np.random.default_rng(seed)
-    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
 
 
 def plain(u, mask, maps):

@@ -5,6 +5,7 @@ import pytest
 import pywt
 
 from mri_design import Wavelet
+from tests.operators.noise import noise
 
 ROUNDING = {"f": 3e-6, "F": 3e-6, "d": 1e-13, "D": 1e-13}
 CASES = [
@@ -17,12 +18,6 @@ CASES = [
     ((33, 70), "db6", 2),
     ((2, 2), "db3", 1),
 ]
-
-
-def noise(shape, dtype, seed):
-    rng = np.random.default_rng(seed)
-    values = rng.standard_normal(shape)
-    return (values + 1j * rng.standard_normal(shape) if dtype in "FD" else values).astype(dtype)
 
 
 def padded(u, shape):

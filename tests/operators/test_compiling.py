@@ -17,13 +17,13 @@ def test_operators_are_imported_without_the_compiler():
 
 COMPILES = """
 import os, sys, numpy as np
-from mri_design.operators.kernels.pointwise import laplace_along
+from mri_design.operators.kernels.copies import pulled
 if sys.argv[1:] == ["gone"]:
     import pathlib, shutil
     folder = pathlib.Path(os.environ["NUMBA_CACHE_DIR"]); shutil.rmtree(folder); folder.write_text("in the way")
 def work(number):
     x = np.arange(1, 9, dtype=number)
-    return laplace_along((x, x, x), x, x, 0.5, 1e-12)
+    return pulled(x, 3 * x, 0.5)
 """
 SERIAL = COMPILES + "print(work(float))"
 WORKERS = (
@@ -95,9 +95,9 @@ def test_a_loop_that_another_process_wrote_over_is_compiled_anew(tmp_path: Path)
     """As where two processes compile one loop for different numbers at a time, and choose one file for both."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_CACHE_DIR": str(tmp_path)}
     code = (
-        "from mri_design.operators.kernels.pointwise import laplace_along; import numpy as np\n"
+        "from mri_design.operators.kernels.copies import pulled; import numpy as np\n"
         "for number in (np.float32, np.float64):\n"
-        "    x = np.arange(1, 9, dtype=number); print(laplace_along((x, x, x), x, x, 0.5, 1e-12))"
+        "    x = np.arange(1, 9, dtype=number); print(pulled(x, 3 * x, 0.5))"
     )
 
     def told() -> str:
@@ -105,7 +105,7 @@ def test_a_loop_that_another_process_wrote_over_is_compiled_anew(tmp_path: Path)
         return done.stdout
 
     first = told()
-    single, double = sorted(tmp_path.rglob("*_laplace_along*.nbc"))
+    single, double = sorted(tmp_path.rglob("*_pulled*.nbc"))
     double.write_bytes(single.read_bytes())
     assert told() == first
     assert double.read_bytes() != single.read_bytes()  # it is kept again

@@ -24,21 +24,6 @@ def test_it_is_the_centred_sum(grid, library):
     np.testing.assert_allclose(CentredFFT(grid, library)(u), expected, atol=1e-13)
 
 
-@pytest.mark.parametrize("grid", SIZES)
-def test_it_is_unitary(grid):
-    F = CentredFFT(grid).to_dense()
-    np.testing.assert_allclose(F.conj().T @ F, np.eye(len(F)), atol=1e-13)
-
-
-@pytest.mark.parametrize("grid", SIZES)
-def test_dc_and_the_image_origin_lie_at_half_the_size(grid):
-    centre = (grid[0] // 2, grid[1] // 2)
-    F, peak = CentredFFT(grid), np.zeros(grid, dtype=complex)
-    peak[centre] = np.sqrt(np.prod(grid))
-    np.testing.assert_allclose(F(np.ones(grid, dtype=complex)), peak, atol=1e-13)
-    np.testing.assert_allclose(F(peak), np.ones(grid), atol=1e-13)
-
-
 @pytest.mark.parametrize("axes", [(-1,), (-2,), (-2, -1)])
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128, np.float32, np.float64])

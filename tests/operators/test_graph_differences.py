@@ -7,6 +7,7 @@ import pytest
 
 from mri_design import FiniteDifferences, Identity, InputError, Wavelet
 from mri_design.operators.differences import GraphDifferences
+from tests.operators.noise import noise
 
 SHAPES = [(1, 1), (3, 5), (9, 8), (17, 12)]
 ROUNDING = {"f": 3e-5, "F": 3e-5, "d": 1e-12, "D": 1e-12}
@@ -25,9 +26,7 @@ class Case:
         return GraphDifferences(neighbours(self.shape), is_complex=self.dtype in "FD")
 
     def numbers(self, shape: tuple[int, ...], seed: int) -> np.ndarray:
-        rng = np.random.default_rng(seed)
-        values = rng.standard_normal((*self.batch, *shape))
-        return (values + (1j * rng.standard_normal(values.shape) if self.dtype in "FD" else 0)).astype(self.dtype)
+        return noise((*self.batch, *shape), self.dtype, seed)
 
 
 def neighbours(shape: tuple[int, int], count: int = 4) -> np.ndarray:

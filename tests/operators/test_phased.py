@@ -6,6 +6,7 @@ import pytest
 from mri_design import FiniteDifferences, Identity, InputError, Wavelet
 from mri_design.operators.elementary import RealAndImaginary
 from mri_design.operators.phased import PhasedParts
+from tests.operators.noise import noise
 
 KINDS = {
     "pixels": Identity,
@@ -16,12 +17,6 @@ KINDS = {
 
 def rotation_of(shape, seed=0):
     return np.exp(1j * np.random.default_rng(seed).uniform(-3, 3, shape))
-
-
-def noise(shape, dtype, seed):
-    rng = np.random.default_rng(seed)
-    values = rng.standard_normal(shape)
-    return (values + 1j * rng.standard_normal(shape) if dtype in "FD" else values).astype(dtype)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,13 +16,7 @@ from mri_design.evaluation.predictions import PredictionCheck
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.ending import in_acquisition_order
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
-from mri_design.runs.design_sections import (
-    save_acquisition,
-    save_design,
-    score_rows,
-    step_explorer,
-    step_rows,
-)
+from mri_design.runs.design_sections import save_acquisition, save_design, score_rows, step_explorer, step_rows
 from tests import short_trace
 from tests.design_steps import changed, design_step
 

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, load_phantom
-from mri_design.runs.scan_facts import (
-    level_settings,
-    level_summary,
-    simulated_from,
-    simulation_summary,
-)
+from mri_design.runs.scan_facts import level_settings, level_summary, simulated_from, simulation_summary
 
 
 @pytest.mark.parametrize(("name", "expected"), [("t2w", "from images"), ("brain", "from ellipses")])

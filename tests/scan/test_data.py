@@ -1,11 +1,13 @@
-"""KSpaceData and ImageStack validate what comes from outside."""
+"""KSpaceData and ImageStack validate what comes from outside, and say what of a file they are."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, InputError, KSpaceData
+from mri_design import ImageStack, InputError, KSpaceData, TrajectoryData
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts
+from mri_design.scan.data import left_out, left_out_text
 
 
 @pytest.fixture
@@ -15,8 +17,24 @@ def data() -> KSpaceData:
     return KSpaceData(kspace, np.ones(8, dtype=bool), reference=kspace[:, 0], coil_maps=kspace)
 
 
-def test_sizes(data: KSpaceData) -> None:
+def test_sizes_and_readouts(data: KSpaceData) -> None:
     assert (data.n_slices, data.n_coils, data.grid_shape) == (3, 2, (8, 5))
+    assert data.readouts == LineReadouts((8, 5)) and data.measured_readouts.shape == (8,)
+    plane = data.encoded("plane")
+    assert plane.readouts == PlaneReadouts((8, 5)) and plane.measured_readouts.shape == (40,)
+    points = np.random.default_rng(1).uniform(-2, 2, (40, 2))
+    along = TrajectoryData(data.kspace.reshape(3, 2, 40), points, (8, 8), n_readouts=4)
+    np.testing.assert_array_equal(along.readouts.shots, points.reshape(4, 10, 2))
+    assert along.by_readout.shape == (3, 2, 4, 10) and along.measured_readouts.tolist() == [True] * 4
+
+
+def test_other_units_scale_all_samples_and_the_noise_by_the_square(data: KSpaceData) -> None:
+    known = replace(data, noise_variance=0.5, noise_covariance=np.eye(2, dtype=complex), calibration=data.kspace)
+    twice = known.scaled(2.0)
+    assert twice.noise_variance == 2.0
+    np.testing.assert_array_equal(twice.noise_covariance, 4 * np.eye(2))
+    for name in ("kspace", "reference", "calibration"):
+        np.testing.assert_array_equal(getattr(twice, name), 2 * getattr(known, name))
 
 
 @pytest.mark.parametrize("index", [0, 2, -1, -3])
@@ -81,3 +99,23 @@ def test_what_cannot_be_used_is_named(data: KSpaceData, changes: dict[str, objec
 def test_image_stacks_are_held_to_the_same(images: np.ndarray) -> None:
     with pytest.raises(InputError):
         ImageStack(images)
+
+
+HEADER = {
+    "file": "raw.h5",
+    "coils_dropped": "coil 1 holds zeros only",
+    "repetition": "0, the first of 2 (0, 1); the others were not read",
+    "contrast": "T2-weighted",
+    "oversampling_removed": "readouts of 32 samples were cut",
+}
+
+
+def test_what_readers_left_out_is_told_and_nothing_else() -> None:
+    assert list(left_out(HEADER)) == ["coils_dropped", "repetition"]
+    assert left_out({"file": "raw.h5", "contrast": "T2-weighted"}) == {}
+
+
+def test_a_chosen_series_is_no_news() -> None:
+    assert left_out_text(HEADER, asked={"repetition": 0}) == "coils dropped: coil 1 holds zeros only"
+    assert left_out_text(HEADER).endswith("repetition: 0, the first of 2 (0, 1); the others were not read")
+    assert left_out_text({"file": "raw.h5"}) == ""

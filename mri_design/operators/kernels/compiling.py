@@ -1,11 +1,9 @@
-"""Compilation to machine code, kept on disk where a folder can be written; and registers as a type of the compiler.
+"""Compilation of loops to machine code that is kept on disk, and registers as a type of the compiler.
 
-Compilation to machine code: kept on disk where a folder for it can be written, done anew where not.
-
-Several numbers side by side in one register, as a type of the compiler: loads, stores and arithmetic.
-
-Loops over arrays that may overlap are left scalar by the compiler; written in lanes they need no proof.
-Complex arrays are seen as flat real ones, (real, imaginary) interleaved, and taken apart as they are loaded.
+Where no folder for the code can be written, it is compiled anew in every run. A register holds several numbers side by
+side, which are loaded, stored and calculated with together: loops over arrays that may overlap are left scalar by the
+compiler, and in registers they need no proof. Complex arrays are seen as flat real ones, (real, imaginary) interleaved,
+and taken apart as they are loaded.
 """
 
 from __future__ import annotations
@@ -329,3 +327,16 @@ _arithmetic(operator.mul, "fmul")
 def weights_of(weights, first, parts, count):
     """Two lanes of the real ``weights[first:]``, each number twice where what it weighs has two parts."""
     return load_doubled(weights, first) if parts == 2 else (load(weights, first), load(weights, first + count))
+
+
+@compiled
+def load_parts(array, index, count):
+    """Lanes of real parts and, ``count`` numbers further on, of imaginary ones."""
+    return load(array, index), load(array, index + count)
+
+
+@compiled
+def store_parts(array, index, count, real, imaginary):
+    """Write what `load_parts` reads."""
+    store(array, index, real)
+    store(array, index + count, imaginary)

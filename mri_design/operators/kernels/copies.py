@@ -1,14 +1,7 @@
-"""The steps of ADMM: soft thresholds, and copies of coefficients and coil images renewed in one pass, in place.
+"""Steps of ADMM: soft thresholds, and copies of coefficients and coil images renewed in one pass, in place.
 
-Rounded soft thresholding: a scalar equation a site, solved by Newton's method many sites at a time.
-
-The two halves of an ADMM step on copies of coefficients, each in one pass and in place.
-
-Complex arrays are seen as flat real ones, (real, imaginary) interleaved.
-
-The coil images' share of an ADMM step: what copies say of the image, and copies and multipliers renewed.
-
-Every array is complex and contiguous, of one precision; coil images are (coil, ky, kx).
+A rounded soft threshold is a scalar equation per site, solved by Newton's method for many sites at a time. Complex
+arrays are seen as flat real ones, (real, imaginary) interleaved; coil images are (coil, ky, kx).
 """
 
 from __future__ import annotations

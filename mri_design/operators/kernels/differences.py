@@ -1,6 +1,4 @@
-"""Periodic differences along both axes, their adjoint, and D^H diag(weights) D, each in one pass.
-
-Differences u[i] - u[j] along the edges of a graph: gathered, scattered back, and the weighted Gram in one pass.
+"""Differences along both axes or along the edges of a graph, their adjoints and D^H diag(weights) D, each in one pass.
 
 Every loop runs in one thread and in one order, so that scattered sums have the same bits in each run.
 """
@@ -89,7 +87,7 @@ def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Arra
 
 @compiled
 def _differences(u, out, n_rows, width, parts, count):
-    """What does not fill a register goes number by number, and so do the last of a row, whose neighbours come first."""
+    """Whole registers, then the rest of a row by single numbers: neighbours of the last ones are at its beginning."""
     size = n_rows * width
     whole = (width - parts) // count * count
     for first in range(0, u.size, size):

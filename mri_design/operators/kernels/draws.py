@@ -1,9 +1,7 @@
-"""Means over draws of squared moduli, in one pass over many images.
+"""Means over draws of squared moduli, and of what a control variate leaves of them, for many coefficients at once.
 
-Powers of draws and of what explains a share of them, summed and compared in few passes over many coefficients.
-
-Coefficients come in pairs of numbers: the real and the imaginary part of one that is complex, which have a share
-together, or two real ones with a share each.
+Coefficients come in pairs of numbers: the real and the imaginary part of a complex one, which have one weight, or two
+real ones with a weight each.
 """
 
 from __future__ import annotations
@@ -85,7 +83,7 @@ def add_powers(s: Array, t: Array, group: NDArray[np.int64], totals: Array) -> N
 
 
 def compared(s: Array, t: Array, group: NDArray[np.int64], share: Array, known: Array) -> tuple[Array, ...]:
-    """Of the terms |s|^2 - w Re t s* + w c of every draw: mean, sum of squared distances from it, mean modulus.
+    """Mean, sum of squared distances from it and mean modulus of the terms |s|^2 - w Re t s* + w c of all draws.
 
     Parameters
     ----------
@@ -166,7 +164,7 @@ def _add_powers(s, t, group, over, size, parts, sums, totals):
 @compiled
 def _compared(s, t, group, share, known, parts, block, mean, scatter, typical, plain):
     over, row = known.shape
-    width = 2 // parts  # numbers of a share
+    width = 2 // parts  # numbers of a weight
     for j in range(over):
         for first in range(0, row, block):
             many = min(block, row - first)

@@ -1,20 +1,15 @@
-"""Fourier transforms of many images in cache: whole lines masked along ky, and filters by a spectrum, never sorted.
+"""Fourier transforms of many images in cache: lines masked along ky, and filters by a spectrum, which is never sorted.
 
-Discrete Fourier transforms of a strip of columns, there, masked, and back, without ever sorting the spectrum.
+The forward transform decimates in frequency and leaves the spectrum in digit-reversed order; masks and weights are
+brought into that order once; the inverse is the adjoint of the same steps, backwards. Van Loan, Computational
+Frameworks for the Fast Fourier Transform (1992), sections 1.9 and 4.2.
 
-The forward transform decimates in frequency and leaves the spectrum in digit-reversed order; the mask is brought into
-that order once; the inverse is the same steps' adjoint, backwards. Van Loan, Computational Frameworks for the Fast
-Fourier Transform (1992), sections 1.9 and 4.2.
+`filter_lines` is F^H diag(mask) F along ky, of images and coils: a strip of a few columns is taken apart into real and
+imaginary rows and stays in the innermost cache through coil product, transform, mask, inverse transform and coil sum.
 
-F^H diag(mask) F along ky of many images and coils at once, in cache.
-
-A strip of a few columns is taken apart into real and imaginary rows and stays in the innermost cache through coil
-product, forward transform, mask, inverse transform and coil sum.
-
-Images filtered by a spectrum: a transform along both axes, weights, and back, without ever sorting the spectrum.
-
-Columns are transformed a strip at a time, in lanes of neighbouring columns. Their spectra are written as rows, so that
-the other axis is transformed in the same way, in lanes of neighbouring ky.
+`filter_images` is F^H diag(response) F along both axes. Columns are transformed a strip at a time, in lanes of
+neighbouring columns. Their spectra are written as rows, so that the other axis is transformed in the same way, in lanes
+of neighbouring ky.
 """
 
 from __future__ import annotations
@@ -32,8 +27,10 @@ from mri_design.operators.kernels.compiling import (
     fill,
     load,
     load_pairs,
+    load_parts,
     store,
     store_pairs,
+    store_parts,
     transpose,
 )
 
@@ -85,69 +82,61 @@ def plan(n: int, dtype: str) -> Plan:
 
 
 @compiled
+def _butterfly(ar, ai, br, bi, cr, ci, dr, di):
+    """The transform of four numbers; of the inverse, the second and the fourth change places."""
+    sr, si, tr, ti = ar + cr, ai + ci, ar - cr, ai - ci
+    pr, pi, qr, qi = br + dr, bi + di, br - dr, bi - di
+    return sr + pr, si + pi, tr + qi, ti - qr, sr - pr, si - pi, tr - qi, ti + qr
+
+
+@compiled
+def _twiddles_of_four(twiddles, at):
+    """The three twiddles of a step of radix four, in every lane."""
+    return (
+        fill(twiddles[at]),
+        fill(twiddles[at + 1]),
+        fill(twiddles[at + 2]),
+        fill(twiddles[at + 3]),
+        fill(twiddles[at + 4]),
+        fill(twiddles[at + 5]),
+    )
+
+
+@compiled
 def _four(work, base, n_lines, length, twiddles, at, count):
     row, step = 2 * count, 2 * count * length
     for j in range(length):
-        w = at + 6 * j
-        w1r, w1i, w2r, w2i, w3r, w3i = (
-            fill(twiddles[w]),
-            fill(twiddles[w + 1]),
-            fill(twiddles[w + 2]),
-            fill(twiddles[w + 3]),
-            fill(twiddles[w + 4]),
-            fill(twiddles[w + 5]),
-        )
+        w1r, w1i, w2r, w2i, w3r, w3i = _twiddles_of_four(twiddles, at + 6 * j)
         for y in range(base + j * row, base + n_lines * row, 4 * step):
-            ar, ai = load(work, y), load(work, y + count)
-            br, bi = load(work, y + step), load(work, y + step + count)
-            cr, ci = load(work, y + 2 * step), load(work, y + 2 * step + count)
-            dr, di = load(work, y + 3 * step), load(work, y + 3 * step + count)
-            sr, si, tr, ti = ar + cr, ai + ci, ar - cr, ai - ci
-            pr, pi, qr, qi = br + dr, bi + di, br - dr, bi - di
-            store(work, y, sr + pr)
-            store(work, y + count, si + pi)
-            er, ei = tr + qi, ti - qr
-            store(work, y + step, er * w1r - ei * w1i)
-            store(work, y + step + count, er * w1i + ei * w1r)
-            er, ei = sr - pr, si - pi
-            store(work, y + 2 * step, er * w2r - ei * w2i)
-            store(work, y + 2 * step + count, er * w2i + ei * w2r)
-            er, ei = tr - qi, ti + qr
-            store(work, y + 3 * step, er * w3r - ei * w3i)
-            store(work, y + 3 * step + count, er * w3i + ei * w3r)
+            ar, ai = load_parts(work, y, count)
+            br, bi = load_parts(work, y + step, count)
+            cr, ci = load_parts(work, y + 2 * step, count)
+            dr, di = load_parts(work, y + 3 * step, count)
+            ar, ai, br, bi, cr, ci, dr, di = _butterfly(ar, ai, br, bi, cr, ci, dr, di)
+            store_parts(work, y, count, ar, ai)
+            store_parts(work, y + step, count, br * w1r - bi * w1i, br * w1i + bi * w1r)
+            store_parts(work, y + 2 * step, count, cr * w2r - ci * w2i, cr * w2i + ci * w2r)
+            store_parts(work, y + 3 * step, count, dr * w3r - di * w3i, dr * w3i + di * w3r)
 
 
 @compiled
 def _four_back(work, base, n_lines, length, twiddles, at, count):
     row, step = 2 * count, 2 * count * length
     for j in range(length):
-        w = at + 6 * j
-        w1r, w1i, w2r, w2i, w3r, w3i = (
-            fill(twiddles[w]),
-            fill(twiddles[w + 1]),
-            fill(twiddles[w + 2]),
-            fill(twiddles[w + 3]),
-            fill(twiddles[w + 4]),
-            fill(twiddles[w + 5]),
-        )
+        w1r, w1i, w2r, w2i, w3r, w3i = _twiddles_of_four(twiddles, at + 6 * j)
         for y in range(base + j * row, base + n_lines * row, 4 * step):
-            ar, ai = load(work, y), load(work, y + count)
-            er, ei = load(work, y + step), load(work, y + step + count)
+            ar, ai = load_parts(work, y, count)
+            er, ei = load_parts(work, y + step, count)
             br, bi = er * w1r + ei * w1i, ei * w1r - er * w1i
-            er, ei = load(work, y + 2 * step), load(work, y + 2 * step + count)
+            er, ei = load_parts(work, y + 2 * step, count)
             cr, ci = er * w2r + ei * w2i, ei * w2r - er * w2i
-            er, ei = load(work, y + 3 * step), load(work, y + 3 * step + count)
+            er, ei = load_parts(work, y + 3 * step, count)
             dr, di = er * w3r + ei * w3i, ei * w3r - er * w3i
-            sr, si, tr, ti = ar + cr, ai + ci, ar - cr, ai - ci
-            pr, pi, qr, qi = br + dr, bi + di, br - dr, bi - di
-            store(work, y, sr + pr)
-            store(work, y + count, si + pi)
-            store(work, y + step, tr - qi)
-            store(work, y + step + count, ti + qr)
-            store(work, y + 2 * step, sr - pr)
-            store(work, y + 2 * step + count, si - pi)
-            store(work, y + 3 * step, tr + qi)
-            store(work, y + 3 * step + count, ti - qr)
+            ar, ai, dr, di, cr, ci, br, bi = _butterfly(ar, ai, br, bi, cr, ci, dr, di)
+            store_parts(work, y, count, ar, ai)
+            store_parts(work, y + step, count, br, bi)
+            store_parts(work, y + 2 * step, count, cr, ci)
+            store_parts(work, y + 3 * step, count, dr, di)
 
 
 @compiled
@@ -156,27 +145,18 @@ def _masked_four(work, base, mask, n_lines, count):
     row = 2 * count
     for line in range(0, n_lines, 4):
         y = base + line * row
-        ar, ai = load(work, y), load(work, y + count)
-        br, bi = load(work, y + row), load(work, y + row + count)
-        cr, ci = load(work, y + 2 * row), load(work, y + 2 * row + count)
-        dr, di = load(work, y + 3 * row), load(work, y + 3 * row + count)
-        sr, si, tr, ti = ar + cr, ai + ci, ar - cr, ai - ci
-        pr, pi, qr, qi = br + dr, bi + di, br - dr, bi - di
+        ar, ai = load_parts(work, y, count)
+        br, bi = load_parts(work, y + row, count)
+        cr, ci = load_parts(work, y + 2 * row, count)
+        dr, di = load_parts(work, y + 3 * row, count)
+        ar, ai, br, bi, cr, ci, dr, di = _butterfly(ar, ai, br, bi, cr, ci, dr, di)
         m0, m1, m2, m3 = fill(mask[line]), fill(mask[line + 1]), fill(mask[line + 2]), fill(mask[line + 3])
-        ar, ai = (sr + pr) * m0, (si + pi) * m0
-        br, bi = (tr + qi) * m1, (ti - qr) * m1
-        cr, ci = (sr - pr) * m2, (si - pi) * m2
-        dr, di = (tr - qi) * m3, (ti + qr) * m3
-        sr, si, tr, ti = ar + cr, ai + ci, ar - cr, ai - ci
-        pr, pi, qr, qi = br + dr, bi + di, br - dr, bi - di
-        store(work, y, sr + pr)
-        store(work, y + count, si + pi)
-        store(work, y + row, tr - qi)
-        store(work, y + row + count, ti + qr)
-        store(work, y + 2 * row, sr - pr)
-        store(work, y + 2 * row + count, si - pi)
-        store(work, y + 3 * row, tr + qi)
-        store(work, y + 3 * row + count, ti - qr)
+        ar, ai, br, bi, cr, ci, dr, di = ar * m0, ai * m0, br * m1, bi * m1, cr * m2, ci * m2, dr * m3, di * m3
+        ar, ai, dr, di, cr, ci, br, bi = _butterfly(ar, ai, br, bi, cr, ci, dr, di)
+        store_parts(work, y, count, ar, ai)
+        store_parts(work, y + row, count, br, bi)
+        store_parts(work, y + 2 * row, count, cr, ci)
+        store_parts(work, y + 3 * row, count, dr, di)
 
 
 @compiled
@@ -198,17 +178,16 @@ def _any(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, c
     for j in range(length):
         for y in range(base + j * row, base + n_lines * row, radix * step):
             for p in range(radix):
-                re, im = load(work, y), load(work, y + count)
+                re, im = load_parts(work, y, count)
                 for q in range(1, radix):
                     c = root + 2 * (p * q % radix)
-                    er, ei = load(work, y + q * step), load(work, y + q * step + count)
+                    er, ei = load_parts(work, y + q * step, count)
                     re = re + (er * roots[c] - ei * roots[c + 1])
                     im = im + (er * roots[c + 1] + ei * roots[c])
                 if p > 0:
                     w = at + 2 * (j * (radix - 1) + p - 1)
                     re, im = re * twiddles[w] - im * twiddles[w + 1], re * twiddles[w + 1] + im * twiddles[w]
-                store(work, spare + p * row, re)
-                store(work, spare + p * row + count, im)
+                store_parts(work, spare + p * row, count, re, im)
             for p in range(radix):
                 store(work, y + p * step, load(work, spare + p * row))
                 store(work, y + p * step + count, load(work, spare + p * row + count))
@@ -221,21 +200,19 @@ def _any_back(work, base, spare, n_lines, length, radix, twiddles, at, roots, ro
     for j in range(length):
         for y in range(base + j * row, base + n_lines * row, radix * step):
             for p in range(radix):
-                re, im = load(work, y + p * step), load(work, y + p * step + count)
+                re, im = load_parts(work, y + p * step, count)
                 if p > 0:
                     w = at + 2 * (j * (radix - 1) + p - 1)
                     re, im = re * twiddles[w] + im * twiddles[w + 1], im * twiddles[w] - re * twiddles[w + 1]
-                store(work, spare + p * row, re)
-                store(work, spare + p * row + count, im)
+                store_parts(work, spare + p * row, count, re, im)
             for q in range(radix):
-                re, im = load(work, spare), load(work, spare + count)
+                re, im = load_parts(work, spare, count)
                 for p in range(1, radix):
                     c = root + 2 * (p * q % radix)
-                    er, ei = load(work, spare + p * row), load(work, spare + p * row + count)
+                    er, ei = load_parts(work, spare + p * row, count)
                     re = re + (er * roots[c] + ei * roots[c + 1])
                     im = im + (ei * roots[c] - er * roots[c + 1])
-                store(work, y + q * step, re)
-                store(work, y + q * step + count, im)
+                store_parts(work, y + q * step, count, re, im)
 
 
 @compiled
@@ -383,27 +360,24 @@ def _filter(u, mask, maps, coils, n_lines, n_columns, radices, twiddles, roots, 
             for k in range(width):
                 column = min((panel + k) * count, n_columns - count)
                 re, im = load_pairs(source, image + 2 * (y * n_columns + column))
-                store(work, target + k * strip + y * row, re)
-                store(work, target + k * strip + y * row + count, im)
+                store_parts(work, target + k * strip + y * row, count, re, im)
         for k in range(width):
             for coil in range(coils):
                 map_at = ((panel + k) * coils + coil) * strip
                 for at in range(k * strip, (k + 1) * strip, row):
-                    re, im = load(work, image_at + at), load(work, image_at + at + count)
-                    sre, sim = load(maps, map_at), load(maps, map_at + count)
-                    store(work, at, re * sre - im * sim)
-                    store(work, at + count, re * sim + im * sre)
+                    re, im = load_parts(work, image_at + at, count)
+                    sre, sim = load_parts(maps, map_at, count)
+                    store_parts(work, at, count, re * sre - im * sim, re * sim + im * sre)
                     map_at += row
                 there_and_back(work, k * strip, spare, mask, n_lines, radices, twiddles, roots, count)
                 map_at -= strip
                 for at in range(k * strip, (k + 1) * strip, row):
-                    re, im = load(work, at), load(work, at + count)
-                    sre, sim = load(maps, map_at), load(maps, map_at + count)
+                    re, im = load_parts(work, at, count)
+                    sre, sim = load_parts(maps, map_at, count)
                     re, im = re * sre + im * sim, im * sre - re * sim
                     if coil > 0:
                         re, im = re + load(work, sum_at + at), im + load(work, sum_at + at + count)
-                    store(work, sum_at + at, re)
-                    store(work, sum_at + at + count, im)
+                    store_parts(work, sum_at + at, count, re, im)
                     map_at += row
         if coils == 0:
             for k in range(width):
@@ -413,7 +387,8 @@ def _filter(u, mask, maps, coils, n_lines, n_columns, radices, twiddles, roots, 
             for k in range(width):
                 column = min((panel + k) * count, n_columns - count)
                 at = result + k * strip + y * row
-                store_pairs(out, image + 2 * (y * n_columns + column), load(work, at), load(work, at + count))
+                re, im = load_parts(work, at, count)
+                store_pairs(out, image + 2 * (y * n_columns + column), re, im)
 
 
 def images_to_lines(u: Array, lines: Array, maps: Array | None) -> Array:
@@ -469,23 +444,21 @@ def _to_lines(u, places, maps, coils, n_lines, n_columns, chosen, radices, twidd
         for y in range(n_lines):
             line = y - half if y >= half else y - half + n_lines
             re, im = load_pairs(u, image * size + 2 * (y * n_columns + column))
-            store(work, strip + line * row, scale * re)
-            store(work, strip + line * row + count, scale * im)
+            store_parts(work, strip + line * row, count, scale * re, scale * im)
         for coil in range(coils):
             for line in range(n_lines):
-                re, im = load(work, strip + line * row), load(work, strip + line * row + count)
+                re, im = load_parts(work, strip + line * row, count)
                 if maps.size > 0:
                     y = line + half if line + half < n_lines else line + half - n_lines
                     map_at = ((k * coils + coil) * n_lines + y) * row
-                    sre, sim = load(maps, map_at), load(maps, map_at + count)
+                    sre, sim = load_parts(maps, map_at, count)
                     re, im = re * sre - im * sim, re * sim + im * sre
-                store(work, line * row, re)
-                store(work, line * row + count, im)
+                store_parts(work, line * row, count, re, im)
             forth(work, 0, 2 * strip, n_lines, radices, twiddles, roots, count)
             at = 2 * ((image * coils + coil) * chosen * n_columns + column)
             for line in range(n_lines):
                 if places[line] >= 0:
-                    re, im = load(work, line * row), load(work, line * row + count)
+                    re, im = load_parts(work, line * row, count)
                     store_pairs(out, at + 2 * places[line] * n_columns, re, im)
 
 
@@ -543,27 +516,25 @@ def _to_images(values, source, maps, coils, n_lines, n_columns, radices, twiddle
                 re, im = zero, zero
                 if source[line] >= 0:
                     re, im = load_pairs(values, at + 2 * source[line] * n_columns)
-                store(work, line * row, re)
-                store(work, line * row + count, im)
+                store_parts(work, line * row, count, re, im)
             back(work, 0, 2 * strip, n_lines, radices, twiddles, roots, count)
             for line in range(n_lines):
                 y = line + half if line + half < n_lines else line + half - n_lines
-                re, im = load(work, line * row), load(work, line * row + count)
+                re, im = load_parts(work, line * row, count)
                 if maps.size > 0:
                     map_at = ((k * coils + coil) * n_lines + y) * row
-                    sre, sim = load(maps, map_at), load(maps, map_at + count)
+                    sre, sim = load_parts(maps, map_at, count)
                     re, im = re * sre + im * sim, im * sre - re * sim
                 if coil > 0:
                     re, im = re + load(work, strip + y * row), im + load(work, strip + y * row + count)
-                store(work, strip + y * row, re)
-                store(work, strip + y * row + count, im)
+                store_parts(work, strip + y * row, count, re, im)
         for y in range(n_lines):
-            re, im = load(work, strip + y * row), load(work, strip + y * row + count)
+            re, im = load_parts(work, strip + y * row, count)
             store_pairs(out, image * size + 2 * (y * n_columns + column), scale * re, scale * im)
 
 
 LARGEST_OTHER = 7
-"""Of the steps of a side one may have another radix than four, up to this: with more of them libraries are faster."""
+"""Largest radix other than four that one step of a side may have: with more of them libraries are faster."""
 
 
 def suits_both(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
@@ -618,7 +589,7 @@ def filter_parts(images: Array, weights: Array, turn: Array) -> Array:
 
 @lru_cache(maxsize=8)
 def _opposite(n_lines: int, n_columns: int, real: str) -> NDArray[np.uint32]:
-    """Of the waves in the order in which they are read, where the real part of the opposite one stands."""
+    """Place of the real part of the opposite wave, for the waves in the order in which they are read."""
     places = _places(n_lines, n_columns, real).reshape(-1)
     number = np.empty(places.size, dtype=np.uint32)
     number[places] = np.arange(places.size, dtype=np.uint32)
@@ -711,8 +682,7 @@ def _filter_by_spectrum(
                     if turning:
                         c, s = load_pairs(turn, at)
                         re, im = c * re + s * im, c * im - s * re
-                    store(work, k * strip + y * row, re)
-                    store(work, k * strip + y * row + count, im)
+                    store_parts(work, k * strip + y * row, count, re, im)
             for k in range(width):
                 work[k * strip + rows * row : (k + 1) * strip] = zero
                 forth(work, k * strip, spare, n_lines, down[0], down[1], down[2], count)
@@ -746,7 +716,7 @@ def _filter_by_spectrum(
             for y in range(rows):
                 for k in range(width):
                     at = 2 * (y * columns + (panel + k) * count)
-                    re, im = load(work, k * strip + y * row), load(work, k * strip + y * row + count)
+                    re, im = load_parts(work, k * strip + y * row, count)
                     if turning:
                         c, s = load_pairs(turn, at)
                         re, im = c * re - s * im, c * im + s * re

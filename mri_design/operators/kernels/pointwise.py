@@ -1,12 +1,8 @@
 """Loops over pixels or sites in one pass, without temporaries.
 
-out += weights * u, without a temporary, and |u|^2 in one pass.
-
-Products of the coefficients of two images, pooled over those of a site, without the coefficients themselves.
-
-Images are seen as pairs of numbers, (real, imaginary); ``factors`` are those of the squares of imaginary parts.
-
-Sums over Laplace sites at a place along a line, where the power of a site's coefficients is quadratic.
+They add weights * u, square moduli, multiply the coefficients of two images and pool them over those of a site, and
+sum over Laplace sites at a place along a line. Images are seen as pairs of numbers, (real, imaginary); ``factors`` are
+those of the squares of imaginary parts.
 """
 
 from __future__ import annotations
@@ -88,7 +84,7 @@ def pixel_products(a: Array, b: Array, factors: Array) -> tuple[Array, Array]:
 
 
 def difference_products(a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array]:
-    """The same of the periodic differences along both axes.
+    """Products as in `pixel_products`, of the periodic differences along both axes.
 
     Parameters
     ----------
@@ -108,7 +104,7 @@ def difference_products(a: Array, b: Array, factors: Array, together: bool) -> t
 
 
 def edge_products(neighbours: Array, a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array]:
-    """The same of the differences along the edges of a graph.
+    """Products as in `pixel_products`, of the differences along the edges of a graph.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ def compilable(u: NDArray[Any], total: NDArray[Any]) -> bool:
 
 
 def flat_numbers(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """The same memory as flat real arrays, complex numbers as (real, imaginary) interleaved; ``arrays`` are contiguous.
+    """Contiguous arrays seen as flat real ones, complex numbers as (real, imaginary) interleaved.
 
     What is written to them is written to ``arrays``.
     """

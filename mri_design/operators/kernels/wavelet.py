@@ -1,10 +1,9 @@
-"""One level of a periodic orthonormal filter bank on images, apart into four bands and back together, row by row.
+"""Separable, periodic, orthonormal wavelet transforms of many images, and W^H diag(weights) W in one go.
 
+A level takes an image apart into four bands, or puts them together, row by row:
 low[k] = sum_t h[t] x[2 k + t - L/2 + 1], with g for high, indices modulo the length, as in PyWavelets' periodization.
 All buffers are one flat array, their rows padded to whole registers; what lies in the padding is never used. Rows
 filtered along kx wait in a ring, in the innermost cache, until the filters along ky have passed.
-
-Separable, periodic, orthonormal wavelet transforms of many images, and W^H diag(weights) W in one go.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every encoding is to those above: candidates by number, their rows of X, and their values."""
+"""The protocol of readouts: candidates by number, their rows of X, and their values."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from mri_design.operators.cartesian import CartesianLines, CartesianSamples, Fou
 from mri_design.operators.nonuniform import NonUniformFourier
 
 Rows = CartesianLines | CartesianSamples | NonUniformFourier
-"""X of whatever candidates there are."""
+"""Measurement X of some candidates."""
 
 Numbers = NDArray[np.float64]
 
 
 @runtime_checkable
 class Readouts(Protocol):
-    """What can be measured one by one. A candidate is a whole number from 0 to ``size - 1``.
+    """Candidates for the next measurement, by whole numbers from 0 to ``size - 1``.
 
-    Whatever is drawn as noise of a candidate's data is the same whichever others are measured: the rows that `rows`
-    returns see to it (`LinearOperator.unit_noise`), so that designs can be replayed.
+    Noise that is drawn for a candidate is the same whichever others are measured: the rows that `rows` returns see to
+    it (`LinearOperator.unit_noise`), so that designs can be replayed.
     """
 
     @property
@@ -33,17 +33,17 @@ class Readouts(Protocol):
 
     @property
     def unit(self) -> str:
-        """What one candidate is called in messages, in the singular."""
+        """Name of one candidate in messages, in the singular: line, sample, spoke."""
         ...
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Of the image, and of its k-space."""
+        """Sides of the image and of its k-space, (rows, columns)."""
         ...
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of an array with one entry per candidate, laid out for people: (ky,), (ky, kz) or (shot,)."""
+        """Shape of an array with one entry per candidate, as people look at it: (ky,), (ky, kz) or (shot,)."""
         ...
 
     @property
@@ -53,25 +53,25 @@ class Readouts(Protocol):
 
     @property
     def thinned(self) -> bool:
-        """Whether blocks are chosen from one look and thinned, as single samples are, which tell of many others."""
+        """Whether a block is chosen from one set of scores and thinned, as neighbours tell nearly the same."""
         ...
 
     @property
     def draws(self) -> int:
-        """Posterior draws behind scores, where nobody says how many."""
+        """Number of posterior draws behind scores, by default."""
         ...
 
     @property
     def size(self) -> int:
-        """Candidates of the grid."""
+        """Number of candidates."""
         ...
 
     def rows(self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy") -> Rows:
-        """X of some candidates."""
+        """Measurement X of some candidates."""
         ...
 
     def data(self, kspace: Array, ids: Sequence[int]) -> Array:
-        """What full k-space (coil, rows, columns) holds on some candidates, ordered as `rows` orders it."""
+        """Data of some candidates, taken from full k-space (coil, rows, columns) and ordered as `rows` orders them."""
         ...
 
     def density(self, ids: Sequence[int], *, given: bool = False) -> NDArray[np.float64] | float:
@@ -121,7 +121,7 @@ class Readouts(Protocol):
         ...
 
     def start_for_posterior(self, target: int) -> int:
-        """The same for scores of a plain posterior, which favour regular gaps until phase and support are known."""
+        """As `start`, for scores of a plain posterior, which favour regular gaps until phase and support are known."""
         ...
 
     def energies(self, data: Array, ids: Sequence[int]) -> NDArray[np.float64]:
@@ -129,7 +129,7 @@ class Readouts(Protocol):
         ...
 
     def measured_flags(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which candidates hold data, (size,), where the ``samples`` (rows, columns) of the grid do."""
+        """Flags (size,) of the candidates whose ``samples``, flags (rows, columns) of the grid, hold data."""
         ...
 
     def predictable(self, ids: Sequence[int]) -> list[int]:

@@ -41,7 +41,7 @@ class LineReadouts:
 
     @property
     def size(self) -> int:
-        """Lines of the grid."""
+        """Number of lines of the grid."""
         return self.grid[0]
 
     @property
@@ -109,7 +109,7 @@ class LineReadouts:
         return np.asarray(scipy.fft.fftshift(spread, axes=0))
 
     def start(self, target: int, lines: int) -> int:
-        """As many as are asked for."""
+        """As many lines as are asked for."""
         return min(target, lines)
 
     def start_for_posterior(self, target: int) -> int:
@@ -129,7 +129,7 @@ class LineReadouts:
         return sorted(set(ids).difference(self.central_run(ids)))
 
     def opposite_of(self, candidate: int) -> int:
-        """On the periodic grid."""
+        """The line at -ky on the periodic grid."""
         return (2 * (self.size // 2) - candidate) % self.size
 
     def central_run(self, ids: Sequence[int]) -> list[int]:

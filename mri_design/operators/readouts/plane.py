@@ -57,7 +57,7 @@ class PlaneReadouts:
 
     @property
     def size(self) -> int:
-        """Samples of the plane."""
+        """Number of samples of the plane."""
         return self.grid[0] * self.grid[1]
 
     @cached_property
@@ -140,7 +140,7 @@ class PlaneReadouts:
         return first, second
 
     def phased_moment(self, own: Array, rotation: Array) -> None:
-        """Not known."""
+        """None: no closed form is known."""
 
     def start(self, target: int, lines: int) -> int:
         """Samples nearest to DC, whatever is asked of lines: see `start_for_posterior`."""
@@ -167,7 +167,7 @@ class PlaneReadouts:
         return sorted(set(ids).difference(self.central_run(ids)))
 
     def opposite_of(self, candidate: int) -> int:
-        """On the periodic grid."""
+        """The sample at -k on the periodic grid."""
         return int(self.opposite[candidate])
 
     def central_run(self, ids: Sequence[int]) -> list[int]:

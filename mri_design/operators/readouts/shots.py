@@ -88,7 +88,7 @@ class ShotReadouts:
 
     @property
     def size(self) -> int:
-        """Shots to choose from."""
+        """Number of shots to choose from."""
         return len(self.shots)
 
     def rows(
@@ -123,7 +123,7 @@ class ShotReadouts:
 
     @cached_property
     def _last_density(self) -> dict[tuple[bytes, bool], NDArray[np.float64]]:
-        """What `density` has said last: every stage of an image asks the same."""
+        """Densities that were asked for last: every stage of an image asks for the same ones."""
         return {}
 
     def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
@@ -132,10 +132,10 @@ class ShotReadouts:
         return np.asarray(every.reshape(*every.shape[:2], *self.shots.shape[:2]))
 
     def moments(self, inverse: Array, gram: Array | None, sites: Sequence[tuple[FilterBand, Array]]) -> None:
-        """Not known: no circulant is diagonal off the grid."""
+        """None: no circulant is diagonal off the grid."""
 
     def phased_moment(self, own: Array, rotation: Array) -> None:
-        """Not known."""
+        """None: no closed form is known."""
 
     def start(self, target: int, lines: int) -> int:
         """Shots, whatever is asked of lines: see `start_for_posterior`."""

@@ -28,10 +28,7 @@ from mri_design.runs.scans import ORACLE_NOTE
 
 
 def report_design(
-    run: Run,
-    result: DesignResult | Ending,
-    more: Sequence[Section] = (),
-    beside: Mapping[str, object] | None = None,
+    run: Run, result: DesignResult | Ending, more: Sequence[Section] = (), beside: Mapping[str, object] | None = None
 ) -> Ending:
     """Write everything about a design into the run's folder; one that was finished before stays as it is.
 

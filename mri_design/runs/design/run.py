@@ -31,24 +31,12 @@ from mri_design.experiment.designing import (
     start_lines,
     with_calibration,
 )
-from mri_design.experiment.ending import (
-    checked_end,
-    how_it_ended,
-    in_acquisition_order,
-    most_lines,
-    what_was_missed,
-)
+from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
-from mri_design.experiment.strategy_names import (
-    ORACLES,
-    TRAINING_RULES,
-    make_strategy,
-    strategy_files,
-    strategy_label,
-)
+from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
@@ -438,9 +426,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     signal = designed.slices[0].signal_level(trace.lines) if request.of_shots else state.signals[0]
     most = loops_at_most(slice_model, recipe)
     options = InferenceOptions(
-        warm_start=warm,
-        signal=signal,
-        callback=lambda s: run.progress.show("reconstructing", s.loop, most),
+        warm_start=warm, signal=signal, callback=lambda s: run.progress.show("reconstructing", s.loop, most)
     )
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
     result = reconstruct(slice_model, trace.lines, method, recipe, rng, options=options)

@@ -33,7 +33,8 @@ class Stages:
         """Say that a part begins: those before it are done. A name that the method does not have says nothing."""
         if name in self._open:
             for earlier in self._open[: self._open.index(name)]:
-                self._end(earlier)
+                self._open.remove(earlier)
+                self._show(earlier, self._totals[earlier], self._totals[earlier])
             self._show(name, 0, self._totals[name])
 
     def loop(self, done: int, most: int) -> None:
@@ -41,7 +42,3 @@ class Stages:
         if LOOPS in self._open:
             self._totals[LOOPS] = most
             self._show(LOOPS, done, most)
-
-    def _end(self, name: str) -> None:
-        self._open.remove(name)
-        self._show(name, self._totals[name], self._totals[name])

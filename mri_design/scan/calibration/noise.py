@@ -360,17 +360,13 @@ class NoiseRegions:
     def air_samples(self) -> NDArray[np.complex128]:
         """Samples (coil, n) of the air beside the object, outer eighths, without the innermost lines."""
         outer = np.concatenate(self.bands[len(self.bands) // 4 :])
-        samples = self._profiles(outer, 8) / math.sqrt(self._readout_share)
+        positions = _ends(np.arange(self.kspace.shape[-1]), 8)
+        samples = to_readout_profiles(self.kspace[:, :, outer])[..., positions] / math.sqrt(self._readout_share)
         return np.moveaxis(samples, 1, 0).reshape(samples.shape[1], -1).astype(np.complex128)
 
     @property
     def _readout_share(self) -> float:
         return len(self.columns) / self.kspace.shape[-1]
-
-    def _profiles(self, lines: NDArray[np.intp], part: int) -> NDArray[Any]:
-        every = np.arange(self.kspace.shape[-1])
-        profiles: NDArray[Any] = to_readout_profiles(self.kspace[:, :, lines])[..., _ends(every, part)]
-        return profiles
 
 
 def _ends(columns: NDArray[np.intp], part: int) -> NDArray[np.intp]:

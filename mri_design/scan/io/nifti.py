@@ -97,7 +97,7 @@ _MILLIMETRES = {"mm": 1.0, "meter": 1e3, "micron": 1e-3, "unknown": 1.0}
 _UNHEARD = logging.Logger("mended headers")
 _UNHEARD.disabled = True
 WITHOUT_KSPACE = "image without k-space: its phase and its noise are simulated"
-"""Entry of the cards of such images."""
+"""Entry of the headers of such images."""
 
 
 def is_nifti(path: Path) -> bool:

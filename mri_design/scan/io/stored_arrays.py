@@ -6,7 +6,6 @@ A volume (coil, ky, kz, kx) becomes one plane (ky, kz) for every readout positio
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -100,21 +99,22 @@ def read_header_file(path: Path, limits: ReadLimits, matrix: tuple[int, int] | N
         raise InputError(field=str(header_path), got=f"unreadable JSON ({error})", wanted="a JSON table") from error
     if not isinstance(content, dict):
         raise InputError(field=str(header_path), got=type(content).__name__, wanted="a JSON table")
-    kind = _text(header_path, content, "kind") or ""
-    dtype = _text(header_path, content, "dtype") or ""
-    dims = _list(header_path, content, "dims", str)
-    shape, member_shapes = _shapes(header_path, content)
-    zero_filled = _list(header_path, content, "zero_filled_k1_columns", int)
+    fields = _Fields(header_path, content)
+    shapes = content.get("shape")
+    axis = fields.checked(
+        "phase_encode_axis", lambda value: type(value) in (int, str), "an axis number or a name in dims"
+    )
+    variance = fields.checked("noise_variance", _is_variance, "a positive finite number")
     return ArrayHeader(
-        dims=None if dims is None else tuple(dims),
-        zero_filled=tuple(zero_filled or ()),
-        image_domain=kind.startswith("image domain"),
-        float_pairs="pairs (real, imag)" in dtype,
-        phase_encode_axis=_axis(header_path, content),
-        noise_variance=_variance(header_path, content),
-        shape=shape,
-        member_shapes=member_shapes,
-        key=_text(header_path, content, "key"),
+        dims=fields.listed("dims", str),
+        zero_filled=fields.listed("zero_filled_k1_columns", int) or (),
+        image_domain=fields.text("kind").startswith("image domain"),
+        float_pairs="pairs (real, imag)" in fields.text("dtype"),
+        phase_encode_axis=axis,
+        noise_variance=None if variance is None else float(variance),
+        shape=None if isinstance(shapes, dict) else fields.listed("shape", int),
+        member_shapes=_member_shapes(header_path, shapes),
+        key=fields.text("key") or None,
         matrix=matrix,
         text=text,
     )
@@ -133,49 +133,41 @@ def as_text(content: Mapping[str, Any]) -> dict[str, str]:
     return flat
 
 
-def _text(header: Path, content: Mapping[str, Any], name: str) -> str | None:
-    value = content.get(name)
-    if value is not None and not isinstance(value, str):
-        raise InputError(field=f"{header}: {name}", got=repr(value)[:60], wanted="text")
-    return value
+@dataclass(frozen=True)
+class _Fields:
+    """The fields of a header file, which are None where it has none of that name."""
 
+    path: Path
+    content: Mapping[str, Any]
 
-def _list(header: Path, content: Mapping[str, Any], name: str, kind: type) -> list[Any] | None:
-    value = content.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(type(item) is kind for item in value):
+    def checked(self, name: str, good: Callable[[Any], bool], wanted: str) -> Any:
+        """The value of a field, refused where it is none of those that are ``wanted``."""
+        value = self.content.get(name)
+        if value is not None and not good(value):
+            raise InputError(field=f"{self.path}: {name}", got=repr(value)[:60], wanted=wanted)
+        return value
+
+    def text(self, name: str) -> str:
+        """Text, empty where there is none."""
+        return self.checked(name, lambda value: isinstance(value, str), "text") or ""
+
+    def listed(self, name: str, kind: type) -> tuple[Any, ...] | None:
+        """Whole numbers, or names of axes."""
         wanted = "a list of whole numbers" if kind is int else "a list of axis names"
-        raise InputError(field=f"{header}: {name}", got=repr(value)[:60], wanted=wanted)
-    return value
+        value = self.checked(name, lambda v: isinstance(v, list) and all(type(item) is kind for item in v), wanted)
+        return None if value is None else tuple(value)
 
 
-def _shapes(header: Path, content: Mapping[str, Any]) -> tuple[tuple[int, ...] | None, dict[str, tuple[int, ...]]]:
-    """The shape of the array, or a table with those of an archive's members."""
-    stored = content.get("shape")
-    if not isinstance(stored, dict):
-        shape = _list(header, content, "shape", int)
-        return None if shape is None else tuple(shape), {}
-    return None, {name: tuple(_list(header, stored, name, int) or ()) for name in stored}
+def _member_shapes(header: Path, shapes: object) -> dict[str, tuple[int, ...]]:
+    """Shapes of an archive's members, where the header has a table of them."""
+    if not isinstance(shapes, dict):
+        return {}
+    fields = _Fields(header, shapes)
+    return {name: fields.listed(name, int) or () for name in shapes}
 
 
-def _axis(header: Path, content: Mapping[str, Any]) -> int | str | None:
-    value = content.get("phase_encode_axis")
-    if value is not None and type(value) not in (int, str):
-        raise InputError(
-            field=f"{header}: phase_encode_axis", got=repr(value)[:60], wanted="an axis number or a name in dims"
-        )
-    return value
-
-
-def _variance(header: Path, content: Mapping[str, Any]) -> float | None:
-    value = content.get("noise_variance")
-    if value is None:
-        return None
-    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-    if not number or not (math.isfinite(value) and value > 0):
-        raise InputError(field=f"{header}: noise_variance", got=repr(value)[:60], wanted="a positive finite number")
-    return float(value)
+def _is_variance(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
 
 
 # In the k0/k1/k2 naming k0 is the readout, k1 the phase encode and k2 the second one, of a volume.

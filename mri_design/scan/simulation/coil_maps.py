@@ -7,9 +7,9 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import require_random
+from mri_design.errors import require_counts, require_random
 from mri_design.scan.simulation.ellipses import TrigonometricSeries
-from mri_design.scan.simulation.settings import checked_coil_count, checked_shape, pixel_positions
+from mri_design.scan.simulation.settings import MOST_COILS, checked_shape, pixel_positions
 
 _HALF_WIDTH = 4  # waves up to two cycles per field of view
 _FIT_POINTS = 40
@@ -48,7 +48,7 @@ def coil_series(n_coils: int, rng: np.random.Generator) -> tuple[TrigonometricSe
     No coupling, no loading, no dependence on the object. The form is of the kind used by Guerquin-Kern et
     al., IEEE Trans. Med. Imaging 31(3):626-636, 2012.
     """
-    n_coils = checked_coil_count(n_coils)
+    require_counts(least=1, most=MOST_COILS, n_coils=n_coils)
     if n_coils == 1:
         return (TrigonometricSeries(np.ones((1, 1), np.complex128)),)
     points = (np.arange(_FIT_POINTS) + 0.5) / _FIT_POINTS - 0.5

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.simulation.settings import checked_shape, pixel_positions
 
-_MOST_BUMPS = 1000
+_BUMPS, _HIGHEST_BUMP = 12, np.pi / 2
 
 
 def no_phase(shape: int | tuple[int, int]) -> NDArray[np.float64]:
@@ -61,24 +61,17 @@ def smooth_phase(
 
 
 def rough_phase(
-    shape: int | tuple[int, int],
-    rng: np.random.Generator,
-    *,
-    amplitude: float = np.pi / 2,
-    n_bumps: int = 12,
-    bump_amplitude: float = np.pi / 2,
+    shape: int | tuple[int, int], rng: np.random.Generator, *, amplitude: float = np.pi / 2
 ) -> NDArray[np.float64]:
     """Draw a smooth phase with local exceptions, as air, vessels and iron make them.
+
+    The exceptions are twelve Gaussian bumps of either sign, up to half pi high, scattered over the middle 80 % of the
+    field of view, with standard deviations from 0.01 to 0.06 fields of view.
 
     Parameters
     ----------
     shape, rng, amplitude
         As for `smooth_phase`, which gives the slow part.
-    n_bumps : int, 0 to 1000
-        Gaussian bumps of either sign, scattered over the middle 80 % of the field of view, with standard
-        deviations from 0.01 to 0.06 fields of view.
-    bump_amplitude : float
-        Largest height of one bump in radians.
 
     Returns
     -------
@@ -88,18 +81,14 @@ def rough_phase(
     Raises
     ------
     InputError
-        On a wrong shape, amplitude or number of bumps.
+        On a wrong shape or amplitude.
     """
     phase = smooth_phase(shape, rng, amplitude=amplitude)
-    if not isinstance(n_bumps, (int, np.integer)) or not 0 <= n_bumps <= _MOST_BUMPS:
-        raise InputError(field="n_bumps", got=repr(n_bumps), wanted=f"a whole number from 0 to {_MOST_BUMPS}")
-    if not (np.isfinite(bump_amplitude) and bump_amplitude >= 0):
-        raise InputError(field="bump_amplitude", got=repr(bump_amplitude), wanted="radians, not negative")
     y, x = pixel_positions(phase.shape[0]), pixel_positions(phase.shape[1])
-    for _ in range(n_bumps):
+    for _ in range(_BUMPS):
         centre_y, centre_x = rng.uniform(-0.4, 0.4, 2)
         width_y, width_x = np.exp(rng.uniform(np.log(0.01), np.log(0.06), 2))
-        height = rng.uniform(-bump_amplitude, bump_amplitude)
+        height = rng.uniform(-_HIGHEST_BUMP, _HIGHEST_BUMP)
         bump_y = np.exp(-0.5 * ((y - centre_y) / width_y) ** 2)
         bump_x = np.exp(-0.5 * ((x - centre_x) / width_x) ** 2)
         phase += height * np.outer(bump_y, bump_x)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from skimage.transform import resize
 
-from mri_design.errors import InputError, require_instance, require_random
+from mri_design.errors import InputError, require_counts, require_instance, require_random
 from mri_design.operators.cartesian import CentredFFT
 from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.data import ImageStack, KSpaceData
@@ -18,7 +18,7 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.simulation.coil_maps import coil_series, normalised_maps, root_sum_of_squares, simulate_coil_maps
 from mri_design.scan.simulation.ellipses import EllipsePhantom, EllipsoidPhantom, TrigonometricSeries, phase_series
 from mri_design.scan.simulation.phase import no_phase, rough_phase, smooth_phase
-from mri_design.scan.simulation.settings import checked_coil_count, checked_noise, checked_shape
+from mri_design.scan.simulation.settings import MOST_COILS, checked_noise, checked_shape
 
 _BRIGHT = 99.5  # percentile of the magnitude that is scaled to one
 
@@ -167,7 +167,7 @@ def drawn_object(
     """
     require_instance(EllipsePhantom, wanted="an EllipsePhantom", phantom=phantom)
     require_random(rng)
-    grid, n_coils = checked_shape(shape), checked_coil_count(n_coils)
+    grid = checked_shape(shape)
     if phase not in ("smooth", "none"):
         raise InputError(field="phase", got=repr(phase), wanted="smooth or none for ellipses")
     wave = phase_series(rng) if phase == "smooth" else None
@@ -234,7 +234,8 @@ def simulate_scan(
     """
     require_instance(ImageStack, wanted="an ImageStack", images=images)
     require_random(rng)
-    noise, n_coils = checked_noise(noise), checked_coil_count(n_coils)
+    noise = checked_noise(noise)
+    require_counts(least=1, most=MOST_COILS, n_coils=n_coils)
     is_complex = np.iscomplexobj(images.images)
     if phase is None:
         phase = "own" if is_complex else "smooth"

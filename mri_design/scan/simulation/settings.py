@@ -13,7 +13,7 @@ _WHOLE = (int, np.integer)
 _REAL = (*_WHOLE, float, np.floating)
 _SMALLEST_SIDE = 4
 _LARGEST_SIDE = 4096
-_MOST_COILS = 128
+MOST_COILS = 128
 
 
 def pixel_positions(n: int) -> NDArray[np.float64]:
@@ -59,16 +59,3 @@ def checked_noise(noise: object) -> float:
     if not isinstance(noise, _REAL) or isinstance(noise, bool) or not math.isfinite(noise) or noise < 0:
         raise InputError(field="noise", got=repr(noise), wanted="a finite number that is not negative")
     return float(noise)
-
-
-def checked_coil_count(n_coils: object) -> int:
-    """Number of receive coils as an int.
-
-    Raises
-    ------
-    InputError
-        Where it is not a whole number from 1 to 128.
-    """
-    if not isinstance(n_coils, _WHOLE) or isinstance(n_coils, bool) or not 1 <= n_coils <= _MOST_COILS:
-        raise InputError(field="n_coils", got=repr(n_coils), wanted=f"a whole number from 1 to {_MOST_COILS}")
-    return int(n_coils)

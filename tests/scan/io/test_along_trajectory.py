@@ -68,7 +68,7 @@ def test_a_square_matrix_is_told_from_the_trajectory(tmp_path: Path, reach: tupl
 
 
 @pytest.mark.parametrize(("unit", "edge"), [("cycles per pixel", 0.5), ("radians per pixel", np.pi)])
-def test_a_card_may_name_another_unit(tmp_path: Path, unit: str, edge: float) -> None:
+def test_a_header_may_name_another_unit(tmp_path: Path, unit: str, edge: float) -> None:
     path = saved(tmp_path, trajectory=POINTS / (8, 6) * edge)
     path.with_suffix(".json").write_text(json.dumps({"trajectory_unit": unit}))
     np.testing.assert_allclose(scan_of(path).trajectory, POINTS.reshape(-1, 2), rtol=1e-6)
@@ -91,7 +91,7 @@ def test_a_third_column_of_zeros_is_kz_of_the_plane(tmp_path: Path, flat: bool) 
 @pytest.mark.parametrize(
     ("axes", "columns"), [(["kx", "ky", "kz"], (1, 0, 2)), (["kz", "ky", "kx"], (2, 0, 1)), (["kx", "ky"], (1, 0))]
 )
-def test_columns_may_have_another_order_that_the_card_says(
+def test_columns_may_have_another_order_that_the_headers_says(
     tmp_path: Path, axes: list[str], columns: tuple[int, ...]
 ) -> None:
     spatial = np.concatenate([POINTS, np.zeros((3, 5, 1))], axis=-1)
@@ -134,7 +134,7 @@ FILLED = POINTS / np.abs(POINTS).max(axis=(0, 1)) * (8, 6)
         ("cycles per pixel", np.where(POINTS[1, 2] == POINTS, np.nan, POINTS), "not finite"),
     ],
 )
-def test_a_card_with_a_unit_that_the_values_cannot_have_is_refused(
+def test_a_header_with_a_unit_that_the_values_cannot_have_is_refused(
     tmp_path: Path, unit: str, points: np.ndarray, match: str
 ) -> None:
     path = saved(tmp_path, trajectory=points, matrix=(16, 14))
@@ -184,7 +184,7 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, o
     assert path.read_bytes() == before
 
 
-def test_a_card_with_a_shape_for_every_member_says_matrix_and_unit_too(tmp_path: Path) -> None:
+def test_a_header_with_a_shape_for_every_member_says_matrix_and_unit_too(tmp_path: Path) -> None:
     """As archives of spirals come: readouts called interleaves, weights beside them, cycles per pixel."""
     header = {
         "shape": {"kspace": [2, 4, 3, 5], "trajectory": [3, 5, 2], "density": [3, 5]},

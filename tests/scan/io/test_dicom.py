@@ -100,7 +100,7 @@ def test_values_by_a_table_are_refused(tmp_path: Path) -> None:
         read(changed(tmp_path / "x.dcm", ModalityLUTSequence=[table]))
 
 
-def test_an_outline_has_the_range_of_all_frames(tmp_path: Path) -> None:
+def test_a_summary_has_the_range_of_all_frames(tmp_path: Path) -> None:
     counts = np.arange(48, dtype=np.uint16).reshape(2, 6, 4)
     scaled = {"RescaleSlope": 2, "RescaleIntercept": -1}
     path = changed(tmp_path / "two.dcm", NumberOfFrames=2, Columns=4, PixelData=counts.tobytes(), **scaled)

@@ -51,7 +51,7 @@ def test_a_mask_that_does_not_fit_is_refused(tmp_path: Path, scan: np.ndarray, m
         read_here(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), mask=mask))
 
 
-def test_the_card_holds_the_reconstruction_size_but_no_patient(tmp_path: Path, scan: np.ndarray) -> None:
+def test_the_headers_holds_the_reconstruction_size_but_no_patient(tmp_path: Path, scan: np.ndarray) -> None:
     path = write(tmp_path / "v.h5", scan.swapaxes(-1, -2), ismrmrd_header=HEADER)
     with h5py.File(path, "a") as file:
         file.attrs.update({"acquisition": "CORPD_FBK", "max": 0.5, "patient_id": "1234"})
@@ -64,7 +64,7 @@ def test_the_card_holds_the_reconstruction_size_but_no_patient(tmp_path: Path, s
 
 
 @pytest.mark.parametrize("isolated", [False, True])
-def test_whose_scan_it_is_comes_along_apart_from_the_card(tmp_path: Path, scan: np.ndarray, isolated: bool) -> None:
+def test_whose_scan_it_is_comes_along_apart_from_the_header(tmp_path: Path, scan: np.ndarray, isolated: bool) -> None:
     said = "<subjectInformation><patientID>1234</patientID><patientGender>none</patientGender></subjectInformation>"
     header = HEADER.replace("<encoding>", f"{said}<encoding>", 1)
     got = read(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), ismrmrd_header=header.encode()), isolated=isolated)
@@ -111,7 +111,7 @@ def test_sizes_of_pixels_follow_from_the_encoded_field_of_view(tmp_path: Path, s
     assert bare.geometry is None
 
 
-def test_an_outline_is_what_reading_all_of_it_finds(fastmri_file: Path) -> None:
+def test_a_summary_is_what_reading_all_of_it_finds(fastmri_file: Path) -> None:
     with h5py.File(fastmri_file, "r+") as file:
         file["kspace"][0, :, :, 9:] = 0
     told, scan = summary_here(fastmri_file), read_here(fastmri_file)

@@ -714,7 +714,7 @@ def test_readouts_of_zeros_are_no_measurement_in_any_slice(scan: np.ndarray, mrd
     assert [int(sampling.lines.sum()) for sampling in told.samplings] == [10, 9, 10]
 
 
-def test_labels_without_samples_have_an_outline_and_no_reading(tmp_path: Path) -> None:
+def test_labels_without_samples_have_a_summary_and_no_reading(tmp_path: Path) -> None:
     path = tmp_path / "skeleton.h5"
     path.write_bytes(mrd_skeleton_bytes(((6, 3), (1,)), (12, 16), SliceGeometry((1.5, 2.0), 5.0)))
     told = summary_here(path)

@@ -199,13 +199,13 @@ def test_a_thickness_that_nobody_knows_stays_unknown(tmp_path: Path, description
 
 @pytest.mark.parametrize("name", ["x.nii", "x.nii.gz"])
 @pytest.mark.parametrize("kind", [np.float32, np.int16, np.complex64])
-def test_an_outline_is_that_of_all_slices(tmp_path: Path, name: str, kind: type) -> None:
+def test_a_summary_is_that_of_all_slices(tmp_path: Path, name: str, kind: type) -> None:
     path = saved(tmp_path / name, (100 * VOLUME - 20).astype(kind))
     told, whole = summary(path), read(path)
     assert isinstance(whole, ImageStack) and told == ImageSummary.of(whole)
 
 
-def test_an_outline_refuses_what_reading_refuses(tmp_path: Path) -> None:
+def test_a_summary_refuses_what_reading_refuses(tmp_path: Path) -> None:
     path = saved(tmp_path / "x.nii.gz", VOLUME)
     whole = path.read_bytes()
     path.write_bytes(whole[:-9])

@@ -32,7 +32,7 @@ def read_scan(path: Path) -> KSpaceData:
 
 
 @pytest.mark.parametrize("n_axes", [2, 3, 4])
-def test_complex_arrays_without_a_card(tmp_path: Path, scan: np.ndarray, n_axes: int) -> None:
+def test_complex_arrays_without_a_header(tmp_path: Path, scan: np.ndarray, n_axes: int) -> None:
     array = scan[(0,) * (4 - n_axes)]
     got = read_scan(saved(tmp_path, array))
     np.testing.assert_array_equal(got.kspace, array.reshape((1,) * (4 - n_axes) + array.shape))
@@ -87,7 +87,7 @@ def test_lines_without_samples_are_known_to_be_not_measured(tmp_path: Path, scan
     np.testing.assert_array_equal(declared.measured, got.measured)
 
 
-def test_a_card_that_contradicts_the_samples_is_refused(tmp_path: Path, scan: np.ndarray) -> None:
+def test_a_header_that_contradicts_the_samples_is_refused(tmp_path: Path, scan: np.ndarray) -> None:
     with pytest.raises(InputError, match="line 3 marked as not measured, holding samples"):
         read(saved(tmp_path, scan, {"zero_filled_k1_columns": [3]}))
 
@@ -109,6 +109,7 @@ def test_a_card_that_contradicts_the_samples_is_refused(tmp_path: Path, scan: np
         ({"zero_filled_k1_columns": [12]}, "zero_filled_k1_columns"),
         ({"zero_filled_k1_columns": [-1]}, "zero_filled_k1_columns"),
         ({"zero_filled_k1_columns": "0"}, "scan.json: zero_filled_k1_columns"),
+        ({"zero_filled_k1_columns": [1.5]}, "scan.json: zero_filled_k1_columns"),
         ({"noise_variance": 0}, "scan.json: noise_variance"),
         ({"noise_variance": -1.0}, "scan.json: noise_variance"),
         ('{"noise_variance": NaN}', "scan.json: noise_variance"),
@@ -118,7 +119,7 @@ def test_a_card_that_contradicts_the_samples_is_refused(tmp_path: Path, scan: np
         ({"kind": 3}, "scan.json: kind"),
     ],
 )
-def test_bad_cards_are_refused_by_field(tmp_path: Path, scan: np.ndarray, header: Any, field: str) -> None:
+def test_bad_headers_are_refused_by_field(tmp_path: Path, scan: np.ndarray, header: Any, field: str) -> None:
     with pytest.raises(InputError) as caught:
         read(saved(tmp_path, scan, header))
     assert field in caught.value.field
@@ -252,7 +253,7 @@ def test_byte_order_precision_and_memory_order(tmp_path: Path, scan: np.ndarray,
     ],
 )
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_an_outline_is_what_reading_all_of_it_finds(
+def test_a_summary_is_what_reading_all_of_it_finds(
     tmp_path: Path, scan: np.ndarray, header: dict[str, Any] | None, order: str
 ) -> None:
     stored = scan.copy()
@@ -267,7 +268,7 @@ def test_an_outline_is_what_reading_all_of_it_finds(
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 @pytest.mark.parametrize("beside", [(), ("coil_maps", "reference", "measured", "noise_variance", "remarks")])
 @pytest.mark.parametrize("empty", [0, 1])
-def test_an_outline_of_an_archive_is_what_reading_all_of_it_finds(
+def test_a_summary_of_an_archive_is_what_reading_all_of_it_finds(
     tmp_path: Path, scan: np.ndarray, save: Any, beside: tuple[str, ...], empty: int
 ) -> None:
     stored = scan.copy()
@@ -285,7 +286,7 @@ def test_an_outline_of_an_archive_is_what_reading_all_of_it_finds(
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int16, np.complex64])
-def test_an_outline_of_images_has_their_range(tmp_path: Path, dtype: Any) -> None:
+def test_a_summary_of_images_has_their_range(tmp_path: Path, dtype: Any) -> None:
     images = np.arange(-10, 110).reshape(4, 5, 6).astype(dtype)
     images[1] = 0
     np.savez(tmp_path / "image.npz", image=images)
@@ -306,7 +307,7 @@ def test_an_archive_with_a_wrong_checksum_is_refused_as_a_whole(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("kept", ["array", "archive", "images"])
-def test_an_outline_of_slices_holds_two_at_most(tmp_path: Path, scan: np.ndarray, kept: str) -> None:
+def test_a_summary_of_slices_holds_two_at_most(tmp_path: Path, scan: np.ndarray, kept: str) -> None:
     many = np.tile(scan, (160, 1, 1, 1))  # so that what other threads of the tests allocate is little beside it
     path = saved(tmp_path, many if kept == "array" else np.abs(many[:, 0]).astype(np.float64))
     if kept == "archive":
@@ -321,7 +322,7 @@ def test_an_outline_of_slices_holds_two_at_most(tmp_path: Path, scan: np.ndarray
     assert peak < path.stat().st_size / 2
 
 
-def test_an_outline_refuses_what_reading_refuses(tmp_path: Path, scan: np.ndarray) -> None:
+def test_a_summary_refuses_what_reading_refuses(tmp_path: Path, scan: np.ndarray) -> None:
     broken = scan.copy()
     broken[1, 0, 0, 0] = np.nan
     with pytest.raises(InputError, match="1 NaN or infinite values"):

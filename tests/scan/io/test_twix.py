@@ -94,15 +94,13 @@ def test_reversed_readouts_and_partial_echoes(tmp_path: Path, scan: np.ndarray) 
 
 
 def test_repeated_lines_need_a_policy_and_counters_choose_a_series(tmp_path: Path, scan: np.ndarray) -> None:
-    raw = Measurement(oversampling="1.0", base=16)
-    raw.add_scan(scan[:1])
+    raw = Measurement(oversampling="1.0", base=16).add_scan(scan[:1])
     raw.add_scan(3 * scan[:1], Ave=1)
     path = write_twix(tmp_path / "averages.dat", raw)
     with pytest.raises(InputError, match="duplicates='average'"):
         formats.read(path)
     np.testing.assert_allclose(formats.read(path, duplicates="average").kspace, 2 * scan[:1], rtol=1e-6)
-    echoes = Measurement(oversampling="1.0", base=16)
-    echoes.add_scan(scan[:1])
+    echoes = Measurement(oversampling="1.0", base=16).add_scan(scan[:1])
     echoes.add_scan(5 * scan[:1], Eco=1, Rep=2)
     path = write_twix(tmp_path / "echoes.dat", echoes)
     assert "the first of 2" in formats.read(path).header["contrast"]
@@ -142,8 +140,7 @@ _ECHOES = "lContrasts = 2\nalTE[0] = 3000\nalTE[1] = 5500\nalTE[2] = 20000"
 def test_protocol_times_and_flip_angle_are_those_of_the_header(
     tmp_path: Path, scan: np.ndarray, more: str, contrast: int, wanted: tuple[str | None, ...]
 ) -> None:
-    raw = Measurement(more=more, name="t1 gre")
-    raw.add_scan(scan[:1])
+    raw = Measurement(more=more, name="t1 gre").add_scan(scan[:1])
     raw.add_scan(scan[:1], Eco=1)
     got = read_here(write_twix(tmp_path / "raw.dat", raw), counters={"contrast": contrast}).source
     assert got is not None and not got.image and not got.names_somebody
@@ -187,10 +184,8 @@ def test_a_volume_becomes_planes(tmp_path: Path, scan: np.ndarray) -> None:
     ],
 )
 def test_what_a_protocol_says_is_refused_by_name(tmp_path: Path, scan: np.ndarray, more: str, message: str) -> None:
-    raw = Measurement(more=more)
-    raw.add_scan(scan)
     with pytest.raises(InputError, match=message):
-        read_here(write_twix(tmp_path / "raw.dat", raw))
+        read_here(write_twix(tmp_path / "raw.dat", Measurement(more=more).add_scan(scan)))
 
 
 @pytest.mark.parametrize(
@@ -205,8 +200,7 @@ def test_what_a_protocol_says_is_refused_by_name(tmp_path: Path, scan: np.ndarra
 def test_sizes_that_make_no_sense_are_refused(
     tmp_path: Path, scan: np.ndarray, fields: dict[str, object], message: str
 ) -> None:
-    raw = Measurement()
-    raw.add_scan(scan)
+    raw = Measurement().add_scan(scan)
     for name, value in fields.items():
         setattr(raw, name, value)
     with pytest.raises(InputError, match=message):
@@ -214,9 +208,7 @@ def test_sizes_that_make_no_sense_are_refused(
 
 
 def test_other_trajectories_are_refused_by_name(tmp_path: Path, scan: np.ndarray) -> None:
-    raw = Measurement()
-    raw.add_scan(scan)
-    path = write_twix(tmp_path / "raw.dat", raw)
+    path = write_twix(tmp_path / "raw.dat", Measurement().add_scan(scan))
     path.write_bytes(path.read_bytes().replace(b"ucTrajectory = 0x1", b"ucTrajectory = 0x4"))
     with pytest.raises(InputError, match="a spiral trajectory"):
         read_here(path)
@@ -224,26 +216,21 @@ def test_other_trajectories_are_refused_by_name(tmp_path: Path, scan: np.ndarray
 
 @pytest.mark.parametrize("vb", [False, True])
 def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, scan: np.ndarray, vb: bool) -> None:
-    raw = Measurement()
-    raw.add_scan(scan[:1, :, :2])
-    path = write_twix(tmp_path / "raw.dat", raw, vb=vb)
+    path = write_twix(tmp_path / "raw.dat", Measurement().add_scan(scan[:1, :, :2]), vb=vb)
     whole = path.read_bytes()
     for length in (4, 100, 9000, 10_000, len(whole) - 700, len(whole) - 352, len(whole) - 340):
         path.write_bytes(whole[:length])
         with pytest.raises(InputError) as refused:
             formats.read(path)
         assert str(path) in str(refused.value)
-    endless = Measurement(ends=False)
-    endless.add_scan(scan[:1, :, :2])
+    endless = Measurement(ends=False).add_scan(scan[:1, :, :2])
     with pytest.raises(InputError, match="no end mark"):
         formats.read(write_twix(path, endless, vb=vb))
 
 
 @pytest.mark.parametrize("vb", [False, True])
 def test_empty_readouts_and_too_many_are_refused(tmp_path: Path, scan: np.ndarray, vb: bool) -> None:
-    raw = Measurement()
-    raw.add_scan(scan)
-    path = write_twix(tmp_path / "raw.dat", raw, vb=vb)
+    path = write_twix(tmp_path / "raw.dat", Measurement().add_scan(scan), vb=vb)
     with pytest.raises(InputError, match=r"readouts\[4\]: got more readouts"):
         formats.read(path, limits=ReadLimits(max_readouts=4))
     with pytest.raises(InputError, match="header: got 10240 bytes declared"):
@@ -260,9 +247,7 @@ def test_empty_readouts_and_too_many_are_refused(tmp_path: Path, scan: np.ndarra
 def test_without_twixtools_the_error_says_how_to_install_it(
     tmp_path: Path, scan: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raw = Measurement()
-    raw.add_scan(scan)
-    path = write_twix(tmp_path / "raw.dat", raw)
+    path = write_twix(tmp_path / "raw.dat", Measurement().add_scan(scan))
     monkeypatch.setitem(__import__("sys").modules, "twixtools.mdh_def", None)
     with pytest.raises(MissingPackageError, match=r"pip install '.\[twix\]'"):
         formats.read(path)
@@ -287,8 +272,7 @@ def test_a_scanners_own_file_is_read_as_twixtools_reads_it() -> None:
 def test_samples_whose_sums_single_precision_does_not_hold_are_refused(
     tmp_path: Path, scan: np.ndarray, dimension: str
 ) -> None:
-    raw = Measurement(dimension=dimension)
-    raw.add_scan(scan * np.float32(3e38 / np.abs(scan).max()))
+    raw = Measurement(dimension=dimension).add_scan(scan * np.float32(3e38 / np.abs(scan).max()))
     path = write_twix(tmp_path / "raw.dat", raw)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

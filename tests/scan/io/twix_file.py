@@ -72,11 +72,12 @@ class Measurement:
         others = {name: value for name, value in said.items() if not name[0].isupper()}
         self.readouts.append(Readout(samples, counters, flags, places, **others))
 
-    def add_scan(self, kspace: np.ndarray, **said: object) -> None:
+    def add_scan(self, kspace: np.ndarray, **said: object) -> Measurement:
         """Append every line of (slice, coil, ky, kx)."""
         for index, lines in enumerate(kspace):
             for line in range(kspace.shape[2]):
                 self.add(lines[:, line], **{"Sli": index, "Lin": line, **said})
+        return self
 
     @property
     def protocol(self) -> bytes:

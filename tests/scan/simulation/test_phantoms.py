@@ -22,14 +22,14 @@ from mri_design.scan.simulation.phantoms import (
 
 
 @pytest.mark.parametrize("name", phantom_names())
-def test_every_file_equals_the_checksum_on_its_card(name):
+def test_every_file_equals_the_checksum_on_its_header(name):
     header, path = phantom_header(name), phantom_path(name)
     assert header["file"] == path.name
     assert header["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize("name", phantom_names())
-def test_every_card_names_source_licence_and_caveat(name):
+def test_every_headers_names_source_licence_and_caveat(name):
     header = phantom_header(name)
     assert header["licence"] == "CC0 1.0"
     assert header["caveat"]
@@ -50,7 +50,7 @@ def test_nothing_is_shipped_without_a_name_and_all_of_it_is_small():
     assert sum(p.stat().st_size for p in folder.iterdir()) < 1_000_000
 
 
-def test_raw_scan_has_the_shape_and_the_empty_line_of_its_card():
+def test_raw_scan_has_the_shape_and_the_empty_line_of_its_header():
     header, kspace = phantom_header("lf-gre"), np.load(phantom_path("lf-gre"), allow_pickle=False)
     assert kspace.dtype == np.complex64
     assert list(kspace.shape) == header["shape"] == [1, 1, 128, 196]

@@ -26,11 +26,10 @@ def test_smooth_phase_is_a_polynomial_of_its_degree():
 
 def test_rough_phase_adds_local_exceptions_only():
     smooth = smooth_phase(128, np.random.default_rng(2))
-    rough = rough_phase(128, np.random.default_rng(2), n_bumps=5)
+    rough = rough_phase(128, np.random.default_rng(2))
     added = np.abs(rough - smooth)
     assert added.max() > 0.2
     assert (added < 0.01).mean() > 0.5
-    np.testing.assert_array_equal(rough_phase(128, np.random.default_rng(2), n_bumps=0), smooth)
 
 
 def test_no_phase_and_seeds():
@@ -40,11 +39,9 @@ def test_no_phase_and_seeds():
     assert np.abs(first - other).max() > 0.1
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"amplitude": -1.0}, {"amplitude": np.nan}, {"n_bumps": -1}, {"n_bumps": 2.5}, {"bump_amplitude": np.inf}]
-)
-def test_wrong_settings_are_refused_by_name(wrong):
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        rough_phase(16, np.random.default_rng(0), **wrong)
+def test_wrong_settings_are_refused_by_name():
+    for amplitude in (-1.0, np.nan):
+        with pytest.raises(InputError, match="amplitude"):
+            rough_phase(16, np.random.default_rng(0), amplitude=amplitude)
     with pytest.raises(InputError, match="degree"):
         smooth_phase(16, np.random.default_rng(0), degree=0)

@@ -160,7 +160,7 @@ def test_ellipse_reference_includes_the_coils_root_sum_of_squares(phase, monkeyp
     assert slow_part_error(shown, bare) > 0.02
 
 
-def test_card_hands_on_provenance_and_says_simulated():
+def test_headers_hands_on_provenance_and_says_simulated():
     scan = simulate_scan(magnitude_stack(), n_coils=2, rng=rng())
     assert scan.header["licence"] == "CC0 1.0"
     assert scan.header["simulated"] == "from images"

@@ -1,4 +1,4 @@
-"""Outlines of scans: which slice they tell by, and what does not fit together."""
+"""Summaries of scans: which slice they tell by, and what does not fit together."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def test_the_slice_nearest_to_the_middle_that_holds_lines(held: str, index: int)
     assert middle_slice([FULL if flag == "1" else EMPTY for flag in held]) == index
 
 
-def test_an_outline_of_a_whole_scan_has_its_middle_slice_and_the_samples_of_all() -> None:
+def test_a_summary_of_a_whole_scan_has_its_middle_slice_and_the_samples_of_all() -> None:
     kspace = np.random.default_rng(0).standard_normal((3, 2, 8, 6)).astype(np.complex64)
     kspace[0, :, 5:] = 0
     scan = KSpaceData(kspace, np.ones(8, dtype=bool), name="x", header={"anatomy": "knee"})
