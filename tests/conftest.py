@@ -19,7 +19,7 @@ from mri_design import (
     cartesian,
 )
 from mri_design.operators.elementary import RealAndImaginary, RealImage
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import SuperGaussian
 from tests.slow_cases import slow_case
 
 MODEL_NAMES = ["moduli", "groups", "parts", "real image", "coils", "wavelet", "matrix"]
@@ -123,7 +123,7 @@ def tiny_model() -> ModelBuilder:
 
     def build(
         name: str,
-        site: Callable[[float], Potential] = Laplace,
+        site: Callable[[float], SuperGaussian] = Laplace,
         *,
         scale: float = 1.0,
         sigma: float = 0.1,

@@ -1,11 +1,9 @@
 """The alternating direction method of multipliers, one copy s_j of every block's coefficients.
 
-Proximal steps of sites: minimise penalty(s) + rho / 2 |s - v|^2, one scalar problem a site.
-
-The linear half of ADMM: minimise ||y - X u||^2 / 2 + sum_j rho_j / 2 ||B_j u - target_j||^2.
-
-Three ways, the first that applies: one pair of FFTs where X^H X and every B_j^H B_j are circulant; the same with
-copies of the coil images where X is one such encoding of several of them; conjugate gradients.
+The proximal step minimises penalty(s) + rho / 2 |s - v|^2, one scalar problem a site (`shrinkage`). The linear step
+minimises ||y - X u||^2 / 2 + sum_j rho_j / 2 ||B_j u - target_j||^2, by the first way that applies: one pair of FFTs
+where X^H X and every B_j^H B_j are circulant; the same with copies of the coil images where X is one such encoding of
+several of them (SENSE); conjugate gradients.
 """
 
 from __future__ import annotations
@@ -81,7 +79,7 @@ def shrinkage(
         level = (scale * (np.sqrt(noise_variance) / rho)).astype(real, copy=False)
         return rounded_threshold(level, smoothed.z.astype(real, copy=False), power, iterations, noise_variance)
     modulus = np.sqrt(power)
-    return _share(shrunken_moduli(penalty, noise_variance, rho, modulus, iterations), modulus)
+    return _fraction(shrunken_moduli(penalty, noise_variance, rho, modulus, iterations), modulus)
 
 
 def rounded_threshold(level: Array, epsilon: Array, power: Array, iterations: int = 30, unit: float = 1.0) -> Array:
@@ -90,12 +88,12 @@ def rounded_threshold(level: Array, epsilon: Array, power: Array, iterations: in
 
     if not (epsilon.flat[0] or np.any(epsilon)):
         modulus = np.sqrt(power)
-        return _share(np.maximum(modulus - level, 0), modulus)
+        return _fraction(np.maximum(modulus - level, 0), modulus)
     level, epsilon = (np.broadcast_to(x, power.shape) if np.size(x) > 1 else x for x in (level, epsilon))
     return rounded_shrinkage(level, epsilon, power, iterations, unit)
 
 
-def _share(shrunken: Array, modulus: Array) -> Array:
+def _fraction(shrunken: Array, modulus: Array) -> Array:
     return np.asarray(shrunken / np.maximum(modulus, np.finfo(modulus.dtype).tiny))
 
 
@@ -355,11 +353,7 @@ class ADMM:
             ``residual`` is the estimated excess of J per real unknown (`RemainingExcess`), or the penalty of what the
             equalities still miss, whichever is larger.
         """
-        return self.going_on(problem, StartingPoint.of(problem, start))
-
-    def going_on(self, problem: PenalisedProblem, start: StartingPoint) -> tuple[Array, Convergence]:
-        """The same where it is known already what the problem looks like at the start."""
-        u, convergence, _ = self._run(problem, start, by_gap=False)
+        u, convergence, _ = self._run(problem, StartingPoint.of(problem, start), by_gap=False)
         return u, convergence
 
     def certified(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence, DualityGap | None]:
@@ -444,7 +438,7 @@ class StartingPoint:
 
     @classmethod
     def of(cls, problem: PenalisedProblem, u: Array) -> StartingPoint:
-        """That of a problem at u, in the precision of X^H y."""
+        """The starting point u of a problem, in the precision of X^H y."""
         model = problem.model
         u = u.astype(model.rotated.back_projection().dtype, copy=False)
         coefficients = model.analysis_coefficients(u)

@@ -1,4 +1,4 @@
-"""Which solver for which inner problem."""
+"""The choice of a solver for each inner problem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.status import Convergence
 
 LAST_OF_EXCESS = 0.25
-"""Of what J still is above its minimum, how much the next reweighting takes: each leaves some four fifths."""
+"""The part of J's excess over its minimum that the next reweighting takes: each leaves some four fifths."""
 VERY_SHARP = 250
 """How much sharper than sharp corners are that take IRLS: beyond those of inference, also where it begins cold."""
 
@@ -62,29 +62,21 @@ class Automatic:
 
     def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
         """Minimise from ``start``; the `Convergence` is that of the chosen solver."""
-        solver, there = self._choice(problem, start)
-        if isinstance(solver, ADMM) and there is not None:
-            return solver.going_on(problem, there)
-        return solver(problem, start)
+        return self.chosen(problem, start)(problem, start)
 
     def chosen(self, problem: PenalisedProblem, start: Array) -> ADMM | IRLS | LBFGS:
         """The solver for this problem."""
-        return self._choice(problem, start)[0]
-
-    def _choice(self, problem: PenalisedProblem, start: Array) -> tuple[ADMM | IRLS | LBFGS, StartingPoint | None]:
-        """The solver, and where it begins if it can go on from what the choice has computed."""
         model = problem.model
         crossing = self.sharpness * (8 if model.measurement.gram_spectrum() is None else 1)
         crossing *= 800 if any(np.ptp(b.potential.start_variance) > 0 for b in model.blocks) else 1
         if not (model.log_concave and all(isinstance(p, Smoothed) for p in problem.penalties)):
-            return LBFGS(self.tolerance, self.max_iterations), None
-        there = StartingPoint.of(problem, start)
-        sharpness = sharpness_of(problem, there)
+            return LBFGS(self.tolerance, self.max_iterations)
+        sharpness = sharpness_of(problem, StartingPoint.of(problem, start))
         if sharpness > crossing and has_exact_step(model):
-            return ADMM(self.tolerance, self.max_iterations), there
+            return ADMM(self.tolerance, self.max_iterations)
         if sharpness > VERY_SHARP * self.sharpness and isinstance(model.measurement, NonUniformFourier):
-            return IRLS(self.tolerance * LAST_OF_EXCESS, self.max_iterations, solver_tolerance=0.2), None
-        return LBFGS(self.tolerance, self.max_iterations), None
+            return IRLS(self.tolerance * LAST_OF_EXCESS, self.max_iterations, solver_tolerance=0.2)
+        return LBFGS(self.tolerance, self.max_iterations)
 
 
 def sharpness_of(problem: PenalisedProblem, there: StartingPoint) -> float:

@@ -1,13 +1,12 @@
-"""Convex conjugates of sites: phi*(w) = max over s of Re<w, s> - phi(s).
-
-How far J is above its minimum, at most: a feasible point of the dual problem.
+"""The duality gap: how far J is above its minimum at most, by a feasible point of the dual problem.
 
 With f = sigma^2 J / 2 = 1/2 ||y - X u||^2 + sum_j phi_j(B_j u - offset_j), any nu and w_j with X^H nu = sum_j B_j^H w_j
 give the lower bound
 
     D = Re<nu, y> - 1/2 ||nu||^2 - sum_j (Re<w_j, offset_j> + phi_j*(w_j))  <=  min f
 
-(Fenchel-Rockafellar; Rockafellar, Convex Analysis, 1970, theorem 31.1). The conjugate phi* is known here for Laplace
+(Fenchel-Rockafellar; Rockafellar, Convex Analysis, 1970, theorem 31.1). The conjugate phi*(w) = max over s of
+Re<w, s> - phi(s) is known here for Laplace
 sites, smoothed or not, where it wants |w| <= tau sigma, and for Gaussian sites.
 """
 

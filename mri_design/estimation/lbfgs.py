@@ -149,7 +149,7 @@ class _Place:
         return self.u.real.dtype.type(1 / self.problem.model.noise_variance)
 
     def products(self, direction: Array) -> list[Products | None]:
-        """Of the coefficients of u and of a direction, block by block; None where they are kept."""
+        """Products of the coefficients of u and of a direction, block by block; None where these are kept."""
         return _products(self.problem, self.u, direction)
 
     def directions(self, direction: Array) -> list[Array | None]:
@@ -168,7 +168,7 @@ class _Place:
         return powers
 
     def moved(self, step: Array, s_direction: Sequence[Array | None], length: float) -> _Place:
-        """The same at u + ``step``, which is ``length`` times the direction."""
+        """The place u + ``step``, where the step is ``length`` times the direction."""
         kept = [s if s is None or d is None else moved(s, d, length) for s, d in zip(self.s, s_direction, strict=True)]
         return _Place(self.problem, self.u + step, kept)
 
@@ -217,7 +217,7 @@ class _Point:
 
     @property
     def rounding(self) -> float:
-        """Of J, in the precision of the data."""
+        """Rounding of J, in the precision of the data."""
         return rounding_of(self.data_value, self.value - self.data_value, self.u)
 
     def step_along(self, direction: Array) -> float | None:
@@ -301,5 +301,5 @@ class _CirculantMemory:
 
 
 def _numbers(a: Array) -> Array:
-    """The same memory as one row of real numbers."""
+    """The array's own memory as one row of real numbers."""
     return a.reshape(-1).view(a.real.dtype)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mri_design.errors import InputError, number_array, require_counts, require_numbers
+from mri_design.errors import number_array, require_counts, require_numbers
 from mri_design.estimation.admm import ADMM
 from mri_design.estimation.automatic import Automatic
 from mri_design.estimation.duality import DualityGap, duality_gap
@@ -48,7 +48,7 @@ class MapEstimate:
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"g", "bound"})
-    """What it needs of sites; see `potentials.requirements`."""
+    """Capabilities that every site must offer; see `potentials.requirements`."""
 
     smoothing: float = 1e-5
     stages: int = 2
@@ -71,7 +71,7 @@ class MapEstimate:
         return u, convergence
 
     def estimate(self, model: GeneralizedLinearModel, start: Array | None = None) -> PointEstimate:
-        """As a call, with the duality gap of the objective without smoothing.
+        """The MAP image with the duality gap of the objective without smoothing.
 
         Notes
         -----
@@ -167,10 +167,6 @@ def map_estimate(model: GeneralizedLinearModel, **settings: Any) -> PointEstimat
     Raises
     ------
     InputError
-        For a setting that is not one; as `MapEstimate`.
+        As `MapEstimate`.
     """
-    known = [setting.name for setting in fields(MapEstimate)]
-    unknown = sorted(set(settings) - set(known))
-    if unknown:
-        raise InputError("settings of map_estimate", ", ".join(unknown), ", ".join(known))
     return MapEstimate(**settings).estimate(model)

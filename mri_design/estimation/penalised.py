@@ -6,11 +6,8 @@ psi is concave and rising, so that at every x its tangent, with slope pi = psi'(
 With psi(x) = -2 g(x + z) and z the marginal variances, the minimiser is the posterior mean of the current bound (TR-175
 section 4.2, in the closed form that follows from g alone); with z -> 0 it is the MAP estimate.
 
-What the solvers of the inner problem have in common.
-
-How far J still is above its minimum, guessed from how it fell.
-
-Steps along a line, from products that were made once.
+Beside the problem there is what its solvers share: an estimate of how far J still is above its minimum, and steps along
+a line from products that were made once.
 """
 
 from __future__ import annotations
@@ -113,7 +110,7 @@ class PenalisedProblem:
         return squared_norm(residual) / self.model.noise_variance + self.penalty_value(coefficients, powers)
 
     def penalty_value(self, coefficients: tuple[Array, ...], powers: tuple[Array, ...] | None = None) -> float:
-        """What the sites add to J at s = B u - offset."""
+        """The part of J that the sites make, at s = B u - offset."""
         total = -2 * self.model.odd_part(coefficients)
         for penalty, x in zip(self.penalties, powers or self.site_powers(coefficients), strict=True):
             total += float(np.sum(penalty.value(x), dtype=np.float64))
@@ -203,7 +200,7 @@ class RemainingExcess:
 
 
 def rounding_of(fit: float, penalty: float, u: Array) -> float:
-    """What rounding in the precision of u leaves uncertain in J = fit + penalty: the sites' terms are each rounded."""
+    """Uncertainty of J = fit + penalty from rounding in the precision of u: the sites' terms are each rounded."""
     return 10 * float(np.finfo(u.dtype).eps) * (abs(fit) + abs(penalty))
 
 

@@ -1,9 +1,7 @@
-"""What every inference method offers, and the loop of those that are one.
+"""The interface of inference methods, warm starts, and the loop that most engines are.
 
 `Engine` checks a model and hands it on, `LoopEngine` is the loop over `init`, `step`, `done` and `finish`; callbacks,
 status and `Convergence` are made there and nowhere else.
-
-Posteriors that know where further data will be measured, and not yet their values.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ def pooled_variances(model: GeneralizedLinearModel, marginals: Variances) -> tup
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What one inference hands to the next: an image, pooled z per block, and draws to start new ones from.
+    """A place to start an inference from: an image, pooled z per block, and draws to start new ones from.
 
     Parameters
     ----------
@@ -158,7 +156,7 @@ def cold_start(model: GeneralizedLinearModel) -> WarmStart:
 
 @dataclass(frozen=True)
 class StepInfo:
-    """What one outer loop did, for progress displays.
+    """A report on one outer loop, for progress displays.
 
     Parameters
     ----------
@@ -210,7 +208,7 @@ class Engine(ABC):
     """
 
     needs: frozenset[str] = frozenset()
-    """What every site must offer; settings may need more or less than the class."""
+    """Capabilities that every site must offer; settings may need more or less than the class."""
     relief: ClassVar[dict[str, str]] = {}
     """By what is needed, the setting with which the engine would do without, as an imperative sentence."""
 
@@ -233,7 +231,7 @@ class Engine(ABC):
         Parameters
         ----------
         model : GeneralizedLinearModel
-            What to infer.
+            The model to infer.
         rng : numpy Generator
             The source of whatever is random in the engine: variances from draws, partitions. Engines without any leave
             it alone.
@@ -290,18 +288,18 @@ class Engine(ABC):
 
 @dataclass(frozen=True)
 class LoopState:
-    """What a loop carries from step to step; engines add their own.
+    """The state that a loop carries from step to step; engines add their own.
 
     Parameters
     ----------
     loop : int
         Loops that were made.
     change : float
-        What the tolerance is held against.
+        The number that the tolerance is held against.
     matvecs : int
         Products with A spent.
     info : StepInfo or None
-        What the last step did; None where there is nothing to report (a trial step that was not taken).
+        Report on the last step; None where there is nothing to report (a trial step that was not taken).
     """
 
     loop: int = 0

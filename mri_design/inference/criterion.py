@@ -1,6 +1,6 @@
-"""The variational criterion phi and the bound on the log evidence.
+"""The variational criterion phi, the bound on the log evidence, and log|A| without a matrix.
 
-log|A| without a matrix: Lanczos quadrature on the circulant-preconditioned precision.
+log|A| comes from Lanczos quadrature on the circulant-preconditioned precision.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The decoupled variational Gaussian of Khan 2014: a linearly constrained Lagrangian, solved in its dual.
 
-The conjugates that decouple sites from the prior: maxima over one site's mean h and standard deviation sd.
-
-f*(alpha, lambda) = max over h, sd > 0 of E log t + alpha h + lambda a (2 sd - a) / 2 - k (sd - a)^2 / 2
-- delta (sd - a)^4 / 2, with a and k the standard deviation and precision at the last linearisation: Khan 2014,
-equations (12) and (20). In units of sigma.
-
 The variances of all sites are tied to the covariance by constraints sd_i^2 = v_i; linearised at the last sd they leave
-a dual (equation 11) over alpha and lambda that takes the sites one by one, through their conjugates.
+a dual (equation 11) over alpha and lambda that takes the sites one by one, through their conjugates
+
+    f*(alpha, lambda) = max over h, sd > 0 of E log t + alpha h + lambda a (2 sd - a) / 2 - k (sd - a)^2 / 2
+                        - delta (sd - a)^4 / 2,
+
+maxima over one site's mean h and standard deviation sd, with a and k the standard deviation and precision at the last
+linearisation: Khan 2014, equations (12) and (20). In units of sigma.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from mri_design.errors import InputError
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.operators.base import Array
+from mri_design.operators.base import Array, LinearOperator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,6 @@ class DenseModel:
 
     @classmethod
     def of(cls, model: GeneralizedLinearModel) -> DenseModel:
-        data = np.asarray(model.data).ravel()
         numbers = []
         for block in model.blocks:
             site = np.arange(int(np.prod(block.site_shape))).reshape(block.site_shape)
@@ -56,24 +55,38 @@ class DenseModel:
             numbers.append(np.tile(rows, 2) if block.analysis.out_complex else rows)
         return cls(
             X=model.measurement.to_dense_real(),
-            y=np.concatenate([data.real, data.imag]) if model.measurement.out_complex else data.real,
+            y=_embedded(model.data, model.measurement),
             noise_variance=model.noise_variance,
             blocks=model.blocks,
             analyses=tuple(block.analysis.to_dense_real() for block in model.blocks),
             site_of_row=tuple(numbers),
-            offsets=tuple(_embedded(block.offset, block) for block in model.blocks),
-            shifts=tuple(_embedded(np.asarray(block.potential.shift), block) for block in model.blocks),
+            offsets=tuple(_embedded(block.offset, block.analysis) for block in model.blocks),
+            shifts=tuple(_embedded(np.asarray(block.potential.shift), block.analysis) for block in model.blocks),
         )
 
 
-def _embedded(values: Array | None, block: SiteBlock) -> Array:
-    """One value per coefficient as real parts, then imaginary parts."""
-    full = np.broadcast_to(0.0 if values is None else values, block.analysis.out_shape).ravel()
-    return np.concatenate([full.real, full.imag]) if block.analysis.out_complex else full.real
+def _embedded(values: Array | None, operator: LinearOperator) -> Array:
+    """One value per output of an operator as real parts, then imaginary parts."""
+    full = np.broadcast_to(0.0 if values is None else values, operator.out_shape).ravel()
+    return np.concatenate([full.real, full.imag]) if operator.out_complex else full.real
+
+
+def as_vector(image: Array) -> Array:
+    """(real parts, imaginary parts) of an image."""
+    flat = np.asarray(image).ravel()
+    return np.concatenate([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat.astype(float)
+
+
+def as_image(theta: Array, model: GeneralizedLinearModel) -> Array:
+    """The image of a vector (real parts, imaginary parts)."""
+    if not model.measurement.in_complex:
+        return theta.reshape(model.image_shape)
+    half = len(theta) // 2
+    return (theta[:half] + 1j * theta[half:]).reshape(model.image_shape)
 
 
 NEGLIGIBLE = 1e-6
-"""Of a standard deviation."""
+"""Fraction of a standard deviation below which a mean counts as zero."""
 
 
 def proper_factor(P: Array) -> Any:
@@ -107,7 +120,7 @@ def resolution(P: Array) -> float:
 
 
 def undetermined() -> InputError:
-    """What is raised where a chunk's cavity and its sites do not determine theta."""
+    """The error to raise where a chunk's cavity and its sites do not determine theta."""
     return InputError(
         "a chunk and its cavity",
         "a product that is not a proper distribution",

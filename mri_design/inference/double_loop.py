@@ -1,9 +1,13 @@
 """Convex variational inference by the double loop, in the three forms of TR-175 section 4.
 
-Tangent bounds of the criterion, site by site: the penalties of the inner problem for each algorithm of TR-175.
+The criterion phi(gamma) = log|A| + h(gamma) + min_u R(u, gamma) is bounded by replacing its concave part by a tangent:
+log|A|, concave in pi = 1/gamma, by z^T pi with z = d log|A| / d pi = diag(B A^-1 B^H) in the second class.
+The bound is minimised by a penalised least-squares problem (inner loop, `estimation`); the tangent is renewed by
+marginal variances (outer loop, `variances`).
 
-With gamma eliminated each is a function psi of x = |s|^2 / sigma^2, concave and rising, so that every solver of the
-penalised problem serves all algorithms:
+The penalties of the inner problem are tangent bounds of the criterion, site by site. With gamma eliminated each is a
+function psi of x = |s|^2 / sigma^2, concave and rising, so that every solver of the penalised problem serves all
+algorithms:
 
 - second class (section 4.2): log|A| <= z^T pi + const, and
   psi = min over gamma of (z + x) / gamma + h(gamma) = -2 g(x + z);
@@ -13,15 +17,9 @@ penalised problem serves all algorithms:
 
 A site shared by d real numbers (a modulus, a group) counts d times in log|Gamma|.
 
-Sites whose Gaussian-form bound has a position that moves (TR-175 appendix A.4), as sites that have none.
-
-Between two renewals such a site is the Gaussian form N^U(s | b, pi) that touches it: a tilted Gaussian site. Every
-renewal lowers the inner problem J, and the criterion with it.
-
-The criterion phi(gamma) = log|A| + h(gamma) + min_u R(u, gamma) is bounded by replacing its concave part by a tangent:
-log|A|, concave in pi = 1/gamma, by z^T pi with z = d log|A| / d pi = diag(B A^-1 B^H) in the second class.
-The bound is minimised by a penalised least-squares problem (inner loop, `estimation`); the tangent is renewed by
-marginal variances (outer loop, `variances`).
+Sites whose Gaussian-form bound has a position that moves (TR-175 appendix A.4) are, between two renewals, the Gaussian
+form N^U(s | b, pi) that touches them: tilted Gaussian sites. Every renewal lowers the inner problem J, and the
+criterion with it.
 """
 
 from __future__ import annotations
@@ -175,7 +173,7 @@ def site_bounds(
 def first_class(block: SiteBlock, z: Array, t: Array) -> SiteBound:
     """The first class's bound of one block; by the site's own dual form, where it has one, a quadratic equation."""
     site = block.represented
-    count = block.analysis.out_size // int(np.prod(block.site_shape))
+    count = block.sharing
     t = np.asarray(t, dtype=float)
     pi = site.site_precision(t)
     # In exact arithmetic z <= d gamma; estimates may lie above.
@@ -322,7 +320,7 @@ class MovingBounds:
         return BoundedProblem(bounded, tuple(penalties))
 
     def surplus(self, u: Array) -> float:
-        """What the criterion of `at` (u) lacks: psi - z pi - (pi s^2 - 2 b s) / sigma^2, summed."""
+        """The difference to add to the criterion of `at` (u): psi - z pi - (pi s^2 - 2 b s) / sigma^2, summed."""
         total, bounded = 0.0, self.at(u)
         for j, site in self.moving.items():
             s, form = self._coefficients(j, u), bounded.blocks[j].represented
@@ -371,7 +369,7 @@ class DoubleLoopState(LoopState):
     Parameters
     ----------
     model : GeneralizedLinearModel
-        What is inferred.
+        The model that is inferred.
     noise_seed : int
         Random estimators see the same noise in every loop.
     u : array
@@ -418,15 +416,15 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
     Parameters
     ----------
     variances : VarianceEstimator
-        Who computes z.
+        The estimator of z.
     algorithm : {"second", "first", "hybrid"}
         Which tangent (`bounds.site_bounds`). All end in the same minimum where the model is log-concave; the second
         class takes the fewest loops. The hybrid keeps the inner problem convex for Student-t sites too.
     criterion : {"none", "estimate"}
-        What to do about phi where ``variances`` does not know log|A|: leave it out, or estimate log|A| in every loop
+        The treatment of phi where ``variances`` does not know log|A|: leave it out, or estimate log|A| in every loop
         by `LogDeterminant`, for 240 products each.
     inner : InnerSolver
-        Who minimises the inner problem; by default `Automatic` to the square of ``tolerance`` (J is quadratic in
+        The solver of the inner problem; by default `Automatic` to the square of ``tolerance`` (J is quadratic in
         the error).
     outer_iterations : int, optional
         Outer loops at most; one from a warm start is enough to choose a line, two or three to report uncertainty.
@@ -473,7 +471,7 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
         return MOST_LOOPS if self.outer_iterations is None else self.outer_iterations
 
     def cut_short(self, loops: int) -> DoubleLoop:
-        """The same for a first estimate: a few outer loops, whose inner problems are solved to a looser tolerance.
+        """Settings for a first estimate: a few outer loops, whose inner problems are solved to a looser tolerance.
 
         Parameters
         ----------
@@ -503,7 +501,7 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
         Parameters
         ----------
         model : GeneralizedLinearModel
-            What is inferred.
+            The model that is inferred.
         start : WarmStart
             The variances, and the image to begin at.
         """

@@ -1,17 +1,15 @@
-"""What a posterior says about log P(y), and the comparison of two models of the same data.
-
-The variational bound of the prior alone: what overcomplete sites integrate to.
-
-Sites on more coefficients than unknowns have no closed normaliser. The same family that bounds the evidence bounds
-it: phi_0 = min over gamma of log|B^H diag(1/gamma) B| + h(gamma). Where all sites of a group are equal the minimum has
-one gamma per group, and what is left is log|A_0|, A_0 = sum over groups of pi_g B_g^H B_g: a sum over frequencies where
-all rows are shifts of filters, a sum over wavelets where all blocks are wavelets and pixels. Where neither basis is
-A_0's own the sum of logs of the diagonal is an upper bound (Hadamard), and the lower of the two is taken.
+"""The evidence log P(y) of a model, estimated from its posterior, and the comparison of two models of the same data.
 
 The criterion bounds log of the integral of N(y | X u, sigma^2 I) prod t_i(s_i) for the sites as they are. That is
 log P(y) once the sites are divided by what they integrate to: likelihood sites each by their own integral over the
 datum, the prior as a whole by Z = integral of prod t_i(B u) du, which has a closed form only where B is square or all
 sites are Gaussian, and cancels where two models share it.
+
+Of sites on more coefficients than unknowns Z is bounded by the same family that bounds the evidence (`PriorEvidence`):
+phi_0 = min over gamma of log|B^H diag(1/gamma) B| + h(gamma). Where all sites of a group are equal the minimum has
+one gamma per group, and what is left is log|A_0|, A_0 = sum over groups of pi_g B_g^H B_g: a sum over frequencies where
+all rows are shifts of filters, a sum over wavelets where all blocks are wavelets and pixels. Where neither basis is
+A_0's own the sum of logs of the diagonal is an upper bound (Hadamard), and the lower of the two is taken.
 """
 
 from __future__ import annotations
@@ -236,7 +234,7 @@ def _spectrum(block: SiteBlock, group: SiteGroup) -> Array:
 Kind = Literal["lower_bound", "estimate"]
 DENSE_LIMIT = 3000
 NEEDS = frozenset({"normaliser"})
-"""What every site must offer."""
+"""Capabilities that every site must offer."""
 
 
 @dataclass(frozen=True)
@@ -383,8 +381,7 @@ def _prior(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
 
 def _log_integral(block: SiteBlock) -> float:
     """Sum over the block's sites of the log of their integral over their coefficients, in units of sigma."""
-    shared = block.analysis.out_size // int(np.prod(block.site_shape))
-    return float(np.sum(np.broadcast_to(block.potential.log_normaliser(shared), block.site_shape)))
+    return float(np.sum(np.broadcast_to(block.potential.log_normaliser(block.sharing), block.site_shape)))
 
 
 def _likelihood_evidence(posterior: GaussianPosterior) -> float:

@@ -10,7 +10,7 @@ posterior, every group of sites is as far from zero as under the prior.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,13 @@ from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 
 LARGEST_STEP = 3.0  # of a rate or a noise sd in one round
-SWITCHED_OFF = 0.01  # a group that pulls less than this share of the unknowns is left where it is
+SWITCHED_OFF = 0.01  # a group that pulls less than this fraction of the unknowns is left where it is
 LEAST_NOISE = 2.0**-24  # least noise sd learnt, over the largest number of y: its rounding in single precision
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What one round arrived at.
+    """Noise variance and rates after one round.
 
     Parameters
     ----------
@@ -70,13 +70,14 @@ class LearnedModel:
 
 @dataclass(frozen=True)
 class HyperparameterLearning:
-    """Settings of the learning of scales and noise: infer and renew the hyperparameters in turn.
+    """Settings of `learn_hyperparameters`.
 
     Parameters
     ----------
     noise, scales : bool
-        What to learn. Noise only where data outnumber unknowns: fewer can be fitted exactly, and on a part of the lines
-        the bound lets the noise go to nothing (results/benchmarks/measured-once.md).
+        Whether to learn the noise variance, and the scales. Noise only where data outnumber unknowns: fewer can be
+        fitted exactly, and on a part of the lines the bound lets the noise go to nothing
+        (results/benchmarks/measured-once.md).
     labels : dict of block name to integer array, optional
         Which sites of a block share a scale; by default those that have equal ones, and those of one wavelet level.
     rounds : int
@@ -88,16 +89,6 @@ class HyperparameterLearning:
     ------
     InputError
         For settings of another kind or out of range, or where neither noise nor scales are to be learnt.
-
-    Notes
-    -----
-    Scales: at fixed mean and z, minimise sum_i -2 g_i(c^2 (x_i + z_i)) - phi_0(c) over the factors c, one per group;
-    since phi lies below its tangent bound every round lowers phi - phi_0 (exact variances). Noise: MacKay's fixed point
-    sigma^2 = ||y - X u||^2 / (m - n + sum_i pi_i z_i), n and m real dimensions, with the sites themselves unchanged.
-    TR-175 section 3 has the bound; Palmer et al., NIPS 2005, the role of g.
-
-    Learnt scales serve error bars and predictions, not the picture: what they do to both is measured in
-    results/benchmarks/inference.md, calibration.
     """
 
     noise: bool = False
@@ -112,62 +103,6 @@ class HyperparameterLearning:
         require_counts(least=1, **{"learn_hyperparameters: rounds": self.rounds})
         positive_number("learn_hyperparameters: tolerance", self.tolerance)
 
-    def __call__(
-        self,
-        model: GeneralizedLinearModel,
-        engine: InferenceMethod,
-        rng: np.random.Generator,
-        callback: Callable[[Hyperparameters], None] | None = None,
-    ) -> LearnedModel:
-        """Learn from one model; see `learn_hyperparameters`."""
-        require_task(model, rng)
-        require_engine(engine=engine)
-        if callback is not None:
-            require_working(callback=callback, takes=1, wanted="a function of one Hyperparameters")
-        if self.noise and not model.measurement.out_size:
-            raise InputError("learn_hyperparameters", "noise of a model without a Gaussian factor", "noise=False")
-        groups = site_groups(model, self.labels) if self.scales else ()
-        if self.scales and not groups:
-            raise InputError("learn_hyperparameters", "no block of centred, even sites", "a prior with scales to learn")
-        prior = PriorEvidence.of(model, groups) if self.scales else None
-        seed = int(rng.integers(2**63))
-        least = min((LEAST_NOISE * float(np.abs(model.data).max(initial=0.0))) ** 2, model.noise_variance)
-        rates = {group.name: 1.0 for group in groups}
-        trace: list[Hyperparameters] = []
-        status, change, matvecs, done = Status.MAX_ITERATIONS, np.inf, 0, 0
-        posterior = engine.infer(model, np.random.default_rng(seed))
-        for done in range(1, self.rounds + 1):  # noqa: B007 (reported)
-            matvecs += posterior.convergence.matvecs
-            steps: list[float] = []
-            blocks, variance = model.blocks, model.noise_variance
-            if prior is not None:
-                factors = _scale_factors(posterior, prior)
-                for group, factor in zip(groups, factors, strict=True):
-                    rates[group.name] *= factor
-                blocks = rescaled_blocks(blocks, groups, factors)
-                steps += [abs(float(np.log(f))) for f in factors]
-            if self.noise:
-                ratio = max(_noise_ratio(posterior), least / variance)
-                variance *= ratio
-                # t(s) stays the same function of s: its rate is tau / sigma.
-                blocks = tuple(replace(b, potential=b.potential.rescaled(np.sqrt(ratio))) for b in blocks)
-                steps.append(abs(float(np.log(ratio))) / 2)
-            z = tuple(old * (model.noise_variance / variance) for old in pooled_variances(model, posterior.marginals))
-            model = replace(model, blocks=blocks, noise_variance=variance)
-            trace.append(Hyperparameters(variance, dict(rates)))
-            if callback is not None:
-                callback(trace[-1])
-            change = max(steps)
-            posterior = engine.infer(model, np.random.default_rng(seed), warm_start=WarmStart(posterior.mean, z))
-            if posterior.convergence.status is Status.BREAKDOWN or not np.isfinite(change):
-                status = Status.BREAKDOWN
-                break
-            if change < self.tolerance and posterior.convergence.converged:
-                status = Status.CONVERGED
-                break
-        matvecs += posterior.convergence.matvecs
-        return LearnedModel(model, posterior, tuple(trace), Convergence(status, done, float(change), matvecs))
-
 
 def learn_hyperparameters(
     model: GeneralizedLinearModel,
@@ -177,14 +112,14 @@ def learn_hyperparameters(
     callback: Callable[[Hyperparameters], None] | None = None,
     **settings: Any,
 ) -> LearnedModel:
-    """Learn the scales of a model's sites, and its noise variance, from its data.
+    """Learn the scales of a model's sites, and its noise variance, from its data: infer and renew them in turn.
 
     Parameters
     ----------
     model : GeneralizedLinearModel
         Where to start: its noise variance and scales.
     engine : InferenceMethod
-        Who infers.
+        The engine that infers.
     rng : numpy Generator
         Of the variances; every round sees the same noise.
     callback : callable, optional
@@ -197,34 +132,82 @@ def learn_hyperparameters(
     InputError
         For arguments of another kind or out of range; where there is nothing to learn, the prior is improper, or its
         operators' Gram matrices are not circulants.
+
+    Notes
+    -----
+    Scales: at fixed mean and z, minimise sum_i -2 g_i(c^2 (x_i + z_i)) - phi_0(c) over the factors c, one per group;
+    since phi lies below its tangent bound every round lowers phi - phi_0 (exact variances). Noise: MacKay's fixed point
+    sigma^2 = ||y - X u||^2 / (m - n + sum_i pi_i z_i), n and m real dimensions, with the sites themselves unchanged.
+    TR-175 section 3 has the bound; Palmer et al., NIPS 2005, the role of g.
+
+    Learnt scales serve error bars and predictions, not the picture: what they do to both is measured in
+    results/benchmarks/inference.md, calibration.
     """
-    known = [setting.name for setting in fields(HyperparameterLearning)]
-    unknown = sorted(set(settings) - set(known))
-    if unknown:
-        field = "settings of learn_hyperparameters"
-        raise InputError(field, ", ".join(unknown), ", ".join(known))
     require_task(model, rng)
     require_engine(engine=engine)
-    return HyperparameterLearning(**settings)(model, engine, rng, callback)
+    wanted = HyperparameterLearning(**settings)
+    if callback is not None:
+        require_working(callback=callback, takes=1, wanted="a function of one Hyperparameters")
+    if wanted.noise and not model.measurement.out_size:
+        raise InputError("learn_hyperparameters", "noise of a model without a Gaussian factor", "noise=False")
+    groups = site_groups(model, wanted.labels) if wanted.scales else ()
+    if wanted.scales and not groups:
+        raise InputError("learn_hyperparameters", "no block of centred, even sites", "a prior with scales to learn")
+    prior = PriorEvidence.of(model, groups) if wanted.scales else None
+    seed = int(rng.integers(2**63))
+    least = min((LEAST_NOISE * float(np.abs(model.data).max(initial=0.0))) ** 2, model.noise_variance)
+    rates = {group.name: 1.0 for group in groups}
+    trace: list[Hyperparameters] = []
+    status, change, done = Status.MAX_ITERATIONS, np.inf, 0
+    posterior = engine.infer(model, np.random.default_rng(seed))
+    matvecs = posterior.convergence.matvecs
+    for done in range(1, wanted.rounds + 1):  # noqa: B007 (reported)
+        steps: list[float] = []
+        blocks, variance = model.blocks, model.noise_variance
+        if prior is not None:
+            factors = _scale_factors(posterior, prior)
+            for group, factor in zip(groups, factors, strict=True):
+                rates[group.name] *= factor
+            blocks = rescaled_blocks(blocks, groups, factors)
+            steps += [abs(float(np.log(f))) for f in factors]
+        if wanted.noise:
+            ratio = max(_noise_ratio(posterior), least / variance)
+            variance *= ratio
+            # t(s) stays the same function of s: its rate is tau / sigma.
+            blocks = tuple(replace(b, potential=b.potential.rescaled(np.sqrt(ratio))) for b in blocks)
+            steps.append(abs(float(np.log(ratio))) / 2)
+        z = tuple(old * (model.noise_variance / variance) for old in pooled_variances(model, posterior.marginals))
+        model = replace(model, blocks=blocks, noise_variance=variance)
+        trace.append(Hyperparameters(variance, dict(rates)))
+        if callback is not None:
+            callback(trace[-1])
+        change = max(steps)
+        posterior = engine.infer(model, np.random.default_rng(seed), warm_start=WarmStart(posterior.mean, z))
+        matvecs += posterior.convergence.matvecs
+        if posterior.convergence.status is Status.BREAKDOWN or not np.isfinite(change):
+            status = Status.BREAKDOWN
+            break
+        if change < wanted.tolerance and posterior.convergence.converged:
+            status = Status.CONVERGED
+            break
+    return LearnedModel(model, posterior, tuple(trace), Convergence(status, done, float(change), matvecs))
 
 
 def rescaled_blocks(
     blocks: tuple[SiteBlock, ...], groups: tuple[SiteGroup, ...], factors: Array
 ) -> tuple[SiteBlock, ...]:
     """The blocks with the rates of each group multiplied."""
-    renewed = []
+    renewed = list(blocks)
     for number, block in enumerate(blocks):
         own = [(group, float(f)) for group, f in zip(groups, factors, strict=True) if group.block == number]
         if not own:
-            renewed.append(block)
             continue
-        if len(own) == 1:
-            renewed.append(replace(block, potential=block.potential.rescaled(own[0][1])))
-            continue
-        factor = np.ones(block.site_shape)
-        for group, f in own:
-            factor[group.members] = f
-        renewed.append(replace(block, potential=block.potential.rescaled(factor)))
+        factor: Array | float = own[0][1]
+        if len(own) > 1:
+            factor = np.ones(block.site_shape)
+            for group, f in own:
+                factor[group.members] = f
+        renewed[number] = replace(block, potential=block.potential.rescaled(factor))
     return tuple(renewed)
 
 

@@ -1,15 +1,11 @@
 """The Laplace filter: one site after another, each replaced by a Gaussian at the mode it makes, in O(n^2).
 
-What a sequential Gaussian filter knows between two trials.
-
-The mode of one site times a Gaussian on its projection: the one-dimensional problem of a Laplace filter.
+The mode of one site times a Gaussian on its projection is a problem in one dimension (Lewi, Butera & Paninski 2007,
+after equation (4)):
 
     maximise  log t(s) - (s - m)^2 / (2 v),   so that   s = m + v (log t)'(s).
 
-Lewi, Butera & Paninski 2007, after equation (4).
-
-A site t(x^T u) moves the mean along C x only, to where the one-dimensional mode is, and lowers the covariance by a
-matrix of rank one:
+A site t(x^T u) moves the mean along C x only, to where that mode is, and lowers the covariance by a matrix of rank one:
 
     u' = u + C x (log t)'(s),      C' = C - C x x^T C D / (1 + D v),      v = x^T C x,  D = -(log t)''(s).
 
@@ -29,8 +25,8 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, beside_gaussian
-from mri_design.inference.dense_model import precision_inverse
-from mri_design.inference.messages import as_image, gaussian_part
+from mri_design.inference.dense_model import as_image, precision_inverse
+from mri_design.inference.messages import gaussian_part
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.precision import PosteriorPrecision
@@ -230,7 +226,7 @@ class PassState(LoopState):
     Parameters
     ----------
     model : GeneralizedLinearModel
-        What is inferred.
+        The model that is inferred.
     mean, covariance : arrays
         Of the real unknowns after the blocks so far, in their units.
     precisions : tuple of arrays

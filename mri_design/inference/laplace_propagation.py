@@ -1,9 +1,7 @@
 """Laplace propagation: a MAP estimate with its Hessian, from chunks of sites that are solved one at a time.
 
-One sweep of Laplace propagation over the chunks, and the sums that it leaves.
-
-Smola, Vishwanathan & Eskin 2003, algorithm 1. The sums P and h are made anew in every sweep, while the
-messages pass, so that nothing drifts.
+Smola, Vishwanathan & Eskin 2003, algorithm 1. The sums P and h over all messages are made anew in every sweep, while
+the messages pass, so that nothing drifts.
 """
 
 from __future__ import annotations
@@ -17,20 +15,16 @@ import scipy.linalg
 
 from mri_design.errors import InputError, require_choice, require_counts, require_numbers
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart
-from mri_design.inference.dense_model import proper_factor, resolution
+from mri_design.inference.dense_model import as_image, as_vector, proper_factor, resolution
 from mri_design.inference.messages import (
-    Cavities,
     Chunk,
     DensePrecision,
     LoadedChunk,
     LowRankCovariance,
     Message,
     Partition,
-    as_image,
-    as_vector,
     gaussian_part,
     load_chunk,
-    log_sites,
     message_at,
     partition_sites,
     posterior_of_messages,
@@ -43,12 +37,10 @@ from mri_design.potentials.requirements import ENGINES
 from mri_design.status import Convergence, Status
 
 Schedule = Literal["serial", "parallel"]
-CavityForm = Literal["automatic", "dense", "low_rank"]
-HALVINGS = 10
 
 
 class MessageSweeps:
-    """The state between sweeps.
+    """The messages of all chunks, their sums, and what the sweeps did.
 
     Parameters
     ----------
@@ -60,6 +52,15 @@ class MessageSweeps:
         P_0 and h_0 of t_0.
     settings : LaplacePropagation
         Of the sweeps.
+
+    Attributes
+    ----------
+    messages : list of Message
+        Per chunk, in units of sigma.
+    modes : list of arrays
+        Per chunk, on its ``coordinates`` of (real parts, imaginary parts), in units of sigma; see `chunk_mode`.
+    means : list of arrays
+        The mean after every sweep, shape of the image.
     """
 
     def __init__(
@@ -71,23 +72,14 @@ class MessageSweeps:
     ) -> None:
         self.model, self.chunks, self.gaussian, self.settings = model, chunks, gaussian, settings
         self.total = (gaussian[0].copy(), gaussian[1].copy())
-        real_parts = [self._parts(chunk) for chunk in chunks]
+        real_parts = [model.blocks[chunk.block].sharing for chunk in chunks]
         self.most_rows = max((len(c.sites) * k for c, k in zip(chunks, real_parts, strict=True)), default=1)
         self.messages = [Message.flat(len(c.sites), k) for c, k in zip(chunks, real_parts, strict=True)]
         self.duals: list[Array | None] = [None] * len(chunks)
         self.modes: list[Array] = [np.zeros(0)] * len(chunks)
         self.coordinates: list[Array | slice] = [slice(None)] * len(chunks)
         self.theta = np.zeros(len(gaussian[1]))
-        self.errors: list[float] = []
         self.means: list[Array] = []
-        self.steps: list[int] = []
-        self.value = np.inf
-        self.stuck = False
-
-    def _parts(self, chunk: Chunk) -> int:
-        block = self.model.blocks[chunk.block]
-        shared = int(np.prod(block.analysis.out_shape)) // int(np.prod(block.site_shape))
-        return shared * (2 if block.analysis.out_complex else 1)
 
     def expand_at(self, image: Array) -> None:
         """Messages begin as the expansions of the sites at ``image``, not as one."""
@@ -98,24 +90,26 @@ class MessageSweeps:
             self.messages[number] = message_at(loaded, loaded.rows @ self.theta[loaded.coordinates])
             _add(self.total, loaded, self.messages[number])
 
-    def sweep(self) -> Convergence:
-        """Every chunk once; how the least converged of them ended.
+    def sweep(self) -> tuple[Convergence, float]:
+        """Every chunk once: how the least converged of them ended, and the sweep error.
+
+        That is the largest distance of a chunk's mode from the mean of the product after the sweep, on the chunk's
+        coordinates, relative to the norm of the mean.
 
         Raises
         ------
         InputError
             Where a chunk times its cavity is not a proper distribution, or the product of all is not.
         """
-        before, before_messages = self.total, list(self.messages)
-        serial, share = self.settings.schedule == "serial", self.settings.damping
+        serial = self.settings.schedule == "serial"
         cavities = self._cavities()
         fresh = (self.gaussian[0].copy(), self.gaussian[1].copy())
-        steps, worst, start = 0, Convergence(Status.CONVERGED, 0, 0.0), self.theta
+        worst, start = Convergence(Status.CONVERGED, 0, 0.0), self.theta
         for number, chunk in enumerate(self.chunks):
             loaded = load_chunk(self.model, chunk)
             old = self.messages[number]
             mode, theta_of_mode = cavities.mode(loaded, old, start, self.duals[number], self.settings.newton_steps)
-            new = old.mixed(mode.message, share)
+            new = old.mixed(mode.message, self.settings.damping)
             if serial:
                 cavities.replace(loaded, old.difference(new))
                 start = start.copy()
@@ -123,54 +117,27 @@ class MessageSweeps:
             self.messages[number], self.duals[number] = new, mode.dual
             self.modes[number], self.coordinates[number] = theta_of_mode, loaded.coordinates
             _add(fresh, loaded, new)
-            steps += mode.convergence.iterations
             if not mode.convergence.converged and worst.converged:
                 worst = mode.convergence
         self.total, self.theta = fresh, _solved(fresh)
-        if self.settings.safeguard:
-            self._go_back(before, before_messages)
         scale = max(float(np.linalg.norm(self.theta)), resolution(self.total[0]))
         pairs = zip(self.modes, self.coordinates, strict=True)
-        self.errors.append(max((float(np.linalg.norm(m - self.theta[c])) / scale for m, c in pairs), default=0.0))
-        sigma = float(np.sqrt(self.model.noise_variance))
-        self.means.append(as_image(sigma * self.theta, self.model))
-        self.steps.append(steps)
-        return worst
+        self.means.append(self._image(self.theta))
+        return worst, max((float(np.linalg.norm(m - self.theta[c])) / scale for m, c in pairs), default=0.0)
 
-    def objective(self, theta: Array) -> float:
-        """-log p(theta) up to a constant; reads every chunk once."""
-        P, h = self.gaussian
-        value = 0.5 * float(theta @ (P @ theta)) - float(h @ theta)
-        for chunk in self.chunks:
-            loaded = load_chunk(self.model, chunk)
-            value -= log_sites(loaded, loaded.rows @ theta[loaded.coordinates])
-        return value
+    def chunk_mode(self, number: int) -> Array:
+        """Mode of one chunk as an image in the units of the data; the mean where it touches nothing."""
+        theta = self.theta.copy()
+        theta[self.coordinates[number]] = self.modes[number]
+        return self._image(theta)
 
-    def _cavities(self) -> Cavities:
-        form = self.settings.cavity
-        small = 4 * self.most_rows <= len(self.theta)
-        if form == "low_rank" or (form == "automatic" and small and _proper(self.total[0])):
+    def _image(self, theta: Array) -> Array:
+        return as_image(float(np.sqrt(self.model.noise_variance)) * theta, self.model)
+
+    def _cavities(self) -> DensePrecision | LowRankCovariance:
+        if 4 * self.most_rows <= len(self.theta) and _proper(self.total[0]):
             return LowRankCovariance.of(*self.total)
         return DensePrecision(self.total[0].copy(), self.total[1].copy())
-
-    def _go_back(self, before: tuple[Array, Array], messages: list[Message]) -> None:
-        """Halve the way from the old messages to the new ones until -log p at the mean is not above its last value.
-
-        Where ten halvings do not do, the old messages stay, and `stuck` says so.
-        """
-        value, share = self.objective(self.theta), 1.0
-        new, new_messages = self.total, list(self.messages)
-        rounding = 1e-12 * (1 + abs(value))
-        for halving in range(HALVINGS + 1):
-            if value <= self.value + rounding:
-                break
-            self.stuck = halving == HALVINGS
-            share = 0.0 if self.stuck else 0.5 * share
-            self.total = tuple((1 - share) * a + share * b for a, b in zip(before, new, strict=True))  # type: ignore[assignment]
-            self.messages = [a.mixed(b, share) for a, b in zip(messages, new_messages, strict=True)]
-            self.theta = _solved(self.total)
-            value = self.objective(self.theta)
-        self.value = value
 
 
 def _add(total: tuple[Array, Array], chunk: LoadedChunk, message: Message) -> None:
@@ -188,48 +155,6 @@ def _proper(P: Array) -> bool:
 
 def _solved(total: tuple[Array, Array]) -> Array:
     return np.asarray(scipy.linalg.cho_solve(proper_factor(total[0]), total[1]))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Propagation:
-    """What the sweeps left behind.
-
-    Parameters
-    ----------
-    posterior : GaussianPosterior
-        The product of all messages.
-    chunks : tuple of Chunk
-        The partition.
-    sweep_errors : tuple of float
-        Per sweep the largest distance of a chunk's mode from the mean of the product after the sweep, on the chunk's
-        coordinates, relative to the norm of the mean.
-    sweep_means : tuple of arrays
-        The mean after every sweep, shape of the image.
-    messages : tuple of Message
-        Per chunk, in units of sigma.
-    newton_steps : tuple of int
-        Per sweep, summed over chunks.
-    modes : tuple of arrays
-        Per chunk, on its coordinates of (real parts, imaginary parts), in units of sigma; see `chunk_mode`.
-    coordinates : tuple of int arrays or slices
-        Which those are.
-    """
-
-    posterior: GaussianPosterior
-    chunks: tuple[Chunk, ...]
-    sweep_errors: tuple[float, ...]
-    sweep_means: tuple[Array, ...]
-    messages: tuple[Message, ...]
-    newton_steps: tuple[int, ...]
-    modes: tuple[Array, ...]
-    coordinates: tuple[Array | slice, ...]
-
-    def chunk_mode(self, number: int) -> Array:
-        """Mode of one chunk as an image in the units of the data; the mean where it touches nothing."""
-        sigma = float(np.sqrt(self.posterior.model.noise_variance))
-        theta = as_vector(self.posterior.mean)
-        theta[self.coordinates[number]] = sigma * self.modes[number]
-        return as_image(theta, self.posterior.model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,18 +194,11 @@ class LaplacePropagation(LoopEngine[SweepState]):
     tolerance : float
         Stop when all chunks' modes agree with the mean to this, relative to its norm.
     damping : float
-        Share of a new message that is taken, the rest stays old; 1 is the method, less slows it down. 1 / N in one
+        Fraction of a new message that is taken, the rest stays old; 1 is the method, less slows it down. 1 / N in one
         parallel sweep averages N chunks (Collobert et al. 2002).
-    safeguard : bool
-        After a sweep that raised -log p at the mean, go back towards the old messages until it did not (stalled where
-        that does not help). One more pass over the rows per sweep, or a few.
     exact : tuple of str, optional
         Names of the blocks that belong to the Gaussian part t_0 with X and get no messages; by default all blocks of
         Gaussian sites.
-    cavity : {"automatic", "dense", "low_rank"}
-        How the product of messages is held, see `cavity`: by its precision, or by its covariance with corrections
-        of a chunk's rank, which is faster where chunks have few rows or touch few coordinates. "automatic" takes the
-        latter where every chunk has at most a quarter as many rows as there are unknowns.
     newton_steps : int
         Newton steps per chunk and sweep at most.
     limit : int
@@ -294,11 +212,13 @@ class LaplacePropagation(LoopEngine[SweepState]):
 
     Notes
     -----
-    Smola, Vishwanathan & Eskin 2003, algorithms 1 and 2. `Hinge` sites are expanded to first order, which makes the
-    serial schedule the chunking of support vector machines (section 4); their message has no curvature. Sites on moduli
-    and groups send full curvatures, while the posterior's site precisions are -2 g' at its mean. Parallel sweeps have
-    no guarantee; serial ones have none without log-concavity. The mean of a warm start is where all messages begin as
-    expansions, instead of as one; it is needed where X and the Gaussian blocks alone do not determine the unknowns.
+    Smola, Vishwanathan & Eskin 2003, algorithms 1 and 2. The product of messages is held by its precision, or, where
+    every chunk has at most a quarter as many rows as there are unknowns, by its covariance. `Hinge` sites are expanded
+    to first order, which makes the serial schedule the chunking of support vector machines (section 4); their message
+    has no curvature. Sites on moduli and groups send full curvatures, while the posterior's site precisions are -2 g'
+    at its mean. Parallel sweeps have no guarantee; serial ones have none without log-concavity. The mean of a warm
+    start is where all messages begin as expansions, instead of as one; it is needed where X and the Gaussian blocks
+    alone do not determine the unknowns.
     ``inner`` of every `StepInfo` is the least converged of the chunks, ``change`` the sweep error.
     """
 
@@ -308,16 +228,13 @@ class LaplacePropagation(LoopEngine[SweepState]):
     max_sweeps: int = 20
     tolerance: float = 1e-8
     damping: float = 1.0
-    safeguard: bool = False
     exact: tuple[str, ...] | None = None
-    cavity: CavityForm = "automatic"
     newton_steps: int = 50
     limit: int = 9000
 
     def __post_init__(self) -> None:
         require_choice(get_args(Partition), partition=self.partition)
         require_choice(get_args(Schedule), schedule=self.schedule)
-        require_choice(get_args(CavityForm), cavity=self.cavity)
         require_counts(
             chunk_size=self.chunk_size,
             max_sweeps=self.max_sweeps,
@@ -328,7 +245,7 @@ class LaplacePropagation(LoopEngine[SweepState]):
         require_numbers(tolerance=self.tolerance)
         require_numbers(damping=self.damping, most=1.0)
         if self.damping == 0:
-            raise InputError("damping", "0", "a positive share of the new message")
+            raise InputError("damping", "0", "a positive fraction of the new message")
 
     needs = ENGINES["LaplacePropagation"]
 
@@ -347,21 +264,11 @@ class LaplacePropagation(LoopEngine[SweepState]):
         *,
         warm_start: WarmStart | None = None,
         callback: Callable[[StepInfo], None] | None = None,
-    ) -> Propagation:
-        """As `infer`, with the partition, all messages and the errors of every sweep."""
+    ) -> tuple[GaussianPosterior, MessageSweeps]:
+        """The posterior as `infer` returns it, and the chunks, their messages and modes."""
         self.check(model, rng, warm_start, callback)
         state, convergence = self.iterate(self.init(model, rng, warm_start), callback)
-        sweeps = state.sweeps
-        return Propagation(
-            posterior=self.finish(state, convergence),
-            chunks=tuple(sweeps.chunks),
-            sweep_errors=tuple(sweeps.errors),
-            sweep_means=tuple(sweeps.means),
-            messages=tuple(sweeps.messages),
-            newton_steps=tuple(sweeps.steps),
-            modes=tuple(sweeps.modes),
-            coordinates=tuple(sweeps.coordinates),
-        )
+        return self.finish(state, convergence), state.sweeps
 
     def init(
         self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None
@@ -374,8 +281,8 @@ class LaplacePropagation(LoopEngine[SweepState]):
         return SweepState(sweeps=sweeps)
 
     def step(self, state: SweepState) -> SweepState:
-        inner = state.sweeps.sweep()
-        loop, error = state.loop + 1, state.sweeps.errors[-1]
+        inner, error = state.sweeps.sweep()
+        loop = state.loop + 1
         info = StepInfo(loop, None, error, inner, Convergence(Status.CONVERGED, 0, 0.0))
         return replace(state, loop=loop, change=error, info=info)
 
@@ -386,7 +293,7 @@ class LaplacePropagation(LoopEngine[SweepState]):
             return Status.BREAKDOWN
         if state.change <= self.tolerance:
             return Status.CONVERGED if state.info.inner.converged else Status.STALLED
-        return Status.STALLED if state.sweeps.stuck else None
+        return None
 
     def advice(self, state: SweepState, status: Status) -> str:
         return f"raise max_sweeps ({self.max_sweeps})" if status is Status.MAX_ITERATIONS else ""

@@ -1,39 +1,40 @@
 """Messages of chunks of sites: their modes under a cavity, the product of all messages, and the posterior made of it.
 
-A partition of a model's sites into chunks, and one chunk's rows and sites when they are needed.
+Everything here is on real unknowns theta = (real parts, imaginary parts) of u / sigma: s = rows theta - offsets. A
+model's sites are partitioned into chunks, whose rows are read when they are needed.
 
-Everything here is on real unknowns theta = (real parts, imaginary parts) of u / sigma: s = rows theta - offsets.
-
-The mode of one chunk of sites times a Gaussian (the cavity): Newton's method, in one of two spaces.
-
-`mode_on_coordinates` works on the unknowns, for chunks with more coefficients than coordinates; `mode_on_rows` on the
-coefficients, for chunks with fewer, and for first-order sites, whose dual lives there. Both minimise
+The mode of one chunk of sites times a Gaussian (the cavity) is found by Newton's method: `mode_on_coordinates` works on
+the unknowns, for chunks with more coefficients than coordinates; `mode_on_rows` on the coefficients, for chunks with
+fewer, and for first-order sites, whose dual lives there. Both minimise
 
     theta^T Q theta / 2 - h^T theta - sum_i log t_i(rows theta).
 
 Smola, Vishwanathan & Eskin 2003, equation (4); the second space as in Rasmussen & Williams 2006, algorithm 3.1.
 
-The product of all messages and what is left of it without one: two ways to hold it.
-
-`DensePrecision` holds the precision P of the product: a cavity costs a Cholesky factor of the size of the unknowns.
-`LowRankCovariance` holds its inverse V: a chunk of few coefficients (or coordinates) is taken out and put back by a
-correction of that rank (Woodbury), O(n^2 rank), and its mode is found in as many dimensions.
-
-From a model to its Gaussian part, and from the messages of all chunks to a `GaussianPosterior`.
+There are two ways to hold the product of all messages. `DensePrecision` holds its precision P: a cavity costs a
+Cholesky factor of the size of the unknowns. `LowRankCovariance` holds the inverse V: a chunk of few coefficients (or
+coordinates) is taken out and put back by a correction of that rank (Woodbury), O(n^2 rank), and its mode is found in as
+many dimensions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.linalg
 
 from mri_design.errors import InputError
-from mri_design.inference.dense_model import NEGLIGIBLE, precision_inverse, proper_factor, resolution
+from mri_design.inference.dense_model import (
+    NEGLIGIBLE,
+    as_image,
+    as_vector,
+    precision_inverse,
+    proper_factor,
+    resolution,
+)
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, Variances
 from mri_design.model.precision import PosteriorPrecision
@@ -64,12 +65,12 @@ class Message:
         """t~ = 1."""
         return cls(np.zeros((sites, parts)), np.zeros((sites, parts, parts)))
 
-    def mixed(self, other: Message, share: float) -> Message:
-        """Natural parameters between this (share 0) and ``other`` (share 1)."""
-        if share == 1:
+    def mixed(self, other: Message, part: float) -> Message:
+        """Natural parameters between this (part 0) and ``other`` (part 1)."""
+        if part == 1:
             return other
         return Message(
-            (1 - share) * self.slope + share * other.slope, (1 - share) * self.curvature + share * other.curvature
+            (1 - part) * self.slope + part * other.slope, (1 - part) * self.curvature + part * other.curvature
         )
 
     def difference(self, other: Message) -> Message:
@@ -214,18 +215,11 @@ def partition_sites(
 
 def coefficients_of_sites(block: SiteBlock, sites: Array) -> Array:
     """Flat indices of the coefficients that share each site, shape (len(sites), members of a group)."""
-    shape = block.analysis.out_shape
-    along = [axis % len(shape) for axis in block.group_axes]
-    kept = [axis for axis in range(len(shape)) if axis not in along]
-    strides = np.array([int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))], dtype=int)
-    starts = np.zeros(len(sites), dtype=int)
-    if kept:
-        places = np.unravel_index(sites, [shape[axis] for axis in kept])
-        starts = sum((place * strides[axis] for place, axis in zip(places, kept, strict=True)), start=starts)
-    within = np.zeros(1, dtype=int)
-    for axis in along:
-        within = (within[:, None] + strides[axis] * np.arange(shape[axis])).ravel()
-    return starts[:, None] + within
+    shape, axes = block.analysis.out_shape, range(-len(block.analysis.out_shape), 0)
+    members = [shape[axis] if axis in block.group_axes else 1 for axis in axes]
+    starts = np.ravel_multi_index(np.unravel_index(sites, block.site_shape), shape)
+    within = np.ravel_multi_index(tuple(np.indices(members).reshape(len(shape), -1)), shape)
+    return np.asarray(starts)[:, None] + within
 
 
 def load_chunk(model: GeneralizedLinearModel, chunk: Chunk) -> LoadedChunk:
@@ -254,26 +248,12 @@ def load_chunk(model: GeneralizedLinearModel, chunk: Chunk) -> LoadedChunk:
     return LoadedChunk(rows, coordinates, offsets, _sites_apart(block, chunk.sites), parts)
 
 
-def row_batches(model: GeneralizedLinearModel, number: int, size: int) -> Iterator[tuple[Array, Array]]:
-    """All coefficients of a block in batches: flat indices and rows (count, parts, real unknowns)."""
-    analysis = model.blocks[number].analysis
-    total = int(np.prod(analysis.out_shape))
-    for first in range(0, total, size):
-        index = np.arange(first, min(first + size, total))
-        yield index, real_rows(analysis, index)
-
-
 def _sites_apart(block: SiteBlock, sites: Array) -> Site:
     shape = block.site_shape
     place: tuple[Any, ...] = np.unravel_index(sites, shape)
     taken = block.potential.at(place, shape)
-    try:
-        fits = np.broadcast_shapes(np.shape(taken.start_variance), np.shape(taken.shift), (len(sites),)) == (
-            len(sites),
-        )
-    except ValueError:
-        fits = False
-    if not fits:
+    shapes = np.shape(taken.start_variance), np.shape(taken.shift)
+    if not all(each in ((), (1,), (len(sites),)) for each in shapes):
         raise InputError(
             f"block {block.name!r}",
             f"{type(block.potential).__name__}, whose sites cannot be taken apart",
@@ -376,7 +356,7 @@ HALVINGS = 40
 
 @dataclass(frozen=True)
 class ChunkMode:
-    """What a chunk found.
+    """The mode of a chunk under its cavity.
 
     Parameters
     ----------
@@ -426,37 +406,24 @@ def mode_on_coordinates(
     InputError
         Where Q and the sites together leave a direction undetermined.
     """
-    theta = start.copy()
-    within = np.ix_(rows_on, rows_on) if not isinstance(rows_on, slice) else (rows_on, rows_on)
 
-    def objective(at: Array, raw: Array) -> float:
-        return 0.5 * float(at @ (Q @ at)) - float(h @ at) - log_sites(chunk, raw)
-
-    raw = chunk.rows @ theta[rows_on]
-    value = objective(theta, raw)
-    status, iteration, size = Status.MAX_ITERATIONS, 0, np.inf
-    for iteration in range(1, max_iterations + 1):  # noqa: B007 (reported)
-        gradient, curvature = expand(chunk, raw)
+    def direction(theta: Array, raw: Array, gradient: Array, curvature: Array) -> _Step:
         slope = h - Q @ theta
         slope[rows_on] += chunk.rows.T @ gradient
         hessian = Q.copy()
-        hessian[within] += chunk.rows.T @ weighted(curvature, chunk.rows)
+        hessian[square(rows_on)] += chunk.rows.T @ weighted(curvature, chunk.rows)
         step = scipy.linalg.cho_solve(proper_factor(hessian), slope)
-        raw_step = chunk.rows @ step[rows_on]
-        decrease = float(slope @ step)
-        along = partial(_moved, objective, theta.copy(), step, raw, raw_step)
-        length, value = _searched(along, value, decrease)
-        theta += length * step
-        raw = chunk.rows @ theta[rows_on]
-        size = length * float(np.linalg.norm(step)) / max(float(np.linalg.norm(theta)), resolution(hessian))
-        if length == 1 and size <= LAST_STEP:
-            status = Status.CONVERGED
-            break
-        if length == 0:
-            status = Status.STALLED
-            break
-    gradient, _ = expand(chunk, raw)
-    return ChunkMode(message_at(chunk, raw), gradient, theta, Convergence(status, iteration, size))
+        return _Step(step, chunk.rows @ step[rows_on], float(slope @ step), resolution(hessian))
+
+    return _newton(
+        chunk,
+        start,
+        lambda theta: chunk.rows @ theta[rows_on],
+        lambda theta, raw: 0.5 * float(theta @ (Q @ theta)) - float(h @ theta),
+        direction,
+        on_rows=False,
+        max_iterations=max_iterations,
+    )
 
 
 def mode_on_rows(
@@ -477,38 +444,73 @@ def mode_on_rows(
     """
     if chunk.potential.margins is not None:
         return _margin_mode(chunk, K, mean, start, max_iterations)
-    dual = np.zeros(len(mean)) if start is None else start.copy()
-
-    def objective(a: Array, Ka: Array) -> float:
-        return 0.5 * float(a @ Ka) - log_sites(chunk, mean + Ka)
-
     floor = NEGLIGIBLE * float(np.sqrt(np.trace(K)))
-    image = K @ dual
-    value = objective(dual, image)
-    status, iteration, size = Status.MAX_ITERATIONS, 0, np.inf
-    for iteration in range(1, max_iterations + 1):  # noqa: B007 (reported)
-        gradient, curvature = expand(chunk, mean + image)
+
+    def direction(dual: Array, raw: Array, gradient: Array, curvature: Array) -> _Step:
         system = weighted(curvature, K)
         system[np.diag_indices_from(system)] += 1.0
-        target = weighted(curvature, image) + gradient
-        step = scipy.linalg.solve(system, target) - dual
-        image_step = K @ step
-        decrease = float(image_step @ (gradient - dual))
-        along = partial(_moved, objective, dual, step, image, image_step)
-        length, value = _searched(along, value, decrease)
-        dual = dual + length * step
-        image = K @ dual
-        scale = float(np.linalg.norm(mean + image))
-        size = length * float(np.linalg.norm(image_step)) / max(scale, floor)
+        step = scipy.linalg.solve(system, weighted(curvature, raw - mean) + gradient) - dual
+        raw_step = K @ step
+        return _Step(step, raw_step, float(raw_step @ (gradient - dual)), floor)
+
+    return _newton(
+        chunk,
+        np.zeros(len(mean)) if start is None else start,
+        lambda dual: mean + K @ dual,
+        lambda dual, raw: 0.5 * float(dual @ (raw - mean)),
+        direction,
+        on_rows=True,
+        max_iterations=max_iterations,
+    )
+
+
+class _Step(NamedTuple):
+    """A Newton step, the change of rows theta, the decrease it promises, and the norm below which nothing counts."""
+
+    step: Array
+    raw_step: Array
+    decrease: float
+    floor: float
+
+
+def _newton(
+    chunk: LoadedChunk,
+    start: Array,
+    raw_of: Callable[[Array], Array],
+    energy: Callable[[Array, Array], float],
+    direction: Callable[[Array, Array, Array, Array], _Step],
+    *,
+    on_rows: bool,
+    max_iterations: int,
+) -> ChunkMode:
+    """Damped Newton steps on energy - sum log t, until a whole one is small (in rows theta, or in what it moves).
+
+    A step is halved until there is at least 1e-4 of the decrease it promises.
+    """
+    at, raw = start, raw_of(start)
+    value = energy(at, raw) - log_sites(chunk, raw)
+    status, iteration, size = Status.MAX_ITERATIONS, 0, np.inf
+    for iteration in range(1, max_iterations + 1):  # noqa: B007 (reported)
+        step, raw_step, decrease, floor = direction(at, raw, *expand(chunk, raw))
+        rounding, length = 1e-13 * (1 + abs(value)), 1.0
+        for _ in range(HALVINGS):
+            trial, raw_trial = at + length * step, raw + length * raw_step
+            new = energy(trial, raw_trial) - log_sites(chunk, raw_trial)
+            if np.isfinite(new) and new <= value - 1e-4 * length * decrease + rounding:
+                break
+            length *= 0.5
+        else:
+            status, size = Status.STALLED, 0.0
+            break
+        at, raw, value = trial, raw_of(trial), new
+        moved, place = (raw_step, raw) if on_rows else (step, at)
+        size = length * float(np.linalg.norm(moved)) / max(float(np.linalg.norm(place)), floor)
         if length == 1 and size <= LAST_STEP:
             status = Status.CONVERGED
             break
-        if length == 0:
-            status = Status.STALLED
-            break
-    raw = mean + image
     gradient, _ = expand(chunk, raw)
-    return ChunkMode(message_at(chunk, raw), gradient, np.zeros(0), Convergence(status, iteration, size))
+    theta = np.zeros(0) if on_rows else at
+    return ChunkMode(message_at(chunk, raw), gradient, theta, Convergence(status, iteration, size))
 
 
 def _margin_mode(chunk: LoadedChunk, K: Array, mean: Array, start: Array | None, max_iterations: int) -> ChunkMode:
@@ -527,41 +529,9 @@ def _margin_mode(chunk: LoadedChunk, K: Array, mean: Array, start: Array | None,
     return ChunkMode(Message(dual[:, None], flat.curvature), dual, np.zeros(0), convergence)
 
 
-def _moved(
-    objective: Callable[[Array, Array], float], at: Array, step: Array, raw: Array, raw_step: Array, length: float
-) -> float:
-    return objective(at + length * step, raw + length * raw_step)
-
-
-def _searched(along: Callable[[float], float], value: float, decrease: float) -> tuple[float, float]:
-    """Backtracking: the first of 1, 1/2, 1/4, ... with at least 1e-4 of the predicted decrease, or 0; the new value."""
-    rounding = 1e-13 * (1 + abs(value))
-    length = 1.0
-    for _ in range(HALVINGS):
-        new = float(along(length))
-        if np.isfinite(new) and new <= value - 1e-4 * length * decrease + rounding:
-            return length, new
-        length *= 0.5
-    return 0.0, value
-
-
-class Cavities(Protocol):
-    """N(mean, P^-1), the product of the Gaussian part and all messages."""
-
-    def mode(
-        self, chunk: LoadedChunk, message: Message, start: Array, dual: Array | None, max_iterations: int
-    ) -> tuple[ChunkMode, Array]:
-        """Mode of the chunk's sites times the product without its ``message``; also theta on its coordinates."""
-        ...
-
-    def replace(self, chunk: LoadedChunk, change: Message) -> None:
-        """Multiply by ``change``, new message over old."""
-        ...
-
-
 @dataclass
 class DensePrecision:
-    """P and h of the product; n^2 numbers."""
+    """N(P^-1 h, P^-1), the product of the Gaussian part and all messages, by P and h; n^2 numbers."""
 
     P: Array
     h: Array
@@ -569,18 +539,19 @@ class DensePrecision:
     def mode(
         self, chunk: LoadedChunk, message: Message, start: Array, dual: Array | None, max_iterations: int
     ) -> tuple[ChunkMode, Array]:
+        """Mode of the chunk's sites times the product without its ``message``; also theta on its coordinates."""
         place = chunk.coordinates
         Q, h = self.P.copy(), self.h.copy()
         Q[square(place)] -= message.quadratic(chunk)
         h[place] -= message.linear(chunk)
-        if chunk.size >= len(Q) and chunk.curved:
-            mode = mode_on_coordinates(chunk, Q, h, start, rows_on=place, max_iterations=max_iterations)
-            return mode, mode.theta[place]
-        try:
-            factor = proper_factor(Q)
-        except InputError:  # the sites may determine what the cavity leaves open
-            if not chunk.curved:
-                raise
+        factor = None
+        if chunk.size < len(Q) or not chunk.curved:
+            try:
+                factor = proper_factor(Q)
+            except InputError:
+                if not chunk.curved:
+                    raise
+        if factor is None:  # fewer coordinates than rows, or the sites may determine what the cavity leaves open
             mode = mode_on_coordinates(chunk, Q, h, start, rows_on=place, max_iterations=max_iterations)
             return mode, mode.theta[place]
         rows = np.zeros((len(self.h), chunk.size))
@@ -592,13 +563,14 @@ class DensePrecision:
         return mode, np.asarray((centre + spread @ mode.dual)[place])
 
     def replace(self, chunk: LoadedChunk, change: Message) -> None:
+        """Multiply the product by ``change``, a new message over the old one."""
         self.P[square(chunk.coordinates)] += change.quadratic(chunk)
         self.h[chunk.coordinates] += change.linear(chunk)
 
 
 @dataclass
 class LowRankCovariance:
-    """V = P^-1 and the mean of the product; n^2 numbers."""
+    """The same product by its covariance V = P^-1 and its mean; n^2 numbers."""
 
     V: Array
     m: Array
@@ -612,6 +584,7 @@ class LowRankCovariance:
     def mode(
         self, chunk: LoadedChunk, message: Message, start: Array, dual: Array | None, max_iterations: int
     ) -> tuple[ChunkMode, Array]:
+        """As `DensePrecision.mode`."""
         place = chunk.coordinates
         covariance, mean = self.V[square(place)], self.m[place]
         if chunk.width <= chunk.size and chunk.curved:
@@ -633,6 +606,7 @@ class LowRankCovariance:
         return mode, np.asarray(mean + spread @ shift)
 
     def replace(self, chunk: LoadedChunk, change: Message) -> None:
+        """As `DensePrecision.replace`."""
         place = chunk.coordinates
         if chunk.width <= chunk.size:
             G = self.V[:, place].copy()
@@ -658,20 +632,6 @@ def square(place: Array | slice) -> tuple[Array | slice, ...]:
 
 
 BATCH = 64
-
-
-def as_vector(image: Array) -> Array:
-    """(real parts, imaginary parts) of an image."""
-    flat = np.asarray(image).ravel()
-    return np.concatenate([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat.astype(float)
-
-
-def as_image(theta: Array, model: GeneralizedLinearModel) -> Array:
-    """The image of a vector (real parts, imaginary parts)."""
-    if not model.measurement.in_complex:
-        return theta.reshape(model.image_shape)
-    half = len(theta) // 2
-    return (theta[:half] + 1j * theta[half:]).reshape(model.image_shape)
 
 
 def gaussian_part(model: GeneralizedLinearModel, exact: Sequence[int]) -> tuple[Array, Array]:
@@ -746,9 +706,11 @@ def posterior_of_messages(
     back = model.back_projection().dtype
     mean = as_image(theta * float(np.sqrt(model.noise_variance)), model).astype(back, copy=False)
     values = []
-    for number, block in enumerate(model.blocks):
+    for block in model.blocks:
         z = np.empty(int(np.prod(block.analysis.out_shape)))
-        for index, rows in row_batches(model, number, batch):
+        for first in range(0, z.size, batch):
+            index = np.arange(first, min(first + batch, z.size))
+            rows = real_rows(block.analysis, index)
             flat_rows = rows.reshape(-1, rows.shape[-1])
             each = np.einsum("ij,ij->i", flat_rows @ V, flat_rows)
             z[index] = each.reshape(len(index), -1).sum(axis=1)

@@ -38,7 +38,7 @@ class UpdateState(LoopState):
     oracles : GaussianOracles
         Mean and variances under site Gaussians.
     sites : SiteState
-        What the oracles say of the current sites; its distance is ``change``.
+        Mean, variances and wanted sites under the current ones; its distance is ``change``.
     step : float
         Size of the next update.
     phi : float or None
@@ -63,18 +63,15 @@ class VariationalGaussian(LoopEngine[UpdateState]):
     Parameters
     ----------
     variances : VarianceEstimator
-        Who computes z.
+        The estimator of z.
     iterations : int
         Updates of all sites at most.
     tolerance : float
         Stop when the update that the current posterior implies would change the sites by less than this: mean over
         sites of |change of pi| z + |change of the slope at the mean| sqrt z, both without dimension.
     criterion : {"none", "estimate"}
-        What to do about the bound where ``variances`` does not know log|A|: leave it out, or estimate log|A| once, for
+        The treatment of the bound where ``variances`` does not know log|A|: leave it out, or estimate log|A| once, for
         the result, by `LogDeterminant`.
-    first_step : float
-        Size of the first update, in (0, 1]; later ones are halved where the bound gains much less than its slope
-        promises (where it is not known: where the distance above would grow), and grow again.
 
     Raises
     ------
@@ -89,6 +86,9 @@ class VariationalGaussian(LoopEngine[UpdateState]):
     expectations, and with them the bound, are approximate. Sites that are not log-concave may ask for a negative pi:
     they get it from `Exact` and `ExactByColumns`, and zero where variances come from draws.
 
+    The first update takes a whole step; later ones are halved where the bound gains much less than its slope promises
+    (where it is not known: where the distance above would grow), and grow again.
+
     A loop of `infer` is an update that was taken; ``criterion`` falls from one to the next (`evidence_bound` turns it
     into a bound on log P(y)), and ``change`` is the distance that ``tolerance`` is held against.
     """
@@ -97,14 +97,11 @@ class VariationalGaussian(LoopEngine[UpdateState]):
     iterations: int = 100
     tolerance: float = 1e-4
     criterion: Literal["none", "estimate"] = "none"
-    first_step: float = 1.0
 
     def __post_init__(self) -> None:
         require_estimator(variances=self.variances)
         require_counts(iterations=self.iterations, least=1)
-        require_numbers(tolerance=self.tolerance, first_step=self.first_step)
-        if self.first_step > 1:
-            raise InputError("first_step", repr(self.first_step), "a number in (0, 1]")
+        require_numbers(tolerance=self.tolerance)
         require_choice(("none", "estimate"), criterion=self.criterion)
 
     @property
@@ -130,7 +127,7 @@ class VariationalGaussian(LoopEngine[UpdateState]):
             matvecs=_products(sites),
             oracles=oracles,
             sites=sites,
-            step=self.first_step,
+            step=1.0,
             phi=phi,
             trace=() if phi is None else (phi,),
         )

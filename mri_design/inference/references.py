@@ -1,8 +1,7 @@
 """Dense references: the criterion and the variational Gaussian, without the closed forms of the engines.
 
-References for the variational Gaussian: the same bound by generic minimisers over other parameters.
-
-Both are dense and slow, and end in the optimum of `VariationalGaussian` and `DecoupledGaussian`.
+Those of the variational Gaussian minimise the same bound over other parameters by a generic method, and end in the
+optimum of `VariationalGaussian` and `DecoupledGaussian`. All are dense and slow.
 """
 
 from __future__ import annotations
@@ -123,10 +122,10 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 @dataclass(frozen=True)
 class _ByLBFGS(Engine, named=False):
-    """What both have in common: their settings, and what they do with a model.
+    """A dense reference: a generic minimiser of the bound over some parameters of a Gaussian.
 
-    They are no `LoopEngine`, since the loop belongs to SciPy's L-BFGS, which calls back but cannot be stepped. Nothing
-    is random, and a warm start is not used.
+    References are no `LoopEngine`, since the loop belongs to SciPy's L-BFGS, which calls back but cannot be stepped.
+    Nothing is random, and a warm start is not used.
     """
 
     iterations: int = 2000

@@ -1,15 +1,15 @@
-"""Site Gaussians exp(Re<eta, s> - pi |s|^2 / 2), the state that they make, and what a variational Gaussian asks for.
+"""Site Gaussians exp(Re<eta, s> - pi |s|^2 / 2), the state that they make, and the ones a variational Gaussian wants.
 
 With s in units of sigma A = X^H X + B^H diag(pi) B, and the mean is A^-1 (X^H y + B^H (pi offset + sigma eta)).
 
-A model split into its Gaussian part, whitened, and all other sites: dense algebra for the reference engines.
-
-With u / sigma = centre + R^-T w and P0 = R R^T the precision of the Gaussian part, w is N(0, I) under it and the other
-sites see G w + (B centre - offset / sigma), G = B R^-T.
+For dense algebra (`PriorAndSites`) a model is split into its Gaussian part, whitened, and all other sites. With
+u / sigma = centre + R^-T w and P0 = R R^T the precision of the Gaussian part, w is N(0, I) under it and the other sites
+see G w + (B centre - offset / sigma), G = B R^-T.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ import scipy.linalg
 
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart, cold_start, pooled_variances
-from mri_design.inference.dense_model import DenseModel
+from mri_design.inference.dense_model import DenseModel, as_image
 from mri_design.krylov.conjugate_gradients import conjugate_gradients, squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, Variances
@@ -53,7 +53,7 @@ class SiteGaussians:
 
 @dataclass(frozen=True, kw_only=True)
 class SiteState:
-    """What the oracles say of site Gaussians.
+    """Mean, variances and wanted sites under given site Gaussians, as `GaussianOracles` finds them.
 
     Parameters
     ----------
@@ -99,10 +99,7 @@ class SiteState:
         if self.wanted is None:
             return float("inf")
         total, count = 0.0, 0
-        for j, z in enumerate(self.z):
-            block = self.precision.blocks[j]
-            change = self.wanted.precisions[j] - self.sites.precisions[j]
-            descent = self.wanted.slopes[j] - self.sites.slopes[j] - change * self.coefficients[j]
+        for block, z, (change, descent) in zip(self.precision.blocks, self.z, self._updates(self.wanted), strict=True):
             total += float(np.sum(np.abs(change) * z + np.sqrt(block.site_power(descent) * z), dtype=np.float64))
             count += int(np.prod(block.site_shape))
         return total / count
@@ -115,13 +112,18 @@ class SiteState:
         total = 0.0
         if self.wanted is None or trial.wanted is None:
             return float("nan")
-        for j, (z, later) in enumerate(zip(self.z, trial.z, strict=True)):
-            change = self.wanted.precisions[j] - self.sites.precisions[j]
-            descent = self.wanted.slopes[j] - self.sites.slopes[j] - change * self.coefficients[j]
-            moved = trial.coefficients[j] - self.coefficients[j]
+        for j, (change, descent) in enumerate(self._updates(self.wanted)):
+            z, later, moved = self.z[j], trial.z[j], trial.coefficients[j] - self.coefficients[j]
             total += float(np.sum(np.real(np.conj(descent) * moved), dtype=np.float64))
             total += 0.5 * float(np.sum(change * (z - later), dtype=np.float64))
         return 2 * total
+
+    def _updates(self, wanted: SiteGaussians) -> Iterator[tuple[Array, Array]]:
+        """Per block the changes of pi that the wanted sites ask for, and those of the slopes at E s."""
+        pairs = zip(wanted.precisions, self.sites.precisions, wanted.slopes, self.sites.slopes, strict=True)
+        for (pi, old_pi, eta, old_eta), s in zip(pairs, self.coefficients, strict=True):
+            change = pi - old_pi
+            yield change, eta - old_eta - change * s
 
     @property
     def stationarity(self) -> float:
@@ -134,12 +136,6 @@ class SiteState:
             for a, b in zip(self.sites.precisions, self.wanted.precisions, strict=True)
         ]
         return float(np.mean(np.concatenate(parts), dtype=np.float64))
-
-
-def sharing(block: SiteBlock) -> int:
-    """Real numbers that share one site of a block."""
-    group = int(np.prod([block.analysis.out_shape[axis] for axis in block.group_axes]))
-    return group * (2 if block.analysis.out_complex else 1)
 
 
 def asked_for(
@@ -178,7 +174,7 @@ def asked_for(
 
 def _asked_for(block: SiteBlock, s: Array, z: Array, least_precision: float) -> tuple[Array, Array, float] | None:
     """pi, eta and the sum of E log t of one block; None where an expectation is not finite."""
-    count = sharing(block)
+    count = block.sharing
     modulus = s if count == 1 else np.sqrt(block.site_power(s))
     expected = block.potential.expected_log_t(modulus, np.broadcast_to(z, block.site_shape) / count, count)
     total = float(np.sum(np.broadcast_to(expected.value, block.site_shape), dtype=np.float64))
@@ -226,9 +222,9 @@ class GaussianOracles:
     Parameters
     ----------
     model : GeneralizedLinearModel
-        What is inferred.
+        The model that is inferred.
     variances : VarianceEstimator
-        Who computes z.
+        The estimator of z.
     tolerance : float
         Of the conjugate gradients for the mean, relative; not below ten roundings.
     noise_seed : int
@@ -382,7 +378,7 @@ class SitePart:
 
     def expectation(self, mean: Array, variance: Array) -> tuple[float, Array, Array]:
         """sum E log t, and its derivatives in the mean and the variance of every row."""
-        count, sites = sharing(self.block), int(np.prod(self.block.site_shape))
+        count, sites = self.block.sharing, int(np.prod(self.block.site_shape))
         if count == 1:
             modulus, spread = mean, variance
         else:
@@ -488,12 +484,10 @@ class PriorAndSites:
         criterion: tuple[float, ...],
         stationarity: float,
     ) -> GaussianPosterior:
-        """What the package calls the Gaussian with whitened mean w and these site precisions."""
+        """The `GaussianPosterior` with whitened mean w and these site precisions."""
         model, sigma = self.model, float(np.sqrt(self.model.noise_variance))
         flat = sigma * (self.centre + scipy.linalg.solve_triangular(self.root, w, lower=True, trans="T"))
-        if model.measurement.in_complex:
-            flat = flat[: flat.size // 2] + 1j * flat[flat.size // 2 :]
-        mean = flat.reshape(model.image_shape).astype(model.back_projection().dtype)
+        mean = as_image(flat, model).astype(model.back_projection().dtype)
         by_block = {}
         for part in self.parts:
             sites = int(np.prod(part.block.site_shape))

@@ -1,7 +1,4 @@
-"""Preconditioned conjugate gradients for several right-hand sides at once.
-
-A batch of vectors a few at a time, so that what is made of them on the way need not be held for all.
-"""
+"""Preconditioned conjugate gradients for several right-hand sides at once, some at a time where memory is short."""
 
 from __future__ import annotations
 
@@ -71,7 +68,7 @@ def real_inner(a: Array, b: Array, n_axes: int) -> NDArray[np.float64]:
 
 
 def quick_inner(a: Array, b: Array, n_axes: int) -> NDArray[np.float64]:
-    """The same to the rounding of the vectors: runs of numbers are added up in their own precision, these in double."""
+    """`real_inner` to the rounding of the vectors: runs of numbers are added up in their precision, then in double."""
     flat_a, flat_b = _numbers(a, n_axes), _numbers(b, n_axes)
     batch, whole = flat_a.shape[:-1], flat_a.shape[-1] // RUN * RUN
     runs_a, runs_b = (v[..., :whole].reshape(*batch, -1, RUN) for v in (flat_a, flat_b))

@@ -13,7 +13,7 @@ NEAREST = 2
 """Pixels closer than this along both axes are left to plain differences."""
 
 LEAST_KNOWN = 0.01
-"""Of the signal: differences are never taken to be known to be smaller, however alike the patches of an estimate."""
+"""Fraction of the signal below which differences are never expected to lie, however alike the patches."""
 
 INDISTINCT = 0.4
 """Mean squared distance of the nearest patches over that of all, from which no pixels are alike: white noise has more,

@@ -1,6 +1,6 @@
-"""Inverses of circulants, and what stands in for the inverse of a matrix that is nearly one.
+"""Inverses of circulants, as preconditioners of matrices that are nearly circulant.
 
-The preconditioner of a phase-aware model: circulants of the real and the imaginary part, between two turns.
+The preconditioner of a phase-aware model has circulants of the real and the imaginary part, between two turns.
 """
 
 from __future__ import annotations

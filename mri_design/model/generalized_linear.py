@@ -2,11 +2,8 @@
 
 P(u | y) is proportional to N(y | X u, sigma^2 I) prod_i t_i(s_i) with s = B u - offset. Unknowns and data may be
 complex; sigma^2 is always per real component. The Gaussian factor may be absent, or not white
-(`with_noise_covariance`). Seeger & Nickisch 2008 (TR-175), section 2.
-
-Does a model determine its unknowns? X and the analysis operators must not share a null space.
-
-Gaussian factors whose noise is not white, by whitening the data.
+(`with_noise_covariance` whitens the data). A model determines its unknowns where X and the analysis operators share no
+null space (`require_determined`). Seeger & Nickisch 2008 (TR-175), section 2.
 """
 
 from __future__ import annotations
@@ -134,7 +131,7 @@ class SiteBlock:
 
     @property
     def offers(self) -> frozenset[str]:
-        """What the sites offer where they stand: ``"line"`` as well, where they act on real coefficients."""
+        """Capabilities of the sites in this block: ``"line"`` as well, where they act on real coefficients."""
         return self.potential.offers | {"line"} if self.on_line else self.potential.offers
 
     @property
@@ -155,6 +152,11 @@ class SiteBlock:
         shape = np.array(self.analysis.out_shape)
         shape[list(self.group_axes)] = 1
         return tuple(shape.tolist())
+
+    @property
+    def sharing(self) -> int:
+        """How many real numbers share one site: 1, 2 of a complex coefficient, more in groups."""
+        return self.analysis.out_size // int(np.prod(self.site_shape))
 
     def coefficients(self, u: Array) -> Array:
         """s = B u - offset."""
@@ -184,7 +186,7 @@ class GeneralizedLinearModel:
     Parameters
     ----------
     measurement : LinearOperator
-        X; None, with no data, where there is no Gaussian factor (see `of_sites`).
+        X; a model without a Gaussian factor is made by `of_sites`.
     data : array of shape ``measurement.out_shape``
         y. In single precision it becomes double, and with it all that is computed, where squares of it, or of it over
         sigma, do not fit, and where there is so little noise that rounding in single precision would count: above a
@@ -226,15 +228,12 @@ class GeneralizedLinearModel:
         if analysis is not None or potentials is not None:
             blocks = (*blocks, *_paired(analysis, potentials))
         object.__setattr__(self, "blocks", blocks)
-        if self.measurement is None and self.data is None and self.blocks:
-            first = self.blocks[0].analysis
-            object.__setattr__(self, "measurement", NoRows(first.in_shape, is_complex=first.in_complex))
-            object.__setattr__(self, "data", np.zeros(0, dtype=complex if first.in_complex else float))
         if not isinstance(self.measurement, LinearOperator) or self.data is None:
             raise InputError(
                 "measurement and data",
                 f"{type(self.measurement).__name__} and {type(self.data).__name__}",
-                "a LinearOperator and an array, or neither of them beside blocks",
+                "a LinearOperator and an array",
+                "Without a Gaussian factor: GeneralizedLinearModel.of_sites(blocks).",
             )
         object.__setattr__(self, "data", _floating(self.data))
         if self.data.shape != self.measurement.out_shape:
@@ -321,7 +320,7 @@ class GeneralizedLinearModel:
 
     @cached_property
     def rotated(self) -> GeneralizedLinearModel:
-        """The same model of u with a rotated measurement (`LinearOperator.rotated`): cheaper, and as likely."""
+        """An equivalent model of u, whose measurement is rotated (`LinearOperator.rotated`) and costs less."""
         measurement, data = self.measurement.rotated(self.data)
         return self if measurement is self.measurement else replace(self, measurement=measurement, data=data)
 
@@ -486,7 +485,7 @@ def _null_direction_found(model: GeneralizedLinearModel, operators: list[LinearO
     x = conjugate_gradients(precision, precision(v), n_axes=n_axes, tolerance=1e-10, max_iterations=1000)[0]
     rest = v - x
     whole, left = (float(real_inner(image, image, n_axes)[0]) for image in (v, rest))
-    if left <= 1e-9 * whole / model.measurement.in_size:  # less than one direction's share of v
+    if left <= 1e-9 * whole / model.measurement.in_size:  # less than one direction's part of v
         return False
     return power(rest) / left <= 1e-12 * power(v) / whole
 

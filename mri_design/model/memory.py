@@ -1,13 +1,8 @@
-"""The memory of an inference: how many draws at once, and what stays for the next time.
+"""The memory of an inference: how many draws are worked on at once, and what stays for the next time.
 
-How many posterior draws are worked on at once, so that an inference stays within its memory.
-
-Memory that is freed stays with the process, for the arrays that come next.
-
-Unit noise that is asked for again and again from equal generators, kept from one time to the next.
-
-Loops and design steps perturb with the same noise, so that their draws change little; to make it anew took longer than
-to solve for the draws.
+Freed memory stays with the process, for the arrays that come next. Unit noise that is asked for again and again from
+equal generators is kept: loops and design steps perturb with the same noise, so that their draws change little, and to
+make it anew took longer than to solve for the draws.
 """
 
 from __future__ import annotations
@@ -32,7 +27,7 @@ DEFAULT_MEMORY = 1024.0
 """MiB of a process that infers one image, the program included."""
 MIB = 1 << 20
 PROGRAM = 200 * MIB
-"""Of the interpreter with its libraries and compiled loops, before there is any image."""
+"""Bytes of the interpreter with its libraries and compiled loops, before there is any image."""
 IMAGES = 30
 """Images that the model and the inner problem hold, whatever is drawn: the data, site precisions, spectra."""
 HELD = 7
@@ -162,4 +157,4 @@ class RecentNoise:
 
 
 recent_noise = RecentNoise(1 << 28)
-"""That of this process: 256 MiB, a design at 1024 x 1024 with one coil, or at 256 x 256 with 32."""
+"""The noise kept in this process: 256 MiB, a design at 1024 x 1024 with one coil, or at 256 x 256 with 32."""

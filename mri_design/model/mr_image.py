@@ -11,7 +11,7 @@ import numpy as np
 from mri_design.errors import InputError, require_instance
 from mri_design.model.alike_patches import AlikePatches, find_alike
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.phase import PhasePrior, PhaseSites, estimate_phase
+from mri_design.model.phase import PhasePrior, estimate_phase
 from mri_design.model.sparsity import DEFAULT_PRIOR, SparsityBlock
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian import CartesianSamples, FourierLibrary
@@ -20,9 +20,7 @@ from mri_design.scan.data import Scan
 from mri_design.scan.sampling import Sampling
 
 
-def phase_variants(
-    slice_model: MRSlice, image: Array, *, imaginary_ratios: Sequence[float] = (2.0,), sites: PhaseSites = "shared"
-) -> list[MRSlice]:
+def phase_variants(slice_model: MRSlice, image: Array, *, imaginary_ratios: Sequence[float] = (2.0,)) -> list[MRSlice]:
     """The slice with moduli, then phase-aware, once for every imaginary ratio.
 
     Parameters
@@ -32,8 +30,6 @@ def phase_variants(
     image : complex array, shape (ky, kx)
         The image so far, to take the phase from: a posterior mean, or `MRSlice.central_image`.
     imaginary_ratios : sequence of float
-        See `PhasePrior`.
-    sites : {"shared", "apart"}
         See `PhasePrior`.
 
     Returns
@@ -47,7 +43,7 @@ def phase_variants(
         For a senseless ratio, or an image of another shape.
     """
     modulus = replace(slice_model, phase=None)
-    priors = [PhasePrior(None, ratio, sites) for ratio in imaginary_ratios]
+    priors = [PhasePrior(None, ratio) for ratio in imaginary_ratios]
     if image.shape != slice_model.shape:
         raise InputError("image", f"shape {image.shape}", f"{slice_model.shape}")
     try:
@@ -108,7 +104,7 @@ class MRSlice:
     library : {"scipy", "pyfftw"}
         FFT library.
     phase : PhasePrior, optional
-        What is known of the image's phase: the phase-aware model. The unknown stays u. Without it sites act on moduli.
+        Knowledge of the image's phase: the phase-aware model. The unknown stays u. Without it sites act on moduli.
     samples : bool array, shape (ky, kx), optional
         Which samples of the measured lines hold data, where lines are not whole (partial echoes, masks over both
         directions); None where all do.
@@ -116,8 +112,8 @@ class MRSlice:
         Which pixels belong together. Without it non-local blocks of the prior are left out of the model: they are
         known from an image only, see `non_locally_refined`.
     readouts : Readouts, optional
-        What is measured one by one: the lines of the grid by default, or the samples of a plane, or shots. Where this
-        class speaks of lines, it means these candidates.
+        The candidates that are measured one by one: the lines of the grid by default, or the samples of a plane, or
+        shots. Where this class speaks of lines, it means these candidates.
 
     Raises
     ------
@@ -205,7 +201,7 @@ class MRSlice:
 
     @cached_property
     def candidates(self) -> Readouts:
-        """What is measured one by one."""
+        """The candidates: all that may be measured one by one."""
         return LineReadouts(self.shape) if self.readouts is None else self.readouts
 
     @property
@@ -267,7 +263,7 @@ class MRSlice:
         return self._weighted_image(central, self.candidates.density(central))
 
     def plain_image(self, lines: Sequence[int]) -> Array:
-        """What ``lines`` show without a model, X^H diag(w) y: zero-filled, or of shots gridded (`Readouts.density`)."""
+        """The image of ``lines`` without a model, X^H diag(w) y: zero-filled, of shots gridded (`Readouts.density`)."""
         return self._weighted_image(lines, self.candidates.density(lines, given=True))
 
     def _weighted_image(self, lines: Sequence[int], density: Array | float) -> Array:

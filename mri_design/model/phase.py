@@ -1,6 +1,6 @@
-"""The slowly varying phase of an image, seen in a reconstruction of low resolution.
+"""The slowly varying phase phi of an image, seen in a reconstruction of low resolution, and the prior that it makes.
 
-What a known phase says about an image: e^{-i phi} u is nearly real, so k-space nearly has conjugate symmetry.
+With a known phase e^{-i phi} u is nearly real, so that k-space nearly has conjugate symmetry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.phased import PhasedParts
 
 WIDTH = 5.0
-"""Standard deviation of the Gaussian in k-space samples: phase is slow over the field of view, whatever its matrix."""
+"""Standard deviation of the Gaussian in k-space samples: phase is slow over the field of view, whatever its matrix.
+
+A wider one follows the phase more closely, and the image's own errors."""
 
 LEAST_SIGNAL = 6.0
 """Peak of the smoothed image over the noise in it (per component) below which a phase is none: noise alone, as many
@@ -60,13 +62,8 @@ class PhaseMap:
         """A phase in radians, (ky, kx), trusted everywhere."""
         return cls(np.exp(1j * np.asarray(angle, dtype=float)), np.ones(np.shape(angle)))
 
-    @property
-    def angle(self) -> Array:
-        """phi in radians, -pi to pi."""
-        return np.angle(self.rotation)
 
-
-def estimate_phase(image: Array, noise_variance: float, *, width: float = WIDTH) -> PhaseMap:
+def estimate_phase(image: Array, noise_variance: float) -> PhaseMap:
     """phi of an image smoothed by a Gaussian in k-space: each pixel counts by its own modulus.
 
     Parameters
@@ -75,8 +72,6 @@ def estimate_phase(image: Array, noise_variance: float, *, width: float = WIDTH)
         The image so far: coil-combined, a posterior mean or the central lines' own image.
     noise_variance : float
         Per real component of a fully sampled image: what the image could hold at most of it.
-    width : float
-        Standard deviation in k-space samples. Wider follows the phase more closely, and the image's own errors.
 
     Returns
     -------
@@ -97,11 +92,9 @@ def estimate_phase(image: Array, noise_variance: float, *, width: float = WIDTH)
         raise InputError("image", f"{image.dtype} {image.shape}", "a complex image (ky, kx)")
     if not np.isfinite(image).all():
         raise InputError("image", "NaN or infinite values", "finite numbers")
-    if not (np.isfinite(width) and width > 0):
-        raise InputError("width", repr(width), "a positive number of k-space samples")
     if not (np.isfinite(noise_variance) and noise_variance >= 0):
         raise InputError("noise_variance", repr(noise_variance), "a finite number, not negative")
-    along_y, along_x = (np.exp(-0.5 * (np.fft.fftfreq(n, 1 / n) / width) ** 2) for n in image.shape)
+    along_y, along_x = (np.exp(-0.5 * (np.fft.fftfreq(n, 1 / n) / WIDTH) ** 2) for n in image.shape)
     gaussian = along_y[:, None] * along_x
     smooth = scipy.fft.ifft2(gaussian * scipy.fft.fft2(image.astype(np.complex128)))
     around = scipy.fft.ifft2(gaussian * scipy.fft.fft2(np.abs(image).astype(float))).real
@@ -161,7 +154,7 @@ class PhasePrior:
         require_choice(get_args(PhaseSites), **{"phase sites": self.sites})
 
     def seen_in(self, image: Array, noise_variance: float) -> PhasePrior:
-        """The same with phi estimated from an image; see `estimate_phase` for what it refuses."""
+        """This prior with phi estimated from an image; see `estimate_phase` for the images that it refuses."""
         return replace(self, phase=estimate_phase(image, noise_variance))
 
     @property

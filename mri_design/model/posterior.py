@@ -1,7 +1,4 @@
-"""The Gaussian approximation of the posterior, and marginal variances with their kind and error.
-
-The Gaussian approximation of the posterior.
-"""
+"""The Gaussian approximation of the posterior, and marginal variances with their kind and error."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import scipy.linalg
 
 from mri_design.errors import require_counts, require_instance, require_random
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.krylov.lanczos import BlockLanczosFactors, LanczosFactors
+from mri_design.krylov.lanczos import LanczosFactors
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
@@ -33,7 +30,7 @@ class Variances:
         One per analysis operator, of its output shape, in units of sigma^2. For complex coefficients the SUM of the
         variances of real and imaginary part.
     kind : {"exact", "lower_bound", "unbiased"}
-        What the numbers are: "unbiased" ones are means over random draws, whose expectation is the truth but for
+        The kind of the numbers: "unbiased" ones are means over random draws, whose expectation is the truth but for
         ``bias``.
     convergence : Convergence
         Of the linear algebra behind them.
@@ -54,7 +51,7 @@ class Variances:
         circulants of real and imaginary part behind a phase: the part of the draws whose variances are known exactly.
     image : float array, shape of one image, optional
         z of the pixels, where the draws alone would tell it worse.
-    factors : LanczosFactors or BlockLanczosFactors, optional
+    factors : LanczosFactors, optional
         Low-rank representation made on the way.
     log_determinant : float, optional
         log|A| on the real unknowns; exact only where ``kind`` is.
@@ -69,7 +66,7 @@ class Variances:
     samples: Array | None = None
     explained: Array | None = None
     image: Array | None = None
-    factors: LanczosFactors | BlockLanczosFactors | None = None
+    factors: LanczosFactors | None = None
     log_determinant: float | None = None
 
 
@@ -80,7 +77,7 @@ class GaussianPosterior:
     Parameters
     ----------
     model : GeneralizedLinearModel
-        What it is the posterior of.
+        The model whose posterior it is.
     mean : array, shape of the image
         Posterior mean, in the units of the data.
     precision : PosteriorPrecision

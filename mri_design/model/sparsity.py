@@ -23,7 +23,7 @@ from mri_design.priors import BLOCKS, SITES
 
 @dataclass(frozen=True)
 class Coefficients:
-    """What the sites of a block act on.
+    """Coefficients that the sites of a block act on.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Coefficients:
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """What is known of an image whose prior is made.
+    """Facts about an image whose prior is made.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Sums of weighted Gram products, with images in cache from one to the next.
+"""Sums of weighted Gram products, and products of two images' coefficients pooled over the groups of sites.
 
-Products of the coefficients that two images have under a block of sites, pooled over each site's group.
+Both go through the images alone, with images in cache from one operator to the next.
 """
 
 from __future__ import annotations

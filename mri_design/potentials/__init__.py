@@ -3,7 +3,6 @@
 from mri_design.potentials.base import (
     Expectation,
     MovingSite,
-    Potential,
     Site,
     SuperGaussian,
     line_expectation,
@@ -36,7 +35,6 @@ __all__ = [
     "Poisson",
     "PoissonResponse",
     "PositiveMixture",
-    "Potential",
     "ResponseFamily",
     "Sech2",
     "ShiftedMixture",

@@ -175,11 +175,7 @@ def _cosine_deficit(dimensions: int, kappa: Values) -> Values:
 
 Role = Literal["prior", "likelihood"]
 SMOOTH = frozenset({"curvature", "expansion"})
-"""What sites offer whose log t has a second derivative everywhere."""
-
-
-RETIRED = frozenset({"log_concave", "on_the_line", "super_gaussian", "two_parameter"})
-"""Flags that `Site.offers` replaced; a class that still sets one is refused, because nothing reads them."""
+"""Offers of sites whose log t has a second derivative everywhere."""
 
 
 @dataclass(frozen=True)
@@ -220,25 +216,15 @@ class Site(ABC):
     """
 
     offers: frozenset[str] = frozenset({"fixed", "conjugate"})
-    """What the site can do; an instance may say more or less than its class."""
+    """Capabilities of the site; an instance may have more or less than its class."""
     role: Role = "prior"
-    """What a block of these sites is where it does not say otherwise: a belief, or data."""
+    """Role of a block of these sites where it does not say otherwise: a belief, or data."""
     shift: Values | float = 0.0
     """The slope b of the odd part b s / sigma, dimensionless, broadcastable to the coefficients."""
     breaks: tuple[float, ...] = (0.0,)
     """Where log t has kinks or its finest structure, in units of sigma (`line_expectation`)."""
     per_site: ClassVar[tuple[str, ...]] = ("scale", "precision", "shift")
     """The attributes that may be arrays with one value per site."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        for flag in sorted(RETIRED & vars(cls).keys()):
-            raise InputError(
-                f"{cls.__name__}.{flag}",
-                "a flag",
-                "what the site can do, in its offers",
-                'Write offers = SuperGaussian.offers | {"log_concave"}, or what holds; see Site.',
-            )
 
     @abstractmethod
     def log_t(self, s: Values) -> Values:
@@ -415,7 +401,7 @@ class SuperGaussian(Site):
         return 2 * self.dg(s**2) + 4 * s**2 * self.d2g(s**2)
 
     def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
-        """As `Site.expected_log_t`, on moduli as well."""
+        """E log t(s) and its derivatives as `Site.expected_log_t` has them, on moduli as well."""
         if dimensions == 1:
             return super().expected_log_t(mean, variance)
         self._refuse_moduli(dimensions)
@@ -463,10 +449,6 @@ class MovingSite(Site):
     @abstractmethod
     def gaussian_form(self, s: Values, z: Values) -> SuperGaussian:
         """The site of Gaussian form that bounds this one and touches it at s (in units of sigma) beside z."""
-
-
-Potential = SuperGaussian
-"""The earlier name of `SuperGaussian`."""
 
 
 def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:

@@ -1,12 +1,4 @@
-"""Sites of likelihoods: labels, counts, margins; and what a trial may answer.
-
-The Bernoulli or logistic site: the likelihood of a binary label.
-
-The Poisson site: the likelihood of a count whose log rate is the coefficient.
-
-The hinge site: the loss of a support vector machine.
-
-What a trial may answer: families of sites, one per response, with the information a trial will bring.
+"""Sites of likelihoods (labels, counts, margins), and families of them: one per response that a trial may have.
 
 The response to a query x has a distribution that depends on eps = x^T u alone. D(r, eps) = -d^2 log p(r | eps) /
 d eps^2 is the observed information; for canonical links it does not depend on r. Lewi, Butera & Paninski 2007,

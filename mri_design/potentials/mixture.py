@@ -1,9 +1,4 @@
-"""Sites made of other sites: with an odd part, or positive mixtures.
-
-Any site with an odd part.
-
-Positive mixtures of super-Gaussian sites are super-Gaussian.
-"""
+"""Sites made of other sites: with an odd part, or positive mixtures, which are super-Gaussian where their parts are."""
 
 from __future__ import annotations
 
@@ -69,7 +64,7 @@ class Tilted(SuperGaussian):
         return self.potential.d2log_t(s)
 
     def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
-        """That of t_0, with its own closed form, and b mean."""
+        """E log t_0, by its closed form where it has one, plus b times the mean."""
         self._refuse_moduli(dimensions)
         own = np.asarray(self.shift) - np.asarray(self.potential.shift)
         even = self.potential.expected_log_t(mean, variance, dimensions)
@@ -94,13 +89,13 @@ class Tilted(SuperGaussian):
 
 
 def _with_parts(offers: frozenset[str], sites: Sequence[Site]) -> frozenset[str]:
-    """What a mixture offers beside its kind's own: to be smooth and to be rescaled, where all of its parts are."""
+    """The offers of a mixture: those of its kind, and to be smooth and to be rescaled, where all of its parts are."""
     shared = frozenset.intersection(*(site.offers for site in sites))
     return offers | (shared & (SMOOTH | {"scale"}))
 
 
-def _shares(log_terms: Values) -> Values:
-    """What each of the terms is of their sum over the first axis; SciPy's softmax is slow on small arrays."""
+def _fractions(log_terms: Values) -> Values:
+    """Each of the terms over their sum along the first axis; SciPy's softmax is slow on small arrays."""
     terms = np.exp(log_terms - log_terms.max(axis=0))
     return np.asarray(terms / terms.sum(axis=0))
 
@@ -172,7 +167,7 @@ class ShiftedMixture(MovingSite):
         pairs = list(zip(self.sites, apart, strict=True))
         slopes = np.array(np.broadcast_arrays(*(site.dlog_t(a) for site, a in pairs)))
         curvatures = np.array(np.broadcast_arrays(*(site.d2log_t(a) for site, a in pairs)))
-        return _shares(terms), slopes, curvatures
+        return _fractions(terms), slopes, curvatures
 
     def smoothed_log_t(self, s: Values, z: Values) -> Values:
         return np.asarray(scipy.special.logsumexp(self._log_terms(s, z)[0], axis=0))
@@ -180,7 +175,7 @@ class ShiftedMixture(MovingSite):
     def gaussian_form(self, s: Values, z: Values) -> SuperGaussian:
         """N^U(s | b, pi) with the b and pi that touch psi at s."""
         terms, arguments = self._log_terms(s, z)
-        q = _shares(terms)
+        q = _fractions(terms)
         weights = np.array(
             [weight * site.site_precision(t) for weight, site, t in zip(q, self.sites, arguments, strict=True)]
         )
@@ -234,33 +229,13 @@ class PositiveMixture(SuperGaussian):
             )
         self.offers = _with_parts(SuperGaussian.offers, self.sites)
 
-    @classmethod
-    def of_gaussians(cls, weights: ArrayLike, precisions: ArrayLike) -> PositiveMixture:
-        """The scale mixture sum_k w_k N(s | 0, sigma^2 / p_k) on real coefficients, with t(0) = 1.
-
-        Raises
-        ------
-        InputError
-            For weights or precisions that are not lists of positive numbers, as many of the one as of the other.
-        """
-        p = positive_scale("mixture precisions", precisions)
-        w = positive_scale("mixture weights", weights)
-        if p.ndim != 1 or w.shape != p.shape:
-            raise InputError(
-                "mixture precisions",
-                f"shape {p.shape} beside weights of shape {w.shape}",
-                "a list of as many precisions as weights",
-            )
-        heights = w * np.sqrt(p)
-        return cls(heights / heights.sum(), [Gaussian(precision) for precision in p])
-
     def _log_terms(self, x: Values) -> Values:
         terms = [site.g(x) + x.dtype.type(np.log(w)) for site, w in zip(self.sites, self.weights, strict=True)]
         return np.array(np.broadcast_arrays(*terms))
 
     def responsibilities(self, x: Values) -> Values:
         """q_k = w_k t_k / t along a new first axis."""
-        return _shares(self._log_terms(x))
+        return _fractions(self._log_terms(x))
 
     def parts_at(self, t: Values) -> tuple[tuple[Values | float, SuperGaussian], ...]:
         """The parts, with their responsibilities at t: log of a sum from below by its terms."""
@@ -281,7 +256,7 @@ class PositiveMixture(SuperGaussian):
 
     @property
     def start_variance(self) -> Values | float:
-        """Of the sites' own, weighted by height times width."""
+        """The mean of the sites' own, weighted by height times width."""
         own = [np.asarray(site.start_variance, dtype=float) for site in self.sites]
         masses = [w * np.sqrt(z) for w, z in zip(self.weights, own, strict=True)]
         return np.asarray(sum(m * z for m, z in zip(masses, own, strict=True)) / sum(masses))

@@ -1,21 +1,9 @@
-"""Sites of priors: Gaussian, Laplace, sech^2, Student-t, exponential power, and one given by a user's functions.
-
-The Gaussian site: every engine is exact on it.
-
-The Laplace site.
-
-The sech^2 site: like Laplace in the tails, smooth at zero.
-
-The Student-t site: heavy tails, not log-concave.
-
-The exponential power site, from the Gaussian over the Laplace to sites that are not log-concave.
-
-A user's own site, given by g and its two derivatives and held to what it claims.
-"""
+"""Sites of priors: Gaussian, Laplace, sech^2, Student-t, exponential power, and one given by a user's functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 import scipy.special
@@ -124,7 +112,26 @@ TINY = 1e-12
 """Keeps 1 / sqrt(x) finite; x and z are in units of the noise variance."""
 
 
-class Laplace(SuperGaussian):
+class _Rate(SuperGaussian):
+    """A log-concave site with one rate: log t is a function of (tau / sigma) s."""
+
+    offers = SuperGaussian.offers | {"log_concave", "scale"}
+
+    def __init__(self, scale: ArrayLike) -> None:
+        self.scale = positive_scale(f"{type(self).__name__} scale", scale)
+
+    def _tau(self, x: Values) -> Values:
+        return self.scale.astype(x.dtype)
+
+    @property
+    def start_variance(self) -> Values | float:
+        return 0.09 / self.scale**2
+
+    def rescaled(self, factor: ArrayLike) -> Self:
+        return type(self)(self.scale * np.asarray(factor))
+
+
+class Laplace(_Rate):
     """t(s) = exp(-(tau / sigma) |s|): log-concave, g(x) = -tau sqrt(x), h(gamma) = tau^2 gamma.
 
     Parameters
@@ -132,14 +139,6 @@ class Laplace(SuperGaussian):
     scale : float or array
         tau, dimensionless; an array is broadcast against the coefficients (one tau per subband, say).
     """
-
-    offers = SuperGaussian.offers | {"log_concave", "scale"}
-
-    def __init__(self, scale: ArrayLike) -> None:
-        self.scale = positive_scale("Laplace scale", scale)
-
-    def _tau(self, x: Values) -> Values:
-        return self.scale.astype(x.dtype)
 
     def g(self, x: Values) -> Values:
         return -self._tau(x) * np.sqrt(x)
@@ -177,13 +176,6 @@ class Laplace(SuperGaussian):
     def modulus_scale(self) -> Values:
         return self.scale
 
-    @property
-    def start_variance(self) -> Values | float:
-        return 0.09 / self.scale**2
-
-    def rescaled(self, factor: ArrayLike) -> Laplace:
-        return Laplace(self.scale * np.asarray(factor))
-
     def log_normaliser(self, dimensions: int = 1) -> Values:
         return log_sphere(dimensions) + scipy.special.gammaln(dimensions) - dimensions * np.log(self.scale)
 
@@ -208,7 +200,7 @@ def tanh_ratio_fall(v: Values) -> Values:
     return np.where(v < 0.1, series, (tanh / safe - (1 - tanh) * (1 + tanh)) / safe**2)
 
 
-class Sech2(SuperGaussian):
+class Sech2(_Rate):
     """t(s) = 1 / cosh(tau s / sigma)^2, the logistic density with its peak at one: log-concave.
 
     Parameters
@@ -217,13 +209,7 @@ class Sech2(SuperGaussian):
         tau, dimensionless: log t falls as -2 (tau / sigma) |s| far out, as -(tau s / sigma)^2 near zero.
     """
 
-    offers = SuperGaussian.offers | SMOOTH | {"log_concave", "scale"}
-
-    def __init__(self, scale: ArrayLike) -> None:
-        self.scale = positive_scale("Sech2 scale", scale)
-
-    def _tau(self, x: Values) -> Values:
-        return self.scale.astype(x.dtype)
+    offers = _Rate.offers | SMOOTH
 
     def g(self, x: Values) -> Values:
         return -2 * log_cosh(self._tau(x) * np.sqrt(x))
@@ -235,13 +221,6 @@ class Sech2(SuperGaussian):
     def d2g(self, x: Values) -> Values:
         tau = self._tau(x)
         return 0.5 * tau**4 * tanh_ratio_fall(tau * np.sqrt(x))
-
-    @property
-    def start_variance(self) -> Values | float:
-        return 0.09 / self.scale**2
-
-    def rescaled(self, factor: ArrayLike) -> Sech2:
-        return Sech2(self.scale * np.asarray(factor))
 
 
 class StudentT(SuperGaussian):

@@ -1,4 +1,4 @@
-"""What engines need of sites, held against what sites offer and against what can be seen of them.
+"""The needs of engines, compared with what sites offer and with what can be seen of them.
 
 Sites declare what they can do in `Site.offers`, engines what they need in ``needs``. `require_offers` compares the two
 and writes every refusal: which block, which site, what is missing, and which engine can. What a site claims is probed
@@ -8,7 +8,7 @@ as well (`unmet_claim`): g' < 0 and g'' >= 0 over twelve decades, and no corner 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,26 +28,15 @@ ENGINES: dict[str, frozenset[str]] = {
     "DoubleLoop": frozenset({"bound"}),
     "DecoupledGaussian": frozenset({"line", "conjugate", "log_concave"}),
 }
-"""What the engines need of sites with their default settings; ``"line"`` is offered by blocks on real coefficients.
+"""Needs of the engines with their default settings; ``"line"`` is offered by blocks on real coefficients.
 
 The table stands below the engines, which take their ``needs`` from it, so that a refusal can name engines whose files
 were never loaded. An engine of another file enters itself when its class is made (`inference.base.Engine`).
 """
 
 
-@dataclass(frozen=True)
-class _Words:
-    """How a missing capability is said.
-
-    Parameters
-    ----------
-    lacking : str
-        Completes "Hinge, which ...".
-    wanted : str
-        What the engine wanted.
-    instead : str
-        What else may be done, as an imperative.
-    """
+class _Words(NamedTuple):
+    """The phrases of a refusal: ``lacking`` completes "Hinge, which ...", ``instead`` is another way, an imperative."""
 
     lacking: str
     wanted: str
@@ -56,6 +45,8 @@ class _Words:
 
 _SAY_SMOOTH = "add SMOOTH to its offers where it has one"
 _SAY_BOUND = 'add "bound" to its offers where it is'
+_SECH2 = "choose a smooth site near it (Sech2 has Laplace tails)"
+_PARTS = "put RealAndImaginary {}in front, without group axes"
 _WORDS = {
     "g": _Words("has no even representation g(|s|^2)", "sites log t = g(|s|^2) + b s with a fixed position"),
     "bound": _Words(
@@ -67,22 +58,12 @@ _WORDS = {
     "moduli": _Words(
         "is no function of |s| and cannot act on moduli",
         "real coefficients with a site each",
-        "put RealAndImaginary or a real image in front, without group axes",
+        _PARTS.format("or a real image "),
     ),
-    "line": _Words(
-        "acts on moduli here", "real coefficients with a site each", "put RealAndImaginary in front, without group axes"
-    ),
+    "line": _Words("acts on moduli here", "real coefficients with a site each", _PARTS.format("")),
     "log_concave": _Words("is not log-concave", "log-concave sites"),
-    "curvature": _Words(
-        "has a corner in its log",
-        "sites with a second derivative",
-        "choose a smooth site near it (Sech2 has Laplace tails)",
-    ),
-    "expansion": _Words(
-        "has a corner in its log",
-        "sites with a second derivative, or margins",
-        "choose a smooth site near it (Sech2 has Laplace tails)",
-    ),
+    "curvature": _Words("has a corner in its log", "sites with a second derivative", _SECH2),
+    "expansion": _Words("has a corner in its log", "sites with a second derivative, or margins", _SECH2),
     "conjugate": _Words(
         "has a conjugate that runs off to infinity where a margin is kept with certainty",
         "sites whose conjugates Newton's method finds",
@@ -110,15 +91,15 @@ def require_offers(
     Parameters
     ----------
     field : str
-        What the message names, as ``"block 'edges'"``.
+        The name for the message, as ``"block 'edges'"``.
     site : Site
         The site.
     needs : collection of str
         Capabilities, as `Site` lists them.
     user : str
-        Who needs them: the name of an engine or a function.
+        The name of the engine or function that needs them.
     offers : frozenset of str, optional
-        What is offered where the site stands, which a block may add to; by default what the site offers by itself.
+        Offers of the site in its block, which may add to them; by default those of the site itself.
     shape : tuple of int
         Of the sites, which scales broadcast to.
     relief : str
@@ -155,13 +136,14 @@ def refusal(
     """
     words = _WORDS.get(need, _Words(f"does not offer {need!r}", f"sites that offer {need!r}"))
     if need in SMOOTH and not fault and departure_from_smooth(site) is None:
-        words = replace(words, lacking="does not say that its log has a second derivative", instead=_SAY_SMOOTH)
+        words = words._replace(lacking="does not say that its log has a second derivative", instead=_SAY_SMOOTH)
     if need == "bound" and not fault and isinstance(site, SuperGaussian) and not departure_from_super_gaussian(site):
-        words = replace(words, lacking="does not say that it is super-Gaussian", instead=_SAY_BOUND)
+        words = words._replace(lacking="does not say that it is super-Gaussian", instead=_SAY_BOUND)
     wanted = f"{words.wanted}, as {user} needs them" if user else words.wanted
     asked = {"g"}.union(*ENGINES.values())
     able = [name for name, needed in ENGINES.items() if name != user and offers is not None and needed <= offers]
-    ways = [f"infer with {_either(able)}"] if able and need in asked else []
+    others = " or ".join(filter(None, (", ".join(able[:-1]), *able[-1:])))
+    ways = [f"infer with {others}"] if able and need in asked else []
     ways += [words.instead] if words.instead else []
     cure = ", or ".join(ways)
     sentences = [relief, f"{cure[0].upper()}{cure[1:]}." if cure else ""]
@@ -171,10 +153,6 @@ def refusal(
         wanted,
         " ".join(sentence for sentence in sentences if sentence),
     )
-
-
-def _either(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def represented(site: Site, field: str = "site") -> SuperGaussian:
@@ -191,7 +169,7 @@ def represented(site: Site, field: str = "site") -> SuperGaussian:
 
 
 def unmet_claim(site: Site, offered: str, shape: tuple[int, ...] = ()) -> str | None:
-    """What is seen to be wrong with a capability that a site claims; None where nothing is seen."""
+    """The fault seen in a capability that a site claims; None where nothing is seen."""
     if offered == "bound" and isinstance(site, SuperGaussian):
         return departure_from_super_gaussian(site, shape)
     if offered == "curvature" or (offered == "expansion" and "curvature" in site.offers):
@@ -200,7 +178,7 @@ def unmet_claim(site: Site, offered: str, shape: tuple[int, ...] = ()) -> str | 
 
 
 def departure_from_super_gaussian(site: SuperGaussian, shape: tuple[int, ...] = ()) -> str | None:
-    """What keeps a site from being super-Gaussian, in words; None where nothing is seen.
+    """The reason why a site is not super-Gaussian, in words; None where nothing is seen.
 
     Parameters
     ----------
@@ -241,24 +219,15 @@ def departure_from_smooth(site: Site) -> str | None:
     Sites with a representation g are tried at zero, where -2 g' must stay finite; others at their ``breaks``.
     """
     if isinstance(site, SuperGaussian):
-        return "a log that has a corner at zero" if _steepens_towards_zero(site) else None
-    return "a log that has a corner" if _jumps_at_a_break(site) else None
-
-
-def _steepens_towards_zero(site: SuperGaussian) -> bool:
-    """Whether -2 g'(0), the curvature at zero, is not finite."""
-    unit = np.asarray(site.start_variance, dtype=float)
-    near, nearer = site.dg(NEAR * unit), site.dg(NEARER * unit)
-    return not (np.isfinite(nearer).all() and bool(np.all(np.abs(nearer) <= 1.1 * np.abs(near))))
-
-
-def _jumps_at_a_break(site: Site) -> bool:
-    """Whether the slope changes at a break by more than the curvature beside it explains."""
+        unit = np.asarray(site.start_variance, dtype=float)
+        near, nearer = site.dg(NEAR * unit), site.dg(NEARER * unit)
+        flat = np.isfinite(nearer).all() and bool(np.all(np.abs(nearer) <= 1.1 * np.abs(near)))
+        return None if flat else "a log that has a corner at zero"
     for middle in site.breaks:
         points = np.array([middle - BESIDE, middle + BESIDE]).reshape(2, *(1 for _ in np.shape(site.start_variance)))
         slopes, curvatures = np.broadcast_arrays(site.dlog_t(points), site.d2log_t(points))
         rounding = 16 * np.finfo(float).eps * np.abs(slopes).max(axis=0)
         smooth = np.abs(slopes[1] - slopes[0]) <= rounding + 4 * BESIDE * np.abs(curvatures).max(axis=0)
         if not (np.isfinite(slopes).all() and np.isfinite(curvatures).all() and np.all(smooth)):
-            return True
-    return False
+            return "a log that has a corner"
+    return None

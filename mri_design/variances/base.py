@@ -1,4 +1,4 @@
-"""What every variance estimator offers."""
+"""The interface of variance estimators, and the means over draws that they share."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def starting_draws(previous: Variances | None, rhs: Array) -> Array | None:
 
 
 def not_positive_definite() -> InputError:
-    """What every estimator raises where A has no inverse."""
+    """The error to raise where A has no inverse."""
     return InputError(
         "posterior precision",
         "a matrix that is not positive definite",

@@ -1,10 +1,8 @@
-"""A block-tridiagonal matrix on the columns of an image, closed to a ring: factor, solve, and parts of the inverse.
+"""Variances by elimination of one image column after the other, as a control and as an exact answer.
 
 Cartesian readouts are fully sampled, so X^H X couples no two columns, and sites on pixels or differences couple only
-neighbours: A is such a matrix exactly. Block elimination then costs O(kx ky^3) instead of the O(kx^3 ky^3) of dense
-algebra.
-
-Column by column: the part of A that couples only neighbouring columns, as a control and as an exact answer.
+neighbours: A is then a block-tridiagonal matrix on the columns, closed to a ring. Block elimination costs O(kx ky^3)
+instead of the O(kx^3 ky^3) of dense algebra. Elsewhere that part of A serves as a control.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Variances from posterior samples: what a simpler operator explains of them is replaced by its exact value.
 
-z where the control's first moment alone is known: every coefficient takes the share of it that explains most.
-
-What is known exactly of a control beside sites that know the image's phase.
+Where the control's first moment alone is known, every coefficient takes the fraction of it that explains most
+(`Fractions`). Beside sites that know the image's phase there is a control of its own (`PhasedControl`).
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from mri_design.variances.columns import ColumnControl
 from mri_design.variances.monte_carlo import SolvedDraws
 
 AROUND = 5
-"""Pixels a side over which shares are averaged."""
+"""Pixels a side over which fractions are averaged."""
 GROUPS = 2
-"""Draws by turns: those of one group take the shares that the others ask for."""
+"""Draws by turns: those of one group take the fractions that the others ask for."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Of the terms of some draws, each an array of the operator's outputs.
+    """Sums over the terms of some draws, each an array of the operator's outputs.
 
     Parameters
     ----------
@@ -69,17 +68,17 @@ def best_share(own: Array, control: Array, both: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Shares:
+class Fractions:
     """w with which the mean over draws of |s|^2 + w (E t s* - Re t s*) scatters little, from draws that it is not for.
 
     It is `best_share` of means over a few pixels around each, over the coefficients of a pixel, and over every other
     draw: for draws of even numbers over those of odd numbers, and the other way round. So a draw has no part in its own
-    share, and the mean is unbiased whatever the shares are.
+    fraction, and the mean is unbiased whatever the fractions are.
 
     Parameters
     ----------
     analysis : LinearOperator
-        The coefficients: complex ones, or real ones in pairs along the last axis (`PhasedParts`), with a share each.
+        The coefficients: complex ones, or real ones in pairs along the last axis (`PhasedParts`), with a fraction each.
     values : array, shape (2, size, parts)
         w of the draws of even and of odd numbers; one part for complex coefficients.
     known : array, shape (over, size, parts)
@@ -93,7 +92,7 @@ class Shares:
     @classmethod
     def taken(
         cls, analysis: LinearOperator, first: Array, pairs: Iterable[tuple[NDArray[np.int64], Array, Array]]
-    ) -> Shares:
+    ) -> Fractions:
         """From all draws and their controls, some at a time: numbers, s and t.
 
         ``first`` is diag(B P B^H) per real component.
@@ -114,7 +113,7 @@ class Shares:
         return cls(analysis, of_others, form.known(first, like))
 
     @classmethod
-    def whole(cls, analysis: LinearOperator, like: Array) -> Shares:
+    def whole(cls, analysis: LinearOperator, like: Array) -> Fractions:
         """All of the control, and nothing added that is known of it."""
         form = _Form.of(analysis)
         values = np.ones((GROUPS, form.size, form.parts), dtype=like.real.dtype)
@@ -131,8 +130,8 @@ class Shares:
     def terms(self, numbers: NDArray[np.int64], t: Array) -> Callable[[Array], Array]:
         """s -> the terms, draw by draw, whose controls are t."""
         form = _Form.of(self.analysis)
-        share = self.values[numbers % GROUPS][:, None]  # for all coefficients of a pixel
-        explained, added = share[..., None] * form.paired(t), share * self.known
+        fraction = self.values[numbers % GROUPS][:, None]  # for all coefficients of a pixel
+        explained, added = fraction[..., None] * form.paired(t), fraction * self.known
 
         def of(s: Array) -> Array:
             pairs = form.paired(s)
@@ -164,7 +163,7 @@ class _Form:
         return np.ascontiguousarray(s).view(s.real.dtype).reshape(len(s), self.over, self.size, 2)
 
     def paired(self, s: Array) -> Array:
-        """Coefficients of a batch -> (count, over, size, parts, numbers of a share)."""
+        """Coefficients of a batch -> (count, over, size, parts, numbers of a fraction)."""
         return self.pairs(s).reshape(len(s), self.over, self.size, self.parts, -1)
 
     def known(self, first: Array, like: Array) -> Array:
@@ -288,7 +287,7 @@ class ControlVariate:
     may be larger than stated. How the estimate compares to the truth is tabulated in results/benchmarks/variances.md.
 
     Sites that know the image's phase have the circulants of its real and its imaginary part, behind that phase
-    (`PhasedControl`), of which the first moment is known: every part takes the share of its own that explains most.
+    (`PhasedControl`), of which the first moment is known: every part takes the fraction of its own that explains most.
     Real images, other sites on parts of complex pairs, and matrices have no control yet.
     """
 
@@ -456,41 +455,41 @@ def _controlled(
     """`_estimate` where both moments are known."""
     from mri_design.operators.kernels.draws import mean_squares
 
-    share, power = (first / second).astype(explained.real.dtype, copy=False), RunningMean()
+    fraction, power = (first / second).astype(explained.real.dtype, copy=False), RunningMean()
     for some in each:
         drawn = analysis(draws[some])
-        power.add(mean_squares(drawn, analysis(explained[some]), share), len(drawn))
+        power.add(mean_squares(drawn, analysis(explained[some]), fraction), len(drawn))
 
     def terms(which: NDArray[np.intp]) -> Callable[[Array], Array]:
-        part = share * analysis(explained[which])
+        part = fraction * analysis(explained[which])
         return lambda some: squared_modulus(analysis(some) - part)
 
     # The remainder is a circular Gaussian: its power is exponentially distributed, the mean tells the deviation.
     left = np.asarray(power.mean)
-    value, error = 2 * share * first + left, left / float(np.sqrt(len(draws)))
+    value, error = 2 * fraction * first + left, left / float(np.sqrt(len(draws)))
     return _Estimate(value, error, left, terms, known=True)
 
 
 def _partly_controlled(
     analysis: LinearOperator, shared: bool, first: Array, draws: Array, explained: Array, each: Sequence[slice]
 ) -> _Estimate:
-    """`_estimate` where the first moment alone is known: with ``shared``, a share of the control is taken off."""
+    """`_estimate` where the first moment alone is known: with ``shared``, a fraction of the control is taken off."""
     numbers = np.arange(len(draws))
 
     def pairs() -> Iterator[tuple[NDArray[np.int64], Array, Array]]:
         return ((numbers[some], analysis(draws[some]), analysis(explained[some])) for some in each)
 
     all_at_once = list(pairs()) if len(each) == 1 else None
-    shares = Shares.taken(analysis, first, all_at_once or pairs()) if shared else Shares.whole(analysis, draws)
+    fractions = Fractions.taken(analysis, first, all_at_once or pairs()) if shared else Fractions.whole(analysis, draws)
     sampled, plain, typical = RunningMean(), RunningMean(), RunningMean()
     for which, s, t in all_at_once or pairs():
-        terms = shares.compared(which, s, t)
+        terms = fractions.compared(which, s, t)
         sampled.add(terms.mean, len(s), terms.scatter)
         plain.add(terms.plain, len(s))
         typical.add(terms.typical, len(s))
 
     def terms_of(which: NDArray[np.intp]) -> Callable[[Array], Array]:
-        of = shares.terms(which, analysis(explained[which]))
+        of = fractions.terms(which, analysis(explained[which]))
         return lambda some: of(analysis(some))
 
     value = np.maximum(sampled.mean, LEAST * plain.mean) if shared else 2 * first + sampled.mean

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 
-from mri_design.errors import InputError, require_choice, require_counts, require_random
-from mri_design.krylov.lanczos import BlockLanczosFactors, LanczosFactors, Reorthogonalisation, block_lanczos, lanczos
+from mri_design.errors import InputError, require_counts, require_random
+from mri_design.krylov.lanczos import lanczos
 from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator, squared_modulus
@@ -26,17 +25,12 @@ class Lanczos:
     steps : int
         k; memory k images, k multiplications with A. At the dimension of u the values are exact where A has no repeated
         eigenvalues; with some it ends early, below.
-    block : int
-        Vectors multiplied with A side by side. Faster for k of many hundreds (Gram-Schmidt in matrix products), and
-        further below: k products make polynomials of degree k / block only.
-    reorthogonalisation : {"full", "selective"}
-        See `krylov.lanczos`.
 
     Raises
     ------
     InputError
-        For no step or block, or an unknown way of reorthogonalisation; where A is not positive definite; where A is
-        only real-linear on a complex image (sites on parts of complex pairs): use perturb-and-solve.
+        For no step; where A is not positive definite; where A is only real-linear on a complex image (sites on parts
+        of complex pairs): use perturb-and-solve.
 
     Notes
     -----
@@ -45,14 +39,9 @@ class Lanczos:
     """
 
     steps: int = 100
-    block: int = 1
-    reorthogonalisation: Reorthogonalisation = "full"
 
     def __post_init__(self) -> None:
-        require_counts(least=1, **{"Lanczos steps": self.steps, "Lanczos block": self.block})
-        require_choice(get_args(Reorthogonalisation), reorthogonalisation=self.reorthogonalisation)
-        if self.block > 1 and self.reorthogonalisation == "selective":
-            raise InputError("reorthogonalisation", "'selective' in blocks", "'full', or a block of one vector")
+        require_counts(least=1, **{"Lanczos steps": self.steps})
 
     def __call__(
         self,
@@ -71,16 +60,10 @@ class Lanczos:
                 "sites on moduli, or a real image",
                 "Use MonteCarlo, which is 'perturb-and-solve' in a recipe.",
             )
-        shape = (self.block, *like.shape)
-        start = rng.standard_normal(shape, dtype=like.real.dtype.type).astype(like.dtype)
+        start = rng.standard_normal(like.shape, dtype=like.real.dtype.type)
         if is_complex:
-            start = start + 1j * rng.standard_normal(shape, dtype=like.real.dtype.type)
-        start = start.astype(like.dtype)
-        factors: LanczosFactors | BlockLanczosFactors
-        if self.block > 1:
-            factors = block_lanczos(precision, start, self.steps)
-        else:
-            factors = lanczos(precision, start[0], self.steps, self.reorthogonalisation)
+            start = start + 1j * rng.standard_normal(like.shape, dtype=like.real.dtype.type)
+        factors = lanczos(precision, start.astype(like.dtype), self.steps)
         if factors.convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
         components = 2 if is_complex else 1  # real unknowns per entry of u
@@ -89,8 +72,7 @@ class Lanczos:
         for analysis in analyses:
             z = np.zeros(analysis.out_shape, dtype=like.real.dtype)
             for v in root:
-                s = analysis(v)
-                z += squared_modulus(s)
+                z += squared_modulus(analysis(v))
             values.append(components * z)
         return Variances(
             tuple(values),

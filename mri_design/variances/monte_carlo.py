@@ -1,11 +1,9 @@
-"""Draws from conjugate gradients that stop early, and how far off the variances made of them are for that reason.
+"""Variances from posterior samples: draw b ~ N(0, A), solve A u = b, average |B u|^2; and their bias.
 
 A draw A^-1 b that is solved to a tolerance lacks some of what converges slowly, and more draws do not bring it back.
 Where a control leaves little to the solver, moving every draw on along its next direction makes up for most of that
 without a product with A (`ConjugateGradients.extrapolated`). And a few draws go on for some iterations: what that
 changes in z tells the bias that all of them have in common.
-
-Variances from posterior samples: draw b ~ N(0, A), solve A u = b, average |B u|^2.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design import GeneralizedLinearModel, Tilted
+from mri_design import GeneralizedLinearModel, PenalisedProblem, Tilted
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -16,8 +16,9 @@ def embed(u: np.ndarray, is_complex: bool) -> np.ndarray:
     return np.concatenate([u.real.ravel(), u.imag.ravel()]) if is_complex else u.real.ravel()
 
 
-def dense_objective(model: GeneralizedLinearModel, z: tuple[np.ndarray, ...]) -> Objective:
+def dense_objective(problem: PenalisedProblem) -> Objective:
     """J and its gradient on (real parts, imaginary parts) of the image."""
+    model, z = problem.model, tuple(penalty.z for penalty in problem.penalties)
     X, sigma2 = model.measurement.to_dense_real(), model.noise_variance
     y = embed(model.data, model.measurement.out_complex)
     blocks = []
@@ -44,7 +45,7 @@ def dense_objective(model: GeneralizedLinearModel, z: tuple[np.ndarray, ...]) ->
 
 @pytest.fixture
 def objective_of() -> Callable[..., Objective]:
-    """(model, z) -> J with gradient on embedded images."""
+    """(problem) -> J with gradient on embedded images."""
     return dense_objective
 
 

@@ -16,16 +16,16 @@ from mri_design import (
     InputError,
     Laplace,
     MapEstimate,
-    PenalisedProblem,
     SiteBlock,
     Status,
     cartesian,
 )
 from mri_design.estimation.penalised import RemainingExcess, rounding_of, stalled_status
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import SuperGaussian
+from tests.estimation.problems import value_at
 
 
-def square(site: Potential, data_scale: float = 1.0, real: type = np.float64) -> GeneralizedLinearModel:
+def square(site: SuperGaussian, data_scale: float = 1.0, real: type = np.float64) -> GeneralizedLinearModel:
     """A noisy square of 16 x 16 pixels on six lines, sites on pixels and differences."""
     rng = np.random.default_rng(0)
     shape = (16, 16)
@@ -36,11 +36,6 @@ def square(site: Potential, data_scale: float = 1.0, real: type = np.float64) ->
     data = (data_scale * y).astype(np.result_type(real, np.complex64))
     blocks = (SiteBlock("pixels", Identity(shape), site), SiteBlock("differences", FiniteDifferences(shape), site))
     return GeneralizedLinearModel(X, data, 0.0025, blocks)
-
-
-def value_at(problem: PenalisedProblem, u: np.ndarray) -> float:
-    model = problem.model
-    return problem.value(model.data - model.measurement(u), model.analysis_coefficients(u))
 
 
 def test_admm_on_cusps_does_not_take_a_useless_point_for_converged():

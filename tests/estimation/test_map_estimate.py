@@ -10,6 +10,7 @@ from mri_design import (
     IRLS,
     GeneralizedLinearModel,
     Identity,
+    InputError,
     Laplace,
     MapEstimate,
     MRSlice,
@@ -19,6 +20,7 @@ from mri_design import (
     cartesian,
     load_phantom,
 )
+from tests.unfit_sites import Honest, Quartic
 
 ACCURATE = IRLS(tolerance=1e-9, max_iterations=500, solver_tolerance=1e-2, solver_iterations=300)
 SHAPE = (7, 6)
@@ -36,8 +38,8 @@ def soft_threshold(u: np.ndarray, level: float) -> np.ndarray:
     return u * np.maximum(1 - level / np.abs(u), 0)
 
 
-@pytest.mark.parametrize("tau", [1.0])
-def test_approaches_soft_thresholding_as_the_smoothing_goes(tau):
+def test_approaches_soft_thresholding_as_the_smoothing_goes():
+    tau = 1.0
     model = denoising(tau)
     exact = soft_threshold(model.back_projection(), tau * 0.5)
     assert (exact == 0).any() and (exact != 0).any()
@@ -103,3 +105,11 @@ def test_single_precision_data_get_their_certificate_as_well(tiny_model):
     assert estimate.image.dtype == np.complex128
     assert estimate.convergence.converged
     assert estimate.gap is not None and estimate.gap.absolute < 1e-4 * model.measurement.in_size
+
+
+@pytest.mark.parametrize(("site", "match"), [(Quartic(1.0), "not convex"), (Honest(1.0), "not super-Gaussian")])
+def test_sites_that_are_not_super_gaussian_are_refused(site, match):
+    model = denoising(1.0)
+    model = replace(model, blocks=(SiteBlock("mine", Identity(SHAPE), site),))
+    with pytest.raises(InputError, match=rf"block 'mine'.*{match}.*choose a site near it"):
+        MapEstimate()(model)

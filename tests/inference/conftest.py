@@ -23,10 +23,10 @@ from mri_design import (
     StudentT,
     Tilted,
 )
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import SuperGaussian
 
 
-def charbonnier(scale: float) -> Potential:
+def charbonnier(scale: float) -> SuperGaussian:
     """log t = -sqrt(1 + tau^2 x), as a user would give it."""
     square = scale**2
     return Generic(

@@ -77,7 +77,7 @@ def test_mean_and_variances_are_those_of_dense_matrices(model):
 @pytest.mark.slow
 def test_the_map_is_certified_whoever_solves(model):
     values = []
-    for inner in (Automatic(), LBFGS(), ADMM(), IRLS()):
+    for inner in (LBFGS(), ADMM(), IRLS()):
         estimate = MapEstimate(smoothing=1e-5, inner=inner).estimate(model)
         assert estimate.convergence.converged
         assert estimate.gap is not None and estimate.gap.relative < 0.02

@@ -26,22 +26,15 @@ from mri_design import (
 from mri_design.inference.base import cold_start, pooled_variances
 from mri_design.inference.references import exact_criterion, minimise_exact_criterion
 from mri_design.model.posterior import Variances
-from tests.slow_cases import slow_case
 from tests.unfit_sites import Quartic
 
 
-@pytest.mark.parametrize(("site", "scale"), [("Laplace", 0.3), slow_case("Laplace", 5.0), ("Student-t", 1.0)])
-def test_the_criterion_never_rises(site, scale, tiny_model, model_name, sites, accurate, rng):
-    trace = replace(accurate, outer_iterations=6).infer(tiny_model(model_name, sites[site], scale=scale), rng).criterion
-    assert len(trace) == 6
+@pytest.mark.slow
+def test_it_falls_to_the_minimum_of_the_criterion(model_name, settled):
+    posterior = settled(model_name)
+    model, trace = posterior.model, posterior.criterion
     assert all(later <= earlier + 1e-11 * abs(earlier) for earlier, later in pairwise(trace))
     assert trace[-1] < trace[0] - 1e-3
-
-
-@pytest.mark.slow
-def test_it_ends_at_the_minimum_of_the_criterion(model_name, settled):
-    posterior = settled(model_name)
-    model = posterior.model
     lowest, pi = minimise_exact_criterion(model, tuple(np.ones(b.site_shape) for b in model.blocks))
     assert posterior.criterion[-1] == pytest.approx(lowest, rel=1e-9)
     assert posterior.criterion[-1] == pytest.approx(
@@ -50,13 +43,6 @@ def test_it_ends_at_the_minimum_of_the_criterion(model_name, settled):
     for found, wanted in zip(posterior.precision.site_precisions, pi, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=2e-2)
     assert posterior.criterion_kind == "exact"
-
-
-def test_sites_that_are_not_log_concave_end_in_a_local_minimum(tiny_model, model_name, sites, accurate, rng):
-    model = tiny_model(model_name, sites["Student-t"])
-    posterior = accurate.infer(model, rng)
-    lowest, _ = minimise_exact_criterion(model, posterior.precision.site_precisions)
-    assert posterior.criterion[-1] == pytest.approx(lowest, rel=1e-8)
 
 
 def closed_form(model: GeneralizedLinearModel) -> tuple[np.ndarray, np.ndarray]:
@@ -73,23 +59,18 @@ def closed_form(model: GeneralizedLinearModel) -> tuple[np.ndarray, np.ndarray]:
     return covariance @ X.T @ y, covariance
 
 
-@pytest.mark.parametrize("variances", [Exact(), Lanczos(100), MonteCarlo(4)], ids=lambda v: type(v).__name__)
-def test_gaussian_sites_give_the_closed_form_posterior(variances, tiny_model, model_name, accurate, rng):
-    if model_name == "parts" and isinstance(variances, Lanczos):
-        pytest.skip("Lanczos refuses sites on parts")
+def test_gaussian_sites_give_the_closed_form_posterior(tiny_model, model_name, accurate, rng):
     model = tiny_model(model_name, Gaussian)
     scales = [np.random.default_rng(5).uniform(0.2, 2, b.site_shape) for b in model.blocks]  # distinct eigenvalues
     blocks = tuple(replace(b, potential=Gaussian(scale)) for b, scale in zip(model.blocks, scales, strict=True))
     model = replace(model, blocks=blocks)
     inner = IRLS(tolerance=1e-14, solver_tolerance=1e-11, solver_iterations=500)
-    posterior = replace(accurate, variances=variances, inner=inner).infer(model, rng)
+    posterior = replace(accurate, inner=inner).infer(model, rng)
     mean, covariance = closed_form(model)
     found = posterior.mean.ravel()
     found = np.concatenate([found.real, found.imag]) if model.measurement.in_complex else found
     np.testing.assert_allclose(found, mean, atol=1e-9)
     np.testing.assert_allclose(np.linalg.inv(posterior.precision.dense_real()), covariance, atol=1e-10)
-    if isinstance(variances, MonteCarlo):
-        return
     for block, values in zip(model.blocks, posterior.marginals.values, strict=True):
         B = block.analysis.to_dense_real()
         diagonal = np.einsum("ij,jk,ik->i", B, covariance, B)
@@ -152,6 +133,7 @@ def test_stopping_short_is_flagged(short, tiny_model, rng):
     posterior = short.infer(tiny_model("moduli", scale=3.0), rng)
     assert posterior.convergence.status is Status.MAX_ITERATIONS and not posterior.convergence.converged
     assert posterior.convergence.iterations == short.outer_iterations
+    assert short.outer_iterations > 1 or posterior.stationarity > 1e-4
 
 
 def test_default_settings_converge_and_say_what_is_random(tiny_model, rng):
@@ -168,10 +150,9 @@ def test_seeds_repeat(tiny_model):
     assert np.abs(first.mean - other.mean).max() > 0
 
 
-@pytest.mark.parametrize("steps", [3, 10])
-def test_lanczos_variances_lie_below_the_exact_ones(steps, tiny_model, rng):
+def test_lanczos_variances_lie_below_the_exact_ones(tiny_model, rng):
     model = tiny_model("moduli")
-    posterior = DoubleLoop(Lanczos(steps)).infer(model, rng)
+    posterior = DoubleLoop(Lanczos(10)).infer(model, rng)
     assert posterior.variances.kind == "lower_bound" and posterior.criterion_kind == "estimate"
     exact = Exact()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
     for low, high in zip(posterior.marginals.values, exact.values, strict=True):
@@ -179,17 +160,14 @@ def test_lanczos_variances_lie_below_the_exact_ones(steps, tiny_model, rng):
         assert low.sum() < 0.8 * high.sum()
 
 
-@pytest.mark.parametrize("variances", [Exact(), MonteCarlo(8)], ids=lambda v: type(v).__name__)
-def test_single_precision_agrees_with_double(variances, tiny_model):
+def test_single_precision_agrees_with_double(tiny_model):
     posteriors = [
-        DoubleLoop(variances, outer_iterations=4).infer(tiny_model("groups", real=real), np.random.default_rng(3))
+        DoubleLoop(Exact(), outer_iterations=4).infer(tiny_model("groups", real=real), np.random.default_rng(3))
         for real in (np.float32, np.float64)
     ]
     single, double = posteriors
     assert single.mean.dtype == np.complex64 and single.marginals.values[0].dtype == np.float32
     assert all(p.dtype == np.float32 for p in single.precision.site_precisions)
-    if isinstance(variances, MonteCarlo):
-        return  # the noise differs between precisions
     np.testing.assert_allclose(single.mean, double.mean, atol=1e-3 * np.abs(double.mean).max())
     for a, b in zip(single.marginals.values, double.marginals.values, strict=True):
         np.testing.assert_allclose(a, b, rtol=3e-3)
@@ -207,21 +185,6 @@ def test_every_loop_is_reported(tiny_model, rng):
     assert sum(info.inner.matvecs + info.variances.matvecs for info in seen) == posterior.convergence.matvecs
 
 
-class Undefined(Laplace):
-    """A site whose derivative is NaN."""
-
-    def dg(self, x):
-        return np.nan * x
-
-
-@pytest.mark.parametrize(("site", "fault"), [(Quartic(1.0), "not convex"), (Undefined(1.0), "not finite")])
-def test_own_sites_that_are_not_super_gaussian_are_refused_by_block(site, fault):
-    blocks = (SiteBlock("mine", Identity((4, 4)), site),)
-    model = GeneralizedLinearModel(Identity((4, 4)), np.zeros((4, 4), complex), 1.0, blocks)
-    with pytest.raises(InputError, match=rf"block 'mine'.*{type(site).__name__}.*{fault}"):
-        DoubleLoop().infer(model, np.random.default_rng(0))
-
-
 class UndefinedFarOut(Laplace):
     """A site whose derivative is NaN beyond all that a probe would try."""
 
@@ -229,10 +192,11 @@ class UndefinedFarOut(Laplace):
         return np.where(x > 1e9, np.nan, super().dg(x))
 
 
-def test_a_site_that_becomes_undefined_is_named():
-    blocks = (SiteBlock("mine", Identity((4, 4)), UndefinedFarOut(1e-3)),)
+@pytest.mark.parametrize(("site", "fault"), [(Quartic(1.0), "not convex"), (UndefinedFarOut(1e-3), "not finite")])
+def test_own_sites_that_are_not_super_gaussian_or_become_undefined_are_refused_by_block(site, fault):
+    blocks = (SiteBlock("mine", Identity((4, 4)), site),)
     model = GeneralizedLinearModel(Identity((4, 4)), np.full((4, 4), 1e6 + 0j), 1.0, blocks)
-    with pytest.raises(InputError, match=r"block 'mine'.*UndefinedFarOut.*not finite"):
+    with pytest.raises(InputError, match=rf"block 'mine'.*{type(site).__name__}.*{fault}"):
         DoubleLoop().infer(model, np.random.default_rng(0))
 
 
@@ -271,7 +235,7 @@ def test_loops_go_on_as_long_as_they_gain() -> None:
 
 
 def test_loops_end_where_they_gain_no_more(tiny_model, rng) -> None:
-    """Of variances that are never the same twice."""
+    """Variances that are never the same twice."""
 
     class Restless:
         calls = 0

@@ -75,7 +75,7 @@ def test_where_log_t_is_convex_the_covariance_does_not_grow():
     assert abs(wide.mean.item()) < 1 and wide.covariance.item() < 1
 
 
-@pytest.mark.parametrize("drift", [0.0, 0.1, "diagonal", "matrix"])
+@pytest.mark.parametrize("drift", [0.1, "diagonal", "matrix"])
 def test_gaussian_responses_make_it_the_kalman_filter(drift, rng):
     n = 4
     root = rng.standard_normal((n, n))

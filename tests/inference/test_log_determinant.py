@@ -6,12 +6,16 @@ import pytest
 from mri_design import Identity, InputError, Laplace, SiteBlock, cartesian
 from mri_design.inference.criterion import LogDeterminant
 from mri_design.model.precision import PosteriorPrecision
+from tests.slow_cases import slow_case
 
 
 def dense(precision: PosteriorPrecision) -> float:
     return float(np.linalg.slogdet(precision.dense_real())[1])
 
 
+@pytest.mark.parametrize(
+    "model_name", ["groups", "coils", slow_case("parts"), slow_case("real image"), slow_case("wavelet")]
+)
 def test_within_its_standard_error(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     precision = PosteriorPrecision(model.measurement, model.blocks, random_precisions(model, 3))

@@ -7,12 +7,19 @@ import pytest
 
 import mri_design as md
 from mri_design import Dense, Laplace, Logistic, Sech2, Tilted, WarmStart
-from mri_design.inference.messages import coefficients_of_sites, load_chunk, partition_sites
-from mri_design.potentials.base import Potential
+from mri_design.inference.messages import (
+    DensePrecision,
+    LowRankCovariance,
+    Message,
+    coefficients_of_sites,
+    load_chunk,
+    partition_sites,
+)
+from mri_design.potentials.base import SuperGaussian
 
 
-def run(model, **settings):
-    return md.LaplacePropagation(**settings).propagate(model, np.random.default_rng(7))
+def run(model, warm_start=None, **settings):
+    return md.LaplacePropagation(**settings).infer(model, np.random.default_rng(7), warm_start=warm_start)
 
 
 def test_a_partition_holds_every_site_once() -> None:
@@ -42,7 +49,7 @@ def test_groups_share_a_site() -> None:
 @pytest.mark.parametrize(
     "site", [Laplace(1.0), Tilted(Laplace(1.0), 0.3), md.ExponentialPower(1.5, 1.0)], ids=lambda s: type(s).__name__
 )
-def test_sites_with_a_kink_at_zero_are_refused(site: Potential) -> None:
+def test_sites_with_a_kink_at_zero_are_refused(site: SuperGaussian) -> None:
     model = md.GeneralizedLinearModel(Dense(np.eye(3)), np.ones(3), 1.0, (md.SiteBlock("b", Dense(np.eye(3)), site),))
     with pytest.raises(md.InputError, match="corner"):
         run(model)
@@ -53,18 +60,37 @@ def test_an_undetermined_gaussian_part_needs_a_warm_start() -> None:
     x, data = rng.standard_normal((4, 8)), rng.standard_normal(4)
     block = md.SiteBlock("b", Dense(rng.standard_normal((16, 8))), Sech2(1.0))
     model = md.GeneralizedLinearModel(Dense(x), data, 1.0, (block,))
-    with pytest.raises(md.InputError, match="warm start"):
-        run(model, chunk_size=3, cavity="dense")
-    with pytest.raises(md.InputError, match="warm start"):
-        run(model, chunk_size=3, cavity="low_rank")
     start = WarmStart(np.zeros(8), (np.ones(16),))
-    for cavity in ("dense", "low_rank"):
-        found = md.LaplacePropagation(chunk_size=3, cavity=cavity).propagate(
-            model, np.random.default_rng(0), warm_start=start
-        )
-        u = found.posterior.mean
+    for size in (3, 2):  # held by the precision, by the covariance
+        with pytest.raises(md.InputError, match="warm start"):
+            run(model, chunk_size=size)
+        u = run(model, start, chunk_size=size).mean
         gradient = x.T @ (data - x @ u) - block.analysis.adjoint(2 * np.tanh(block.analysis(u)))
         np.testing.assert_allclose(gradient, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("coordinates", [4, 16])
+def test_both_ways_to_hold_the_product_make_the_same_messages(coordinates) -> None:
+    """Chunks with more rows than coordinates and with fewer, one after the other."""
+    rng = np.random.default_rng(5)
+    rows = np.zeros((18, 20))
+    rows[:, :coordinates] = rng.standard_normal((18, coordinates))
+    block = md.SiteBlock("labels", Dense(rows), Logistic(np.sign(rng.standard_normal(18))))
+    model = md.GeneralizedLinearModel.of_sites([block, md.SiteBlock("weights", Dense(np.eye(20)), md.Gaussian(0.7))])
+    P, h = 0.7 * np.eye(20) + 0.1, rng.standard_normal(20)
+    ways, found = (DensePrecision(P.copy(), h.copy()), LowRankCovariance.of(P, h)), []
+    for way in ways:
+        for chunk in partition_sites(model.blocks, [0], "contiguous", 9, rng):
+            loaded, flat = load_chunk(model, chunk), Message.flat(9, 1)
+            mode, theta = way.mode(loaded, flat, np.zeros(20), None, 50)
+            way.replace(loaded, mode.message)
+            again, _ = way.mode(loaded, mode.message, np.zeros(20), None, 50)
+            found.append((mode.message.slope, mode.message.curvature, theta, again.message.slope))
+    for one, other in zip(found[:2], found[2:], strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-10)
+    np.testing.assert_allclose(np.linalg.inv(ways[1].V), ways[0].P, atol=1e-9)
+    np.testing.assert_allclose(ways[0].P @ ways[1].m, ways[0].h, atol=1e-9)
 
 
 def test_what_only_rounding_determines_is_refused() -> None:

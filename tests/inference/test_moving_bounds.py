@@ -35,7 +35,7 @@ def model_of(site: ShiftedMixture, dimensions: int) -> GeneralizedLinearModel:
     return GeneralizedLinearModel(Dense(np.array([[1.0, 0.5]])), np.array([0.7]), 0.3, (block, smooth))
 
 
-@pytest.mark.parametrize(("name", "dimensions"), [("two peaks", 1), ("skewed", 1), ("heavy", 1), ("skewed", 2)])
+@pytest.mark.parametrize(("name", "dimensions"), [("two peaks", 1), ("heavy", 1), ("skewed", 2)])
 def test_monotone_and_below_the_evidence(name, dimensions, accurate, rng, log_evidence):
     model = model_of(MIXTURES[name], dimensions)
     posterior = replace(accurate, outer_iterations=80).infer(model, rng)
@@ -55,10 +55,9 @@ def test_a_mixture_of_one_is_its_site_with_an_offset(accurate, rng):
     np.testing.assert_allclose(moving.mean, still.mean, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["two peaks"])
-def test_the_bound_is_stationary_in_widths_positions_and_responsibilities(name, accurate, rng):
+def test_the_bound_is_stationary_in_widths_positions_and_responsibilities(accurate, rng):
     """Beside -log of the Gaussian integral of the bound with free q_k and gamma_k of one site, minimised by scipy."""
-    site, a, y, sigma2 = MIXTURES[name], 1.1, 0.4, 0.3
+    site, a, y, sigma2 = MIXTURES["two peaks"], 1.1, 0.4, 0.3
     block = SiteBlock("one", Dense(np.array([[1.0]])), site)
     model = GeneralizedLinearModel(Dense(np.array([[a]])), np.array([y]), sigma2, (block,))
     posterior = replace(accurate, outer_iterations=200, tolerance=1e-10).infer(model, rng)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.optimize
 
 import mri_design as md
 from mri_design import (
@@ -60,40 +59,9 @@ def mixed(seed: int = 0, n: int = 5) -> GeneralizedLinearModel:
     return GeneralizedLinearModel(Dense(draws((3, n))), draws(3), 0.6, blocks)
 
 
-def by_full_covariance(model: GeneralizedLinearModel) -> float:
-    """-log of the bound, minimised over the mean and any covariance, every expectation written out anew."""
-    n, sigma2 = model.measurement.in_size, model.noise_variance
-    X = model.measurement.to_dense_real()
-    lower = np.tril_indices(n)
-
-    def negative_bound(flat: np.ndarray) -> float:
-        m, root = flat[:n], np.zeros((n, n))
-        root[lower] = flat[n:]
-        V = root @ root.T
-        total = 0.5 * (np.sum((model.data - X @ m) ** 2) + np.trace(X @ V @ X.T)) / sigma2
-        total += 0.5 * len(X) * np.log(2 * np.pi * sigma2)
-        for block in model.blocks:
-            B = block.analysis.to_dense_real()
-            mean = (B @ m - (0 if block.offset is None else block.offset)) / np.sqrt(sigma2)
-            variance = np.diag(B @ V @ B.T) / sigma2
-            total -= np.sum(block.potential.expected_log_t(mean, variance).value)
-        return total - 0.5 * n * np.log(2 * np.pi * np.e) - np.sum(np.log(np.abs(np.diag(root))))
-
-    start = np.concatenate([np.zeros(n), 0.3 * np.eye(n)[lower]])
-    return float(scipy.optimize.minimize(negative_bound, start, method="BFGS", options={"gtol": 1e-7}).fun)
-
-
-def test_the_optimum_is_that_over_all_gaussians() -> None:
-    model = mixed(n=3)
-    posterior = EXACT.infer(model, np.random.default_rng(0))
-    assert posterior.convergence.converged
-    assert -evidence_bound(model, posterior.criterion[-1]) == pytest.approx(by_full_covariance(model), rel=1e-8)
-    assert np.all(np.diff(posterior.criterion) <= 1e-9)
-    assert posterior.stationarity < 1e-5
-
-
-@pytest.mark.parametrize("group_axes", [slow_case(()), (-2,)])
-@pytest.mark.parametrize("site", [Laplace(1.1), Sech2(0.6), StudentT(4.0, 0.5)])
+@pytest.mark.parametrize(
+    ("site", "group_axes"), [(Laplace(1.1), (-2,)), slow_case(Sech2(0.6), ()), slow_case(StudentT(4.0, 0.5), (-2,))]
+)
 def test_moduli_and_groups_reach_the_optimum_of_the_reference(site, group_axes) -> None:
     rng = np.random.default_rng(7)
     draws = rng.standard_normal((4, 9)) + 1j * rng.standard_normal((4, 9))
@@ -112,7 +80,7 @@ def test_moduli_and_groups_reach_the_optimum_of_the_reference(site, group_axes) 
 
 
 def test_the_bound_lies_between_the_double_loop_and_the_evidence(log_evidence, accurate) -> None:
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         blocks = (
             SiteBlock("weights", Identity((2,), is_complex=False), Laplace(0.8)),
@@ -124,30 +92,13 @@ def test_the_bound_lies_between_the_double_loop_and_the_evidence(log_evidence, a
         assert loose + 1e-4 < tight < log_evidence(model) - 1e-4
 
 
-def test_a_gaussian_process_is_a_linear_model() -> None:
-    """The function values with their covariance, against weights through its Cholesky factor."""
-    rng = np.random.default_rng(5)
-    x = np.sort(rng.standard_normal(12))
-    K = 4 * np.exp(-0.5 * (x[:, None] - x) ** 2) + 0.1 * np.eye(12)
-    labels = np.sign(np.sin(2 * x))
-    root = np.linalg.cholesky(K)
-    unit = SiteBlock("prior", Identity((12,), is_complex=False), Gaussian(1.0))
-    white = SiteBlock("prior", Dense(np.linalg.inv(root)), Gaussian(1.0))
-    weights = GeneralizedLinearModel.of_sites([unit, SiteBlock("labels", Dense(root), Logistic(labels))])
-    values = GeneralizedLinearModel.of_sites([white, SiteBlock("labels", Dense(np.eye(12)), Logistic(labels))])
-    one, other = (EXACT.infer(model, rng) for model in (weights, values))
-    np.testing.assert_allclose(root @ one.mean, other.mean, rtol=1e-6)
-    np.testing.assert_allclose(one.site_precisions[1], other.site_precisions[1], rtol=1e-5)
-    # Cov of the values: (K^-1 + diag(pi))^-1, as of regression on pseudo-data with noise 1 / pi.
-    noise = np.diag(1 / one.site_precisions[1])
-    expected = K - K @ np.linalg.solve(K + noise, K)
-    np.testing.assert_allclose(one.marginals.values[1], np.diag(expected), rtol=1e-8)
-
-
 def test_the_site_equations_hold_at_the_optimum() -> None:
     """lambda = E[-(log t)''] and alpha = -E[(log t)'] with the mean and variances (Khan 2014, 8 to 10)."""
     model = mixed(3)
     posterior = EXACT.infer(model, np.random.default_rng(0))
+    assert posterior.convergence.converged
+    assert np.all(np.diff(posterior.criterion) <= 1e-9)
+    assert posterior.stationarity < 1e-5
     sigma = np.sqrt(model.noise_variance)
     gradient = model.measurement.adjoint(model.data - model.measurement(posterior.mean)) / sigma
     for block, pi, z in zip(model.blocks, posterior.site_precisions, posterior.marginals.values, strict=True):
@@ -158,7 +109,7 @@ def test_the_site_equations_hold_at_the_optimum() -> None:
     np.testing.assert_allclose(gradient, 0, atol=1e-4)
 
 
-@pytest.mark.parametrize("estimator", [MonteCarlo(samples=400, tolerance=1e-3), ControlVariate(samples=60)])
+@pytest.mark.parametrize("estimator", [MonteCarlo(samples=200, tolerance=1e-3), ControlVariate(samples=60)])
 def test_random_variances_reach_nearly_the_same(tiny_model, estimator) -> None:
     model = tiny_model("moduli")
     exact = EXACT.infer(model, np.random.default_rng(0))
@@ -231,7 +182,7 @@ def test_lanczos_variances_give_no_bound() -> None:
 
 
 def test_senseless_settings_are_refused() -> None:
-    for settings in ({"iterations": 0}, {"tolerance": -1.0}, {"first_step": 1.5}, {"criterion": "guess"}):
+    for settings in ({"iterations": 0}, {"tolerance": -1.0}, {"criterion": "guess"}):
         with pytest.raises(InputError):
             VariationalGaussian(**settings)  # type: ignore[arg-type]
     block = SiteBlock("labels", Dense(np.ones((2, 3))), Logistic(np.ones(2)))
@@ -239,29 +190,15 @@ def test_senseless_settings_are_refused() -> None:
         md.VariationalGaussian(Exact()).infer(GeneralizedLinearModel.of_sites([block]), np.random.default_rng(0))
 
 
-@pytest.mark.parametrize(("noise", "rate"), [(1e-2, 10.0), (1.0, 0.1)])
-def test_a_cold_start_is_proper_where_data_leave_directions_open(noise: float, rate: float) -> None:
-    """X^H y of columns that are not scaled is far from E s, and what Laplace sites ask for there is nothing."""
-    rng = np.random.default_rng(0)
-    X, u = rng.standard_normal((40, 80)), np.zeros(80)
-    u[:8] = 3 * rng.standard_normal(8)
-    blocks = (SiteBlock("sparse", Identity((80,), is_complex=False), Laplace(rate * noise)),)
-    model = GeneralizedLinearModel(Dense(X), X @ u + noise * rng.standard_normal(40), noise**2, blocks)
-    cold = VariationalGaussian(Exact()).infer(model, rng)
-    loop = DoubleLoop(Exact()).infer(model, rng)
-    warm = VariationalGaussian(Exact()).infer(model, rng, warm_start=WarmStart.from_posterior(loop))
-    assert cold.convergence.converged and warm.convergence.converged
-    assert cold.criterion[-1] == pytest.approx(warm.criterion[-1], abs=1e-3)
-    assert cold.criterion[-1] < loop.criterion[-1]
-
-
 @pytest.mark.parametrize(("scale", "rate"), [(0.01, 1.0), (30.0, 10.0)])
-def test_a_cold_start_does_not_depend_on_the_units_of_the_data(scale: float, rate: float) -> None:
-    """Far sites ask for so little that a whole step leaves nothing of them beside X: it is taken shorter."""
+def test_a_cold_start_is_proper_where_data_leave_directions_open_in_any_units(scale: float, rate: float) -> None:
+    """X^H y is far from E s, and what Laplace sites ask for there is next to nothing: the step is taken shorter."""
     rng = np.random.default_rng(1)
     X, u = scale * rng.standard_normal((20, 40)), np.zeros(40)
     u[:8] = 3 * rng.standard_normal(8)
     blocks = (SiteBlock("sparse", Identity((40,), is_complex=False), Laplace(rate)),)
     model = GeneralizedLinearModel(Dense(X), X @ u + 0.01 * rng.standard_normal(20), 1e-4, blocks)
-    found, loop = (engine.infer(model, rng) for engine in (VariationalGaussian(Exact()), DoubleLoop(Exact())))
-    assert found.convergence.converged and found.criterion[-1] < loop.criterion[-1]
+    cold, loop = (engine.infer(model, rng) for engine in (VariationalGaussian(Exact()), DoubleLoop(Exact())))
+    assert cold.convergence.converged and cold.criterion[-1] < loop.criterion[-1]
+    warm = VariationalGaussian(Exact()).infer(model, rng, warm_start=WarmStart.from_posterior(loop))
+    assert cold.criterion[-1] == pytest.approx(warm.criterion[-1], abs=1e-3)

@@ -1,18 +1,14 @@
-"""Two new sites and two new engines, written here in a few lines, work with all the others as these are."""
+"""New sites and engines, written here in a few lines, work with all the others as these are (docs/add-your-own.md)."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import scipy.stats
 
 import mri_design as md
-from mri_design import Convergence, LoopEngine, Status
-from mri_design.inference.base import Engine, LoopState, StepInfo
+from mri_design.inference.base import Engine
 from mri_design.inference.references import CholeskyGaussian
-from mri_design.model.precision import PosteriorPrecision
 from mri_design.potentials.base import SMOOTH
 
 
@@ -67,53 +63,6 @@ class Waiting(md.Site):
         return (self.times,)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModeState(LoopState):
-    model: md.GeneralizedLinearModel
-    precisions: tuple
-    mean: np.ndarray
-
-
-@dataclass(frozen=True)
-class LaplaceApproximation(LoopEngine[ModeState]):
-    """The mode by reweighted least squares, and the site precisions there."""
-
-    tolerance: float = 1e-12
-    needs = frozenset({"g", "curvature"})
-
-    @property
-    def most_loops(self):
-        return 2000
-
-    def init(self, model, rng, warm_start=None):
-        return ModeState(model=model, precisions=self._at(model, model.back_projection()), mean=model.back_projection())
-
-    def step(self, state):
-        model = state.model
-        A = PosteriorPrecision(model.measurement, model.blocks, state.precisions)
-        mean = np.linalg.solve(A.dense_real(), model.right_hand_side(state.precisions))
-        change, loop = float(np.linalg.norm(mean - state.mean)), state.loop + 1
-        done = Convergence(Status.CONVERGED, 1, 0.0)
-        info = StepInfo(loop, None, change, done, done)
-        return replace(state, loop=loop, change=change, info=info, mean=mean, precisions=self._at(model, mean))
-
-    def done(self, state):
-        return Status.CONVERGED if state.change < self.tolerance else None
-
-    def finish(self, state, convergence):
-        model = state.model
-        precision = PosteriorPrecision(model.measurement, model.blocks, state.precisions)
-        rng, analyses = np.random.default_rng(0), [block.analysis for block in model.blocks]
-        return md.GaussianPosterior(
-            model, state.mean, precision, md.Exact()(precision, analyses, rng, state.mean), convergence=convergence
-        )
-
-    @staticmethod
-    def _at(model, u):
-        pairs = zip(model.blocks, model.analysis_coefficients(u), strict=True)
-        return tuple(b.represented.site_precision(b.site_power(s) / model.noise_variance) for b, s in pairs)
-
-
 def regression(site, prior=None) -> md.GeneralizedLinearModel:
     rng = np.random.default_rng(3)
     blocks = (
@@ -130,17 +79,12 @@ ENGINES = [
     md.LaplacePropagation(chunk_size=2),
     md.LaplaceFilter(),
     CholeskyGaussian(),
-    LaplaceApproximation(),
 ]
 
 
-@pytest.fixture(scope="module")
-def found() -> dict:
+def test_every_engine_takes_the_new_site() -> None:
     model = regression(Rounded(1.3))
-    return {type(engine).__name__: engine.infer(model, np.random.default_rng(0)) for engine in ENGINES}
-
-
-def test_every_engine_takes_the_new_site(found) -> None:
+    found = {type(engine).__name__: engine.infer(model, np.random.default_rng(0)) for engine in ENGINES}
     assert all(posterior.convergence.converged for posterior in found.values())
     best, bound = found["VariationalGaussian"], found["DoubleLoop"]
     for same in ("DecoupledGaussian", "CholeskyGaussian"):
@@ -148,35 +92,27 @@ def test_every_engine_takes_the_new_site(found) -> None:
         assert found[same].criterion[-1] == pytest.approx(best.criterion[-1], abs=1e-6)
     assert best.criterion[-1] < bound.criterion[-1] < best.criterion[-1] + 1
     np.testing.assert_allclose(bound.mean, best.mean, atol=0.05)
-
-
-def test_the_new_engine_agrees_with_the_others(found) -> None:
-    mode = found["LaplaceApproximation"].mean
-    np.testing.assert_allclose(mode, found["LaplacePropagation"].mean, atol=1e-7)
+    mode = found["LaplacePropagation"].mean
     np.testing.assert_allclose(mode, found["LaplaceFilter"].mean, atol=0.1)
-    np.testing.assert_allclose(mode, np.asarray(md.map_estimate(regression(Rounded(1.3)), smoothing=1e-9)), atol=1e-3)
+    np.testing.assert_allclose(mode, np.asarray(md.map_estimate(model, smoothing=1e-9)), atol=1e-3)
 
 
-@pytest.mark.parametrize("site", [md.Gaussian(2.0), md.Sech2(1.0), md.StudentT(3.0, 1.0), md.Logistic(np.ones(6))])
-def test_the_new_engine_takes_the_sites_of_the_package(site) -> None:
-    loops: list[int] = []
-    posterior = LaplaceApproximation().infer(
-        regression(site), np.random.default_rng(0), callback=lambda info: loops.append(info.loop)
-    )
-    assert posterior.convergence.converged and loops == list(range(1, posterior.convergence.iterations + 1))
-    other = md.LaplacePropagation(chunk_size=3, tolerance=1e-10).infer(regression(site), np.random.default_rng(0))
-    np.testing.assert_allclose(posterior.mean, other.mean, atol=1e-7)
+class Smooth(Engine):
+    """An engine that the package does not know, and that hands everything on to one that it knows."""
+
+    needs = frozenset({"g", "curvature"})
+
+    def posterior(self, model, rng, warm_start, callback):
+        return md.VariationalGaussian(md.Exact()).infer(model, rng, warm_start=warm_start, callback=callback)
 
 
 def test_what_an_engine_needs_is_refused_in_one_form_and_new_engines_are_named() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(
-        md.InputError, match=r"block 'sites': got Laplace, which has a corner in its log.*as LaplaceApp"
-    ):
-        LaplaceApproximation().infer(regression(md.Laplace(1.0)), rng)
-    with pytest.raises(md.InputError, match=r"block 'sites': got Waiting, which has no even.*as LaplaceApproximation"):
-        LaplaceApproximation().infer(regression(Waiting(np.ones(6))), rng)
-    with pytest.raises(md.InputError, match=r"block 'sites': got Flatter, which does not say.*LaplaceApproximation"):
+    with pytest.raises(md.InputError, match=r"block 'sites': got Laplace, which has a corner in its log.*as Smooth"):
+        Smooth().infer(regression(md.Laplace(1.0)), rng)
+    with pytest.raises(md.InputError, match=r"block 'sites': got Waiting, which has no even.*as Smooth"):
+        Smooth().infer(regression(Waiting(np.ones(6))), rng)
+    with pytest.raises(md.InputError, match=r"block 'sites': got Flatter, which does not say.*Smooth"):
         md.DoubleLoop().infer(regression(Flatter(1.0)), rng)
 
 
@@ -188,7 +124,7 @@ def test_a_site_that_claims_too_much_is_found_out() -> None:
     class Cornered(md.Laplace):
         offers = md.Laplace.offers | SMOOTH
 
-    for engine in (md.LaplacePropagation(), md.LaplaceFilter(), LaplaceApproximation()):
+    for engine in (md.LaplacePropagation(), md.LaplaceFilter(), Smooth()):
         with pytest.raises(md.InputError, match="block 'sites': got Cornered with a log that has a corner at zero"):
             engine.infer(regression(Cornered(1.0)), np.random.default_rng(0))
 
@@ -200,13 +136,6 @@ def test_a_smooth_site_that_does_not_say_so_is_told_how() -> None:
     with pytest.raises(md.InputError, match=r"got Silent, which does not say that its log has a second.*add SMOOTH"):
         md.LaplaceFilter().infer(regression(Silent(1.0)), np.random.default_rng(0))
     assert md.DoubleLoop(md.Exact()).infer(regression(Silent(1.0)), np.random.default_rng(0)).criterion
-
-
-def test_flags_of_earlier_sites_are_not_ignored() -> None:
-    with pytest.raises(md.InputError, match=r"Earlier\.super_gaussian: got a flag.*offers"):
-
-        class Earlier(md.potentials.Potential):
-            super_gaussian = False
 
 
 def test_a_new_likelihood_has_an_evidence() -> None:
@@ -234,16 +163,11 @@ def test_a_new_site_and_a_new_engine_may_agree_on_a_word_of_their_own() -> None:
         offers = Rounded.offers | {"median"}
         median = 0.0
 
-    class Medians(Engine, named=False):
-        """No loop at all: the Gaussian of another engine around the medians."""
-
+    class Medians(Smooth, named=False):
         needs = frozenset({"median"})
 
         def needing(self, model):
             return model.blocks[:1]
-
-        def posterior(self, model, rng, warm_start, callback):
-            return md.VariationalGaussian(md.Exact()).infer(model, rng, warm_start=warm_start, callback=callback)
 
     rng = np.random.default_rng(0)
     assert Medians().infer(regression(WithMedian(1.0)), rng).convergence.converged

@@ -6,7 +6,7 @@ import pytest
 from mri_design import ADMM, IRLS, LBFGS, Automatic, ControlVariate, DoubleLoop, InputError, MapEstimate, MonteCarlo
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
 
-SENSELESS = (np.nan, np.inf, -1e-3, None, "small")
+SENSELESS = (np.nan, -1e-3, "small")
 
 
 @pytest.mark.parametrize("kind", [ADMM, IRLS, LBFGS, Automatic, DoubleLoop, MonteCarlo, ControlVariate])

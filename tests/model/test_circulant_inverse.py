@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import FiniteDifferences, Gaussian, Identity, SiteBlock, SparsityBlock, cartesian
+from mri_design import FiniteDifferences, Gaussian, Identity, SiteBlock, cartesian
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
 from mri_design.model.circulant_inverse import circulant_inverse
 from mri_design.model.precision import PosteriorPrecision
@@ -15,9 +15,9 @@ def noise(shape: tuple[int, ...], is_complex: bool) -> np.ndarray:
     return values + 1j * rng.standard_normal(shape) if is_complex else values
 
 
-@pytest.mark.parametrize("shape", [(6, 6), (7, 5), (8, 3)])
-@pytest.mark.parametrize("single", [False, True])
-@pytest.mark.parametrize("is_complex", [False, True], ids=["real", "complex"])
+@pytest.mark.parametrize(
+    ("shape", "single", "is_complex"), [((6, 6), False, True), ((7, 5), True, True), ((8, 3), False, False)]
+)
 def test_inverts_circulants(shape, single, is_complex):
     spectrum = np.fft.fftfreq(shape[0])[:, None] ** 2 + np.abs(np.fft.fftfreq(shape[1])) + 0.5
     kernel = np.fft.ifft2(spectrum)
@@ -45,7 +45,7 @@ def test_complex_vectors_take_spectra_without_symmetry():
     np.testing.assert_allclose(circulant_inverse(spectrum)(image), u, atol=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(5, 4), (6, 7)])
+@pytest.mark.parametrize("shape", [(5, 4)])
 def test_on_real_vectors_it_is_the_real_part_and_positive_definite(shape):
     rng = np.random.default_rng(3)
     spectrum = rng.uniform(0.1, 10, shape)
@@ -56,9 +56,6 @@ def test_on_real_vectors_it_is_the_real_part_and_positive_definite(shape):
     np.testing.assert_allclose(matrix, expected, atol=1e-12)
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
     assert np.linalg.eigvalsh(matrix).min() > 0
-
-
-WAVELETS = (SparsityBlock("wavelet", 30.0), SparsityBlock("differences", 10.0))
 
 
 @pytest.mark.parametrize("is_complex", [False, True], ids=["real", "complex"])

@@ -89,13 +89,10 @@ def large(free: int, kind: type) -> GeneralizedLinearModel:
     return model_of(one, two)
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("free", [1, 30])
+@pytest.mark.parametrize(("free", "kind"), [(1, np.float64), (30, np.float32)])
 def test_a_null_space_of_a_large_model_is_found_by_a_probe(free, kind):
     with pytest.raises(InputError, match=MATCH):
         require_determined(large(free, kind))
-    with pytest.raises(InputError, match=MATCH):
-        DoubleLoop().infer(large(free, kind), np.random.default_rng(0))
 
 
 @pytest.mark.slow

@@ -28,9 +28,9 @@ def precision(strength: float) -> PosteriorPrecision:
     return PosteriorPrecision(cartesian(LINES, SHAPE), blocks, weights)
 
 
-@pytest.mark.parametrize("strength", [1.0, 1e-2, 1e-5, 1e-9])
+@pytest.mark.parametrize("strength", [1.0, 1e-5, 1e-9])
 def test_products_do_not_depend_on_the_noise(strength: float) -> None:
-    """What the phase spreads from measured to other frequencies must not hold these where sites do not."""
+    """Power that the phase spreads from measured to other frequencies must not hold these where sites do not."""
     A = precision(strength)
     truth = np.random.default_rng(1).standard_normal((1, *SHAPE, 2)) @ [1, 1j]
     rhs = A(truth)

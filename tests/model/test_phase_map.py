@@ -37,7 +37,7 @@ def test_a_phase_that_jumps_is_doubted_where_it_does():
     assert found.confidence[centre - 12, 24] > 0.8
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_noise_alone_has_no_phase(seed):
     with pytest.raises(InputError, match="phase"):
         estimate_phase(noise(0.3, seed), 0.09)
@@ -51,24 +51,23 @@ def test_a_global_phase_turns_with_the_image_and_scale_does_not_matter():
 
 
 @pytest.mark.parametrize(
-    ("image", "variance", "width", "match"),
+    ("image", "variance", "match"),
     [
-        (np.ones(N), 0.1, 5.0, "complex"),
-        (np.ones((2, *N), complex), 0.1, 5.0, "ky, kx"),
-        (np.full(N, np.nan + 0j), 0.1, 5.0, "finite"),
-        (np.ones(N, complex), -1.0, 5.0, "noise_variance"),
-        (np.ones(N, complex), 0.1, 0.0, "width"),
-        (np.zeros(N, complex), 0.0, 5.0, "phase"),
+        (np.ones(N), 0.1, "complex"),
+        (np.ones((2, *N), complex), 0.1, "ky, kx"),
+        (np.full(N, np.nan + 0j), 0.1, "finite"),
+        (np.ones(N, complex), -1.0, "noise_variance"),
+        (np.zeros(N, complex), 0.0, "phase"),
     ],
 )
-def test_refusals(image, variance, width, match):
+def test_refusals(image, variance, match):
     with pytest.raises(InputError, match=match):
-        estimate_phase(image, variance, width=width)
+        estimate_phase(image, variance)
 
 
 def test_maps_are_held_to_their_form():
     known = PhaseMap.known(np.full(N, 4.0))
-    np.testing.assert_allclose(known.angle, 4.0 - 2 * np.pi)
+    np.testing.assert_allclose(known.rotation, np.exp(4j))
     assert (known.confidence == 1).all()
     for rotation, confidence in (
         (np.ones(N, complex), np.ones((3, 3))),

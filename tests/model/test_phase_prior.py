@@ -58,8 +58,7 @@ def dense_gram(one: MRSlice, weights) -> np.ndarray:
     return total
 
 
-@pytest.mark.parametrize("sites", ["shared", "apart"])
-@pytest.mark.parametrize("ratio", [1.0, 3.0])
+@pytest.mark.parametrize(("sites", "ratio"), [("shared", 3.0), ("apart", 3.0), ("shared", 1.0)])
 def test_products_and_dense_matrices_agree_with_the_textbook(sites, ratio):
     one = one_slice(phase=PhasePrior(unsure(), ratio, sites))
     model = one.model([8, 7, 9, 3])
@@ -75,20 +74,6 @@ def test_products_and_dense_matrices_agree_with_the_textbook(sites, ratio):
     found = np.concatenate([product.real.reshape(2, -1), product.imag.reshape(2, -1)], axis=1)
     np.testing.assert_allclose(found, flat @ dense, atol=1e-10)
     assert not precision.complex_linear
-
-
-@pytest.mark.parametrize("sites", ["shared", "apart"])
-def test_perturbations_have_the_covariance_of_the_precision(sites):
-    one = one_slice(phase=PhasePrior(unsure(), 3.0, sites))
-    model = one.model([8, 7, 9])
-    pi = tuple(np.random.default_rng(1).uniform(0.1, 4, block.site_shape) for block in model.blocks)
-    precision = PosteriorPrecision(model.measurement, model.blocks, pi)
-    b = precision.perturbations(np.random.default_rng(2), 20000, np.zeros(N, complex))
-    flat = np.concatenate([b.real.reshape(len(b), -1), b.imag.reshape(len(b), -1)], axis=1)
-    dense = precision.dense_real()
-    deviation = flat.T @ flat / len(b) - dense
-    scale = np.sqrt((np.outer(np.diag(dense), np.diag(dense)) + dense**2) / len(b))
-    assert np.abs(deviation / scale).max() < 6
 
 
 def test_shared_sites_with_ratio_one_or_no_confidence_are_those_on_moduli():
@@ -150,12 +135,8 @@ def test_a_phase_not_given_is_taken_from_the_centre():
 
 def test_variants_and_refinement():
     one = one_slice(phase=PhasePrior(unsure()))
-    found = phase_variants(one, image(), imaginary_ratios=(1.0, 3.0), sites="apart")
-    assert [v.phase and (v.phase.imaginary_ratio, v.phase.sites) for v in found] == [
-        None,
-        (1.0, "apart"),
-        (3.0, "apart"),
-    ]
+    found = phase_variants(one, image(), imaginary_ratios=(1.0, 3.0))
+    assert [v.phase and v.phase.imaginary_ratio for v in found] == [None, 1.0, 3.0]
     assert found[1].phase.phase is found[2].phase.phase
     dark = np.full(N, 1e-6 + 0j)
     assert [v.phase for v in phase_variants(one, dark)] == [None]
@@ -163,7 +144,8 @@ def test_variants_and_refinement():
         phase_variants(one, image()[:4])
     assert phase_refined(found[0], image()) is found[0]
     assert phase_refined(found[1], dark) is found[1]
-    turned = phase_refined(found[1], 1j * image())
+    apart = replace(found[1], phase=replace(found[1].phase, sites="apart"))
+    turned = phase_refined(apart, 1j * image())
     np.testing.assert_allclose(turned.phase.phase.rotation, 1j * found[1].phase.phase.rotation, atol=1e-10)
     assert turned.phase.sites == "apart"
 

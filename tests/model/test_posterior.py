@@ -6,6 +6,7 @@ import pytest
 from mri_design import Convergence, GaussianPosterior, GeneralizedLinearModel, Status
 from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
+from tests.slow_cases import slow_case
 
 DONE = Convergence(Status.CONVERGED, 1, 0.0)
 
@@ -17,6 +18,7 @@ def posterior_of(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...], samp
     )
 
 
+@pytest.mark.parametrize("model_name", ["groups", "matrix", slow_case("parts")])
 def test_draws_have_covariance_inverse_A(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     posterior = posterior_of(model, random_precisions(model, 1))
@@ -48,21 +50,14 @@ def test_draws_that_did_not_converge_say_so(tiny_model, random_precisions):
     assert posterior.draw(np.random.default_rng(7), 2, max_iterations=1)[1].status is Status.MAX_ITERATIONS
 
 
-@pytest.mark.parametrize(("made", "given"), [(None, 5), (8, 8), (3, 3)])
-def test_own_deviations_are_the_draws_of_inference_however_many(made, given, tiny_model, random_precisions):
-    model = tiny_model("moduli")
-    samples = None if made is None else np.full((made, *model.image_shape), 7 + 1j)
-    posterior = posterior_of(model, random_precisions(model, 8), samples)
-    deviations = posterior.own_deviations(np.random.default_rng(9), 5)
-    assert len(deviations) == given
-    assert made is None or deviations is samples
-
-
 @pytest.mark.parametrize(("made", "wanted", "given"), [(None, 5, 5), (8, 5, 8), (3, 5, 5)])
 def test_deviations_reuse_the_draws_of_inference(made, wanted, given, tiny_model, random_precisions):
     model = tiny_model("moduli")
     samples = None if made is None else np.full((made, *model.image_shape), 7 + 1j)
-    deviations = posterior_of(model, random_precisions(model, 8), samples).deviations(np.random.default_rng(9), wanted)
+    posterior = posterior_of(model, random_precisions(model, 8), samples)
+    own = posterior.own_deviations(np.random.default_rng(9), wanted)
+    assert len(own) == wanted if made is None else own is samples
+    deviations = posterior.deviations(np.random.default_rng(9), wanted)
     assert len(deviations) == given
     if made is not None:
         np.testing.assert_array_equal(deviations[:made], samples)

@@ -6,6 +6,7 @@ import pytest
 from mri_design import GeneralizedLinearModel, Identity, Laplace, SiteBlock, cartesian
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.elementary import RealAndImaginary
+from tests.slow_cases import slow_case
 
 Pi = tuple[np.ndarray, ...]
 
@@ -41,6 +42,13 @@ def test_complex_linear_where_real_and_imaginary_parts_are_exchangeable(tiny_mod
         assert A.complex_linear == np.allclose(A(1j * u), 1j * A(u))
 
 
+def test_a_product_leaves_its_image_alone_where_the_measurement_is_the_identity():
+    blocks, u = (SiteBlock("pixels", Identity((3, 2)), Laplace(1.0)),), np.ones((3, 2), complex)
+    A = PosteriorPrecision(Identity((3, 2)), blocks, (np.full((3, 2), 2.0),))
+    np.testing.assert_allclose(A(u), 3)
+    assert (u == 1).all()
+
+
 def test_measurements_of_parts_are_not_complex_linear_either(tiny_model):
     blocks = tiny_model("moduli").blocks
     A = PosteriorPrecision(RealAndImaginary((6, 5)), blocks, (np.array(1.0), np.array(1.0)))
@@ -57,6 +65,7 @@ def test_single_precision_stays_single(tiny_model, model_name, random_precisions
     assert A(like).dtype == A.perturbations(np.random.default_rng(0), 2, like).dtype == like.dtype
 
 
+@pytest.mark.parametrize("model_name", ["groups", "coils", "matrix", slow_case("parts"), slow_case("wavelet")])
 def test_perturbations_have_covariance_A(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     A, count = precision_of(model, random_precisions(model, 6)), 8_000
@@ -71,6 +80,7 @@ def test_perturbations_have_covariance_A(tiny_model, model_name, random_precisio
     assert np.abs(flat.mean(axis=0) * np.sqrt(count / matrix.diagonal())).max() < 5
 
 
+@pytest.mark.parametrize("model_name", ["coils", "matrix"])
 def test_perturbations_that_are_made_again_are_the_same(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     A, like = precision_of(model, random_precisions(model, 6)), model.back_projection()

@@ -30,8 +30,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("operator", "factors", "axes"), CASES)
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize(("operator", "factors", "axes"), CASES)
 def test_products_are_those_of_the_coefficients(operator, factors, axes, dtype):
     a, b = images(dtype)
     if factors is None:

@@ -22,9 +22,8 @@ from mri_design import (
     StudentT,
     Tilted,
 )
-from mri_design.potentials.base import Potential, line_expectation, radial_expectation
+from mri_design.potentials.base import SuperGaussian, line_expectation, radial_expectation
 from mri_design.potentials.requirements import represented
-from tests.slow_cases import slow_case, slow_cases
 
 LINE = [
     Gaussian(1.7),
@@ -50,8 +49,8 @@ def name(site: object) -> str:
 
 
 @pytest.mark.parametrize("site", LINE, ids=name)
-@pytest.mark.parametrize(("mean", "variance"), [(0.0, 1.0), (0.7, 0.04), (-2.0, 3.0), (1.5, 40.0)])
-def test_the_value_is_the_integral(site: Potential, mean: float, variance: float) -> None:
+@pytest.mark.parametrize(("mean", "variance"), [(0.7, 0.04), (-2.0, 3.0), (1.5, 40.0)])
+def test_the_value_is_the_integral(site: SuperGaussian, mean: float, variance: float) -> None:
     sd = np.sqrt(variance)
 
     def integrand(s: float) -> float:
@@ -65,7 +64,7 @@ def test_the_value_is_the_integral(site: Potential, mean: float, variance: float
 
 
 @pytest.mark.parametrize("site", LINE, ids=name)
-def test_the_derivatives_are_those_of_the_value_and_of_the_integral(site: Potential) -> None:
+def test_the_derivatives_are_those_of_the_value_and_of_the_integral(site: SuperGaussian) -> None:
     mean, variance = np.array([-1.4, 0.0, 0.3, 2.2]), np.array([0.5, 1.3, 0.02, 6.0])
     got = site.expected_log_t(mean, variance)
     rough = 1e-4 if isinstance(site, COARSE) else 1e-5
@@ -81,17 +80,13 @@ def test_the_derivatives_are_those_of_the_value_and_of_the_integral(site: Potent
 
 
 @pytest.mark.parametrize("site", LINE, ids=name)
-def test_the_derivatives_of_log_t(site: Potential) -> None:
+def test_the_derivatives_of_log_t_which_a_sharp_gaussian_gives(site: SuperGaussian) -> None:
     s = np.array([-2.3, -0.4, 0.31, 1.7, 6.0])
     h = 1e-5
     np.testing.assert_allclose(site.dlog_t(s), (site.log_t(s + h) - site.log_t(s - h)) / (2 * h), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(
         site.d2log_t(s), (site.dlog_t(s + h) - site.dlog_t(s - h)) / (2 * h), rtol=1e-5, atol=1e-7
     )
-
-
-@pytest.mark.parametrize("site", LINE, ids=name)
-def test_a_sharp_gaussian_gives_the_site_itself(site: Potential) -> None:
     s = np.array([-1.6, 0.45, 3.1])
     got = site.expected_log_t(s, np.full(3, 1e-12))
     np.testing.assert_allclose(got.value, site.log_t(s), rtol=1e-9)
@@ -99,11 +94,11 @@ def test_a_sharp_gaussian_gives_the_site_itself(site: Potential) -> None:
     np.testing.assert_allclose(2 * got.d_variance, site.d2log_t(s), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("dimensions", [2, 3, 4, 6])
+@pytest.mark.parametrize("dimensions", [2, 5])
 @pytest.mark.parametrize("site", EVEN, ids=name)
-def test_moduli_against_draws_and_against_the_laplacian(site: Potential, dimensions: int) -> None:
+def test_moduli_against_draws_and_against_the_laplacian(site: SuperGaussian, dimensions: int) -> None:
     rng = np.random.default_rng(3)
-    half = rng.standard_normal((100_000, dimensions))
+    half = rng.standard_normal((20_000, dimensions))
     draws = np.concatenate([half, -half])
     for mean, variance in [(0.0, 1.0), (1.5, 0.3), (4.0, 2.0)]:
         s = draws * np.sqrt(variance)
@@ -119,9 +114,9 @@ def test_moduli_against_draws_and_against_the_laplacian(site: Potential, dimensi
         assert 2 * float(got.d_variance) == pytest.approx(laplacian.mean(), abs=error)
 
 
-@pytest.mark.parametrize("dimensions", [2, 3, 4, 7])
+@pytest.mark.parametrize("dimensions", [2, 7])
 @pytest.mark.parametrize("site", [Gaussian(1.7), Laplace(0.8)], ids=name)
-def test_closed_forms_on_moduli(site: Potential, dimensions: int) -> None:
+def test_closed_forms_on_moduli(site: SuperGaussian, dimensions: int) -> None:
     modulus = np.array([0.0, 1e-3, 0.4, 3.0, 60.0, 1e3])[:, None]
     variance = np.array([1e-6, 0.01, 1.0, 50.0])
     got = site.expected_log_t(modulus, variance, dimensions)
@@ -130,12 +125,12 @@ def test_closed_forms_on_moduli(site: Potential, dimensions: int) -> None:
         np.testing.assert_allclose(np.broadcast_to(closed, other.shape), other, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("sd", [0.2, slow_case(0.999), 1.0, *slow_cases(7.8, 54.0), 300.0])
+@pytest.mark.parametrize("sd", [0.2, 0.999, 1.0, 54.0, 300.0])
 def test_the_logistic_expectation_holds_at_every_width(sd: float) -> None:
     for mean in (-30.0, 0.0, 2.5, 90.0):
         site = Logistic(-1)  # -log(1 + e^s)
-        fine = mean + sd * np.linspace(-12, 12, 2_000_001)
-        mass = np.exp(-0.5 * ((fine - mean) / sd) ** 2) * (24 / 2_000_000) / np.sqrt(2 * np.pi)
+        fine = mean + sd * np.linspace(-12, 12, 200_001)
+        mass = np.exp(-0.5 * ((fine - mean) / sd) ** 2) * (24 / 200_000) / np.sqrt(2 * np.pi)
         got = site.expected_log_t(np.array(mean), np.array(sd**2))
         sig = scipy.special.expit(fine)
         assert float(got.value) == pytest.approx(-mass @ np.logaddexp(0, fine), rel=1e-10)

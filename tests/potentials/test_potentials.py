@@ -20,21 +20,19 @@ from mri_design import (
     StudentT,
     Tilted,
 )
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import SuperGaussian
 
-SITES: dict[str, Callable[[], Potential]] = {
-    "Laplace, weak": lambda: Laplace(0.3),
-    "Laplace, strong": lambda: Laplace(20.0),
+SITES: dict[str, Callable[[], SuperGaussian]] = {
+    "Laplace": lambda: Laplace(20.0),
     "Student-t, heavy": lambda: StudentT(1.0, 2.0),
     "Student-t, light": lambda: StudentT(5.0, 0.4),
     "Gaussian": lambda: Gaussian(1.7),
-    "logistic": lambda: Logistic(-1.0, 1.3),
-    "logistic, steep": lambda: Logistic(1.0, 12.0),
+    "logistic": lambda: Logistic(-1.0, 12.0),
     "exponential power 0.4": lambda: ExponentialPower(0.4, 0.8),
     "exponential power 1.5": lambda: ExponentialPower(1.5, 2.0),
     "exponential power 2": lambda: ExponentialPower(2.0, 0.6),
     "sech^2": lambda: Sech2(1.4),
-    "mixture of Gaussians": lambda: PositiveMixture.of_gaussians([0.7, 0.3], [4.0, 0.05]),
+    "mixture of Gaussians": lambda: PositiveMixture([0.7, 0.05], [Gaussian(4.0), Gaussian(0.05)]),
     "mixture of others": lambda: PositiveMixture([0.5, 1.5], [Laplace(2.0), StudentT(3.0, 0.1)]),
     "own": lambda: Generic(
         lambda x: -np.sqrt(1 + x), lambda x: -0.5 / np.sqrt(1 + x), lambda x: 0.25 * (1 + x) ** -1.5, name="charbonnier"
@@ -51,11 +49,11 @@ def site_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def site(site_name: str) -> Potential:
+def site(site_name: str) -> SuperGaussian:
     return SITES[site_name]()
 
 
-def h_by_brute_force(site: Potential, gamma: float) -> float:
+def h_by_brute_force(site: SuperGaussian, gamma: float) -> float:
     """max over x >= 0 of -x / gamma - 2 g(x): the smallest h for which the bound holds everywhere."""
 
     def negative(log_x: np.ndarray) -> np.ndarray:
@@ -65,7 +63,7 @@ def h_by_brute_force(site: Potential, gamma: float) -> float:
     def at(log_x: float) -> float:
         return float(negative(np.array(log_x)))
 
-    grid = np.linspace(-60, 12, 1441)
+    grid = np.linspace(-60, 12, 721)
     best = grid[np.argmin(negative(grid))]
     found = scipy.optimize.minimize_scalar(at, bounds=(best - 0.1, best + 0.1), options={"xatol": 1e-12})
     return -min(float(found.fun), at(best))
@@ -121,25 +119,19 @@ def test_log_concave_means_concave_in_s(site):
     assert site.log_concave == bool(middle_above_chord.all())
 
 
-@pytest.mark.parametrize("z", [0.01, 1.0, 30.0])
-@pytest.mark.parametrize("x", [0.0, 0.2, 50.0])
-def test_optimal_width_by_brute_force(site_name, site, z, x):
-    """min over gamma of (z + x) / gamma + h(gamma) is -2 g(x + z), at 1 / gamma = -2 g'(x + z)."""
-    t = np.array(x + z)
+@pytest.mark.parametrize("t", [0.01, 1.2, 200.0])
+def test_optimal_width_by_brute_force(site_name, site, t):
+    """min over gamma of t / gamma + h(gamma) is -2 g(t), at 1 / gamma = -2 g'(t)."""
+    t = np.array(t)
     gamma = 1 / float(site.site_precision(t))
-    assert (x + z) / gamma + h_by_brute_force(site, gamma) == pytest.approx(-2 * float(site.g(t)), rel=1e-7, abs=1e-9)
+    h = h_by_brute_force(site, gamma)
+    assert float(site.h_at_optimum(t)) == pytest.approx(h, rel=1e-7, abs=1e-9)
+    assert t / gamma + h == pytest.approx(-2 * float(site.g(t)), rel=1e-7, abs=1e-9)
     for other in (0.5, 0.9, 1.1, 2.0):
         if site_name in ONE_WIDTH:
             continue  # h is infinite for wider ones
-        above = (x + z) / (other * gamma) + h_by_brute_force(site, other * gamma)
+        above = t / (other * gamma) + h_by_brute_force(site, other * gamma)
         assert above > -2 * float(site.g(t)) + 1e-8
-
-
-@pytest.mark.parametrize("t", [0.01, 1.0, 200.0])
-def test_h_at_optimum_is_the_legendre_dual(site, t):
-    t = np.array(t)
-    gamma = 1 / float(site.site_precision(t))
-    assert float(site.h_at_optimum(t)) == pytest.approx(h_by_brute_force(site, gamma), rel=1e-7, abs=1e-9)
 
 
 def test_the_bound_lies_below_the_site_and_touches_it(site):
@@ -197,14 +189,12 @@ def test_rescaling_multiplies_the_rate(site):
     np.testing.assert_allclose(site.rescaled(2.5).log_t(s), site.log_t(2.5 * s), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("dimensions", [1, 3])
 def test_normalisers_by_quadrature(site, dimensions):
     found = site.log_normaliser(dimensions)
     if isinstance(site, Logistic):
         return  # a likelihood of labels, checked below
-    if (isinstance(site, StudentT) and dimensions >= site.degrees + 1) or (
-        site_name == "mixture of others" and dimensions == 4
-    ):
+    if isinstance(site, StudentT) and dimensions >= site.degrees + 1:
         assert np.isinf(found)
         return
     area = {1: 1.0, 2: 2 * np.pi, 3: 4 * np.pi}[dimensions]

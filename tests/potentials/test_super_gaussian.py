@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from mri_design import ExponentialPower, Gaussian, Laplace, Logistic, PositiveMixture, Sech2, StudentT, Tilted
-from mri_design.potentials.base import Potential
+from mri_design.potentials.base import SuperGaussian
 from mri_design.potentials.requirements import departure_from_super_gaussian
 
 
-class Quartic(Potential):
+class Quartic(SuperGaussian):
     """t = exp(-|s|^4 / sigma^4), which claims by default to be super-Gaussian."""
 
-    offers = Potential.offers | {"log_concave"}
+    offers = SuperGaussian.offers | {"log_concave"}
     start_variance = 1.0
 
     def g(self, x):
@@ -47,7 +47,7 @@ class Undefined(Laplace):
         Sech2(1e-3),
         Logistic([1.0, -1.0]),
         Tilted(Laplace(1.0), np.ones(2)),
-        PositiveMixture.of_gaussians([0.5, 0.5], [1.0, 1e4]),
+        PositiveMixture([1.0, 100.0], [Gaussian(1.0), Gaussian(1e4)]),
     ],
 )
 def test_the_sites_of_the_package_pass(site):

@@ -16,11 +16,11 @@ from mri_design import (
     SiteBlock,
     cartesian,
 )
-from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.cartesian import CartesianSamples
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl
+from tests.variances.running import run, together
 
 N = 16
 SHAPE = (N, N)
@@ -76,15 +76,6 @@ def precision(request: pytest.FixtureRequest) -> PosteriorPrecision:
         rate / (0.1 + 3 * np.abs(block.analysis(image))) for rate, block in zip((0.01, 0.1), blocks, strict=True)
     )
     return PosteriorPrecision(MEASUREMENTS[name](coils), blocks, pi)
-
-
-def run(estimator: object, precision: PosteriorPrecision, seed: int = 0) -> Variances:
-    analyses = [block.analysis for block in precision.blocks]
-    return estimator(precision, analyses, np.random.default_rng(seed), np.zeros(SHAPE, complex))
-
-
-def together(values: tuple[np.ndarray, ...]) -> np.ndarray:
-    return np.concatenate([v.ravel() for v in values])
 
 
 def test_unbiased_and_far_nearer_than_plain_draws(precision):

@@ -71,8 +71,7 @@ def coils_and_sites(
     return PosteriorPrecision(cartesian(lines, shape, maps if coils > 1 else None), blocks, pi)
 
 
-@pytest.mark.parametrize("coils", [1, 4])
-@pytest.mark.parametrize("shape", [(8, 7), (5, 3), (6, 10)])
+@pytest.mark.parametrize(("shape", "coils"), [((8, 7), 4), ((5, 3), 1), ((6, 10), 4)])
 def test_pixels_and_differences_are_exact(shape, coils):
     operators = [Identity(shape), FiniteDifferences(shape)]
     precision = coils_and_sites(shape, coils, operators)
@@ -113,7 +112,7 @@ def test_wavelets_beside_differences_are_unbiased_with_many_coils():
     like = np.zeros(shape, complex)
     exact = Exact()(precision, operators, np.random.default_rng(0), like)
     estimator = ControlVariate(samples=100, tolerance=1e-5)
-    results = [estimator(precision, operators, np.random.default_rng(seed), like) for seed in range(6)]
+    results = [estimator(precision, operators, np.random.default_rng(seed), like) for seed in range(5)]
     for block, reference in enumerate(exact.values):
         values = np.array([r.values[block] for r in results])
         errors = np.array([r.std_error[block] for r in results])
@@ -139,15 +138,12 @@ def test_the_draws_have_the_posterior_covariance_with_any_control():
     np.testing.assert_allclose(draws[1], draws[2], atol=1e-5)
 
 
-def test_wavelets_alone_are_no_matter_of_columns():
+def test_wavelets_alone_are_no_matter_of_columns_and_rows_are_no_control():
     shape = (16, 16)
     operators = [Wavelet(shape, "db2", 1)]
     precision = coils_and_sites(shape, 2, operators)
     assert not ColumnControl.of(precision).exact
     with pytest.raises(InputError, match=r"by columns.*pixels or differences"):
         ExactByColumns()(precision, operators, np.random.default_rng(0), np.zeros(shape, complex))
-
-
-def test_an_unknown_control_is_refused():
     with pytest.raises(InputError, match=r"control.*'rows'.*circulant"):
         ControlVariate(control="rows")

@@ -7,7 +7,6 @@ from mri_design import (
     ControlVariate,
     Exact,
     FiniteDifferences,
-    GeneralizedLinearModel,
     Identity,
     InputError,
     Laplace,
@@ -16,24 +15,12 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
+from tests.slow_cases import slow_case
+from tests.variances.running import run_on, together
 
-ACCURATE = ControlVariate(samples=200, tolerance=1e-6, max_iterations=300)
-
-
-def run(
-    estimator: VarianceEstimator, model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...], seed: int = 0
-) -> Variances:
-    precision = PosteriorPrecision(model.measurement, model.blocks, pi)
-    analyses = [b.analysis for b in model.blocks]
-    return estimator(precision, analyses, np.random.default_rng(seed), model.back_projection())
-
-
-def together(values: tuple[np.ndarray, ...]) -> np.ndarray:
-    return np.concatenate([v.ravel() for v in values])
+ACCURATE = ControlVariate(samples=120, tolerance=1e-6, max_iterations=300)
 
 
 def test_the_moments_of_the_circulant_control_are_those_of_dense_matrices():
@@ -52,11 +39,12 @@ def test_the_moments_of_the_circulant_control_are_those_of_dense_matrices():
         np.testing.assert_allclose(second.ravel(), np.diag(B @ P @ A @ P @ B.conj().T).real, rtol=1e-10)
 
 
+@pytest.mark.parametrize("model_name", ["groups", "coils", "wavelet", slow_case("matrix")])
 def test_unbiased_within_the_standard_error(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     pi = random_precisions(model, 1)
-    exact = together(run(Exact(), model, pi).values)
-    results = [run(ACCURATE, model, pi, seed) for seed in range(8)]
+    exact = together(run_on(Exact(), model, pi).values)
+    results = [run_on(ACCURATE, model, pi, seed) for seed in range(8)]
     assert all(r.convergence.converged for r in results)
     if model_name == "coils":  # columns leave nothing to sample
         assert all(r.kind == "exact" for r in results)
@@ -75,9 +63,9 @@ def test_unbiased_within_the_standard_error(tiny_model, model_name, random_preci
 @pytest.mark.parametrize("prior", ["differences", "db2"])
 def test_few_samples_and_few_products_come_within_two_percent(prior, scan_like):
     model, pi = scan_like([*range(9, 15), 1, 4, 6, 18, 21], (24, 24), prior)
-    exact = together(run(Exact(), model, pi).values)
-    few = [run(ControlVariate(8, tolerance=0.1), model, pi, seed) for seed in range(3)]
-    plain = run(MonteCarlo(samples=8), model, pi)
+    exact = together(run_on(Exact(), model, pi).values)
+    few = [run_on(ControlVariate(8, tolerance=0.1), model, pi, seed) for seed in range(3)]
+    plain = run_on(MonteCarlo(samples=8), model, pi)
     errors = [np.median(np.abs(together(r.values) / exact - 1)) for r in few]
     assert max(errors) < 0.02
     assert np.median(np.abs(together(plain.values) / exact - 1)) > 10 * max(errors)
@@ -106,7 +94,7 @@ def test_a_previous_result_is_a_place_to_start(scan_like):
 def test_single_precision_stays_single(tiny_model, random_precisions):
     model = tiny_model("moduli", real=np.float32)
     pi = tuple(p.astype(np.float32) for p in random_precisions(model, 5))
-    result = run(ControlVariate(20), model, pi)
+    result = run_on(ControlVariate(20), model, pi)
     assert result.samples.dtype == np.complex64
     assert all(v.dtype == np.float32 for v in (*result.values, *result.std_error, *result.bias))
 

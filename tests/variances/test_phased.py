@@ -15,12 +15,11 @@ from mri_design import (
     cartesian,
 )
 from mri_design.model.memory import least_memory
-from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.differences import GraphDifferences
 from mri_design.operators.phased import PhasedParts
-from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.control_variate import PhasedControl
+from tests.variances.running import run, together
 
 N = (12, 14)
 SIZE = N[0] * N[1]
@@ -57,15 +56,6 @@ def precision_of(coils: int = 1, apart: bool = True) -> PosteriorPrecision:
         pi.append(weights)
     X = cartesian([4, 5, 6, 7, 8, 1, 10], N, maps(coils))
     return PosteriorPrecision(X, tuple(blocks), tuple(pi))
-
-
-def run(estimator: VarianceEstimator, precision: PosteriorPrecision, seed: int = 0) -> Variances:
-    analyses = [block.analysis for block in precision.blocks]
-    return estimator(precision, analyses, np.random.default_rng(seed), np.zeros(N, complex))
-
-
-def together(values: tuple[np.ndarray, ...]) -> np.ndarray:
-    return np.concatenate([v.ravel() for v in values])
 
 
 def real_matrix(function: object) -> np.ndarray:
@@ -108,7 +98,7 @@ def test_unbiased_and_far_nearer_than_plain_draws(coils, apart):
     precision = precision_of(coils, apart)
     exact = together(run(Exact(), precision).values)
     accurate = ControlVariate(samples=8, tolerance=1e-6, with_bias=False)
-    results = [run(accurate, precision, seed) for seed in range(24)]
+    results = [run(accurate, precision, seed) for seed in range(16)]
     assert all(r.kind == "unbiased" and r.convergence.converged for r in results)
     values = np.array([together(r.values) for r in results])
     scatter = values.std(axis=0, ddof=1) / np.sqrt(len(values))
@@ -139,11 +129,9 @@ def test_draws_a_few_at_a_time_are_the_same():
 
 def test_single_precision_stays_single():
     precision = precision_of()
-    analyses = [block.analysis for block in precision.blocks]
     single = tuple(pi.astype(np.float32) for pi in precision.site_precisions)
     precision = PosteriorPrecision(precision.measurement, precision.blocks, single)
-    like = np.zeros(N, np.complex64)
-    made = ControlVariate(4)(precision, analyses, np.random.default_rng(0), like)
+    made = run(ControlVariate(4), precision, like=np.zeros(N, np.complex64))
     assert made.samples.dtype == np.complex64
     assert all(v.dtype == np.float32 for v in (*made.values, *made.std_error, *made.bias, made.image))
     assert all((b > 0).all() for b in made.bias)

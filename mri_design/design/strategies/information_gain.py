@@ -24,7 +24,7 @@ from mri_design.design.posteriors import generators, of_each
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError, described, require_counts
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.krylov.lanczos import BlockLanczosFactors, LanczosFactors, lanczos
+from mri_design.krylov.lanczos import LanczosFactors, lanczos
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
@@ -122,7 +122,7 @@ def gain_from_overlaps(overlaps: Array) -> NDArray[np.float64]:
     return np.asarray(2 * np.linalg.slogdet(overlaps + np.eye(overlaps.shape[-1]))[1], dtype=np.float64)
 
 
-def line_overlaps(factors: LanczosFactors | BlockLanczosFactors, readouts: CartesianLines) -> Array:
+def line_overlaps(factors: LanczosFactors, readouts: CartesianLines) -> Array:
     """V_*^H V_* of every line, (ky, k, k); one coil after another, so that memory stays at k images."""
     root = factors.inverse_root()
     k, n_lines = len(root), readouts.grid[0]
