@@ -4,8 +4,8 @@
 
 draws heads, measures an eighth, a quarter and a half of the lines of each, by a design or by a random mask, and
 compares the k-space of the posterior mean with the true one on the lines that were not measured. It writes
-mri_design/experiment/held_back/band_factors.json and, with the error of the image before and after on heads that took
-no part, results/benchmarks/band-factors.md. A few minutes on two cores.
+mri_design/experiment/held_back/spectral_correction.json and, with the error of the image before and after on heads
+that took no part, results/benchmarks/band-factors.md. A few minutes on two cores.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.designing import run_design, start_lines
-from mri_design.experiment.held_back.band_factors import (
+from mri_design.experiment.held_back.spectral_correction import (
     KX_EDGES,
     KY_EDGES,
     MODELS,
     SHARES,
-    BandFactors,
     ModelName,
+    SpectralCorrection,
     bands,
     unmeasured,
 )
@@ -120,7 +120,7 @@ def case(
     return Case(model, share, products, powers, one, lines, image, truth)
 
 
-def learnt(found: list[list[Case]], model: ModelName) -> BandFactors:
+def learnt(found: list[list[Case]], model: ModelName) -> SpectralCorrection:
     """Least-squares factors of every fraction of lines, all heads together, each of energy one."""
     rows = []
     for share in SHARES:
@@ -128,7 +128,7 @@ def learnt(found: list[list[Case]], model: ModelName) -> BandFactors:
         products = np.sum([case.products for case in those], axis=0)
         powers = np.sum([case.powers for case in those], axis=0)
         rows.append(np.where(powers > 0, products / np.maximum(powers, np.finfo(float).tiny), 1.0))
-    return BandFactors(np.array(rows).reshape(len(SHARES), len(KY_EDGES) - 1, len(KX_EDGES) - 1).round(3))
+    return SpectralCorrection(np.array(rows).reshape(len(SHARES), len(KY_EDGES) - 1, len(KX_EDGES) - 1).round(3))
 
 
 def judged(found: list[list[Case]], model: ModelName) -> list[dict[str, object]]:
@@ -147,7 +147,7 @@ def judged(found: list[list[Case]], model: ModelName) -> list[dict[str, object]]
     ]
 
 
-def document(factors: dict[ModelName, BandFactors], rows: dict[ModelName, list[dict[str, object]]]) -> str:
+def document(factors: dict[ModelName, SpectralCorrection], rows: dict[ModelName, list[dict[str, object]]]) -> str:
     """The page."""
     text = [TEXT]
     for model, of_model in factors.items():
@@ -165,7 +165,8 @@ def document(factors: dict[ModelName, BandFactors], rows: dict[ModelName, list[d
 TEXT = """# Factors of k-space bands
 
 `OMP_NUM_THREADS=1 python benchmarks/band_factors.py --jobs 2` made this page and
-`mri_design/experiment/held_back/band_factors.json`, from random heads and nothing else. A factor is the real number by
+`mri_design/experiment/held_back/spectral_correction.json`, from random heads and nothing else. A factor is the
+real number by
 which the posterior mean of the default recipe, on lines that were not measured, comes nearest to the truth; ky and kx
 are distances from the centre in units of half the grid. The change of the error below is that of heads which took no
 part, with the factors in full; in use each scan says by held-back lines how much of them it takes.
@@ -176,7 +177,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--heads", type=int, default=32)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--table", type=Path, default=Path("mri_design/experiment/held_back/band_factors.json"))
+    parser.add_argument("--table", type=Path, default=Path("mri_design/experiment/held_back/spectral_correction.json"))
     parser.add_argument("--report", type=Path, default=Path("results/benchmarks/band-factors.md"))
     chosen = parser.parse_args()
     with ProcessPoolExecutor(chosen.jobs) as pool:

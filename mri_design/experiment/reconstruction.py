@@ -10,10 +10,10 @@ import numpy as np
 
 from mri_design.errors import InputError, UsageError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares
-from mri_design.experiment.held_back.band_factors import shipped_band_factors, strength
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
+from mri_design.experiment.held_back.spectral_correction import shipped_spectral_correction, strength
 from mri_design.experiment.non_local import (
     LastStage,
     counting_on,
@@ -196,7 +196,7 @@ def reconstruct(
     result, posterior, local = _mean(slice_model, lines, recipe, rng, options)
     result = replace(result, phase_choice=choice)
     if recipe.reconstruction.band_factors:
-        result = _with_band_factors(result, slice_model, lines, without)
+        result = _with_spectral_correction(result, slice_model, lines, without)
     if not with_std:
         return result
     options.watch("error bars")
@@ -207,11 +207,11 @@ def reconstruct(
     return replace(result, std=std if scale is None else std * np.float32(scale.factor), std_factor=scale)
 
 
-def _with_band_factors(
+def _with_spectral_correction(
     result: Reconstruction, slice_model: MRSlice, lines: Sequence[int], without: HeldBack | None
 ) -> Reconstruction:
     """The image with its bands of k-space corrected by as much as the lines held back ask for."""
-    factors = shipped_band_factors("modulus" if slice_model.phase is None else "phase-aware")
+    factors = shipped_spectral_correction("modulus" if slice_model.phase is None else "phase-aware")
     share = strength(without, factors, None if result.phase_choice is None else result.phase_choice.image)
     corrected = factors.applied(slice_model, lines, result.image, share) if share else result.image
     return replace(result, image=corrected, band_strength=share)

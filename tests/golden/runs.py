@@ -125,7 +125,9 @@ RUNS = {
     ),
     "design-spokes": GoldenRun("design phantom:brain --encoding radial --shots 8", SMALL),
     "design-spokes-coils": GoldenRun("design phantom:brain --encoding radial --shots 7 --angles 24", COILS),
-    "design-arms-fixed": GoldenRun("design phantom:brain --encoding spiral --shots 6 --strategy half-turn", SMALL),
+    "design-arms-fixed": GoldenRun(
+        "design phantom:brain --encoding spiral --shots 6 --strategy half-turn", SMALL, tolerance=0.02
+    ),  # six arms leave much undetermined: the error bars of two processors differed by 1.3 %
     "compare-planes": GoldenRun(
         "compare phantom:brain --encoding plane --accelerations 8 --train phantom:t1w --seeds 1 --method zero-filled "
         "--strategies calibrated,poisson-disc,vd-polynomial,oracle-residual,oracle-hole --jobs 1",

@@ -42,7 +42,7 @@ def random_head(
     shape : int or (int, int)
         Grid (ky, kx).
     rng : numpy Generator
-        Source of everything.
+        Source of all random numbers of the head.
     phase : {"any", "flat", "smooth", "rough"}
         What is left in the image: nearly constant with local exceptions (coil-combined spin echoes), a polynomial, or
         `rough_phase`; "any" draws one of them.

@@ -37,7 +37,7 @@ SHARES = (1 / 8, 1 / 4, 1 / 2)
 
 
 @dataclass(frozen=True)
-class BandFactors:
+class SpectralCorrection:
     """Real factors on the k-space of a posterior mean.
 
     Parameters
@@ -105,20 +105,20 @@ def unmeasured(slice_model: MRSlice, lines: Sequence[int]) -> NDArray[np.bool_]:
 
 
 @cache
-def shipped_band_factors(model: ModelName = "modulus") -> BandFactors:
+def shipped_spectral_correction(model: ModelName = "modulus") -> SpectralCorrection:
     """Factors that ``benchmarks/band_factors.py`` learnt from random heads for the mean under one model."""
-    text = resources.files("mri_design.experiment.held_back").joinpath("band_factors.json").read_text("utf-8")
-    return BandFactors(np.array(json.loads(text)[model], dtype=float))
+    text = resources.files("mri_design.experiment.held_back").joinpath("spectral_correction.json").read_text("utf-8")
+    return SpectralCorrection(np.array(json.loads(text)[model], dtype=float))
 
 
-def strength(without: HeldBack | None, factors: BandFactors, image: Array | None = None) -> float:
+def strength(without: HeldBack | None, factors: SpectralCorrection, image: Array | None = None) -> float:
     """Fraction of the factors' correction that a scan takes, 0 to 1, by least squares on its lines held back.
 
     Parameters
     ----------
     without : HeldBack, optional
         The lines held back; None where there are none.
-    factors : BandFactors
+    factors : SpectralCorrection
         Of the model in use.
     image : complex array, shape (ky, kx), optional
         Predicts the lines held back; by default the posterior mean of ``without``.

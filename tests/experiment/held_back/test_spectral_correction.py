@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, MRSlice, Recipe, load_input, prepare, reconstruct
-from mri_design.experiment.held_back.band_factors import (
+from mri_design.experiment.held_back.prediction import HeldBack, hold_back
+from mri_design.experiment.held_back.spectral_correction import (
     KX_EDGES,
     KY_EDGES,
     SHARES,
-    BandFactors,
+    SpectralCorrection,
     bands,
-    shipped_band_factors,
+    shipped_spectral_correction,
     strength,
 )
-from mri_design.experiment.held_back.prediction import HeldBack, hold_back
 
 RECIPE = Recipe().replacing("simulation", matrix=48).replacing("phase", model="modulus")
 LINES = sorted({*range(19, 29), *range(1, 48, 3)})
@@ -56,7 +56,7 @@ def test_every_sample_is_in_the_band_of_its_frequencies() -> None:
 
 def test_factors_are_interpolated_between_shares_and_constant_beyond() -> None:
     table = np.ones(TABLE) * np.array([1.0, 2.0, 4.0])[:, None, None]
-    factors = BandFactors(table)
+    factors = SpectralCorrection(table)
     assert factors.on((64, 64), 16)[0, 0] == 2
     assert factors.on((64, 64), 32)[0, 0] == factors.on((64, 64), 60)[0, 0] == 4
     assert factors.on((64, 64), 2)[0, 0] == 1
@@ -66,7 +66,7 @@ def test_factors_are_interpolated_between_shares_and_constant_beyond() -> None:
 def test_measured_lines_stay_and_the_others_are_multiplied() -> None:
     one, rng = brain(), np.random.default_rng(0)
     image = (rng.standard_normal(one.shape) + 1j * rng.standard_normal(one.shape)).astype(np.complex64)
-    factors = BandFactors(rng.uniform(0.5, 1.5, TABLE))
+    factors = SpectralCorrection(rng.uniform(0.5, 1.5, TABLE))
     before, after = one.encoding()(image)[0], one.encoding()(factors.applied(one, LINES, image, 0.5))[0]
     wanted = 1 + 0.5 * (factors.on(one.shape, len(LINES)) - 1)
     wanted[LINES] = 1
@@ -75,11 +75,11 @@ def test_measured_lines_stay_and_the_others_are_multiplied() -> None:
 
 @pytest.mark.parametrize(("factor", "share"), [(1.0, 0.0), (1.1, 0.5), (1.2, 1.0), (1.5, 1.0), (0.9, 0.0)])
 def test_a_scan_takes_the_share_of_the_correction_that_its_lines_held_back_ask_for(factor: float, share: float) -> None:
-    assert strength(predicted(factor), BandFactors(np.full(TABLE, 1.2))) == pytest.approx(share, abs=1e-4)
+    assert strength(predicted(factor), SpectralCorrection(np.full(TABLE, 1.2))) == pytest.approx(share, abs=1e-4)
 
 
 def test_few_lines_several_coils_and_holes_are_not_corrected() -> None:
-    factors, without = BandFactors(np.full(TABLE, 1.2)), predicted(1.1)
+    factors, without = SpectralCorrection(np.full(TABLE, 1.2)), predicted(1.1)
     assert strength(None, factors) == 0
     assert strength(replace(without, held=without.held[:3]), factors) == 0
     holes = replace(without.slice_model, samples=np.ones(without.slice_model.shape, dtype=bool))
@@ -93,10 +93,10 @@ def test_the_mean_is_corrected_by_the_share_it_tells_and_map_is_not() -> None:
     rng = np.random.default_rng
     plain = reconstruct(brain(), LINES, "mean", off, rng(0), with_std=False)
     result = reconstruct(brain(), LINES, "mean", RECIPE, rng(0), with_std=False)
-    share = strength(honest(), shipped_band_factors())
+    share = strength(honest(), shipped_spectral_correction())
     assert plain.band_strength is None and result.band_strength is not None and 0 < result.band_strength <= 1
     assert result.band_strength == pytest.approx(share, abs=0.1)  # other draws behind the prediction
-    expected = shipped_band_factors().applied(brain(), LINES, plain.image, result.band_strength)
+    expected = shipped_spectral_correction().applied(brain(), LINES, plain.image, result.band_strength)
     np.testing.assert_allclose(result.image, expected, atol=1e-5)
     assert result.account() == {"band factors": f"{100 * result.band_strength:.0f} % of the correction"}
     assert reconstruct(brain(), LINES, "map", RECIPE, rng(0)).band_strength is None
@@ -105,4 +105,4 @@ def test_the_mean_is_corrected_by_the_share_it_tells_and_map_is_not() -> None:
 def test_tables_that_are_none_are_refused() -> None:
     for table in (np.ones((2, 3)), np.zeros(TABLE), np.full(TABLE, np.nan)):
         with pytest.raises(InputError, match="band factors"):
-            BandFactors(table)
+            SpectralCorrection(table)
