@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/golden_time.py --before CHECKOUT [--turns 3]
 
 Every turn is a process of each tree, one after the other, that makes all runs of `tests/golden` which both trees have;
-`git worktree add CHECKOUT COMMIT` makes the earlier one. The table has the medians over turns, and their sum. Counted is
-the time of the process and its workers, without what it loads before the first run. A turn that is not counted comes
+`git worktree add CHECKOUT COMMIT` makes the earlier one. The table has the medians over turns, and their sum. The time
+of the process and its workers is counted, without what it loads before the first run. A turn that is not counted comes
 first, so that loops are compiled.
 """
 

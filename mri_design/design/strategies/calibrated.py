@@ -62,12 +62,12 @@ class SideInformation(Protocol):
         """
 
     def residuals(self, history: Sequence[tuple[int, ...]]) -> list[Numbers]:
-        """Energy of the error on every line over the image's energy, (ky,), at some history of a design.
+        """Energy of the error on every line over the image's energy, (ky,), after each step of a design.
 
         Parameters
         ----------
         history : sequence of tuples of int
-            The lines that were measured at each moment, each with those of the moment before.
+            The lines measured by then, each step with those of the step before.
         """
 
 
