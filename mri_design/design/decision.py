@@ -37,7 +37,7 @@ class Forecast:
         The same as the strategy believes it, where it corrects the posterior; NaN where it cannot say yet.
     information : float
         Information about the image, in nats, that the chosen line is expected to bring: as the strategy computes it,
-        else the most that a line of the believed energy can hold (`recording.most_information`). NaN without a
+        else the most that a line of the predicted energy can hold (`recording.most_information`). NaN without a
         posterior. At the end of a design it is that of the last decision.
     image_energy : float
         Energy of the mean, summed over slices.
@@ -81,7 +81,7 @@ class Forecast:
     def predicted_error(self) -> float:
         """Predicted relative L2 error of the mean over all lines, 0 to 1.
 
-        NaN where nothing is believed, and before the first candidate has been predicted and found.
+        NaN where nothing is predicted, and before the first candidate has been predicted and found.
         """
         if self.predicted is None or self.tested == 0 or not self.predicted_level > 0:
             return float("nan")

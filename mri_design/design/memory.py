@@ -17,7 +17,7 @@ IMAGE_COPIES = 24
 COIL_PAIR_COPIES = 6
 """Arrays over pairs of coils that are alive together while a block is thinned (`squared_correlation`)."""
 KEPT = 3
-"""Numbers per sample that are kept of every block: its score, its expected energy, and what is believed of it."""
+"""Numbers per sample that are kept of every block: its score, its expected energy, and its predicted energy."""
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Where Linux says how much memory the programs of a container may take."""
 

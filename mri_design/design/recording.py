@@ -108,8 +108,8 @@ def decided(
     """
     forecast, outcome = choice.forecast, LineOutcome()
     known = block[0].forecast if block and together else forecast
-    believed = known.predicted
-    if inferred.found and known.expected is not None and believed is not None:
+    predicted = known.predicted
+    if inferred.found and known.expected is not None and predicted is not None:
         # The mean is that of the block's start, and so is what was expected of it.
         begun = block[0].forecast.expected if block else None
         expected = known.expected if begun is None else begun
@@ -118,7 +118,7 @@ def decided(
         outcome = LineOutcome(predicted_energy=float(expected[choice.line] + noise))
         forecast = replace(forecast, image_energy=image_energy(inferred.posteriors))
         if np.isnan(forecast.information):
-            most = most_information(float(believed[choice.line]), noise, sum(values))
+            most = most_information(float(predicted[choice.line]), noise, sum(values))
             forecast = replace(forecast, information=most)
     return DesignStep(replace(choice, forecast=forecast, pending=len(block)), outcome, cost)
 

@@ -54,7 +54,7 @@ class UntilError:
     Noise leaves an error however many lines are measured. A design also ends where that floor, as it is predicted, is
     far above the wanted error; and where the floor is above the wanted error and the predicted error has not fallen
     for many lines. The floor itself is a prediction, which later lines may correct by some ten per cent. Neither is
-    believed before ``fewest`` predictions have been tested.
+    trusted before ``fewest`` predictions have been tested.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def _is_tested(step: Prospect, fewest: int) -> bool:
 
 
 def _untested(step: Prospect, fewest: int, unit: str) -> str:
-    """Why a design went on although the number is small enough; empty where it may be believed."""
+    """Why a design went on although the number is small enough; empty where it may be trusted."""
     if _is_tested(step, fewest):
         return ""
     return f", believed once {fewest} {unit}s were predicted and then measured ({step.tested:g} so far)"

@@ -102,8 +102,8 @@ class Calibrated(ChoosesByScore):
     expectations are, and goes on learning from the innovation of each line that is measured.
 
     A line tells something about its neighbours too, the more the smaller the object is and the more coils there are,
-    and what is believed of a neighbourhood is more certain than what is believed of one line. So a line's score is the
-    sum of the energies believed of the unmeasured lines around it, with weights that fall with the distance
+    and the energy predicted of a neighbourhood is more certain than that of one line. So a line's score is the
+    sum of the energies predicted of the unmeasured lines around it, with weights that fall with the distance
     (results/design-study/README.md).
 
     An earlier scan of the same object, or scans that a training has seen, may have a say. What they say of a line's own

@@ -2,7 +2,7 @@
 
 A block of samples gives as many innovations, each of them a sample of exactly what was predicted. They are enough to
 learn from the scan alone how wrong the posterior's variances are: no trained model comes with the package. They also
-show how far an earlier scan of the same object can be believed, where there is one.
+show how far an earlier scan of the same object can be trusted, where there is one.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ Numbers = NDArray[np.float64]
 BELIEF = 4.0
 """Innovations that the regression alone counts as, beside those found around a sample."""
 LEAST = 1e-6
-"""Least energy beside the largest: what a sample is believed to hold at least."""
+"""Least energy beside the largest: what a sample is predicted to hold at least."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalibratedSamples(ChoosesByScore):
-    """Samples drawn by what is believed of their errors, after a correction that learns from this scan.
+    """Samples drawn by their predicted energies, after a correction that learns from this scan.
 
-    The energy believed of a sample is exp(features . w), with w from a gamma regression of all innovations so far on
+    The energy predicted of a sample is exp(features . w), with w from a gamma regression of all innovations so far on
     the features that were known when they were predicted (`sample_features`), times the ratio of found to predicted
     energies around the sample (a Gaussian window).
 
-    What an earlier scan of the object says of a sample (`EarlierScan`) is one more feature. It is believed from the
+    What an earlier scan of the object says of a sample (`EarlierScan`) is one more feature. It is trusted from the
     start, and after the first block as far as the innovations bear it out: its weight in the regression falls towards
     zero where they do not.
 
@@ -53,9 +53,9 @@ class CalibratedSamples(ChoosesByScore):
         Standard deviation of the window of found over predicted energies, as a share of the plane's sides.
     drawn : bool, optional
         Whether energies are drawn from the gamma distributions that the regression takes them to have, around what is
-        believed of them. What is believed is smooth over the plane, and the samples with the largest energies under a
+        predicted of them. What is predicted is smooth over the plane, and the samples with the largest energies under a
         smooth belief lie in patterns; drawn ones do not, as one who knew the energies would take them. What an
-        earlier scan explains of how they scatter is not drawn. If false the largest believed energies are taken. By
+        earlier scan explains of how they scatter is not drawn. If false the largest predicted energies are taken. By
         default true with one coil: with several, even distances between samples count for more.
     earlier : sequence of EarlierScan
         Of the same object, one for every slice that shares the mask; empty where there is none.

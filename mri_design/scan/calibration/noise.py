@@ -496,7 +496,7 @@ def _positive(variance: float, data: KSpaceData) -> float:
 
 @dataclass(frozen=True)
 class CoilNoise:
-    """A noise covariance over coils measured from k-space, and what was not believed of it.
+    """A noise covariance over coils measured from k-space, and the part of it that was not trusted.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from mri_design.design.strategies.calibrated import weight_of_side_information
 NO_LINES = np.empty(0)
 
 
-def test_a_second_opinion_is_trusted_first_and_equal_records_count_alike() -> None:
+def test_side_information_is_trusted_first_and_equal_records_count_alike() -> None:
     wrong = np.tile([0.6, -0.9, 0.4], 200)
     assert weight_of_side_information(NO_LINES, NO_LINES, NO_LINES) > 0.9
     assert weight_of_side_information(wrong, wrong, np.zeros(600)) == pytest.approx(0.5, abs=0.02)
