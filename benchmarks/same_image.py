@@ -29,7 +29,7 @@ from mri_design.experiment.designing import run_design
 from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.strategy_names import make_strategy
-from mri_design.operators.cartesian import CartesianLines
+from mri_design.operators.cartesian_fourier import CartesianLines
 from mri_design.runs.convert import convert_file
 from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.made_files import write_made_files

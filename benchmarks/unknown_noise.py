@@ -31,7 +31,7 @@ from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.operators.base import Array
-from mri_design.operators.cartesian import CentredFFT
+from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.scan.calibration.noise import measure_noise
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.formats import read

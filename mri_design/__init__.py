@@ -12,7 +12,7 @@ _HOMES = {
     "Automatic": "estimation.automatic",
     "BernoulliResponse": "potentials.likelihoods",
     "Calibrated": "design.strategies.calibrated",
-    "CartesianLines": "operators.cartesian",
+    "CartesianLines": "operators.cartesian_fourier",
     "Checkpoint": "experiment.checkpoint",
     "Choice": "design.decision",
     "Coefficients": "model.sparsity",
@@ -95,7 +95,7 @@ _HOMES = {
     "asymptotic_information": "active_learning.asymptotic",
     "best_free_encoding": "active_learning.free_encoding",
     "best_shot": "active_learning.shots",
-    "cartesian": "operators.cartesian",
+    "cartesian": "operators.cartesian_fourier",
     "centre_lines": "design.constraints",
     "coil_combined": "scan.calibration.coil_maps",
     "drawn_root": "active_learning.shots",
@@ -161,7 +161,7 @@ _HOMES = {
 }
 """Public name to the file that defines it."""
 _NAMESPACES = {"operators", "potentials", "variances"}
-"""Rooms that are used by their own names too, as in ``md.variances.Exact``."""
+"""Subpackages that are public by name, as in ``md.variances.Exact``."""
 
 __all__ = sorted(_HOMES)
 

@@ -1,5 +1,8 @@
 """The package hands its names on without loading anything until they are asked for."""
 
+import importlib
+import inspect
+import pkgutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,6 +17,15 @@ import mri_design as md
 def test_every_public_name_exists() -> None:
     missing = [name for name in mri_design.__all__ if not hasattr(mri_design, name)]
     assert not missing
+
+
+def test_every_name_of_a_public_subpackage_is_a_part_of_it_whatever_was_imported_before() -> None:
+    modules = [importlib.import_module(f"mri_design.{name}") for name in ("operators", "potentials", "variances")]
+    for module in modules:
+        for path in pkgutil.iter_modules(module.__path__):
+            importlib.import_module(f"{module.__name__}.{path.name}")  # sets the module as an attribute of its package
+    wrong = [f"{m.__name__}.{name}" for m in modules for name in m.__all__ if inspect.ismodule(getattr(m, name))]
+    assert not wrong
 
 
 def test_unknown_names_raise_as_usual() -> None:

@@ -9,7 +9,7 @@ from trajectories.sets import HALF, spiral_sets
 
 from mri_design.evaluation.tables import Row
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.operators.cartesian import CartesianSamples
+from mri_design.operators.cartesian_fourier import CartesianSamples
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes
 from mri_design.variances.control_variate import ControlVariate
 

@@ -329,7 +329,7 @@ class PoolMarginals:
     def of(
         cls, pool: LabelPool, posterior: GaussianPosterior, estimator: VarianceEstimator, rng: np.random.Generator
     ) -> PoolMarginals:
-        """From a posterior: the estimator's variances of every case and coefficient."""
+        """The pool with the variances of every case and coefficient under a posterior."""
         precision, weights = posterior.precision, pool.rows.in_shape[0]
         estimate = estimator(precision, [pool.rows, *(b.analysis for b in pool.prior)], rng, posterior.mean)
         small = weights <= DENSE_LIMIT
@@ -410,7 +410,7 @@ class PoolMarginals:
         return after._mended(labelled)
 
     def _mended(self, labelled: Array) -> PoolMarginals:
-        """With the negative variances of sites that are in the model computed anew."""
+        """The pool with the negative variances of sites in the model computed anew."""
         variances, count = self.variances.copy(), 0
         for index in labelled[variances[labelled] < 0]:
             b = self.pool.row(int(index))

@@ -176,7 +176,7 @@ def squared_correlation(posteriors: Sequence[GaussianPosterior]) -> Numbers:
 
 
 def _removed_share(posterior: GaussianPosterior) -> Numbers:
-    """For one posterior, distance 0 first."""
+    """Fraction of the variance that is removed, by distance, under one posterior."""
     variances = np.asarray(posterior.image_variances, dtype=np.float64)
     return removed_share(variances, coils_of(posterior)[0], posterior.model.noise_variance)
 

@@ -152,7 +152,7 @@ class StepCost:
 
 @dataclass(frozen=True)
 class DesignStep:
-    """One decision.
+    """Record of a decision: the choice, its outcome, and what it took.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from mri_design.errors import InputError, described
 from mri_design.inference.base import with_unseen
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array, squared_modulus
-from mri_design.operators.cartesian import CartesianLines, FourierLibrary
+from mri_design.operators.cartesian_fourier import CartesianLines, FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.readouts import LineReadouts, Readouts, Rows
 from mri_design.variances.base import VarianceEstimator

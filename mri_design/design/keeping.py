@@ -88,7 +88,7 @@ class Found:
     matvecs : int
         Products with A.
     converged : bool
-        Whether the last loop did.
+        Whether the last inner loop converged.
     """
 
     mean: Array

@@ -43,7 +43,7 @@ class Inferred:
 
     @property
     def converged(self) -> bool:
-        """Whether inference of all slices did."""
+        """True where inference converged on all slices."""
         return all(found.converged for found in self.found)
 
 

@@ -175,7 +175,7 @@ class AnyOf:
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether one of the rules does."""
+        """True where one of the rules needs the least error."""
         return any(rule.looks_ahead for rule in self.rules)
 
     def __call__(self, step: Prospect) -> bool:

@@ -32,7 +32,7 @@ class Outcome:
         Energy of the complex error on every line, or other candidate of the slice, summed over readout and coils, in
         units of the image's energy.
     converged : bool
-        Whether the reconstruction did.
+        Whether the reconstruction converged.
     removed : float array, shape (ky, kz), optional
         Of samples of a plane, what the measurement of one removes of another's error by their distance
         (`removed_share`), the error of every pixel being the variance there.

@@ -162,7 +162,7 @@ MOST_NUMBERS = 60_000
 
 @dataclass(frozen=True)
 class ExploredStep:
-    """One decision.
+    """A step of the report's slider: line, scores and predicted error.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class StepExplorer:
 
     @property
     def json(self) -> str:
-        """All of it for the page's script, safe inside a script element."""
+        """The slider's data as JSON, escaped for a script element."""
         every = -(-len(self.steps) * self.n_lines // MOST_NUMBERS) or 1
         kept = [step if number % every == 0 else replace(step, scores=None) for number, step in enumerate(self.steps)]
         content = {"lines": self.n_lines, "start": self.start, "unit": self.unit, "steps": kept, "images": self.images}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -56,6 +56,10 @@ OUTPUTS = {
 """Every file that a verb may write into its folder, figures apart, and what reports say of those that people open."""
 
 
+_EARLIER = ("manifest.json", "checkpoint.npz", "progress.json")
+"""Files by which a folder of version 0.1.0, which kept no ledger, is known."""
+
+
 class FolderLedger:
     """The files of a run in its folder, kept in a hidden file beside them.
 
@@ -82,6 +86,8 @@ class FolderLedger:
                 f"{folder.name} holds the link {links[0]}, and nothing is written through links; give another --out"
             )
         names = _names(folder / LEDGER_NAME)
+        if names is None and _is_earlier_run(folder):
+            names = {_relative(folder, path) for path in _files(entries)}
         if names is None and entries and not overwrite:
             raise UsageError(
                 f"{folder.name} holds {entries[0].name}, and no run of this program; give another --out, or add "
@@ -158,6 +164,20 @@ def _is_plain(name: str) -> bool:
     """A file of the folder or of one folder in it: nothing that leads elsewhere."""
     parts = name.split("/")
     return 1 <= len(parts) <= 2 and all(part and not part.startswith(".") and "\0" not in part for part in parts)
+
+
+def _is_earlier_run(folder: Path) -> bool:
+    if any((folder / name).is_file() for name in _EARLIER[1:]):
+        return True
+    try:
+        return "identity" in json.loads((folder / _EARLIER[0]).read_text(encoding="utf-8"))["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _files(entries: Iterable[Path]) -> Iterable[Path]:
+    for path in entries:
+        yield from (inner for inner in path.iterdir() if inner.is_file()) if path.is_dir() else (path,)
 
 
 def _relative(folder: Path, path: Path) -> str:

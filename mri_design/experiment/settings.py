@@ -220,6 +220,9 @@ class Settings:
             raise InputError(place or "recipe", described(values), wanted)
         known = cls.kinds()
         prefix = f"{place}." if place else ""
+        if not place and len(gone := list(dict.fromkeys(_retired(values)))) > 1:
+            cures = " ".join(f"{name}: {RETIRED[name]}" for name in gone)
+            raise InputError("recipe", f"settings that went: {', '.join(gone)}", "a recipe without them", cures)
         for name, value in values.items():
             if name not in known:
                 raise cls._unknown(str(name), value, prefix)
@@ -261,6 +264,18 @@ RETIRED: dict[str, str] = {}
 def _section(place: str) -> str:
     """``prior.0.kind`` -> ``prior.kind``."""
     return ".".join(part for part in place.split(".") if not part.isdigit())
+
+
+def _retired(values: object, place: str = "") -> Iterator[str]:
+    """Names in `RETIRED` of the settings and values in a recipe."""
+    if isinstance(values, Mapping):
+        for name, value in values.items():
+            inner = f"{place}.{name}" if place else str(name)
+            yield from (text for text in (inner, f'{inner} = "{value}"') if text in RETIRED)
+            yield from _retired(value, inner)
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from _retired(value, place)
 
 
 def _plain(value: Any) -> Any:

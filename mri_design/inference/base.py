@@ -61,7 +61,7 @@ class WarmStart:
 
     @classmethod
     def from_posterior(cls, posterior: GaussianPosterior) -> WarmStart:
-        """Everything that a posterior can hand on."""
+        """Warm start from a posterior: its mean, variances and samples."""
         require_posterior(posterior)
         marginals = posterior.marginals
         return cls(posterior.mean, pooled_variances(posterior.model, marginals), marginals.samples)

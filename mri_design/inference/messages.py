@@ -177,7 +177,7 @@ class LoadedChunk:
 
     @property
     def size(self) -> int:
-        """How many real coefficients it has."""
+        """Number of real coefficients."""
         return len(self.rows)
 
     @property

@@ -311,7 +311,7 @@ class GeneralizedLinearModel:
         return total / float(np.sqrt(self.noise_variance))
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what is made again where it is needed: models travel between processes."""
+        """State without cached values, which are made again where they are needed: models travel between processes."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def back_projection(self) -> Array:

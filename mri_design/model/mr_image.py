@@ -14,7 +14,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.phase import PhasePrior, estimate_phase
 from mri_design.model.sparsity import DEFAULT_PRIOR, SparsityBlock
 from mri_design.operators.base import Array
-from mri_design.operators.cartesian import CartesianSamples, FourierLibrary
+from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibrary
 from mri_design.operators.readouts import LineReadouts, Readouts, Rows, ShotReadouts
 from mri_design.scan.data import Scan
 from mri_design.scan.sampling import Sampling

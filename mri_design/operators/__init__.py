@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mri_design.operators.base import Array, FilterBand, LinearOperator
-    from mri_design.operators.cartesian import (
+    from mri_design.operators.cartesian_fourier import (
         CartesianLines,
         CartesianSamples,
         CentredFFT,
@@ -27,12 +27,18 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "base": ("Array", "FilterBand", "LinearOperator"),
-    "cartesian": ("CartesianLines", "CartesianSamples", "CentredFFT", "DirectFourier", "LineSampling", "cartesian"),
+    "cartesian_fourier": (
+        "CartesianLines",
+        "CartesianSamples",
+        "CentredFFT",
+        "DirectFourier",
+        "LineSampling",
+        "cartesian",
+    ),
     "coils": ("Coils",),
     "dense": ("Dense", "MatrixOperator", "RowsOnDisk", "SparseMatrix", "real_rows"),
-    "differences": ("FiniteDifferences",),
+    "differences": ("FiniteDifferences", "GraphDifferences"),
     "elementary": ("Diagonal", "Identity", "RealAndImaginary", "RealImage"),
-    "graph_differences": ("GraphDifferences",),
     "nonuniform": ("NonUniformFourier",),
     "phased": ("PhasedParts",),
     "wavelet": ("Wavelet",),

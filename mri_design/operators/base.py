@@ -108,7 +108,7 @@ class LinearOperator(ABC):
         return self._adjoint(self._checked(v, self.out_shape))
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what is made again where it is needed: operators travel between processes."""
+        """State without cached values, made again where they are needed: operators travel between processes."""
         kind = type(self)
         return {n: v for n, v in vars(self).items() if not isinstance(getattr(kind, n, None), cached_property)}
 

@@ -105,7 +105,7 @@ class PhasedParts(LinearOperator):
         return self.turned(self.analysis._adjoint(from_parts(parts)))
 
     def weighted_adjoint(self, weights: Array, v: Array) -> Array:
-        """With the factors of the imaginary parts among the weights, which are fewer than the coefficients."""
+        """Adjoint of weighted coefficients; factors of imaginary parts go to the weights, which are fewer."""
         each = self._with_factors(weights, self._factors(weights.dtype))
         return self.turned(self.analysis.adjoint(from_parts(each * self._checked(v, self.out_shape))))
 

@@ -117,7 +117,7 @@ class Wavelet(LinearOperator):
         return power
 
     def filter_bands(self) -> tuple[FilterBand, ...] | None:
-        """As in the base class; None on a padded grid."""
+        """Shifted filters of the bands; None on a padded grid."""
         return self._filter_bands if self.out_shape == self.in_shape else None
 
     @cached_property

@@ -237,7 +237,7 @@ IMAGE_WRITERS: Mapping[str, Callable[[ImageStack, Path, Extents], MadeFiles]] = 
 
 ENDINGS = tuple(dict.fromkeys((*GRID_WRITERS, *TRAJECTORY_WRITERS, *IMAGE_WRITERS)))
 """Endings of the files that a conversion writes."""
-_WITH_CARD = (".npy", ".npz", ".cfl")
+_WITH_HEADER = (".npy", ".npz", ".cfl")
 _SIZED = (".h5", ".mrd", ".nii.gz", ".nii", ".dcm")
 
 
@@ -342,7 +342,7 @@ def _refuse_changes_of(source: Path, made: MadeFiles) -> None:
 def _refuse_foreign_header(out: Path, made: MadeFiles) -> None:
     """Refuse a name beside which a header stands that is about something else."""
     header = _header(out)
-    if out.suffix in _WITH_CARD and header.exists() and header not in made.files:
+    if out.suffix in _WITH_HEADER and header.exists() and header not in made.files:
         raise UsageError(f"{header} would be read as the header of {out.name}; take another name")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
@@ -17,6 +17,7 @@ from mri_design.errors import (
     covariance_matrix,
     described,
     positive_number,
+    require_choice,
     require_counts,
     require_instance,
 )
@@ -47,7 +48,7 @@ _ENTRIES = (
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(ABC):
     """Samples of a scan on a grid or along a trajectory, with their readouts, noise, coil maps and provenance."""
 
     on_grid: ClassVar[bool]
@@ -238,6 +239,7 @@ class KSpaceData(Scan):
             raise InputError(
                 field="kspace", got="no signal in any measured line", wanted="at least one non-zero sample"
             )
+        require_choice(("lines", "plane"), encoding=self.encoding)
         self._check_known(self.grid_shape)
         self._check_companion("calibration", k.shape)
         if self.geometry is not None and len(self.geometry) != k.shape[0]:
@@ -381,7 +383,7 @@ class TrajectoryData(Scan):
             raise InputError(field="kspace", got="zeros only", wanted="at least one sample that is not zero")
         require_counts(least=1, n_readouts=self.n_readouts)
         if k.shape[2] % self.n_readouts:
-            raise InputError(field="readouts", got=f"{self.n_readouts}", wanted=f"a divisor of {k.shape[2]} samples")
+            raise InputError(field="n_readouts", got=f"{self.n_readouts}", wanted=f"a divisor of {k.shape[2]} samples")
         self._check_companion("kspace", k.shape)
         self._check_known(self.grid_shape)
         self._check_companion("density", k.shape[2:])

@@ -162,7 +162,7 @@ class SliceGeometry:
         return replace(self, pixel=(1e3 * extents[0] / shape[0], 1e3 * extents[1] / shape[1]))
 
     def as_settings(self) -> dict[str, Any]:
-        """For a manifest."""
+        """Entries for a manifest."""
         sizes: dict[str, Any] = {"pixel_mm": list(self.pixel), "thickness_mm": self.thickness}
         names = ("centre", "phase", "read", "normal")
         why = {"unplaced": self.unplaced} if self.unplaced else {}

@@ -171,7 +171,7 @@ class Sampling:
 
     @property
     def missing(self) -> str:
-        """Both, in words; empty for a fully sampled grid."""
+        """Missing samples and lines, in words; empty for a fully sampled grid."""
         return "; ".join(text for text in (self.missing_samples, self.missing_lines) if text)
 
 

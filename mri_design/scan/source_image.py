@@ -150,7 +150,7 @@ class SourceImage:
         return self if self.frames == 1 else replace(self, frame=number + 1)
 
     def as_settings(self) -> dict[str, Any]:
-        """For a manifest."""
+        """Entries for a manifest."""
         of_raw_data = {} if self.image else {"image": False}
         return {"identifiers": dict(self.identifiers), "frames": self.frames, "frame": self.frame, **of_raw_data}
 

@@ -25,7 +25,7 @@ from mri_design import (
 )
 from mri_design.active_learning.shots import CovarianceRoot
 from mri_design.krylov.lanczos import lanczos
-from mri_design.operators.cartesian import DirectFourier
+from mri_design.operators.cartesian_fourier import DirectFourier
 from mri_design.operators.phased import PhasedParts
 from mri_design.scan.trajectories.spiral import spiral_curve
 

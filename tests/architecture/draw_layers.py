@@ -33,7 +33,7 @@ def drawing(package: Path) -> str:
                 for inner in sorted(path.parent for path in folder.rglob("*/__init__.py")):
                     lines += _rows(f"{'':9}{inner.relative_to(folder).as_posix()}", inner, "")
     lines += ["", *textwrap.wrap(f"Everybody may import the modules {below}.", WIDTH)]
-    for part in sorted(set(LAYERS) - set(named)):
+    for part in sorted(set(LAYERS) - set(named), key=lambda part: (part not in EVERYONE_MAY_IMPORT, part)):
         text = f"{_purpose(package / f'{part}.py')}"
         lines += textwrap.wrap(f"{part + '.py':18}{text}", WIDTH, subsequent_indent=" " * 18)
     return "\n".join(lines) + "\n"

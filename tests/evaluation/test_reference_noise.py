@@ -6,7 +6,7 @@ import pytest
 from mri_design import KSpaceData, coil_combined, load_phantom
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.reference_noise import noise_caption, reference_noise
-from mri_design.operators.cartesian import CentredFFT
+from mri_design.operators.cartesian_fourier import CentredFFT
 
 
 def scan(coils: int, noise: float) -> KSpaceData:

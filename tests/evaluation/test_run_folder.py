@@ -362,6 +362,15 @@ class TestOwners:
             found = {path.name for path in folder.path.rglob("*") if path.is_file()}
             assert found == {".lock", ".mri-design.json", "notes.txt"}
 
+    def test_a_run_of_the_first_version_which_kept_no_ledger_is_a_run(self, tmp_path):
+        (tmp_path / "manifest.json").write_text('{"settings": {"identity": "of that run"}}')
+        with RunFolder(tmp_path):
+            pass
+        (tmp_path / ".mri-design.json").unlink(missing_ok=True)
+        (tmp_path / "manifest.json").write_text("{}")
+        with pytest.raises(UsageError, match="no run of this program"):
+            RunFolder(tmp_path)
+
     @pytest.mark.parametrize(
         "ledger", ["{", "[]", '{"files": ["../secret"]}', '{"files": ["a/b/c"]}', '{"files": [3]}']
     )

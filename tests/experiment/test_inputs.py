@@ -150,7 +150,7 @@ def test_a_slice_model_follows_the_recipe_s_prior_and_library(make_scan: ScanMak
     assert one.library == "pyfftw"
 
 
-def test_noise_readouts_come_before_an_estimate_and_a_card_and_after_the_recipe(small: Recipe) -> None:
+def test_noise_readouts_come_before_an_estimate_and_a_header_and_after_the_recipe(small: Recipe) -> None:
     data = unknown_noise(load_input("phantom:brain", simulating(small, matrix=48, coils=1)))
     scanned = replace(data, noise_covariance=np.array([[0.04 + 0j]]))
     known = prepare(replace(scanned, noise_variance=9.0), small)

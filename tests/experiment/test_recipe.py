@@ -217,3 +217,16 @@ def test_solvers_by_name(name: str, kind: type) -> None:
     for solver in (engine.inner, recipe.reconstruction.map_estimate(recipe.inference).inner):
         assert type(solver) is kind
         assert (solver.tolerance, solver.max_iterations) == (0.5, 7)
+
+
+def test_all_settings_of_an_older_recipe_that_went_are_named_at_once() -> None:
+    old = {
+        "inference": {"learn": True, "algorithm": "first"},
+        "prior": [{"neighbours": 3}],
+        "phase": {"model": "automatic"},
+    }
+    with pytest.raises(
+        InputError, match=r"inference.learn, inference.algorithm, prior.neighbours, phase.model"
+    ) as caught:
+        Recipe.of(old)
+    assert "learn_hyperparameters" in caught.value.cure

@@ -18,7 +18,7 @@ from mri_design import (
 )
 from mri_design.model.mr_image import phase_refined
 from mri_design.model.phase import PhaseMap, PhasePrior
-from mri_design.operators.cartesian import CentredFFT
+from mri_design.operators.cartesian_fourier import CentredFFT
 
 N = (24, 20)
 SD = 0.005

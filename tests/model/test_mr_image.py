@@ -14,7 +14,7 @@ from mri_design import (
     SparsityBlock,
     Wavelet,
 )
-from mri_design.operators.cartesian import CentredFFT
+from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.readouts.lines import central_run
 
 N = (16, 12)

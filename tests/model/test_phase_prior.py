@@ -11,7 +11,7 @@ from mri_design.model.mr_image import phase_refined, phase_variants
 from mri_design.model.phase import PhaseMap, PhasePrior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.model.sparsity import DEFAULT_PRIOR
-from mri_design.operators.cartesian import CentredFFT
+from mri_design.operators.cartesian_fourier import CentredFFT
 
 N = (16, 12)
 ALL = (*DEFAULT_PRIOR, SparsityBlock("wavelet", 20.0, wavelet="db2", levels=1))

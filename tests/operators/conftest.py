@@ -17,7 +17,7 @@ from mri_design import (
     cartesian,
 )
 from mri_design.operators.base import ScalarOperator
-from mri_design.operators.cartesian import CartesianSamples, CentredFFT, LineSampling
+from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT, LineSampling
 from mri_design.operators.coils import Coils
 from mri_design.operators.differences import GraphDifferences
 from mri_design.operators.elementary import Diagonal, RealAndImaginary, RealImage

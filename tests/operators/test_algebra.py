@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse.linalg
 
 from mri_design import Dense, FiniteDifferences, Identity, InputError, LinearOperator, cartesian
-from mri_design.operators.cartesian import CentredFFT
+from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.elementary import Diagonal, RealAndImaginary, RealImage
 from mri_design.operators.phased import PhasedParts
 

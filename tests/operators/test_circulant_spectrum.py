@@ -5,7 +5,7 @@ import pytest
 
 from mri_design import Dense, FiniteDifferences, Identity, LinearOperator, Wavelet, cartesian
 from mri_design.operators.base import ScalarOperator
-from mri_design.operators.cartesian import CentredFFT
+from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.coils import Coils
 from mri_design.operators.differences import GraphDifferences
 from mri_design.operators.elementary import Diagonal, RealImage

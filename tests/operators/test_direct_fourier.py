@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.operators.cartesian import CentredFFT, DirectFourier
+from mri_design.operators.cartesian_fourier import CentredFFT, DirectFourier
 
 
 def coils(count, shape, rng):

@@ -5,7 +5,7 @@ import pytest
 import scipy.fft
 
 from mri_design import InputError, cartesian
-from mri_design.operators.cartesian import CartesianSamples, CentredFFT, LineSampling
+from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT, LineSampling
 from mri_design.operators.coils import Coils
 
 

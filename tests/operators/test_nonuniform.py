@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, NonUniformFourier
-from mri_design.operators.cartesian import CartesianSamples
+from mri_design.operators.cartesian_fourier import CartesianSamples
 
 pytest.importorskip("finufft")
 

@@ -267,7 +267,7 @@ def test_what_images_and_trajectories_cannot_be_is_refused(convert: Convert, spo
         convert(f"{spokes_file}#0", "a.npz")
 
 
-def test_inputs_and_their_cards_stay_as_they_are(scan_file: Path, tmp_path: Path) -> None:
+def test_inputs_and_their_headers_stay_as_they_are(scan_file: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"scan\.npz belongs to the input"):
         convert_file(str(scan_file), scan_file, Recipe())
     write_made_files(convert_file(str(scan_file), tmp_path / "a.cfl", Recipe()))

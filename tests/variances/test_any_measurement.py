@@ -17,7 +17,7 @@ from mri_design import (
     cartesian,
 )
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.cartesian import CartesianSamples
+from mri_design.operators.cartesian_fourier import CartesianSamples
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl
 from tests.variances.running import run, together

@@ -28,7 +28,7 @@ from mri_design.krylov.lanczos import LanczosFactors, lanczos
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.cartesian import CartesianLines
+from mri_design.operators.cartesian_fourier import CartesianLines
 from mri_design.operators.readouts import Readouts
 
 

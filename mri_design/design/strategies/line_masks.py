@@ -154,7 +154,7 @@ class LowPass(ChoosesBlocks):
     needs_posterior: bool = False
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """One: the rule needs no centre of its own."""
+        """One line, since the rule needs no centre."""
         return 1
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:

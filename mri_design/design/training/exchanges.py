@@ -21,7 +21,7 @@ from mri_design.errors import InputError, require_counts
 
 @dataclass(frozen=True)
 class Exchange:
-    """One attempt.
+    """An attempt to replace a line of a protocol by another.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class HeldBack:
 
     @cached_property
     def posterior(self) -> GaussianPosterior:
-        """From the lines that are not held back."""
+        """Posterior of the lines that are not held back."""
         model = self.slice_model.model(self.known, self.signal)
         return self.engine.cut_short(LOOPS).infer(model, np.random.default_rng(self.seed))
 

@@ -17,7 +17,7 @@ from mri_design.experiment.recipe import Recipe, ShotRecipe
 from mri_design.kinds import KINDS, Kind
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.cartesian import CentredFFT
+from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.readouts import ShotReadouts
 from mri_design.scan.simulation.phantoms import load_phantom_shots, phantom_kind, phantom_names

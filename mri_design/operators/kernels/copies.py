@@ -221,7 +221,7 @@ def _pulled(copies, scaled, out, weight):
 
 @compiled
 def _split(given, copies, scaled, factor, parts, weight, lanes, count, sums):
-    """``lanes`` has room for one register."""
+    """Compiled loop over the copies; ``lanes`` is scratch space of one register."""
     for first in range(0, scaled.size, BLOCK):
         last = min(first + BLOCK, scaled.size)
         missed = fill(weight - weight)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.operators.base import Array, FilterBand
-from mri_design.operators.cartesian import CartesianLines, CartesianSamples, FourierLibrary
+from mri_design.operators.cartesian_fourier import CartesianLines, CartesianSamples, FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier
 
 Rows = CartesianLines | CartesianSamples | NonUniformFourier

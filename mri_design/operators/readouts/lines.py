@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described
 from mri_design.operators.base import Array, FilterBand, squared_modulus
-from mri_design.operators.cartesian import CartesianLines, FourierLibrary
+from mri_design.operators.cartesian_fourier import CartesianLines, FourierLibrary
 from mri_design.operators.readouts.base import Numbers
 
 

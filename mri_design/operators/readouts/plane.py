@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, FilterBand
-from mri_design.operators.cartesian import CartesianSamples, CentredFFT, FourierLibrary
+from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT, FourierLibrary
 from mri_design.operators.coils import Coils
 from mri_design.operators.readouts.base import Numbers
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, number_array
 from mri_design.kinds import KINDS
 from mri_design.operators.base import Array, FilterBand
-from mri_design.operators.cartesian import FourierLibrary
+from mri_design.operators.cartesian_fourier import FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier, density_weights
 from mri_design.operators.trajectory import checked_trajectory
 

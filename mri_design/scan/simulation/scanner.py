@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from skimage.transform import resize
 
 from mri_design.errors import InputError, require_counts, require_instance, require_random
-from mri_design.operators.cartesian import CentredFFT
+from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.geometry import SliceGeometry

@@ -88,7 +88,7 @@ def truth() -> np.ndarray:
     return data.reference[0]
 
 
-def test_the_hole_oracle_does_not_know_the_sample_itself(make_view, rng) -> None:
+def test_the_leave_one_out_oracle_does_not_know_the_sample_itself(make_view, rng) -> None:
     posterior = plane_posterior()
     view = make_view((posterior,), measured_ids(16))
     block = OracleHole(truths=(truth(),)).choose_block(view, np.random.default_rng(0), 1)

@@ -38,7 +38,7 @@ def test_residual_oracle_takes_the_line_where_the_mean_is_most_wrong(
     np.testing.assert_allclose(choice.scores[left], energy[left], rtol=1e-5)
 
 
-def test_hole_oracle_corrects_a_line_by_the_actual_errors_of_the_others(
+def test_leave_one_out_oracle_corrects_a_line_by_the_actual_errors_of_the_others(
     make_posterior: Callable[..., GaussianPosterior], make_slice: Callable[..., MRSlice], rng: np.random.Generator
 ) -> None:
     one, posterior = make_slice(), make_posterior()
@@ -61,7 +61,7 @@ def test_hole_oracle_corrects_a_line_by_the_actual_errors_of_the_others(
     np.testing.assert_allclose(again.scores[choice.line], choice.scores[choice.line], rtol=1e-3)  # its own luck
 
 
-def test_hole_oracle_goes_by_the_expectation_where_no_other_line_is_left(
+def test_leave_one_out_oracle_goes_by_the_expectation_where_no_other_line_is_left(
     make_posterior: Callable[..., GaussianPosterior], make_slice: Callable[..., MRSlice], rng: np.random.Generator
 ) -> None:
     one, posterior = make_slice(), make_posterior()
