@@ -43,7 +43,7 @@ def require_part(kind: str, name: str, make: object, makes: str = "a function or
     kind : str
         What is registered, for messages.
     name : str
-        Letters, digits and hyphens.
+        Lower-case letters, digits and hyphens.
     make : callable
         A class, or a function that makes the part.
     makes : str
@@ -54,7 +54,9 @@ def require_part(kind: str, name: str, make: object, makes: str = "a function or
     InputError
         Naming the kind.
     """
+    if not isinstance(name, str):
+        raise InputError(kind, described(name), "its name, a text")
     if not callable(make):
         raise InputError(f"{kind} {name}", described(make), makes)
-    if not name or not all(part.isalnum() for part in name.split("-")):
-        raise InputError(kind, repr(name), "letters, digits and hyphens")
+    if name != name.lower() or not all(part.isalnum() for part in name.split("-")):
+        raise InputError(kind, repr(name), "lower-case letters, digits and hyphens")

@@ -174,7 +174,11 @@ def protocol(
     seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random competitor.")] = 5,
     *,
     recipe: Annotated[
-        Recipe, Override(f"design.start reconstruction.method design.encoding design.block {PLANE} {SERIES}")
+        Recipe,
+        Override(
+            f"design.start reconstruction.method design.encoding design.block {PLANE} {SERIES}",
+            {"encoding": "Of these, protocol takes lines and plane. Strategies for a plane: <strategies: plane>."},
+        ),
     ],
 ) -> int:
     """Design one mask for all slices of all INPUTS together, and judge it on other subjects.
@@ -215,7 +219,10 @@ def train(
     lines: LineCount,
     out: Annotated[Path, option("--out", metavar="FILE", help="File of the order (.npz).", show_default=False)],
     rule: Annotated[str, option("--rule", metavar="NAME", help=f"One of: {', '.join(RULES)}.")] = RULES[0],
-    start: Annotated[int | None, whole("--start", least=1, help="Centre lines to begin with. [default: 4]")] = None,
+    start: Annotated[
+        int | None,
+        whole("--start", least=1, help="Centre lines to begin with. [default: 4; of a plane, a 128th of its samples]"),
+    ] = None,
     candidates: Annotated[
         int | None, whole("--candidates", least=1, help="stochastic-lbcs: lines to try at each step. [default: 16]")
     ] = None,
@@ -230,7 +237,13 @@ def train(
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     *,
-    recipe: Annotated[Recipe, Override(f"reconstruction.method design.encoding design.block {PLANE} {SERIES}")],
+    recipe: Annotated[
+        Recipe,
+        Override(
+            f"reconstruction.method design.encoding design.block {PLANE} {SERIES}",
+            {"encoding": "Of these, train takes lines and plane."},
+        ),
+    ],
 ) -> int:
     """Learn from INPUTs in which order to measure lines, for scans like them.
 

@@ -18,7 +18,7 @@ from mri_design.design.posteriors import PerSlice, image_energy, of_each
 from mri_design.design.recording import Inferred, decided, measured
 from mri_design.design.strategy import ChoosesBlocks, DesignView, Predicts, Strategy
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import InputError, require_counts, require_working
+from mri_design.errors import InputError, described, require_counts, require_working
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
@@ -289,7 +289,10 @@ class DesignEngine:
                 matvecs, converged = sum(count for count, _ in costs), all(done for _, done in costs)
             number = len(state.trace.steps) + pending
             view = DesignView(candidates, known, (*state.trace.steps, *steps), pending)
-            choice = _counted(self.strategy.choose(view, self._rng(number, len(slices))), state.trace)
+            chosen = self.strategy.choose(view, self._rng(number, len(slices)))
+            if not isinstance(chosen, Choice):
+                raise InputError(f"choice of {self.strategy.name}", described(chosen), "a Choice")
+            choice = _counted(chosen, state.trace)
             cost = StepCost(converged, matvecs, time.perf_counter() - began)
             steps.append(decided(slices, inferred, choice, steps, cost))
             candidates = candidates.after(choice.line)

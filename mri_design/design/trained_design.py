@@ -110,7 +110,9 @@ class TrainedDesign:
                 field="trained design",
                 got=f"{learnt} for a scan with {f'{shape[0]} phase-encode lines' if len(shape) == 1 else plane}",
                 wanted="the scan's own grid",
-                cure="Train on scans of the same matrix size.",
+                cure="Take --encoding plane."
+                if self.counts and len(shape) == 1
+                else "Train on scans of the same matrix size.",
             )
 
     def residuals(self, n_acquired: int) -> NDArray[np.float64]:

@@ -93,8 +93,8 @@ def refuse_shots(recipe: Recipe, verb: str) -> None:
     if KINDS[encoding].shots:
         wanted = KINDS[encoding].several
         raise UsageError(
-            f"{verb} chooses lines or samples of a plane, and the recipe asks for {wanted} (encoding = {encoding!r} "
-            f"under [design]): design and compare choose {wanted}"
+            f"{verb} chooses lines or samples of a plane, not {wanted} (--encoding {encoding}, or encoding = "
+            f"{encoding!r} under [design] of the recipe): design and compare choose {wanted}"
         )
 
 

@@ -50,10 +50,10 @@ def _check_strategy(name: str) -> None:
 
 def _require_no_truth(name: str, field: str) -> None:
     """Refuse what a recipe file must not name: strategies that know the image, or learn from other scans."""
-    from mri_design.experiment.strategy_names import TRAINING_RULES
+    from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES
 
     wanted = ""
-    if name.startswith("oracle"):
+    if name.partition(":")[0] in ORACLES:
         wanted = "a strategy that does without the truth; oracles are named with --strategy only"
     if name in TRAINING_RULES:
         wanted = "a strategy for a scan that is measured now; mri-design protocol goes by this one anyway"

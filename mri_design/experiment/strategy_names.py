@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
-from mri_design.errors import InputError, UsageError, did_you_mean
+from mri_design.errors import InputError, UsageError, did_you_mean, require_choice
 from mri_design.kinds import KINDS
 from mri_design.registry import Shipped, require_part
 from mri_design.whole_numbers import whole_number
@@ -100,7 +100,8 @@ def register_strategy(
         (whole name, text behind the colon) -> fields of the strategy's dataclass that the text sets. By default a power
         where one is tuned, and nothing may stand behind a colon elsewhere.
     looks_at : {"", "truth", "training"}
-        Whether it needs the true image, as oracles do, or that of training scans, before it can choose.
+        Whether it needs the true image, as oracles do, or that of training scans, before it can choose: its
+        ``knowing(truths, reconstruct)`` of `Oracle`, or ``knowing(scans)`` of `TrainingResidual`, is called with them.
 
     Raises
     ------
@@ -109,15 +110,21 @@ def register_strategy(
         something that makes no strategy.
     """
     require_part("strategy", name, make, "its class, or a function that makes it")
-    chosen = list(encodings)
+    require_choice(("", "truth", "training"), looks_at=looks_at)
+    if name in FROM_FILES or name in GONE:
+        raise InputError(field="strategy", got=repr(name), wanted="a name that means nothing else")
+    chosen = [encodings] if isinstance(encodings, str) else list(encodings)
     unknown = sorted(set(chosen) - set(STRATEGIES))
     if unknown or not chosen:
         raise InputError(field="encodings", got=", ".join(unknown) or "none", wanted=", ".join(STRATEGIES))
     read = settings or (_power if tuned else None)
     for encoding in chosen:
         STRATEGIES[encoding][name] = Known(make, False if looks_at else random, tuple(tuned), read)
-    if looks_at:
-        {"truth": ORACLES, "training": TRAINING_RULES}[looks_at].append(name)
+    for known, mark in ((ORACLES, "truth"), (TRAINING_RULES, "training")):
+        if name in known:
+            known.remove(name)
+        if looks_at == mark:
+            known.append(name)
 
 
 def _power(name: str, text: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from mri_design.errors import InputError, positive_number, require_choice, require_counts
+from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
 from mri_design.model.alike_patches import AlikePatches
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phase import PhasePrior
@@ -142,6 +142,8 @@ class SparsityBlock:
         tau_per_rate = noise_sd / signal
         made = BLOCKS[self.kind](self, ImageFacts(shape, signal, alike))
         made = Coefficients(made) if isinstance(made, LinearOperator) else made
+        if not isinstance(made, Coefficients):
+            raise InputError(f"block {self.kind}", described(made), "a LinearOperator or Coefficients")
         analysis, groups = made.analysis, made.groups
         rates: Array | float = self.scale if made.rates is None else made.rates
         if self.tau_limit is not None:

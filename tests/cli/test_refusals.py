@@ -162,7 +162,12 @@ RECIPES = [
         "constraints.calibration: got",
     ),
     ("protocol --swaps 4", "[constraints]\nmax_jump = 5", 2, "maximum jump"),
-    ("protocol", "[design]\nencoding = 'radial'", 2, "or samples of a plane, and the recipe asks for spokes (encoding"),
+    (
+        "protocol",
+        "[design]\nencoding = 'radial'",
+        2,
+        "or samples of a plane, not spokes (--encoding radial, or encoding = ",
+    ),
     ("train", "[design]\nencoding = 'spiral'", 2, "design and compare choose arms of spirals"),
 ]
 """Verb and options, what stands in the recipe, exit code."""

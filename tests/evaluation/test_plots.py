@@ -446,7 +446,7 @@ def test_scores_of_angles_stand_above_the_angles_that_are_measured():
     angles = np.pi * np.arange(4) / 4
     scores = {"2 spokes measured": np.array([np.nan, 3.0, np.nan, 2.0]), "3": np.array([np.nan, np.nan, np.nan, 1.0])}
     flags = {"2 spokes measured": np.array([True, False, True, False]), "3": np.array([True, True, True, False])}
-    figure = plots.angle_scores(angles, scores, flags)
+    figure = plots.angle_scores(angles, scores, flags, "nats")
     first, second = figure.axes
     curve, ticks = first.lines
     np.testing.assert_allclose(curve.get_xdata(), [0, 45, 90, 135])

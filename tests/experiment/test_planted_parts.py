@@ -34,6 +34,8 @@ def test_a_registered_trajectory_is_designed_reconstructed_and_reported(
         assert ended.exit_code == 0, ended.output
         assert (tmp_path / out / "report.html").exists()
     assert "petal" in (tmp_path / "petals" / "report.html").read_text()
-    for name in ("lines", "two words"):
-        with pytest.raises(InputError, match="no other encoding's name"):
-            register_trajectory(name, petal, unit="petal")
+    for name, unit in (("lines", "petal"), ("two words", "petal"), ("Rosette", "petal"), ("rosette", "")):
+        with pytest.raises(InputError):
+            register_trajectory(name, petal, unit=unit)
+    register_trajectory("my-rosette", petal, unit="petal")
+    KINDS.pop("my-rosette")

@@ -1,6 +1,18 @@
+"""Strategies by name: made, listed, tuned, registered, refused."""
+
+from pathlib import Path
+
 import pytest
 
-from mri_design import InputError, UsageError, VariableDensity, make_strategy, register_strategy, strategy_names
+from mri_design import (
+    InputError,
+    UsageError,
+    VariableDensity,
+    load_recipe,
+    make_strategy,
+    register_strategy,
+    strategy_names,
+)
 from mri_design.experiment import strategy_names as registry
 from mri_design.experiment.strategy_names import is_random, tuned_families
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts
@@ -98,11 +110,28 @@ def test_a_strategy_that_is_registered_is_known_by_its_name(monkeypatch: pytest.
     made = make_strategy("mine:2")
     assert isinstance(made, VariableDensity) and (made.power, made.name) == (2.0, "mine:2")
     assert tuned_families()["mine"] == (1.0, 2.0) and is_random("mine")
-    for name, encodings in (("a:b", ["lines"]), ("", ["lines"]), ("mine", ["planes"]), ("mine", [])):
+    for name, encodings in (
+        *(("a:b", ["lines"]), ("", ["lines"]), ("Mine", ["lines"]), (3, ["lines"])),
+        *(("trained", ["lines"]), ("hybrid", ["lines"]), ("mine", ["planes"]), ("mine", "planes"), ("mine", [])),
+    ):
         with pytest.raises(InputError):
             register_strategy(name, VariableDensity, encodings)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="its class"):
         register_strategy("mine", 3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="looks_at"):
+        register_strategy("other", VariableDensity, looks_at="elsewhere")
+    assert "other" not in strategy_names()
+
+
+def test_a_registered_oracle_is_no_strategy_of_a_recipe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(registry, "STRATEGIES", {name: dict(of) for name, of in registry.STRATEGIES.items()})
+    monkeypatch.setattr(registry, "ORACLES", list(registry.ORACLES))
+    for _ in range(2):
+        register_strategy("all-seeing", VariableDensity, "lines", looks_at="truth")
+    assert registry.ORACLES.count("all-seeing") == 1
+    (tmp_path / "r.toml").write_text('[design]\nstrategy = "all-seeing"\n')
+    with pytest.raises(InputError, match="does without the truth"):
+        load_recipe(str(tmp_path / "r.toml"))
 
 
 PLANE_DRAWN = {"random", "vd-polynomial", "poisson-disc"}

@@ -168,3 +168,9 @@ def test_what_cannot_be_registered_or_named_is_refused() -> None:
     with pytest.raises(InputError, match=r"site: got 'laplas'; wanted .*laplace"):
         SparsityBlock("pixels", 1.0, site="laplas")
     assert ImageFacts((4, 4), 1.0).alike is None
+
+
+def test_a_block_that_makes_no_operator_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BLOCKS, "nothing", lambda block, image: None)
+    with pytest.raises(InputError, match=r"block nothing: got None; wanted a LinearOperator"):
+        SparsityBlock("nothing", 1.0).sites((4, 4), 1.0, 0.1)

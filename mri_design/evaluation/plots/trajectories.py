@@ -113,6 +113,7 @@ def angle_scores(
     angles: NDArray[np.floating],
     scores: Mapping[str, NDArray[np.floating]],
     measured: Mapping[str, NDArray[np.bool_]],
+    unit: str = "",
 ) -> Figure:
     """Scores of shots over their angles, one panel for each moment, with ticks at the angles measured so far.
 
@@ -124,6 +125,8 @@ def angle_scores(
         Title to scores, NaN where there are none.
     measured : mapping of str to bool array, shape (shot,)
         The same titles to what had been measured.
+    unit : str
+        Of the scores, where they have one.
     """
     degrees = np.degrees(angles)
     figure, cells = _panels(len(scores), len(scores), 0.8, bar=_LEGEND)
@@ -135,7 +138,7 @@ def angle_scores(
         axes.set_title(plain_text(title, width=26), fontsize=LABEL)
         axes.set_xlabel("angle (degrees)", fontsize=SMALL, color=GREY)
         axes.tick_params(labelsize=SMALL)
-    cells[0].set_ylabel("score (nats)", fontsize=SMALL, color=GREY)
+    cells[0].set_ylabel(f"score ({unit})" if unit else "score", fontsize=SMALL, color=GREY)
     drawn, ticks = cells[0].lines
     legend_below(figure, [drawn, ticks], ["score of an angle", "measured angle"], min(len(cells), 2))
     return figure

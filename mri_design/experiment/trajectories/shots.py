@@ -20,6 +20,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.readouts import ShotReadouts
+from mri_design.registry import require_part
 from mri_design.scan.simulation.phantoms import load_phantom_shots, phantom_kind, phantom_names
 from mri_design.scan.simulation.scanner import EllipsePhase
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes, turned
@@ -49,12 +50,14 @@ def register_trajectory(name: str, make: MakesShot, *, unit: str, several: str =
     Raises
     ------
     InputError
-        For a name that is no word or that of lines, a plane, or readouts, and something that makes no shot.
+        For a name that `require_part` refuses or that is that of lines, a plane, or readouts, something that makes no
+        shot, and no unit.
     """
-    if not name.isidentifier() or (name in KINDS and not KINDS[name].shots):
-        raise InputError(field="trajectory", got=repr(name), wanted="a word that is no other encoding's name")
-    if not callable(make):
-        raise InputError(field=f"trajectory {name}", got=repr(make), wanted="a function that makes one shot")
+    require_part("trajectory", name, make, "a function that makes one shot")
+    if name in KINDS and not KINDS[name].shots:
+        raise InputError(field="trajectory", got=repr(name), wanted="a name that is no other encoding's")
+    if not unit:
+        raise InputError(field="unit", got="nothing", wanted="what one shot is called")
     KINDS[name] = Kind(unit, "shots", several or f"{unit}s", positive_number("turn", turn), make)
 
 

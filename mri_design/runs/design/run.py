@@ -110,8 +110,8 @@ class DesignRequest:
         if self.recipe.design.strategy in TRAINING_RULES:
             raise UsageError(
                 f"{self.recipe.design.strategy} learns from fully sampled training scans, for other scans than these: "
-                "mri-design compare --train makes a mask by it; of lines mri-design protocol does, too, and mri-design "
-                "train an order (--strategy trained:FILE)"
+                "mri-design compare --train and mri-design protocol make a mask by it, and mri-design train an order "
+                "(--strategy trained:FILE)"
             )
         checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
         if self.seen is not None and self.of_shots:

@@ -223,6 +223,9 @@ class Reader:
         """The source that a file is, while it is open."""
         made = self.opens(path, options)
         with made if isinstance(made, AbstractContextManager) else nullcontext(made) as held:
+            if not isinstance(held, Source | KSpaceData | TrajectoryData | ImageStack):
+                wanted = "KSpaceData, TrajectoryData, ImageStack or a Source"
+                raise InputError(f"reader of {self.says}", described(held), wanted)
             yield held if isinstance(held, Source) else Loaded(held)
 
 
@@ -259,6 +262,8 @@ def register_reader(
     """
 
     def register(opens: Callable[[Path, ReadOptions], Any]) -> Callable[[Path, ReadOptions], Any]:
+        if not begins:
+            raise InputError(field="begins", got="no bytes", wanted="the first bytes of such files, one at least")
         recognises = begins if callable(begins) else starting(begins)
         REGISTERED.insert(0, Reader(says, recognises, opens, series=series, matrix=matrix))
         return opens

@@ -101,6 +101,18 @@ def test_a_reader_of_a_script_serves_all_that_reads_scans(toy: Path, tmp_path: P
         md.read(tmp_path / "foreign.bin")
 
 
+def test_a_reader_that_reads_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(md.InputError, match="one at least"):
+        md.register_reader("all files", b"")(lambda path, options: None)
+    md.register_reader("odd files", b"ODD1")(lambda path, options: 3)
+    try:
+        (tmp_path / "x.odd").write_bytes(b"ODD1")
+        with pytest.raises(md.InputError, match="reader of odd files: got 3"):
+            md.read(tmp_path / "x.odd")
+    finally:
+        source.REGISTERED.pop(0)
+
+
 @pytest.mark.slow
 def test_a_format_is_one_file_and_one_line(toy: Path, tmp_path: Path) -> None:
     package, own = tmp_path / "mri_design", Path(md.__file__).parent
