@@ -289,10 +289,7 @@ class DesignEngine:
                 matvecs, converged = sum(count for count, _ in costs), all(done for _, done in costs)
             number = len(state.trace.steps) + pending
             view = DesignView(candidates, known, (*state.trace.steps, *steps), pending)
-            chosen = self.strategy.choose(view, self._rng(number, len(slices)))
-            if not isinstance(chosen, Choice):
-                raise InputError(f"choice of {self.strategy.name}", described(chosen), "a Choice")
-            choice = _counted(chosen, state.trace)
+            choice = self._counted(self.strategy.choose(view, self._rng(number, len(slices))), state.trace)
             cost = StepCost(converged, matvecs, time.perf_counter() - began)
             steps.append(decided(slices, inferred, choice, steps, cost))
             candidates = candidates.after(choice.line)
@@ -313,11 +310,23 @@ class DesignEngine:
         count = min(self.block, left) if self.strategy.needs_posterior else left
         choices = strategy.choose_block(view, self._rng(len(view.steps), len(slices)), count)
         steps: list[DesignStep] = []
-        for choice in (_counted(each, trace) for each in choices):
+        for choice in (self._counted(each, trace) for each in choices):
             seconds = 0.0 if steps else time.perf_counter() - began
             cost = StepCost(inferred.converged, 0 if steps else inferred.matvecs, seconds)
             steps.append(decided(slices, inferred, choice, steps, cost, together=True))
         return steps
+
+    def _counted(self, choice: object, trace: DesignTrace) -> Choice:
+        """The choice, whose forecast knows how many predictions had been held against what was measured.
+
+        Raises
+        ------
+        InputError
+            Where the strategy gave something else.
+        """
+        if not isinstance(choice, Choice):
+            raise InputError(f"choice of {self.strategy.name}", described(choice), "a Choice")
+        return replace(choice, forecast=replace(choice.forecast, tested=float(trace.found)))
 
     def _infer(self, slices: int, lines: tuple[int, ...], keeper: Keeper) -> Inferred:
         """Posteriors of every slice from the lines so far."""
@@ -337,8 +346,3 @@ class DesignEngine:
 
     def _rng(self, step: int, stream: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, step, stream])
-
-
-def _counted(choice: Choice, trace: DesignTrace) -> Choice:
-    """The choice, whose forecast knows how many predictions had been held against what was measured."""
-    return replace(choice, forecast=replace(choice.forecast, tested=float(trace.found)))

@@ -90,8 +90,8 @@ def register_strategy(
         In lower case, words joined by hyphens.
     make : callable
         Makes the strategy: its class, for example.
-    encodings : sequence of str
-        What it chooses: "lines", "plane", "shots".
+    encodings : str or sequence of str
+        What it chooses: "lines", "plane", "shots"; as one text with spaces between them, or each by itself.
     random : bool, optional
         Whether another seed gives another mask with no look at the data; by default strategies without a posterior do.
     tuned : sequence of float
@@ -113,7 +113,7 @@ def register_strategy(
     require_choice(("", "truth", "training"), looks_at=looks_at)
     if name in FROM_FILES or name in GONE:
         raise InputError(field="strategy", got=repr(name), wanted="a name that means nothing else")
-    chosen = [encodings] if isinstance(encodings, str) else list(encodings)
+    chosen = encodings.split() if isinstance(encodings, str) else list(encodings)
     unknown = sorted(set(chosen) - set(STRATEGIES))
     if unknown or not chosen:
         raise InputError(field="encodings", got=", ".join(unknown) or "none", wanted=", ".join(STRATEGIES))
@@ -167,7 +167,7 @@ SPACINGS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 
 def _ship(name: str, file: str, kind: str, encodings: str = "lines", /, *, also: Any = (), **marks: Any) -> None:
     """One line of registration of a strategy of this package: its name, file, class, and what it chooses."""
-    register_strategy(name, Shipped(f"design.strategies.{file}", kind, dict(also)), encodings.split(), **marks)
+    register_strategy(name, Shipped(f"design.strategies.{file}", kind, dict(also)), encodings, **marks)
 
 
 _ship("calibrated", "calibrated", "Calibrated")

@@ -90,18 +90,13 @@ def _chosen_rows(trace: DesignTrace, candidates: Readouts) -> Rows:
         else:
             angles = getattr(candidates, "angles", None)
             row = {"shot": number, "angle_degrees": None if angles is None else float(np.degrees(angles[number]))}
-            gain = "at_most_nats" if trace.steps and not _by_information(trace) else "information_nats"
+            gain = "at_most_nats" if trace.steps and not score_is_information(trace) else "information_nats"
             row[gain] = None if step is None else _known(step.information)
             if step is not None:
                 row |= {"predicted": _known(step.outcome.predicted_energy), "found": _known(step.outcome.actual_energy)}
                 row |= {"converged": step.cost.converged, "matvecs": step.cost.matvecs}
         rows.append({"order": order, **row})
     return rows
-
-
-def _by_information(trace: DesignTrace) -> bool:
-    """Whether scores are gains of information; of other strategies the information is a bound (`most_information`)."""
-    return trace.strategy.startswith("information-gain")
 
 
 def _place(candidates: LineReadouts | PlaneReadouts, number: int) -> dict[str, object]:
@@ -552,14 +547,14 @@ def _shot_figures(folder: RunFolder, trace: DesignTrace, shots: ShotReadouts) ->
     lines, unit, first = list(trace.lines), shots.unit, len(trace.start)
     grown = {count_text(count, unit): shots.shots[lines[:count]] for count in _counts_shown(trace, 4)}
     about = "Panels go from the start of the design to its end. " + (
-        _HONESTLY if trace.steps and shots.name == "spiral" and _by_information(trace) else ""
+        _HONESTLY if trace.steps and shots.name == "spiral" and score_is_information(trace) else ""
     )
     blocks: Blocks = [
         curves_figure(folder, "trajectory", grown, shots.grid, unit, f"the first {unit} of the start", about)
     ]
     scored = [(first + i, step.choice.scores) for i, step in enumerate(trace.steps) if step.choice.scores is not None]
     if scored and shots.angles is not None:
-        unit_of_scores, meant = ("nats", ", twice its information in nats") if _by_information(trace) else ("", "")
+        unit_of_scores, meant = ("nats", ", twice its information in nats") if score_is_information(trace) else ("", "")
         shown = {f"{count_text(count, unit)} measured": (count, s) for count, s in _first_middle_last(scored)}
         scores = {title: np.asarray(s) for title, (_, s) in shown.items()}
         flags = {title: trace.mask(count) for title, (count, _) in shown.items()}

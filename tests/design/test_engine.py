@@ -64,6 +64,18 @@ class Recorder:
         return Choice(int(np.flatnonzero(view.candidates.remaining)[0]), forecast=Forecast(expected))
 
 
+class Numbers(RandomLines):
+    """Gives the number of a line in the place of a choice."""
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        return super().choose(view, rng).line  # type: ignore[return-value]
+
+
+def test_a_strategy_that_gives_no_choice_is_refused_by_name(make_slice: SliceMaker) -> None:
+    with pytest.raises(InputError, match=r"choice of random: got \d+; wanted a Choice"):
+        designed([make_slice()], 8, strategy=Numbers())
+
+
 def test_the_same_seed_gives_the_same_design_and_another_seed_another_random_one(make_slice: SliceMaker) -> None:
     one = make_slice()
     assert designed([one], 10).trace.lines == designed([one], 10).trace.lines

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from mri_design import (
+    Choice,
     ControlVariate,
     DesignEngine,
     DesignState,
+    DesignView,
     DoubleLoop,
     InformationGain,
     InputError,
@@ -24,6 +26,7 @@ from mri_design.design.keeping import infer_slice
 from mri_design.design.recording import innovation
 from mri_design.design.strategies.calibrated_plane import CalibratedSamples
 from mri_design.design.strategies.expected_error import ExpectedError
+from mri_design.design.strategies.plane_masks import RandomSamples
 from mri_design.design.strategy import Strategy
 from mri_design.operators.readouts import PlaneReadouts
 from tests.design.plane.conftest import plane_slice
@@ -51,6 +54,18 @@ def test_a_design_that_goes_on_is_the_same_design(strategy: Strategy) -> None:
     assert len(set(whole.trace.lines)) == 60 and [s.choice.pending for s in whole.trace.steps[:10]] == [*range(9), 0]
     again = made.run(slices, states[1], 60)
     assert again.trace.lines == whole.trace.lines == designed(slices, engine(strategy)).trace.lines
+
+
+class Numbers(RandomSamples):
+    """Gives numbers of samples in the place of choices."""
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        return [choice.line for choice in super().choose_block(view, rng, count)]  # type: ignore[misc]
+
+
+def test_a_strategy_whose_block_holds_no_choices_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match=r"choice of vd-polynomial: got \d+; wanted a Choice"):
+        designed([plane_slice()], engine(Numbers()))
 
 
 def test_blocks_keep_what_was_predicted_and_found() -> None:
