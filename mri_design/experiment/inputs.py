@@ -36,6 +36,7 @@ from mri_design.scan.centred_fft import to_image
 from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData
 from mri_design.scan.io.companions import with_maps
 from mri_design.scan.io.formats import read, summary
+from mri_design.scan.io.source import Content
 from mri_design.scan.sampling import require_dynamic_range
 from mri_design.scan.summary import ImageSummary, ScanSummary, summarised
 
@@ -170,7 +171,6 @@ VOLUME_PART = 4
 
 def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
     settings = recipe.simulation
-    rng = np.random.default_rng([seed, 1])
     if source.startswith(PHANTOM_PREFIX):
         from mri_design.scan.simulation.phantoms import load_phantom, phantom_kind, phantom_names, phantom_path
 
@@ -182,10 +182,18 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             part = VOLUME_PART if phantom_kind(name) == "ellipsoids" else 1
             shape = None if settings.matrix is None else (settings.matrix // part, settings.matrix // part)
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase
+            rng = np.random.default_rng([seed, 1])
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))
     policy = recipe.input
-    loaded = read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
+    return scan_of(
+        read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels), recipe, seed
+    )
+
+
+def scan_of(loaded: Content, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
+    """What a file holds as a scan: images become simulated k-space, and volumes with holes get their noise."""
+    settings = recipe.simulation
     if isinstance(loaded, ImageStack):
         from mri_design.scan.simulation.scanner import simulate_scan
 
@@ -195,7 +203,7 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             noise=settings.noise,
             phase=settings.phase,
             n_coils=settings.coils,
-            rng=rng,
+            rng=np.random.default_rng([seed, 1]),
         )
     return with_volume_noise(loaded) if isinstance(loaded, KSpaceData) else loaded
 
@@ -337,6 +345,7 @@ def prepare(
     calibration_lines: int | None = None,
     measured: Array | None = None,
     ordinary: bool = False,
+    directions: Array | None = None,
 ) -> PreparedScan:
     """Estimate what is unknown: noise (variance, or covariance and whitening for several coils), then coil maps.
 
@@ -355,6 +364,8 @@ def prepare(
         Whether amplitudes far from 1 (beyond 1e10 or its inverse) stay scaled to ordinary numbers, in which case images
         have to be multiplied by `PreparedScan.unit`. Otherwise the data keep their units; models of such data calculate
         in double precision.
+    directions : complex array, shape (coil, coil), optional
+        `coil_directions` of the white coils of a volume, of which the data are one slice.
 
     Raises
     ------
@@ -365,14 +376,14 @@ def prepare(
     require_recipe(recipe)
     data, noise_source, unit, mixing = with_known_noise(data, recipe, ordinary=ordinary)
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
-    allowed = data if measured is None else _only(data, measured)
+    allowed = data if measured is None else only_measured(data, measured)
     maps_source, looked_at = source_of_maps(allowed, lines)
     if looked_at and recipe.design.encoding == "plane":  # a square, of which every sample has to be there
         looked_at = calibration_width(allowed, looked_at)
     maps_from = None
     if data.n_coils > 1 and data.coil_maps is None:
         maps_from = calibration_width(allowed, lines) if calibrates_itself(allowed) else 0
-        data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines).coil_maps)
+        data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines, directions=directions).coil_maps)
     return PreparedScan(data, looked_at, noise_source, maps_source, unit, mixing, maps_from)
 
 
@@ -497,7 +508,7 @@ def whitened(data: AnyScan, covariance: Array) -> AnyScan:
     return prewhiten(data, covariance)
 
 
-def _only(data: KSpaceData, measured: Array) -> KSpaceData:
+def only_measured(data: KSpaceData, measured: Array) -> KSpaceData:
     """The data with every other line (or sample, of a mask with two axes) emptied, as if it had never been acquired."""
     keep = data.measured[:, None] & (measured if measured.ndim == 2 else measured[:, None])
     return replace(data, kspace=np.where(keep, data.kspace, 0), measured=np.asarray(keep.any(axis=1)))
