@@ -663,6 +663,14 @@ def load_recipe(source: str | Path | None) -> Recipe:
     return recipe
 
 
+def recipe_or_default(recipe: Recipe | None) -> Recipe:
+    """The recipe, or the default one where there is none; anything else is refused as `require_recipe` does."""
+    if recipe is None:
+        return Recipe()
+    require_recipe(recipe)
+    return recipe
+
+
 def require_recipe(recipe: object) -> None:
     """Refuse anything but a `Recipe` where one is wanted: a name, a dictionary, None.
 
