@@ -84,7 +84,7 @@ def test_models_of_the_wrong_parts(call: Callable[[], object], words: list[str])
         (lambda: md.Wavelet((8, 8), "db4", 1.5), ["wavelet levels: got 1.5"]),
         (lambda: md.CartesianLines("ab", (8, 8)), ["lines: got 'ab'"]),
         (lambda: md.CartesianLines(3, (8, 8)), ["lines: got 3"]),
-        (lambda: md.CartesianLines(np.ones(8, dtype=bool), (8, 8)), ["lines: got an array of bool", "flatnonzero"]),
+        (lambda: md.CartesianLines(np.ones(7, dtype=bool), (8, 8)), ["mask of lines: got bool (7,)", "bool (8,)"]),
         (lambda: md.CartesianLines([1], (8.5, 8)), ["shape: got (8.5, 8)"]),
         (lambda: md.cartesian((8, 8), [1]), ["shape: got [1]"]),
     ],

@@ -36,6 +36,7 @@ from mri_design.scan.centred_fft import to_image
 from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData
 from mri_design.scan.io.companions import with_maps
 from mri_design.scan.io.formats import read, summary
+from mri_design.scan.io.source import Content
 from mri_design.scan.sampling import require_dynamic_range
 from mri_design.scan.summary import ImageSummary, ScanSummary, summarised
 
@@ -47,10 +48,17 @@ if TYPE_CHECKING:  # models, and the simulated scanner below, are imported where
 AnyScan = TypeVar("AnyScan", bound=Scan)
 PHANTOM_PREFIX = "phantom:"
 """``phantom:NAME`` on the command line is one of the embedded scenes."""
+MEMORY_PREFIX = "memory:"
+"""Begins the name of a scan that a script made of arrays, and which lies in no file."""
 ORDINARY = 1e10
 """Samples up to this and down to its inverse are calculated with as they are."""
 LEAST_EXPLAINED = 0.95
 """Coil maps that explain less of the coil images than this belong to another scan, or lie otherwise."""
+
+
+def names_file(source: str) -> bool:
+    """Whether an input is a file, and neither an embedded phantom nor a scan of arrays."""
+    return not source.startswith((PHANTOM_PREFIX, MEMORY_PREFIX))
 
 
 def load_input(source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: Path | None = None) -> KSpaceData:
@@ -73,10 +81,20 @@ def load_input(source: str | Path, recipe: Recipe | None = None, seed: int = 0, 
     InputError
         Where the input or the maps cannot be used, or the input holds samples along a trajectory; the message says why.
     """
-    data = load_scan(source, recipe, seed, maps)
+    return require_grid_data(load_scan(source, recipe, seed, maps), str(source))
+
+
+def require_grid_data(data: KSpaceData | TrajectoryData, source: str) -> KSpaceData:
+    """The scan, refused where its samples lie along a trajectory.
+
+    Raises
+    ------
+    InputError
+        Naming the source.
+    """
     if isinstance(data, TrajectoryData):
         raise InputError(
-            field=str(source),
+            field=source,
             got="samples along a trajectory",
             wanted="k-space on a grid, line by line",
             cure="recon and info take such files.",
@@ -171,7 +189,6 @@ VOLUME_PART = 4
 
 def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
     settings = recipe.simulation
-    rng = np.random.default_rng([seed, 1])
     if source.startswith(PHANTOM_PREFIX):
         from mri_design.scan.simulation.phantoms import load_phantom, phantom_kind, phantom_names, phantom_path
 
@@ -183,10 +200,18 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             part = VOLUME_PART if phantom_kind(name) == "ellipsoids" else 1
             shape = None if settings.matrix is None else (settings.matrix // part, settings.matrix // part)
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase
+            rng = np.random.default_rng([seed, 1])
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))
     policy = recipe.input
-    loaded = read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
+    return scan_of(
+        read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels), recipe, seed
+    )
+
+
+def scan_of(loaded: Content, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
+    """What a file holds as a scan: images become simulated k-space, and volumes with holes get their noise."""
+    settings = recipe.simulation
     if isinstance(loaded, ImageStack):
         from mri_design.scan.simulation.scanner import simulate_scan
 
@@ -196,7 +221,7 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             noise=settings.noise,
             phase=settings.phase,
             n_coils=settings.coils,
-            rng=rng,
+            rng=np.random.default_rng([seed, 1]),
         )
     return with_volume_noise(loaded) if isinstance(loaded, KSpaceData) else loaded
 
@@ -542,7 +567,7 @@ def mr_image_model(
         Where the arrays do not fit, or there is too little data to calibrate.
     """
     settings = recipe or Recipe()
-    data = (kspace if isinstance(kspace, KSpaceData) else _as_data(kspace)).select_slice(index)
+    data = (kspace if isinstance(kspace, KSpaceData) else data_of_array(kspace)).select_slice(index)
     if noise_variance is not None:
         data = replace(data, noise_variance=noise_variance)
     if coil_maps is not None:
@@ -557,7 +582,14 @@ def mr_image_model(
     return prepare(data, settings, measured=flags).slice_model(0, settings).model(flags)
 
 
-def _as_data(kspace: Array) -> KSpaceData:
+def data_of_array(kspace: Array) -> KSpaceData:
+    """k-space as an array (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx) as a scan; lines of zeros are not measured.
+
+    Raises
+    ------
+    InputError
+        For anything else, and samples that single precision cannot hold.
+    """
     array = number_array("kspace", kspace)
     if array.ndim not in (2, 3, 4) or not np.iscomplexobj(array):
         raise InputError(
