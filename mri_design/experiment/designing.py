@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints
 from mri_design.design.engine import DesignEngine, DesignState, Measuring, StopRule
@@ -170,6 +171,7 @@ def design_seed(seed: int, draw: int = 0) -> int:
     return int(np.random.SeedSequence([seed, draw]).generate_state(1)[0])
 
 
+@briefly
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions:
     """Options of a design beside its slices, strategy and settings; by default none is set.

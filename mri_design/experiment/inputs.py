@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.scan.calibration.coil_maps import (
@@ -267,6 +268,7 @@ class Calibrated:
         return image_units(self.mixing, None if self.data.coil_maps is None else self.data.coil_maps[index])
 
 
+@briefly
 @dataclass(frozen=True)
 class PreparedScan(Calibrated):
     """Data with known noise and coil maps, ready for models.

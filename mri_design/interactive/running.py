@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.errors import UsageError
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.inputs import require_grid_data
@@ -28,6 +29,7 @@ Watch = Callable[[str, int, int], None]
 """Takes what is being done, how much of it is done, and of how many."""
 
 
+@briefly
 @dataclass(frozen=True)
 class Origin:
     """A scan in memory, and where it is from.

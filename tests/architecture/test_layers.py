@@ -33,6 +33,7 @@ LAYERS = {
     "operators": 1,
     "potentials": 1,
     "status": 1,
+    "brief": 1,
     "errors": 1,
     "whole_numbers": 1,
     "notices": 1,
@@ -92,12 +93,13 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"gradient_echo": 4, "turbo_spin_echo": 4, "pulseq_file": 5},
     "variances": {"base": 1, "*": 2, "control_variate": 3},
 }
-EVERYONE_MAY_IMPORT = {"errors", "kinds", "notices", "priors", "registry", "status"}
+EVERYONE_MAY_IMPORT = {"brief", "errors", "kinds", "notices", "priors", "registry", "status"}
 # Packages that know less than their layer would allow: krylov knows callables, potentials know arrays.
 KNOW_LESS = {
     "krylov": EVERYONE_MAY_IMPORT,
     "potentials": EVERYONE_MAY_IMPORT,
     "status": {"errors"},
+    "brief": {"errors"},
     "errors": set[str](),
     "notices": set[str](),
 }

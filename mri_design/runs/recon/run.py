@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.metrics import looks_folded
 from mri_design.experiment.ending import check_other_than_lines
@@ -84,6 +85,7 @@ class ReconRequest:
         return Record(run.identity("reconstruction", choices), inputs, settings)
 
 
+@briefly
 @dataclass(frozen=True)
 class ReconResult:
     """Result of a reconstruction.
