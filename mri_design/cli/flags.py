@@ -23,7 +23,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.whole_numbers import whole_number
 
-PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "lf-gre")
+PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "lf-gre", "lf-fse", "head-16ch")
 
 # Fields of errors, and the flags that may have brought them, the likeliest first.
 _FLAGS = {
