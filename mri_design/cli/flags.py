@@ -23,7 +23,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.whole_numbers import whole_number
 
-PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "lf-gre")
+PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "lf-gre", "lf-fse", "head-16ch")
 
 # Fields of errors, and the flags that may have brought them, the likeliest first.
 _FLAGS = {
@@ -264,11 +264,13 @@ class HelpfulCommand(TyperCommand):
 
 
 def _strategies(kind: str) -> list[str]:
-    from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, strategy_names
+    from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, kinds_of_masks, strategy_names
 
     if kind == "protocol":
         return [*TRAINING_RULES, *(name for name in strategy_names() if name not in (*ORACLES, *TRAINING_RULES))]
     encoding, _, without = kind.partition(" ")
+    if without == "masks":
+        return list(kinds_of_masks(encoding))
     return [name for name in strategy_names(encoding) if not (without and name in TRAINING_RULES)]
 
 

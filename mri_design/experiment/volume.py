@@ -55,6 +55,11 @@ class Slices:
     count: int
     read: Callable[[int], AnySlice]
 
+    @classmethod
+    def of(cls, scan: AnySlice) -> Slices:
+        """The slices of a scan that is in memory."""
+        return cls(scan.n_slices, scan.select_slice)
+
 
 @contextmanager
 def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: Path | None = None) -> Iterator[Slices]:
@@ -75,7 +80,7 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: Path | None 
     """
     policy = recipe.input
     if source.startswith(PHANTOM_PREFIX) or maps is not None or policy.pixels is not None:
-        yield _of_whole(load_scan(source, recipe, seed, maps))
+        yield Slices.of(load_scan(source, recipe, seed, maps))
         return
     options = ReadOptions(duplicates=policy.duplicates, counters=policy.counters)
     with ExitStack() as files:
@@ -83,7 +88,7 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: Path | None 
         if reader.whole is not None:
             scan = scan_of(reader.whole, recipe, seed)
             require_dynamic_range(scan.kspace, f"{source}: kspace")
-            found = _of_whole(scan)
+            found = Slices.of(scan)
         else:
             found = Slices(reader.count, partial(_checked, reader, source))
         opened_files = files.pop_all()
@@ -91,10 +96,6 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: Path | None 
         yield found
     finally:
         opened_files.close()  # without what was raised meanwhile, which is no error of the file
-
-
-def _of_whole(scan: AnySlice) -> Slices:
-    return Slices(scan.n_slices, scan.select_slice)
 
 
 def _checked(reader: SliceReader, source: str, number: int) -> AnySlice:

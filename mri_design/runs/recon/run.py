@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import PROGRESS
-from mri_design.experiment.inputs import PHANTOM_PREFIX
+from mri_design.experiment.inputs import names_file
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice
-from mri_design.experiment.volume import AnySlice, opened_slices
+from mri_design.experiment.volume import AnySlice, Slices, opened_slices
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
 from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.recon.volume import VolumeResult, reconstruct_volume
@@ -49,6 +51,8 @@ class ReconRequest:
         File of coil maps.
     slices : SliceChoice
         All by default; several make a volume.
+    loaded : KSpaceData or TrajectoryData, optional
+        The scan, where it has been read already; ``source`` still says where it is from.
     """
 
     source: str
@@ -56,6 +60,7 @@ class ReconRequest:
     mask: Path | None = None
     maps: Path | None = None
     slices: SliceChoice = ALL_SLICES
+    loaded: AnySlice | None = None
 
     def record(self, run: Run) -> Record:
         """Inputs and settings for the manifest, before anything is computed.
@@ -69,7 +74,7 @@ class ReconRequest:
         inputs = InputFile.of_all([self.source, *beside.values()])
         choices = {
             "recipe": self.recipe.as_settings(),
-            "phantom": self.source if self.source.startswith(PHANTOM_PREFIX) else "",
+            "phantom": "" if names_file(self.source) else self.source,
             "inputs": [file.sha256 for file in inputs],
             "beside": list(beside),
             "slices": self.slices.text,
@@ -78,6 +83,7 @@ class ReconRequest:
         return Record(run.identity("reconstruction", choices), inputs, settings)
 
 
+@briefly
 @dataclass(frozen=True)
 class ReconResult:
     """Result of a reconstruction.
@@ -120,12 +126,18 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeRes
     """
     run.progress.show("reading", 0, 1)
     record = request.record(run)
-    with opened_slices(request.source, request.recipe, run.seed, request.maps) as slices:
+    with _opened(request, run) as slices:
         numbers = request.slices.indices(slices.count)
         if len(numbers) == 1:
             return _one_slice(request, record, slices.read(numbers[0]), run)
         before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
         return before or reconstruct_volume(request.recipe, request.mask, record, slices, numbers, run)
+
+
+def _opened(request: ReconRequest, run: Run) -> AbstractContextManager[Slices]:
+    if request.loaded is not None:
+        return nullcontext(Slices.of(request.loaded))
+    return opened_slices(request.source, request.recipe, run.seed, request.maps)
 
 
 def _one_slice(request: ReconRequest, record: Record, data: AnySlice, run: Run) -> ReconResult | Ending:

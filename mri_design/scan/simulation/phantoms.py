@@ -186,6 +186,8 @@ _ENTRIES = {
     "t2w": _Entry("t2w_6A_slice.npz", "t2w_6A_slice.json", "images"),
     "t1w": _Entry("t1w_7A_slice.npz", "t1w_7A_slice.json", "images"),
     "lf-gre": _Entry("lf_6A_gre_slice.npy", "lf_6A_gre_slice.json", "kspace"),
+    "lf-fse": _Entry("lf_7A_fse_volume.npz", "lf_7A_fse_volume.json", "kspace"),
+    "head-16ch": _Entry("head_16ch_slice.npz", "head_16ch_slice.json", "kspace"),
 }
 
 
@@ -226,7 +228,7 @@ def phantoms_folder() -> Path:
 
 
 def phantom_path(name: str) -> Path:
-    """Path of a shipped phantom's data file; the raw scan "lf-gre" is read with the package's file readers.
+    """Path of a shipped phantom's data file; raw scans are read with the package's file readers.
 
     Raises
     ------

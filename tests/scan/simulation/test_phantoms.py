@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from mri_design import InputError, load_phantom
+from mri_design import InputError, load_input, load_phantom, load_recipe
 from mri_design.scan.simulation import phantoms
 from mri_design.scan.simulation.phantoms import (
     phantom_header,
@@ -31,12 +31,12 @@ def test_every_file_equals_the_checksum_on_its_header(name):
 @pytest.mark.parametrize("name", phantom_names())
 def test_every_headers_names_source_licence_and_caveat(name):
     header = phantom_header(name)
-    assert header["licence"] == "CC0 1.0"
+    assert header["licence"].startswith("MIT, (c) 2024 pulseq" if name == "head-16ch" else "CC0 1.0")
     assert header["caveat"]
     assert header["field_of_view"]
     if phantom_kind(name) not in ("ellipses", "ellipsoids"):
         assert {"repo", "commit", "path", "sha256"} <= set(header["source"])
-        assert "10.1038/s41467-021-27317-1" in header["citation"]
+        assert ("pulseq" if name == "head-16ch" else "10.1038/s41467-021-27317-1") in header["citation"]
 
 
 def test_nothing_is_shipped_without_a_name_and_all_of_it_is_small():
@@ -47,18 +47,27 @@ def test_nothing_is_shipped_without_a_name_and_all_of_it_is_small():
         known |= {path.name, f"{path.stem}.header.json" if path.suffix == ".json" else f"{path.stem}.json"}
     shipped = {p.name for p in folder.iterdir() if not p.name.startswith(".")}
     assert shipped == known
-    assert sum(p.stat().st_size for p in folder.iterdir()) < 1_000_000
+    assert sum(p.stat().st_size for p in folder.iterdir()) < 2_000_000
 
 
-def test_raw_scan_has_the_shape_and_the_empty_line_of_its_header():
-    header, kspace = phantom_header("lf-gre"), np.load(phantom_path("lf-gre"), allow_pickle=False)
+@pytest.mark.parametrize(
+    ("name", "shape", "without"),
+    [("lf-gre", [1, 1, 128, 196], {0}), ("lf-fse", [4, 1, 128, 126], {0}), ("head-16ch", [1, 16, 128, 128], set())],
+)
+def test_raw_scans_have_the_shape_and_the_empty_lines_of_their_headers(name, shape, without):
+    header, data = phantom_header(name), np.load(phantom_path(name), allow_pickle=False)
+    kspace = data if isinstance(data, np.ndarray) else data["kspace"]
     assert kspace.dtype == np.complex64
-    assert list(kspace.shape) == header["shape"] == [1, 1, 128, 196]
-    empty = np.flatnonzero(~kspace.any(axis=(0, 1, 2)))
+    assert list(kspace.shape) == header["shape"] == shape
     largest = np.abs(kspace).max(axis=(0, 1, 2))
-    assert header["zero_filled_k1_columns"] == [0]
-    assert set(empty) <= {0}
-    assert largest[0] < 1e-6 * largest.max()
+    assert set(header["zero_filled_k1_columns"]) == without
+    assert set(np.flatnonzero(largest < 1e-6 * largest.max())) == without
+
+
+@pytest.mark.parametrize(("name", "measured"), [("lf-fse", (126, 125)), ("head-16ch", (128, 128))])
+def test_raw_scans_are_read_with_their_phase_encodes_as_rows(name, measured):
+    scan = load_input(f"phantom:{name}", load_recipe(None))
+    assert (scan.grid_shape[0], scan.measured.sum()) == measured
 
 
 @pytest.mark.parametrize("name", ["t2w", "t1w"])
