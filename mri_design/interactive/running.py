@@ -106,7 +106,9 @@ def reconstructed(origin: Origin, request: ReconRequest, mask: NDArray[np.bool_]
         if mask is not None:
             request = replace(request, mask=Path(beside) / "mask.npy")
             write_npy(Path(beside) / "mask.npy", mask)
-        return reconstruct_scan(replace(request, loaded=origin.data), run)
+        result = reconstruct_scan(replace(request, loaded=origin.data), run)
+    assert isinstance(result, ReconResult)  # of one slice, and nothing was finished there before
+    return result
 
 
 def saved(report: Report, told: Told, folder: str | Path, *, overwrite: bool = False, reported: bool = True) -> Path:

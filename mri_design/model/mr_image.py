@@ -302,6 +302,10 @@ class MRSlice:
                 "more energy in the central lines than noise has",
                 "Look at the scan; if its noise variance was given or estimated too large, give the right one.",
             )
+        return self.level(lines)
+
+    def level(self, lines: Chosen) -> float:
+        """`signal_level`, also where it is that of noise: a slice of a volume may lie beside the object."""
         return float(np.percentile(np.abs(self.central_image(lines)), 99.5))
 
     def shows_signal(self, lines: Chosen) -> bool:

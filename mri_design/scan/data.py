@@ -540,6 +540,11 @@ def with_part(header: Mapping[str, str], number: int, count: int) -> Mapping[str
     return {**header, _SLICE: f"{number} of {count}, numbered from 0"} if count > 1 else header
 
 
+def without_part(header: Mapping[str, str]) -> Mapping[str, str]:
+    """The header of the scan that a slice was taken of."""
+    return {name: text for name, text in header.items() if name != _SLICE}
+
+
 def part_of_scan(header: Mapping[str, str]) -> str:
     """Which slice, and of several contrasts, repetitions or volumes which one, a scan is: "slice 0 of 4, ...".
 
