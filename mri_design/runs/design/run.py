@@ -34,7 +34,14 @@ from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
-from mri_design.experiment.starting import require_lines, start_lines, with_calibration
+from mri_design.experiment.starting import (
+    calibration_for,
+    readouts_wanted,
+    require_lines,
+    require_one_amount,
+    start_lines,
+    with_calibration,
+)
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
@@ -44,7 +51,14 @@ from mri_design.operators.readouts import PlaneReadouts, Readouts, ShotReadouts,
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import KnownScan, NamedImage, simulated_from, tell_part, warn_of_noise
+from mri_design.runs.scan_facts import (
+    KnownScan,
+    NamedImage,
+    simulated_from,
+    tell_calibration,
+    tell_part,
+    warn_of_noise,
+)
 from mri_design.runs.scans import knowing_oracle
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import KSpaceData, slice_number
@@ -74,7 +88,7 @@ class DesignRequest:
     seen : ScanSource, optional
         One slice of an earlier scan of the same object, which informs the strategy ``calibrated``.
     acceleration : float, optional
-        In the place of ``lines``: the grid divided by this, rounded. Not for shots.
+        In the place of ``lines``: the grid divided by this, rounded; of shots one for so many lines of the grid.
     positions : SliceChoice, optional
         Further slices that share the mask with ``index``, as readout positions of a 3-D scan do.
     slices : SliceChoice, optional
@@ -105,12 +119,12 @@ class DesignRequest:
     loaded: KSpaceData | None = None
 
     def __post_init__(self) -> None:
-        if self.of_shots and (self.acceleration is not None or self.lines is None):
-            raise UsageError("how many spokes or arms? Give their number with --shots")
+        if self.of_shots and self.acceleration is None and self.lines is None:
+            raise UsageError("how many spokes or arms? Give their number with --shots, or --acceleration")
         if self.acceleration is not None:
             require_numbers(least=1.0, acceleration=self.acceleration)
-            if self.lines is not None:
-                raise UsageError("give a number of lines (or samples of a plane), or an acceleration")
+            kind = KINDS[self.recipe.design.encoding]
+            require_one_amount(self.lines, self.acceleration, "shot" if kind.shots else kind.unit)
         if self.positions is not None and self.of_shots:
             raise UsageError(f"{_OF_ONE_SLICE}: leave out --positions")
         if self.recipe.design.strategy in TRAINING_RULES:
@@ -148,7 +162,7 @@ class DesignRequest:
 
     def count(self, size: int) -> int | None:
         """Lines or samples in the end on a grid of ``size``; None where only a rule ends the design."""
-        return self.lines if self.acceleration is None else max(1, round(size / self.acceleration))
+        return self.lines if self.acceleration is None else readouts_wanted(size, self.acceleration)
 
     @property
     def settings(self) -> dict[str, object]:
@@ -319,21 +333,21 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     readouts = _candidates(request, data)
     if recipe.design.encoding != "plane":
         require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
-    lines = request.count(readouts.size)
+    lines = request.count(data.grid_shape[0] if request.of_shots else readouts.size)
     require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
     require_room(readouts, data.n_coils, lines, recipe, slices=1 + len(further))
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
     if before is not None:
         return before
-    scan = prepare(data, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
+    calibrating = calibration_for(recipe, lines)
+    scan = prepare(data, recipe, calibration_lines=calibrating, ordinary=True)
     warn_of_noise(scan, run.progress)
     recipe = with_calibration(recipe, scan.calibration_lines)
     slice_model = _slice_of_shots(request, scan, readouts, run) if request.of_shots else scan.slice_model(0, recipe)
     for number in further if recipe.design.encoding == "lines" else ():
         require_whole_lines(f"{every.name}[{number}]", every.select_slice(number).samplings[0])
     others = [
-        prepare(every.select_slice(index), recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
-        for index in further
+        prepare(every.select_slice(index), recipe, calibration_lines=calibrating, ordinary=True) for index in further
     ]
     slices = [slice_model, *(other.slice_model(0, recipe) for other in others)]
     strategy, stop = request.strategy, request.stop
@@ -350,6 +364,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
             f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} altogether; "
             "--calibration sets how many"
         )
+    tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress)
     shown = [0, *(place for place, each in enumerate(slices) if place and each.shows_signal(first))]
     if len(shown) < len(slices):
         empty = sorted(set(numbers).difference(numbers[place] for place in shown))
@@ -418,8 +433,9 @@ def _candidates(request: DesignRequest, data: KSpaceData) -> Readouts:
     """The candidates: lines or samples of the grid, or shots."""
     if not request.of_shots:
         return readouts_named(request.recipe.design.encoding, data.grid_shape)
-    assert request.lines is not None
-    return shot_candidates(request.recipe, request.strategy, data.grid_shape, request.lines, data.n_coils)
+    count = request.count(data.grid_shape[0])
+    assert count is not None
+    return shot_candidates(request.recipe, request.strategy, data.grid_shape, count, data.n_coils)
 
 
 def _informed(
