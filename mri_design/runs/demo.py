@@ -130,7 +130,7 @@ def report_demo(run: Run, study: ComparisonResult, designed: DesignResult | Endi
         Section("Full reports", [Links(links), ReportTable(rows, "How the runs ended.", {"seconds": ".1f"})]),
     ]
     path = run.folder.output_path("report.html")
-    write_report(path, "mri-design demo: which lines to measure", {}, sections, warnings=warnings)
+    write_report(path, "mri-design demo: which lines to measure", None, sections, warnings=warnings)
     return path
 
 

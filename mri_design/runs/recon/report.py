@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.runs.first_pictures import READING, Frame, facts_of, first_row, measured_text, predicted_error
 from mri_design.runs.image_sections import (
     account_settings,
     curves_figure,
     image_sections,
+    layout_of,
     mask_figure,
     metric_rows,
     point_spread_figure,
@@ -22,7 +25,9 @@ from mri_design.runs.image_sections import (
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.stages import REPORT
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import KnownSamples, KnownScan, simulated_from, simulation_summary
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, pixel_of, simulated_from, simulation_summary
+from mri_design.runs.verdicts import Judged, image_verdict
+from mri_design.scan.data import part_of_scan
 
 _WITH_THE_SCAN = ", by the weights that came with the scan,"
 
@@ -46,9 +51,33 @@ def report_reconstruction(run: Run, result: ReconResult) -> Ending:
     }
     facts = {**known.settings(), **account_settings(account)}
     record = replace(result.record, settings={**result.record.settings, **facts})
-    ended = run.finish(result.ending, record, f"Reconstruction: {known.data.name}", summary, sections)
+    title = f"Reconstruction: {known.data.name}"
+    ended = run.finish(result.ending, record, title, lambda: _first_screen(result), summary, sections)
     run.progress.show(REPORT, 1, 1)
     return ended
+
+
+def _first_screen(result: ReconResult) -> FirstScreen:
+    """What came out, where it is from, and how large it is."""
+    known, image = result.known, result.images[0]
+    readouts, pixel, part = known.slice_model.candidates, pixel_of(known.data), part_of_scan(known.data.header)
+    acceleration, noise = None, None
+    if isinstance(known, KnownScan):
+        acceleration, noise = known.acceleration(result.ending.lines), known.reference_noise
+    judged = Judged(
+        None if image.errors is None else image.errors.relative_l2,
+        predicted_error(image.reconstruction),
+        noise,
+        itself=isinstance(known, KnownScan) and known.holds_reference(result.ending.lines),
+    )
+    layout = layout_of(readouts, known.data.orientation) if isinstance(known, KnownScan) else "no-lines"
+    used = result.mask if isinstance(known, KnownScan) else np.ones(readouts.shape, dtype=bool)
+    return FirstScreen(
+        image_verdict(measured_text(readouts, int(np.count_nonzero(result.mask))), image.name, judged),
+        first_row(readouts, used, image.reconstruction, Frame(layout, pixel)),
+        facts_of(readouts, pixel, known.data.n_coils, acceleration, part),
+        reading=READING,
+    )
 
 
 def _along_trajectory(folder: RunFolder, known: KnownSamples, result: ReconResult) -> list[Section]:
