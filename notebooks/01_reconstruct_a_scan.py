@@ -31,21 +31,22 @@ recipe = md.load_recipe(None).replacing("simulation", matrix=MATRIX, noise=0.01)
 # %% [markdown]
 # ## The scan and its mask
 #
-# `phantom:t2w` is a real 3 T magnitude image, given a smooth phase and noise; `load_input` reads files too. `prepare`
+# `phantom:t2w` is a real 3 T magnitude image, given a smooth phase and noise; `load` takes files and arrays too, and
 # finds what is unknown. The mask holds the centre lines and some of the outer ones, drawn once, more of them near the
 # centre.
 
 # %%
-scan = md.prepare(md.load_input("phantom:t2w", recipe), recipe)
-one = scan.slice_model(0, recipe)
-truth = scan.reference(0)
+scan = md.load("phantom:t2w", recipe=recipe)
+truth = scan.data.reference[0]
 ky = np.arange(MATRIX) - MATRIX // 2
 centre = abs(ky + 0.5) < CENTRE / 2
 weight = np.where(centre, 0, (1 - abs(ky) / MATRIX) ** 4)
 outer = np.random.default_rng(1).choice(MATRIX, OUTER, replace=False, p=weight / weight.sum())
 lines = sorted({*np.flatnonzero(centre).tolist(), *outer.tolist()})
 print(f"{len(lines)} of {MATRIX} lines: acceleration {MATRIX / len(lines):.1f}")
-print(f"noise sd {np.sqrt(one.noise_variance):.4f} per real component, signal {np.percentile(abs(truth), 99.5):.2f}")
+print(
+    f"noise sd {np.sqrt(scan.data.noise_variance):.4f} per real component, signal {np.percentile(abs(truth), 99.5):.2f}"
+)
 
 # %% [markdown]
 # ## Four reconstructions of the same data
@@ -58,16 +59,12 @@ print(f"noise sd {np.sqrt(one.noise_variance):.4f} per real component, signal {n
 #   pixel.
 
 # %%
-found = {
-    method: md.reconstruct(one, lines, method, recipe, np.random.default_rng(0))
-    for method in ("zero-filled", "least-squares", "map", "mean")
-}
+methods = ("zero-filled", "least-squares", "map", "mean")
+found = {method: scan.reconstruct(lines, method=method) for method in methods}
 print(f"{'':14s} rel. error  PSNR  SSIM")
 for method, result in found.items():
-    score = md.measure(result.image, truth)
-    print(
-        f"{method:14s} {score.relative_l2:10.4f} {score.psnr:5.1f} {score.ssim:5.3f}", result.convergence.status.value
-    )
+    score, status = result.errors, result.reconstruction.convergence.status.value
+    print(f"{method:14s} {score.relative_l2:10.4f} {score.psnr:5.1f} {score.ssim:5.3f}", status)
 
 # %% [markdown]
 # The relative error is that of the magnitude, and the last column says whether the algorithm reached its tolerance:
@@ -77,8 +74,8 @@ for method, result in found.items():
 figure = Figure(figsize=(11, 5), layout="constrained")
 top = np.percentile(abs(truth), 99.5)
 for (image, error), (method, result) in zip(figure.subplots(2, 4).T, found.items(), strict=True):
-    image.imshow(abs(result.image), cmap="gray", vmin=0, vmax=top)
-    error.imshow(abs(abs(result.image) - abs(truth)), cmap="magma", vmin=0, vmax=0.2 * top)
+    image.imshow(abs(result.array), cmap="gray", vmin=0, vmax=top)
+    error.imshow(abs(abs(result.array) - abs(truth)), cmap="magma", vmin=0, vmax=0.2 * top)
     image.set(title=method, xticks=[], yticks=[])
     error.set(xlabel="error", xticks=[], yticks=[])
 figure
@@ -92,7 +89,7 @@ figure
 
 # %%
 mean = found["mean"]
-error = abs(mean.image - truth)
+error = abs(mean.array - truth)
 print(f"mean of |error|^2 / std^2: {np.mean(error**2 / mean.std**2):.2f}")
 print(f"correlation of std and |error|: {np.corrcoef(mean.std.ravel(), error.ravel())[0, 1]:.2f}")
 print("pixels      mean std   rms error")

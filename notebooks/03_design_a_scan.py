@@ -32,11 +32,11 @@ recipe = recipe.replacing("simulation", matrix=MATRIX)
 # %% [markdown]
 # ## The scan
 #
-# `load_input` reads files too; `phantom:t2w` is a real 3 T magnitude image, given a smooth phase and noise. `prepare`
-# finds what is unknown (noise here; coil maps for several coils).
+# `load` takes files and arrays too; `phantom:t2w` is a real 3 T magnitude image, given a smooth phase and noise.
+# `prepared` is the scan with what was unknown (noise, and coil maps of several coils).
 
 # %%
-scan = md.prepare(md.load_input("phantom:t2w", recipe), recipe)
+scan = md.load("phantom:t2w", recipe=recipe).prepared
 one = scan.slice_model(0, recipe)
 truth = scan.reference(0)
 print(f"grid {one.shape}, noise sd {np.sqrt(one.noise_variance):.4f}, signal {np.percentile(abs(truth), 99.5):.2f}")
@@ -48,10 +48,7 @@ print(f"grid {one.shape}, noise sd {np.sqrt(one.noise_variance):.4f}, signal {np
 # scored by log det(I + X A⁻¹ Xᴴ), and the best one is measured.
 
 # %%
-strategy = md.make_strategy("information-gain")
-start = strategy.default_start(one.candidates, LINES)
-state = md.run_design([one], strategy, LINES, recipe, seed=0, start=start)
-trace = state.trace
+trace = md.run_design([one], "information-gain", LINES, recipe).trace
 print("start lines", trace.start)
 print("chosen     ", tuple(step.line for step in trace.steps))
 
@@ -68,7 +65,7 @@ figure
 # ## The image and its error bars
 
 # %%
-result = md.reconstruct(one, trace.lines, "mean", recipe, np.random.default_rng(0))
+result = md.reconstruct(one, trace.lines, recipe=recipe)
 print(md.measure(result.image, truth), result.convergence.status.value)
 
 figure = Figure(figsize=(9, 3), layout="constrained")
@@ -89,13 +86,10 @@ figure
 
 # %%
 for name in ("vd-polynomial:4", "random", "low-pass"):
-    rule = md.make_strategy(name)
     errors = []
     for seed in range(2 if SMALL else 5):
-        drawn = md.run_design(
-            [one], rule, LINES, recipe, seed=seed, start=rule.default_start(one.candidates, LINES)
-        ).trace
-        image = md.reconstruct(one, drawn.lines, "mean", recipe, np.random.default_rng(0), with_std=False).image
+        drawn = md.run_design([one], name, LINES, recipe, seed=seed).trace
+        image = md.reconstruct(one, drawn.lines, recipe=recipe, with_std=False).image
         errors.append(md.measure(image, truth).relative_l2)
     print(f"{name:18s} {np.mean(errors):.4f} +- {np.std(errors):.4f}")
 print(f"{'information-gain':18s} {md.measure(result.image, truth).relative_l2:.4f}")

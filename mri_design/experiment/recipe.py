@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, UsageError, described, require_instance
 from mri_design.experiment.settings import RETIRED, Settings, setting
 from mri_design.kinds import designed_kinds
@@ -532,6 +533,7 @@ class SimulationRecipe(Settings):
     coils: int = setting("Simulated receive coils.", 1, least=1, most=64, expert=True)
 
 
+@briefly
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Settings):
     """All settings of an experiment; every field has a default.
@@ -637,7 +639,7 @@ RETIRED |= {
 }
 
 
-def load_recipe(source: str | Path | None) -> Recipe:
+def load_recipe(source: str | Path | None = None) -> Recipe:
     """A recipe from a TOML file, or a shipped one by name; None is the default recipe.
 
     Raises
@@ -660,6 +662,27 @@ def load_recipe(source: str | Path | None) -> Recipe:
     recipe = _read(Recipe, settings, named)
     if recipe.design.strategy != DesignRecipe.strategy:
         _require_no_truth(recipe.design.strategy, f"{named}: design.strategy")
+    return recipe
+
+
+def recipe_from(recipe: Recipe | str | Path | Mapping[str, object] | None) -> Recipe:
+    """A recipe of what people call one: an object, a file, the name of a shipped one, a mapping as a file has it.
+
+    Raises
+    ------
+    InputError
+        As `load_recipe` and `Recipe.of`.
+    """
+    if isinstance(recipe, Mapping):
+        return _read(Recipe, recipe, "recipe")
+    return recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+
+
+def recipe_or_default(recipe: Recipe | None) -> Recipe:
+    """The recipe, or the default one where there is none; anything else is refused as `require_recipe` does."""
+    if recipe is None:
+        return Recipe()
+    require_recipe(recipe)
     return recipe
 
 

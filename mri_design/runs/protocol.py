@@ -28,18 +28,12 @@ from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import (
-    DesignOptions,
-    require_lines,
-    require_room,
-    run_design,
-    start_lines,
-    with_calibration,
-)
+from mri_design.experiment.designing import DesignOptions, require_room, run_design
 from mri_design.experiment.ending import in_acquisition_order, refuse_shots, require_number_only
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
+from mri_design.experiment.starting import require_lines, start_lines, with_calibration
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label
 from mri_design.experiment.strategy_words import explained
 from mri_design.runs.design_sections import save_acquisition, save_design
@@ -47,6 +41,7 @@ from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
 from mri_design.runs.error_tables import paired_caption
 from mri_design.runs.first_pictures import READING, Frame, facts_of, first_row, measured_text
 from mri_design.runs.image_sections import layout_of
+from mri_design.runs.kept_state import read_kept
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run, Work
 from mri_design.runs.scan_facts import NamedImage, doubts_of_all, simulation_summary
@@ -58,7 +53,6 @@ from mri_design.runs.study import (
     StudyErrors,
     StudyProgress,
     StudyRequest,
-    read_kept,
     trial_outcome,
 )
 from mri_design.runs.verdicts import best_other, protocol_verdict

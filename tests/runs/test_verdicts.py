@@ -12,6 +12,7 @@ from mri_design.runs.verdicts import (
     image_verdict,
     percent,
     protocol_verdict,
+    volume_verdict,
 )
 
 LINES = "32 of 128 lines"
@@ -56,6 +57,20 @@ def test_an_image_is_judged_as_far_as_it_can_be(judged: Judged, said: str) -> No
 
 
 JUDGED = Judged(0.1, 0.12)
+
+
+def test_of_several_slices_the_mean_the_worst_and_the_one_shown_are_told() -> None:
+    known = plain(volume_verdict("64 of 256 lines, mean", 3, 1, JUDGED, {0: 0.2, 1: 0.1, 2: 0.12}))
+    assert known == (
+        "3 slices of 64 of 256 lines, mean: mean error 14 %, the largest 20 % (slice 0); slice 1, below, error 10 %, "
+        "predicted 12 %."
+    )
+    some = plain(volume_verdict("64 of 256 lines, mean", 3, 1, JUDGED, {1: 0.1}))
+    assert "mean error of the 1 whose error is known 10 %" in some
+    unknown = plain(volume_verdict("64 of 256 lines, mean", 3, 1, Judged(None, 0.12), {}))
+    assert unknown.endswith("mean: slice 1, error predicted 12 % (there is no full scan to check it by).")
+
+
 SAID = "32 of 128 lines: error 10 %, predicted 12 %."
 
 

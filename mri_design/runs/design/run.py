@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.engine import DesignState
 from mri_design.design.stopping import NamedRule
@@ -25,17 +26,15 @@ from mri_design.experiment.designing import (
     design_inference,
     final_model,
     refinement,
-    require_lines,
     require_room,
     run_design,
-    start_lines,
-    with_calibration,
 )
 from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
+from mri_design.experiment.starting import require_lines, start_lines, with_calibration
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
@@ -76,6 +75,8 @@ class DesignRequest:
         In the place of ``lines``: the grid divided by this, rounded. Not for shots.
     positions : SliceChoice, optional
         In a plane, further slices that share the mask with ``index``: readout positions of a 3-D scan.
+    loaded : KSpaceData, optional
+        The scan, where it has been read already; ``source`` still says where it is from.
 
     Raises
     ------
@@ -96,6 +97,7 @@ class DesignRequest:
     seen: ScanSource | None = None
     acceleration: float | None = None
     positions: SliceChoice | None = None
+    loaded: KSpaceData | None = None
 
     def __post_init__(self) -> None:
         in_plane = self.recipe.design.encoding == "plane"
@@ -180,6 +182,7 @@ class DesignRequest:
         return {**acceleration, **({} if self.positions is None else {"positions": self.positions.text})}
 
 
+@briefly
 @dataclass(frozen=True, kw_only=True)
 class DesignResult:
     """Result of a design.
@@ -275,7 +278,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         require_finufft()
     recipe, show = request.recipe, run.progress.show
     record = request.record(run)
-    every = load_input(request.source, recipe, run.seed, request.maps)
+    every = request.loaded or load_input(request.source, recipe, run.seed, request.maps)
     data = every.select_slice(request.index)
     tell_part(data, recipe, run.progress)
     readouts = _candidates(request, data)

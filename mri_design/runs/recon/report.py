@@ -6,34 +6,38 @@ from dataclasses import replace
 
 import numpy as np
 
-from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.runs.first_pictures import READING, Frame, facts_of, first_row, measured_text, predicted_error
+from mri_design.runs.first_pictures import measured_text
 from mri_design.runs.image_sections import (
     account_settings,
     curves_figure,
     image_sections,
-    layout_of,
     mask_figure,
-    metric_rows,
     point_spread_figure,
+    sample_rows,
     save_coil_maps,
     save_images,
     save_reconstruction,
 )
+from mri_design.runs.recon.beginning import first_screen, judged
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.stages import REPORT
+from mri_design.runs.recon.volume import VolumeResult
+from mri_design.runs.recon.volume_report import report_volume
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import KnownSamples, KnownScan, pixel_of, simulated_from, simulation_summary
-from mri_design.runs.verdicts import Judged, image_verdict
-from mri_design.scan.data import part_of_scan
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, simulated_from, simulation_summary
+from mri_design.runs.verdicts import image_verdict
 
 _WITH_THE_SCAN = ", by the weights that came with the scan,"
 
 
-def report_reconstruction(run: Run, result: ReconResult) -> Ending:
-    """Write everything about a reconstruction into the run's folder."""
+def report_reconstruction(run: Run, result: ReconResult | VolumeResult | Ending) -> Ending:
+    """Write everything about a reconstruction into the run's folder; nothing of one that had ended before."""
+    if isinstance(result, Ending):
+        return result
+    if isinstance(result, VolumeResult):
+        return report_volume(run, result)
     image, known, mask = result.images[0], result.known, result.mask
     if isinstance(known, KnownSamples):
         sections = _along_trajectory(run.folder, known, result)
@@ -52,38 +56,19 @@ def report_reconstruction(run: Run, result: ReconResult) -> Ending:
     facts = {**known.settings(), **account_settings(account)}
     record = replace(result.record, settings={**result.record.settings, **facts})
     title = f"Reconstruction: {known.data.name}"
-    ended = run.finish(result.ending, record, title, lambda: _first_screen(result), summary, sections)
+    measured = measured_text(known.slice_model.candidates, int(np.count_nonzero(mask)))
+    verdict = image_verdict(measured, image.name, judged(known, image, mask))
+    ended = run.finish(
+        result.ending, record, title, lambda: first_screen(verdict, known, image, mask), summary, sections
+    )
     run.progress.show(REPORT, 1, 1)
     return ended
-
-
-def _first_screen(result: ReconResult) -> FirstScreen:
-    """What came out, where it is from, and how large it is."""
-    known, image = result.known, result.images[0]
-    readouts, pixel, part = known.slice_model.candidates, pixel_of(known.data), part_of_scan(known.data.header)
-    acceleration, noise = None, None
-    if isinstance(known, KnownScan):
-        acceleration, noise = known.acceleration(result.ending.lines), known.reference_noise
-    judged = Judged(
-        None if image.errors is None else image.errors.relative_l2,
-        predicted_error(image.reconstruction),
-        noise,
-        itself=isinstance(known, KnownScan) and known.holds_reference(result.ending.lines),
-    )
-    layout = layout_of(readouts, known.data.orientation) if isinstance(known, KnownScan) else "no-lines"
-    used = result.mask if isinstance(known, KnownScan) else np.ones(readouts.shape, dtype=bool)
-    return FirstScreen(
-        image_verdict(measured_text(readouts, int(np.count_nonzero(result.mask))), image.name, judged),
-        first_row(readouts, used, image.reconstruction, Frame(layout, pixel)),
-        facts_of(readouts, pixel, known.data.n_coils, acceleration, part),
-        reading=READING,
-    )
 
 
 def _along_trajectory(folder: RunFolder, known: KnownSamples, result: ReconResult) -> list[Section]:
     scan, data = known.scan, known.data
     count, pixels = len(data.trajectory), data.grid_shape[0] * data.grid_shape[1]
-    rows = metric_rows(result.images, {"readouts": data.n_readouts, "samples": count})
+    rows = sample_rows(known, result.images)
     save_images(folder, result.images[0].reconstruction, rows)
     about = (
         f"{count} samples on {data.n_readouts} readouts; the image has {pixels} pixels. The gridded image compensates "
