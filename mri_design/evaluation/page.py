@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.evaluation.first_screen import FirstScreen
-from mri_design.evaluation.manifest import Manifest, command_line, manifest_text
+from mri_design.evaluation.manifest import Manifest, command_line, installed_versions, manifest_text
 from mri_design.evaluation.pictures import (
     COLOURS,
     PALETTE,
@@ -424,6 +424,12 @@ def files_section(folder: Path) -> Section:
     return Section("Files", [Links(there), Paragraph("The figures are in the folder figures.")])
 
 
+def dated(first: FirstScreen, command: Sequence[str]) -> FirstScreen:
+    """What a page begins with, with now, this version and the arguments that were typed behind its facts."""
+    made = f"{datetime.now():%Y-%m-%d %H:%M}", f"mri_design {installed_versions(('mri-design',))['mri-design']}"
+    return replace(first, facts=[*first.facts, *made], command=command_line(command))
+
+
 def save_report(
     folder: RunFolder,
     title: str,
@@ -455,12 +461,10 @@ def save_report(
     if not folder.reported:
         folder.remove_report()
         return
-    begins = first()
-    made = (f"{datetime.now():%Y-%m-%d %H:%M}", f"mri_design {manifest.versions['mri-design']}")
     write_report(
         folder.output_path("report.html"),
         title,
-        replace(begins, facts=[*begins.facts, *made], command=command_line(manifest.command)),
+        dated(first(), manifest.command),
         [*sections, Section("How it was computed", [KeyNumbers(summary)]), files_section(folder.path)],
         warnings=manifest.warnings,
         manifest=manifest.to_show(),

@@ -296,42 +296,67 @@ REGULAR = ("regular", "fastmri-equispaced")
 
 def _first_screen(result: ComparisonResult, errors: StudyErrors) -> FirstScreen:
     """Which strategy is best, with its mask and image, and its errors beside those of the second."""
-    study, test = result.study, result.study.tests[0]
-    shown = {strategy_label(mask.strategy): mask for mask in result.shown}
-    count = shown_count(study)
+    study, count = result.study, shown_count(result.study)
     winner = next(row for row in errors.winners if row[study.counted] == count)
-    best, second = str(winner["best"]), None if winner["second"] is None else str(winner["second"])
-    mask = shown[best]
-    frame = Frame(layout_of(mask.readouts, result.orientation), test.pixel)
-    measured = measured_text(mask.readouts, count)
-    wins = sum(row["best"] == best for row in errors.winners), len(study.lines)
+    pair = [str(winner[place]) for place in ("best", "second") if winner[place] is not None]
+    wins = sum(row["best"] == pair[0] for row in errors.winners), len(study.lines)
     at = study.lines.index(count)
     means = {name: float(np.mean(runs[:, at])) for name, runs in errors.runs.items()}
-    blind = [name for name in means if not study.rule(name).needs_posterior and base_name(name) not in ORACLES]
-    asked = [*(name for name in means if base_name(name) in REGULAR), *sorted(blind, key=means.__getitem__)[:1]]
-    acceleration = next(
-        float(str(row["acceleration"])) for row in errors.rows if (row["strategy"], row[study.counted]) == (best, count)
-    )
+    blind, regular = list[str](), list[str]()
+    for name in study.expanded():
+        if base_name(name).partition(":")[0] in REGULAR:
+            regular.append(strategy_label(name))
+        if base_name(name) not in ORACLES and not study.rule(name).needs_posterior:
+            blind.append(strategy_label(name))
+    asked = [*regular, *sorted(blind, key=means.__getitem__)[:1]]
     images = len(study.tests)
     repeats = f"{images} images" if images > 1 else f"{study.seeds} draws"
-    listed = [name for name in (best, second, *asked) if name is not None]
-    words = study.words
+    measured = measured_text(next(iter(result.shown)).readouts, count)
+    others = {name: means[name] for name in asked}
+    verdict = comparison_verdict(measured, winner, repeats=repeats, wins=wins, others=others)
+    return replace(
+        pair_screen(result, pair, verdict),
+        explained={name: study.words[name] for name in dict.fromkeys([*pair, *asked]) if name in study.words},
+    )
+
+
+def pair_screen(result: ComparisonResult, pair: Sequence[str], verdict: str) -> FirstScreen:
+    """Mask and image of one strategy, and its error beside that of another, on the first test image.
+
+    Parameters
+    ----------
+    result : ComparisonResult
+        With masks to look at.
+    pair : sequence of str
+        Names as tables have them: the strategy, and the other one if there is any.
+    verdict : str
+        What came out.
+    """
+    study, test = result.study, result.study.tests[0]
+    masks = [next(mask for mask in result.shown if strategy_label(mask.strategy) == name) for name in pair]
+    own, count = masks[0], shown_count(study)
+    frame = Frame(layout_of(own.readouts, result.orientation), test.pixel)
+    acceleration = next(
+        float(str(row["acceleration"]))
+        for row in result.errors.rows
+        if (row["strategy"], row[study.counted]) == (pair[0], count)
+    )
     return FirstScreen(
-        comparison_verdict(measured, winner, repeats=repeats, wins=wins, others={name: means[name] for name in asked}),
+        verdict,
         [
-            mask_picture(frame, mask.readouts, mask.mask, best),
-            image_picture(frame, mask.reconstruction.image),
-            *_error_pictures([shown[name] for name in listed[: 1 + (second is not None)]], test, frame),
+            mask_picture(frame, own.readouts, own.mask, pair[0]),
+            image_picture(frame, own.reconstruction.image),
+            *_error_pictures(masks, test, frame),
         ],
         [
-            *facts_of(mask.readouts, test.pixel, test.slice_model.n_coils, acceleration, test.name),
-            f"{count_text(images, 'test image')}, reconstruction {study.recipe.reconstruction.method}",
+            *facts_of(own.readouts, test.pixel, test.slice_model.n_coils, acceleration, test.name),
+            f"{count_text(len(study.tests), 'test image')}, reconstruction {study.recipe.reconstruction.method}",
         ],
-        {name: words[name] for name in dict.fromkeys(listed) if name in words},
+        {name: study.words[name] for name in pair if name in study.words},
         (
             ERROR,
-            "Best and second are by the mean error over test images and draws. What stands behind "
-            "\N{PLUS-MINUS SIGN} is the spread of the difference: one that is smaller may be chance.",
+            "Errors of strategies are means over test images and draws. What stands behind \N{PLUS-MINUS SIGN} is a "
+            "spread over images, or of one image over draws: a difference that is smaller may be chance.",
             "Pictures are of the first test image; of random masks the draw with the median error is shown. Every mask "
             "got the same reconstruction.",
             ACCELERATION,

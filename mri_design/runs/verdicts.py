@@ -186,6 +186,76 @@ def comparison_verdict(
     return said
 
 
+@dataclass(frozen=True)
+class Duel:
+    """Two strategies at one number of lines.
+
+    Parameters
+    ----------
+    lines : int
+        The number.
+    mine, rival : float
+        Mean relative errors of the one that is looked at, and of its competitor.
+    spread : float
+        Standard deviation of the competitor's error over its draws.
+    """
+
+    lines: int
+    mine: float
+    rival: float
+    spread: float
+
+    @property
+    def outcome(self) -> Literal["better", "as good", "worse"]:
+        """Whether the difference is larger than the spread, and whose error is the smaller one."""
+        if abs(self.mine - self.rival) <= self.spread:
+            return "as good"
+        return "better" if self.mine < self.rival else "worse"
+
+
+def duel_verdict(duels: Sequence[Duel], shown: Duel, grid: int, draws: int) -> str:
+    """What designed lines came to beside a tuned density, and what follows from it.
+
+    Parameters
+    ----------
+    duels : sequence of Duel
+        At every number of lines.
+    shown : Duel
+        The one whose images are shown.
+    grid : int
+        Lines of the grid.
+    draws : int
+        Draws of the density.
+    """
+    return (
+        f"{shown.lines} of {grid} lines: error {percent(shown.mine)} designed, {percent(shown.rival)} drawn from a "
+        f"density that was tuned on another scan (\N{PLUS-MINUS SIGN} {percent(shown.spread)} over {draws} draws). "
+        f"{what_follows(duels)}"
+    )
+
+
+def what_follows(duels: Sequence[Duel]) -> str:
+    """Advice from every number of lines at which designed lines were held against a tuned density."""
+    counts = {name: [duel.lines for duel in duels if duel.outcome == name] for name in ("better", "as good", "worse")}
+    found = [f"{name} at {_listed(numbers)} lines" for name, numbers in counts.items() if numbers]
+    said = f"Designed lines are {', '.join(found)}"
+    dense = sorted([*counts["as good"], *counts["worse"]])
+    if not dense:
+        return f"{said}: design."
+    if counts["better"]:
+        return f"{said}: design at {_listed(counts['better'])}; at {_listed(dense)} take the density, which is cheaper."
+    return (
+        f"{said}: take the density where there is another scan to tune it on, since it needs no posterior; design where "
+        "there is none."
+    )
+
+
+def _listed(counts: Sequence[int]) -> str:
+    """Numbers in words: "24, 32 and 48"."""
+    texts = [str(count) for count in counts]
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+
+
 def protocol_verdict(
     measured: str, trained: int, mine: float | None = None, rival: tuple[str, float] | None = None
 ) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 
 from mri_design.runs.verdicts import (
+    Duel,
     Judged,
     best_other,
     comparison_verdict,
     design_verdict,
+    duel_verdict,
     image_verdict,
     percent,
     protocol_verdict,
     volume_verdict,
+    what_follows,
 )
 
 LINES = "32 of 128 lines"
@@ -125,3 +128,26 @@ def test_a_protocol_says_how_it_does_on_other_scans() -> None:
     rows = [{"strategy": name, "relative_l2": error} for name, error in (("protocol", 0.1), ("a", 0.3), ("b", 0.2))]
     assert best_other(rows, "protocol") == ("b", 0.2)
     assert best_other(rows[:1], "protocol") is None
+
+
+BETTER, ALIKE, WORSE = Duel(24, 0.08, 0.1, 0.01), Duel(32, 0.0805, 0.08, 0.001), Duel(48, 0.05, 0.04, 0.001)
+
+
+def test_advice_follows_from_where_designed_lines_win_and_lose() -> None:
+    assert what_follows([BETTER]) == "Designed lines are better at 24 lines: design."
+    assert what_follows([WORSE, ALIKE, BETTER]) == (
+        "Designed lines are better at 24 lines, as good at 32 lines, worse at 48 lines: design at 24; at 32 and 48 "
+        "take the density, which is cheaper."
+    )
+    none = what_follows([ALIKE, WORSE, Duel(64, 0.05, 0.05, 0.0)])
+    assert none.startswith(
+        "Designed lines are as good at 32 and 64 lines, worse at 48 lines. Where there is another scan"
+    )
+    assert "take the density: it needs no posterior" in none
+
+
+def test_the_strong_competitor_stands_in_the_first_sentence_with_its_spread() -> None:
+    assert plain(duel_verdict([BETTER], BETTER, 128, 5)) == (
+        "24 of 128 lines: error 8.0 % designed, 10 % drawn from a density that was tuned on another scan (± 1.0 % "
+        "over 5 draws). Designed lines are better at 24 lines: design."
+    )
