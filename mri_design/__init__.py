@@ -84,6 +84,7 @@ _HOMES = {
     "SiteBlock": "model.generalized_linear",
     "SparsityBlock": "model.sparsity",
     "Status": "status",
+    "StrategyComparison": "interactive.comparison",
     "StudentT": "potentials.priors",
     "SuperGaussian": "potentials.base",
     "Tilted": "potentials.mixture",

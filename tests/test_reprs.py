@@ -139,6 +139,7 @@ MADE: Mapping[str, Callable[[], object]] = {
     "SiteBlock": lambda: block(md.Laplace(np.linspace(1, 2, 30))),
     "SparsityBlock": lambda: md.SparsityBlock("wavelet", 3.0),
     "Status": lambda: md.Status.CONVERGED,
+    "StrategyComparison": lambda: scan().compare(["low-pass"], lines=10),
     "StudentT": lambda: md.StudentT(3.0, wide()),
     "Tilted": lambda: md.Tilted(md.Laplace(1.0), wide()),
     "TrajectoryData": lambda: md.TrajectoryData(np.ones((1, 1, 64), np.complex64), np.zeros((64, 2)), (8, 8)),

@@ -17,6 +17,7 @@ from mri_design.errors import UsageError
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.inputs import require_grid_data
 from mri_design.notices import say_once
+from mri_design.runs.compare import ComparisonRequest, ComparisonResult, compare_strategies
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.made_files import write_made_files
@@ -72,8 +73,11 @@ class Told:
     seconds: float = 0.0
 
     @contextmanager
-    def computing(self) -> Iterator[Run]:
-        """A run whose folder is gone afterwards: it holds what a computation keeps while it lasts."""
+    def computing(self, *, reported: bool = False) -> Iterator[Run]:
+        """A run whose folder is gone afterwards: it holds what a computation keeps while it lasts.
+
+        With ``reported`` it computes what only a report shows, too.
+        """
 
         def warn(text: str) -> None:
             self.said.append(text)
@@ -81,10 +85,16 @@ class Told:
 
         told = Progress(say=self.said.append, warn=warn)
         began = time.perf_counter()
-        with TemporaryDirectory() as folder, RunFolder(Path(folder) / "run", reported=False) as kept:
+        with TemporaryDirectory() as folder, RunFolder(Path(folder) / "run", reported=reported) as kept:
             progress = told if self.watch is None else told.also(self.watch)
             yield Run(folder=kept, seed=self.seed, jobs=self.jobs, progress=progress)
         self.seconds = time.perf_counter() - began
+
+
+def compared(request: ComparisonRequest, told: Told) -> ComparisonResult:
+    """What `mri-design compare` computes of scans in memory, and what its report shows."""
+    with told.computing(reported=True) as run:
+        return compare_strategies(request, run)
 
 
 Report = Callable[[Run], Ending]
