@@ -135,11 +135,11 @@ class ScanDesign:
         predicted, found = self.predicted_error, self.result.images[0].errors
         error = "" if predicted is None else f"{predicted:.1%} predicted"
         if found is not None:
-            error = f"{error}{', ' if error else ''}{found.relative_l2:.1%} found"
+            error = f"{error}{', ' if error else ''}{found.relative_l2_complex:.1%} found"
         return {
             "chosen": f"{count_text(len(trace.lines), unit)} of {trace.n_lines} ({self.acceleration:.1f}x)",
             "start": f"{count_text(len(trace.start), unit)} around the centre",
-            "error": error,
+            "error with phase": error,
             "ended": self.result.ended or self.result.ending.status,
         }
 
