@@ -78,6 +78,7 @@ _HOMES = {
     "Reconstruction": "experiment.reconstruction",
     "ScanDesign": "interactive.design",
     "ScanImage": "interactive.image",
+    "ScanVolume": "interactive.image",
     "Sech2": "potentials.priors",
     "ShiftedMixture": "potentials.mixture",
     "Site": "potentials.base",

@@ -35,6 +35,12 @@ def design() -> md.ScanDesign:
 
 
 @cache
+def volume() -> md.ScanVolume:
+    two = md.load(np.concatenate([scan().data.kspace[:, :1]] * 2), recipe=scan().recipe)
+    return two.reconstruct(slices="all", method="zero-filled")
+
+
+@cache
 def prepared() -> md.PreparedScan:
     return md.prepare(scan().data)
 
@@ -134,6 +140,7 @@ MADE: Mapping[str, Callable[[], object]] = {
     "Reconstruction": lambda: md.reconstruct(head(), method="zero-filled"),
     "ScanDesign": design,
     "ScanImage": lambda: design().reconstruct(),
+    "ScanVolume": volume,
     "Sech2": lambda: md.Sech2(wide()),
     "ShiftedMixture": lambda: md.ShiftedMixture([0.5, 0.5], [md.Gaussian(1.0), md.Gaussian(2.0)], [0.0, 1.0]),
     "SiteBlock": lambda: block(md.Laplace(np.linspace(1, 2, 30))),

@@ -31,7 +31,7 @@ from mri_design.experiment.strategy_names import name_of_strategy
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
 from mri_design.interactive.comparison import StrategyComparison
 from mri_design.interactive.design import ScanDesign
-from mri_design.interactive.image import ScanImage
+from mri_design.interactive.image import ScanImage, image_of
 from mri_design.interactive.running import Origin, Told, Watch, compared, designed, reconstructed
 from mri_design.interactive.shown import facts_html, facts_text, image_png
 from mri_design.kinds import KINDS
@@ -41,7 +41,6 @@ from mri_design.operators.chosen import Chosen, chosen_numbers
 from mri_design.runs.compare import ComparisonRequest
 from mri_design.runs.design.run import DesignRequest
 from mri_design.runs.image_sections import layout_of
-from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconRequest
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 
@@ -183,8 +182,8 @@ class LoadedScan:
         encoding : {"lines", "plane", "radial", "spiral"}, optional
             What is chosen one by one; by default the recipe's, lines.
         slices : int, str or sequence of int
-            The slice, by number from 0; negative ones count from the end. Several share one mask where the verb takes
-            them; the image is that of the first.
+            The slice, by number from 0 (negative ones count from the end), several, or ``"all"``: these share one mask,
+            and the image is that of the one in their middle.
         seed : int, optional
             Of everything random; by default the scan's.
         recipe : Recipe, str, Path or mapping, optional
@@ -209,15 +208,16 @@ class LoadedScan:
         if strategy is not None:
             name = name_of_strategy(strategy, settings.design.encoding)
             settings = settings.replacing("design", strategy=name)
-        first, others = self._slices(slices)
+        chosen = self._choice(slices)
+        numbers = chosen.indices(self.data.n_slices)
         request = DesignRequest(
             self.origin.source,
             settings,
             lines,
-            first,
+            numbers[0],
             maps=self.origin.maps,
             acceleration=acceleration,
-            positions=others,
+            slices=chosen if len(numbers) > 1 else None,
         )
         told = self._told(seed, jobs, watch)
         return ScanDesign(self.origin, designed(self.origin, request, told), told)
@@ -227,7 +227,7 @@ class LoadedScan:
         lines: Chosen | None = None,
         *,
         method: Method | None = None,
-        slices: int = 0,
+        slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
         blocks: Blocks | None = None,
@@ -243,8 +243,8 @@ class LoadedScan:
             measured ones by default.
         method : {"mean", "map", "least-squares", "zero-filled"}, optional
             Posterior mean, which comes with error bars, MAP, least squares, or zero filling; the recipe's by default.
-        slices : int
-            The slice, by number from 0; negative ones count from the end.
+        slices : int, str or sequence of int
+            The slice, by number from 0 (negative ones count from the end); several, or ``"all"``, make a `ScanVolume`.
         seed, recipe, blocks, jobs, watch
             As for `design`.
 
@@ -256,10 +256,7 @@ class LoadedScan:
         settings = self._settings(recipe, blocks).replacing("reconstruction", method=method)
         told = self._told(seed, jobs, watch)
         request = ReconRequest(self.origin.source, settings, maps=self.origin.maps, slices=self._choice(slices))
-        result = reconstructed(self.origin, request, self._mask(lines), told)
-        return ScanImage(
-            result.known, result.mask, tuple(result.images), told, lambda run: report_reconstruction(run, result)
-        )
+        return image_of(reconstructed(self.origin, request, self._mask(lines), told), told)
 
     def compare(
         self,
@@ -333,11 +330,6 @@ class LoadedScan:
         if not numbers:
             raise UsageError("slices: give one slice or more")
         return SliceChoice(",".join(str(slice_number(number, self.data.n_slices)) for number in numbers))
-
-    def _slices(self, slices: int | str | Sequence[int]) -> tuple[int, SliceChoice | None]:
-        """The slice of the image, and the others that share its mask."""
-        first, *others = self._choice(slices).indices(self.data.n_slices)
-        return first, SliceChoice(",".join(map(str, others))) if others else None
 
     def _told(self, seed: int | None, jobs: int, watch: Watch | None) -> Told:
         seed = self.seed if seed is None else seed
