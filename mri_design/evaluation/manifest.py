@@ -37,7 +37,7 @@ _PACKAGES = (
     "jinja2",
     "typer",
 )
-_PERSONAL = ("source_image",)
+_PERSONAL = ("source_image", "source_images")
 """Settings that name a patient."""
 _ABSOLUTE = re.compile(r"(?:^|[=:,])(?:/|~|[A-Za-z]:[\\/]|\\\\)")
 """Somewhere in an argument an absolute path begins."""

@@ -66,7 +66,7 @@ def design_verdict(
     ended: str = "",
     unit: str = "line",
     oracle: bool = False,
-    start: float = 0.0,
+    calibrating: str = "",
 ) -> str:
     """What a design came to.
 
@@ -84,8 +84,8 @@ def design_verdict(
         What was chosen one by one.
     oracle : bool
         Whether it looked at the true image.
-    start : float
-        Share of what was measured that was there before the first choice.
+    calibrating : str
+        See `mostly_calibration`.
     """
     said = f"{measured}: {judged.words}."
     if oracle:
@@ -96,13 +96,7 @@ def design_verdict(
         return f"{said} The target was met without any {unit} chosen: those at the start were enough."
     if target == "met":
         return f"{said} The target was met: it {_was(ended)}."
-    if start >= MOSTLY:
-        said += f" {percent(start)} of the {unit}s were there before the first choice."
-    return said
-
-
-MOSTLY = 0.75
-"""Share of the start from which on a design hardly chose anything."""
+    return f"{said} {calibrating}." if calibrating else said
 
 
 def _was(ended: str) -> str:
@@ -245,8 +239,8 @@ def what_follows(duels: Sequence[Duel]) -> str:
     if counts["better"]:
         return f"{said}: design at {_listed(counts['better'])}; at {_listed(dense)} take the density, which is cheaper."
     return (
-        f"{said}: take the density where there is another scan to tune it on, since it needs no posterior; design where "
-        "there is none."
+        f"{said}: take the density where there is another scan to tune it on, since it needs no posterior; design "
+        "where there is none."
     )
 
 

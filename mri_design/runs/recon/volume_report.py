@@ -21,6 +21,7 @@ from mri_design.evaluation.page import (
 )
 from mri_design.evaluation.plots.panels import ImagePanel, Layout, scale_top
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.experiment.slice_choice import slices_text
 from mri_design.runs.first_pictures import measured_text
 from mri_design.runs.image_sections import (
     COIL_MAPS,
@@ -33,7 +34,7 @@ from mri_design.runs.image_sections import (
 )
 from mri_design.runs.recon.beginning import first_screen, judged
 from mri_design.runs.recon.stages import REPORT
-from mri_design.runs.recon.volume import VolumeResult, slices_text
+from mri_design.runs.recon.volume import VolumeResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
 from mri_design.runs.verdicts import volume_verdict
