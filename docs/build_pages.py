@@ -26,7 +26,7 @@ from mri_design.experiment.settings import Kind, Settings
 
 ROOT = Path(__file__).parents[1]
 GROUPS = {
-    "scans": ("Scans and recipes", ("scan", "experiment")),
+    "scans": ("Scans and recipes", ("interactive", "scan", "experiment")),
     "models": ("Models", ("model", "priors")),
     "operators": ("Operators", ("operators",)),
     "sites": ("Sites", ("potentials",)),
