@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.pages import REPOSITORY
 
-SCRIPT = REPOSITORY / "docs" / "figures" / "designed_against_random.py"
+SCRIPT = REPOSITORY / "docs" / "figures" / "designed_against_tuned.py"
 
 
 @pytest.mark.slow
@@ -19,10 +19,10 @@ def test_the_script_draws_a_small_picture(
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--matrix", "40", "--out", str(drawn)])
     runpy.run_path(str(SCRIPT), run_name="__main__")
     assert drawn.read_bytes().startswith(b"\x89PNG")
-    designed, random = (line.split() for line in capsys.readouterr().out.splitlines())
-    assert (len(designed), len(random)) == (2, 6)
+    designed, tuned, power = (line.split() for line in capsys.readouterr().out.splitlines()[-3:])
+    assert (len(designed), len(tuned), len(power)) == (2, 6, 2)
 
 
 def test_the_kept_picture_is_small_and_shown() -> None:
-    assert SCRIPT.with_name("designed-against-random.png").stat().st_size < 120_000
-    assert "](docs/figures/designed-against-random.png)" in (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert SCRIPT.with_name("designed-against-tuned.png").stat().st_size < 120_000
+    assert "](docs/figures/designed-against-tuned.png)" in (REPOSITORY / "README.md").read_text(encoding="utf-8")
