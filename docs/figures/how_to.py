@@ -1,0 +1,97 @@
+"""Draw the pictures of the how-to pages, by the commands that these pages teach.
+
+    OMP_NUM_THREADS=1 python docs/figures/how_to.py [PAGE ...]
+
+Every picture is a figure that a run left in its folder (``--png``), with fewer colours; that of a sequence is drawn by
+pypulseq. Runs are made on embedded scans, measured ones where there are some.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+HERE = Path(__file__).parent
+EVERY_THIRD = "every-third.npy"
+"""A mask of 128 lines: every third one, and 24 at the centre."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of a run.
+
+    Parameters
+    ----------
+    command : str
+        The verb and its options, without those for the folder; PLACE stands for the folder with earlier runs.
+    figure : str
+        Name of the figure in the run's folder.
+    run : str
+        Name of the run, under which later commands find it.
+    """
+
+    command: str
+    figure: str
+    run: str
+
+
+PICTURES = {
+    "design-one-scan": Picture("design phantom:lf-gre --lines 48 --block 4", "mask-growth", "designed"),
+    "reconstruct": Picture("recon phantom:lf-gre --mask PLACE/designed/mask.npy", "images", "image"),
+    "coils": Picture(f"recon phantom:head-16ch --mask PLACE/{EVERY_THIRD}", "images", "coils"),
+    "coil-maps": Picture(f"recon phantom:head-16ch --mask PLACE/{EVERY_THIRD}", "coil-maps", "coils"),
+    "three-d-scans": Picture("design phantom:t2w --matrix 128 --encoding plane --acceleration 8", "images", "plane"),
+    "plane-mask": Picture("design phantom:t2w --matrix 128 --encoding plane --acceleration 8", "mask", "plane"),
+    "beyond-lines": Picture(
+        "design phantom:brain --matrix 128 --encoding spiral --shots 12 --strategy one-missing", "trajectory", "arms"
+    ),
+    "one-protocol": Picture(
+        "protocol phantom:t1w --matrix 128 --lines 32 --test phantom:t2w --recipe local", "masks", "protocol"
+    ),
+    "choose-a-strategy": Picture(
+        "compare phantom:t2w --matrix 128 --train phantom:t1w --lines 32 --recipe local"
+        " --strategies calibrated,vd-polynomial,low-pass,random",
+        "masks",
+        "strategies",
+    ),
+}
+"""By the name of the file, without ending."""
+
+
+def make(name: str, place: Path) -> None:
+    """Make the run of a picture, unless it is there, and keep its figure with 64 colours."""
+    wanted = PICTURES[name]
+    folder = place / wanted.run
+    if not folder.is_dir():
+        words = wanted.command.replace("PLACE", str(place)).split()
+        command = [sys.executable, "-m", "mri_design.cli.start", *words, "--out", str(folder), "--png", "--quiet"]
+        subprocess.run(command, check=True)
+    drawn = Image.open(folder / "figures" / f"{wanted.figure}.png").convert("RGB")
+    drawn.quantize(64, method=Image.Quantize.MEDIANCUT).save(HERE / f"{name}.png", optimize=True)
+
+
+def main() -> None:
+    """Draw the pictures that are named, or all."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("pictures", nargs="*", default=list(PICTURES), help=", ".join(PICTURES))
+    names = parser.parse_args().pictures
+    needed = ["design-one-scan", *names] if "reconstruct" in names else names
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        mask = np.zeros(128, dtype=bool)
+        mask[::3] = mask[52:76] = True
+        np.save(place / EVERY_THIRD, mask)
+        for name in dict.fromkeys(needed):
+            make(name, place)
+            print(f"{name}.png", (HERE / f"{name}.png").stat().st_size, "bytes")
+
+
+if __name__ == "__main__":
+    main()
