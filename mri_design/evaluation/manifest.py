@@ -16,7 +16,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.experiment.inputs import PHANTOM_PREFIX
+from mri_design.experiment.inputs import names_file
 from mri_design.experiment.strategy_names import reads_file, strategy_label
 from mri_design.scan.io.safe import check_file
 from mri_design.status import Status
@@ -73,14 +73,14 @@ class InputFile:
 
     @classmethod
     def of_all(cls, sources: Sequence[str]) -> list[InputFile]:
-        """The files among ``sources``; embedded phantoms (``phantom:NAME``) are none.
+        """The files among ``sources``; embedded phantoms (``phantom:NAME``) and scans of arrays are none.
 
         Raises
         ------
         InputError
             Where a file cannot be read.
         """
-        return [cls.of(source) for source in sources if not source.startswith(PHANTOM_PREFIX)]
+        return [cls.of(source) for source in sources if names_file(source)]
 
 
 @dataclass(frozen=True, kw_only=True)

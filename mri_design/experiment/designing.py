@@ -17,10 +17,12 @@ from mri_design.design.memory import require_memory
 from mri_design.design.strategy import Corrects, Strategy
 from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
 from mri_design.experiment.checkpoint import Checkpoint, kept_in, load_state
-from mri_design.experiment.recipe import InferenceRecipe, Recipe, require_recipe
+from mri_design.experiment.recipe import InferenceRecipe, Recipe, recipe_or_default
+from mri_design.experiment.strategy_names import make_strategy
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_refined
+from mri_design.operators.chosen import Chosen
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 
 
@@ -222,12 +224,12 @@ NO_OPTIONS = DesignOptions()
 
 def run_design(
     slices: Sequence[MRSlice],
-    strategy: Strategy,
+    strategy: Strategy | str,
     target: int,
-    recipe: Recipe,
+    recipe: Recipe | None = None,
     *,
-    seed: int,
-    start: int | Sequence[int],
+    seed: int = 0,
+    start: int | Chosen | None = None,
     options: DesignOptions = NO_OPTIONS,
 ) -> DesignState:
     """Design ``target`` lines for slices that share one mask.
@@ -236,16 +238,18 @@ def run_design(
     ----------
     slices : sequence of MRSlice
         Replayed as the measurement source, or filled line by line by ``options.measure``.
-    strategy : Strategy
-        Decides which line comes next.
+    strategy : Strategy or str
+        Decides which line comes next; by name, as `make_strategy` takes it, or any object that is a strategy.
     target : int
         Lines in the end, at most where a rule may end the design.
-    recipe : Recipe
-        Inference settings, lines in a block, and what the sequence asks of the lines.
+    recipe : Recipe, optional
+        Inference settings, lines in a block, and what the sequence asks of the lines; the default recipe without one.
     seed : int
         Of every random decision, see `design_seed`.
-    start : int or sequence of int
-        How many centre lines to begin with, or the lines of `start_lines`.
+    start : int, sequence of int, or bool array, optional
+        How many centre lines to begin with, or the lines of `start_lines`, by number or as a mask. By default as many
+        as the recipe or the strategy begins with. What coil maps were estimated from is not known here: of several
+        coils give ``PreparedScan.calibration_lines`` or more.
     options : DesignOptions
         Stop rule, checkpoint, progress.
 
@@ -257,20 +261,25 @@ def run_design(
     """
     wanted = "a list of MRSlices, as PreparedScan.slice_model makes them"
     slices = sequence_of(MRSlice, "slices", slices, wanted=wanted, least=1)
+    recipe = recipe_or_default(recipe)
+    strategy = make_strategy(strategy, recipe.design.encoding) if isinstance(strategy, str) else strategy
     require_working(
         strategy=strategy, wanted="a strategy, for example make_strategy('calibrated')", takes=2, method="choose"
     )
-    require_recipe(recipe)
     require_counts(target=target, seed=seed, least=0)
-    if not isinstance(start, Sequence) or isinstance(start, str):
+    if start is not None and (isinstance(start, str) or not isinstance(start, Sequence | np.ndarray)):
         require_counts(start=start, least=0)
     require_instance(DesignOptions, wanted="DesignOptions(stop=..., checkpoint=...)", options=options)
     engine = _engine(strategy, recipe, design_seed(seed, options.draw), slices[0].candidates)
     engine = replace(engine, measure=options.measure)
     measurable = np.logical_and.reduce([s.measured for s in slices])
-    forced = recipe.design.start or 0
-    first = tuple(start) if isinstance(start, Sequence) else engine.constraints.start(measurable, start, forced)
     readouts = slices[0].candidates
+    if start is None:
+        first = start_lines(measurable, strategy, target, recipe, 0, slices[0].n_coils, readouts)
+    elif isinstance(start, Sequence | np.ndarray):
+        first = tuple(slices[0].chosen(start))
+    else:
+        first = engine.constraints.start(measurable, start, recipe.design.start or 0)
     # refuses what is impossible at once
     LineCandidates(measurable, first, target, constraints=engine.constraints, readouts=readouts)
     require_room(readouts, slices[0].n_coils, target, recipe, slices=len(slices))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -637,7 +637,7 @@ RETIRED |= {
 }
 
 
-def load_recipe(source: str | Path | None) -> Recipe:
+def load_recipe(source: str | Path | None = None) -> Recipe:
     """A recipe from a TOML file, or a shipped one by name; None is the default recipe.
 
     Raises
@@ -660,6 +660,27 @@ def load_recipe(source: str | Path | None) -> Recipe:
     recipe = _read(Recipe, settings, named)
     if recipe.design.strategy != DesignRecipe.strategy:
         _require_no_truth(recipe.design.strategy, f"{named}: design.strategy")
+    return recipe
+
+
+def recipe_from(recipe: Recipe | str | Path | Mapping[str, object] | None) -> Recipe:
+    """A recipe of what people call one: an object, a file, the name of a shipped one, a mapping as a file has it.
+
+    Raises
+    ------
+    InputError
+        As `load_recipe` and `Recipe.of`.
+    """
+    if isinstance(recipe, Mapping):
+        return _read(Recipe, recipe, "recipe")
+    return recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+
+
+def recipe_or_default(recipe: Recipe | None) -> Recipe:
+    """The recipe, or the default one where there is none; anything else is refused as `require_recipe` does."""
+    if recipe is None:
+        return Recipe()
+    require_recipe(recipe)
     return recipe
 
 

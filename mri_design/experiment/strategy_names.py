@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
-from mri_design.errors import InputError, UsageError, did_you_mean, require_choice
+from mri_design.errors import InputError, UsageError, described, did_you_mean, require_choice, require_working
 from mri_design.kinds import KINDS
 from mri_design.registry import Shipped, require_part
 from mri_design.whole_numbers import whole_number
@@ -260,6 +260,27 @@ def make_strategy(name: str, encoding: str = "lines") -> Strategy:
         return made
     fields: dict[str, Any] = {**known.settings(name, setting), "name": name}
     return replace(made, **fields)  # type: ignore[type-var]
+
+
+def name_of_strategy(strategy: str | Strategy, encoding: str = "lines") -> str:
+    """The name of a strategy that is given by it, or as an object, which is registered under its own name.
+
+    Raises
+    ------
+    InputError
+        For an object that is no strategy, or has the name of another one that is known.
+    """
+    if isinstance(strategy, str):
+        return strategy
+    wanted = "a name of `strategy_names`, or an object with name, needs_posterior, default_start and choose"
+    require_working(strategy=strategy, wanted=wanted, takes=2, method="choose")
+    name = getattr(strategy, "name", None)
+    known = STRATEGIES[_chosen_as(encoding)].get(name) if isinstance(name, str) else None
+    if known is not None and type(known.make()) is not type(strategy):
+        raise InputError(f"strategy {name}", described(strategy), f"another name: {name!r} is one that is known")
+    if known is None or known.make() != strategy:
+        register_strategy(str(name), lambda: strategy, [_chosen_as(encoding)])
+    return str(name)
 
 
 def chooses_angles(name: str, encoding: str) -> bool:

@@ -15,6 +15,7 @@ from mri_design.model.phase import PhasePrior, estimate_phase
 from mri_design.model.sparsity import DEFAULT_PRIOR, SparsityBlock
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibrary
+from mri_design.operators.chosen import Chosen, chosen_numbers
 from mri_design.operators.readouts import LineReadouts, Readouts, Rows, ShotReadouts
 from mri_design.scan.data import Scan
 from mri_design.scan.sampling import Sampling
@@ -223,18 +224,22 @@ class MRSlice:
         whole = np.broadcast_to(flags if flags.ndim == 2 else flags[:, None], self.shape)
         return Sampling(whole if self.samples is None else whole & self.samples)
 
-    def encoding(self, lines: Sequence[int] | None = None) -> Rows:
+    def chosen(self, lines: Chosen) -> Sequence[int]:
+        """Numbers of the lines that are chosen by number or by a mask, see `chosen_numbers`."""
+        return chosen_numbers(lines, self.candidates.shape, self.candidates.unit)
+
+    def encoding(self, lines: Chosen | None = None) -> Rows:
         """X for whole lines (all of the grid without an argument)."""
-        ids = range(self.candidates.size) if lines is None else lines
+        ids = range(self.candidates.size) if lines is None else self.chosen(lines)
         return self.candidates.rows(ids, self.maps, self.library)
 
-    def measurement(self, lines: Sequence[int]) -> Rows:
+    def measurement(self, lines: Chosen) -> Rows:
         """X for what some lines hold: the lines, or those of their samples that were measured."""
         if self.samples is None:
             return self.encoding(lines)
-        return CartesianSamples(self._samples_of(lines), self.maps, self.library)
+        return CartesianSamples(self._samples_of(self.chosen(lines)), self.maps, self.library)
 
-    def acquire(self, lines: Sequence[int]) -> Array:
+    def acquire(self, lines: Chosen) -> Array:
         """The data of some lines, as `measurement` orders them: (coil, line, kx), or (coil, sample) with holes.
 
         Raises
@@ -242,7 +247,7 @@ class MRSlice:
         InputError
             For lines that hold no data.
         """
-        chosen = np.asarray(lines, dtype=np.intp)
+        chosen = np.asarray(self.chosen(lines), dtype=np.intp)
         missing = chosen[~np.isin(chosen, np.flatnonzero(self.measured))]
         if missing.size:
             unit = self.candidates.unit
@@ -250,20 +255,21 @@ class MRSlice:
             raise InputError(f"{unit}s", f"{shown}, not measured", f"{unit}s with data")
         if self.samples is None:
             return self.candidates.data(self.kspace, chosen.tolist())
-        return np.ascontiguousarray(self.kspace[:, self._samples_of(lines)])
+        return np.ascontiguousarray(self.kspace[:, self._samples_of(chosen)])
 
-    def _samples_of(self, lines: Sequence[int]) -> Array:
+    def _samples_of(self, lines: Sequence[int] | Array) -> Array:
         chosen = np.zeros(self.shape, dtype=bool)
         chosen[list(lines)] = True
         return np.asarray(chosen & self.samples)
 
-    def central_image(self, lines: Sequence[int]) -> Array:
+    def central_image(self, lines: Chosen) -> Array:
         """The coil-combined image of the unbroken run of ``lines`` around DC, zeros elsewhere in k-space."""
-        central = self.candidates.central_run(lines)
+        central = self.candidates.central_run(self.chosen(lines))
         return self._weighted_image(central, self.candidates.density(central))
 
-    def plain_image(self, lines: Sequence[int]) -> Array:
+    def plain_image(self, lines: Chosen) -> Array:
         """The image of ``lines`` without a model, X^H diag(w) y: zero-filled, of shots gridded (`Readouts.density`)."""
+        lines = self.chosen(lines)
         return self._weighted_image(lines, self.candidates.density(lines, given=True))
 
     def _weighted_image(self, lines: Sequence[int], density: Array | float) -> Array:
@@ -271,7 +277,7 @@ class MRSlice:
         weighted = data if isinstance(density, float) else (density * data).astype(data.dtype, copy=False)
         return self.measurement(lines).adjoint(weighted)
 
-    def signal_level(self, lines: Sequence[int]) -> float:
+    def signal_level(self, lines: Chosen) -> float:
         """99.5th percentile of the modulus of the image that the central block of ``lines`` shows.
 
         Only the unbroken run of lines around DC is used, so that all masks with the same centre agree on it.
@@ -291,18 +297,19 @@ class MRSlice:
             )
         return float(np.percentile(np.abs(self.central_image(lines)), 99.5))
 
-    def shows_signal(self, lines: Sequence[int]) -> bool:
+    def shows_signal(self, lines: Chosen) -> bool:
         """Whether the central block of ``lines`` holds more than noise might, so that there is a `signal_level`."""
         energy, noise = self._energy_and_noise(lines)
         return energy > noise
 
-    def _energy_and_noise(self, lines: Sequence[int]) -> tuple[float, float]:
+    def _energy_and_noise(self, lines: Chosen) -> tuple[float, float]:
         """Energy of the lines nearest to DC, and the most that noise might have there."""
-        samples = self.acquire(self.candidates.nearest_to_centre(self.candidates.central_run(lines), CENTRE))
+        central = self.candidates.central_run(self.chosen(lines))
+        samples = self.acquire(self.candidates.nearest_to_centre(central, CENTRE))
         energy = float(np.sum(np.abs(samples).astype(np.float64) ** 2))
         return energy, 2 * self.noise_variance * (samples.size + NOISE_ONLY * float(np.sqrt(samples.size)))
 
-    def model(self, lines: Sequence[int] | None = None, signal: float | None = None) -> GeneralizedLinearModel:
+    def model(self, lines: Chosen | None = None, signal: float | None = None) -> GeneralizedLinearModel:
         """The model after measuring ``lines`` (in that order), by default all; ``signal`` defaults to `signal_level`.
 
         Raises
@@ -310,7 +317,7 @@ class MRSlice:
         InputError
             For lines without data; in the phase-aware model, where no phase is given and the centre shows none.
         """
-        lines = np.flatnonzero(self.measured).tolist() if lines is None else lines
+        lines = self.chosen(self.measured if lines is None else lines)
         level = self.signal_level(lines) if signal is None else signal
         noise_sd = float(np.sqrt(self.noise_variance))
         phase = self.phase

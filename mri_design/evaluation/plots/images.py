@@ -98,6 +98,43 @@ def std_against_error(
     return _maps([std, error], panels, orientation, 2, "per pixel (image units)")
 
 
+def image_with_error_bars(
+    image: Image,
+    std: NDArray[np.floating] | None,
+    reference: Image | None,
+    orientation: Layout = "ky-rows",
+    title: str = "image",
+    caption: str = "",
+) -> Figure:
+    """An image beside its error bars and, on their scale, the error that was made, as far as these are known.
+
+    Parameters
+    ----------
+    image : complex or real array, shape (ky, kx)
+        Its magnitude is shown.
+    std : float array, shape (ky, kx), or None
+        As in `std_map`.
+    reference : complex or real array, shape (ky, kx), or None
+        As in `std_against_error`.
+    orientation : Layout
+        How the source file lays the image.
+    title, caption : str
+        Of the image.
+    """
+    beside = {} if std is None else {"error bars (std)": std}
+    if std is not None and reference is not None:
+        beside["actual error"] = np.abs(np.asarray(image) - np.asarray(reference))
+    panels = [ImagePanel(image, title, caption), *(ImagePanel(pixels, name) for name, pixels in beside.items())]
+    figure = image_grid(panels, orientation)
+    top = scale_top(list(beside.values())) if beside else 0.0
+    for axes in figure.axes[1:]:
+        axes.images[0].set(cmap=ERROR_COLOURS, clim=(0.0, top))
+    if beside:
+        place: dict[str, Any] = {"extend": "max", "location": "right", "shrink": 0.7, "aspect": 20, "pad": 0.02}
+        colour_bar(figure, figure.axes[-1].images[0], figure.axes[-1:], "per pixel (image units)", **place)
+    return figure
+
+
 def _maps(
     shown: Sequence[NDArray[np.floating]],
     panels: Sequence[ImagePanel],

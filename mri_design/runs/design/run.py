@@ -76,6 +76,8 @@ class DesignRequest:
         In the place of ``lines``: the grid divided by this, rounded. Not for shots.
     positions : SliceChoice, optional
         In a plane, further slices that share the mask with ``index``: readout positions of a 3-D scan.
+    loaded : KSpaceData, optional
+        The scan, where it has been read already; ``source`` still says where it is from.
 
     Raises
     ------
@@ -96,6 +98,7 @@ class DesignRequest:
     seen: ScanSource | None = None
     acceleration: float | None = None
     positions: SliceChoice | None = None
+    loaded: KSpaceData | None = None
 
     def __post_init__(self) -> None:
         in_plane = self.recipe.design.encoding == "plane"
@@ -275,7 +278,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         require_finufft()
     recipe, show = request.recipe, run.progress.show
     record = request.record(run)
-    every = load_input(request.source, recipe, run.seed, request.maps)
+    every = request.loaded or load_input(request.source, recipe, run.seed, request.maps)
     data = every.select_slice(request.index)
     tell_part(data, recipe, run.progress)
     readouts = _candidates(request, data)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.metrics import looks_folded
 from mri_design.experiment.ending import check_other_than_lines
-from mri_design.experiment.inputs import PHANTOM_PREFIX, PreparedScan, load_scan, prepare
+from mri_design.experiment.inputs import PreparedScan, load_scan, names_file, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
@@ -52,6 +52,8 @@ class ReconRequest:
         File of coil maps.
     index : int
         Slice.
+    loaded : KSpaceData or TrajectoryData, optional
+        The scan, where it has been read already; ``source`` still says where it is from.
     """
 
     source: str
@@ -59,6 +61,7 @@ class ReconRequest:
     mask: Path | None = None
     maps: Path | None = None
     index: int = 0
+    loaded: KSpaceData | TrajectoryData | None = None
 
     def record(self, run: Run) -> Record:
         """Inputs and settings for the manifest, before anything is computed.
@@ -72,7 +75,7 @@ class ReconRequest:
         inputs = InputFile.of_all([self.source, *beside.values()])
         choices = {
             "recipe": self.recipe.as_settings(),
-            "phantom": self.source if self.source.startswith(PHANTOM_PREFIX) else "",
+            "phantom": "" if names_file(self.source) else self.source,
             "inputs": [file.sha256 for file in inputs],
             "beside": list(beside),
             "slice": self.index,
@@ -120,7 +123,7 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult:
     stages = Stages(run.progress.show, recipe.reconstruction.method)
     stages.begin("reading")
     record = request.record(run)
-    every = load_scan(request.source, recipe, run.seed, request.maps)
+    every = request.loaded or load_scan(request.source, recipe, run.seed, request.maps)
     data = every.select_slice(request.index)
     tell_part(data, recipe, run.progress)
     stages.begin("calibrating")
