@@ -264,11 +264,13 @@ class HelpfulCommand(TyperCommand):
 
 
 def _strategies(kind: str) -> list[str]:
-    from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, strategy_names
+    from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, kinds_of_masks, strategy_names
 
     if kind == "protocol":
         return [*TRAINING_RULES, *(name for name in strategy_names() if name not in (*ORACLES, *TRAINING_RULES))]
     encoding, _, without = kind.partition(" ")
+    if without == "masks":
+        return list(kinds_of_masks(encoding))
     return [name for name in strategy_names(encoding) if not (without and name in TRAINING_RULES)]
 
 

@@ -16,7 +16,7 @@ from mri_design.design.energies import least_energies
 from mri_design.design.keeping import InferenceRequest, Keeper, KeptSlice, LocalKeeper, Refined
 from mri_design.design.posteriors import PerSlice, image_energy, of_each
 from mri_design.design.recording import Inferred, decided, measured
-from mri_design.design.strategy import ChoosesBlocks, DesignView, Predicts, Strategy
+from mri_design.design.strategy import ChoosesBlocks, DesignView, Predicts, Strategy, rng_of_step
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, described, require_counts, require_working
 from mri_design.inference.base import WarmStart
@@ -345,4 +345,4 @@ class DesignEngine:
         return self.seed, index
 
     def _rng(self, step: int, stream: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, step, stream])
+        return rng_of_step(self.seed, step, stream)

@@ -18,10 +18,11 @@ from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
 from mri_design.evaluation.tables import Row, write_csv
-from mri_design.experiment.designing import require_lines, require_room, with_calibration
+from mri_design.experiment.designing import require_room
 from mri_design.experiment.ending import check_other_than_lines, require_number_only
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
+from mri_design.experiment.starting import require_lines, with_calibration
 from mri_design.experiment.strategy_names import TRAINING_RULES, learns_from_scans, make_strategy, strategy_label
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts

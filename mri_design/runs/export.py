@@ -27,7 +27,6 @@ from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart
 from mri_design.scan.writing.cfl import pair_files
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
-from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, SpiralOrder, SpokeOrder
@@ -199,9 +198,14 @@ def export_run(request: ExportRequest) -> MadeFiles:
         Where the format needs a package that is not installed.
     """
     run = read_run(request.folder)
-    made = _WRITERS[request.form](request, run)
+    made = export_of(request, run)
     about = run.part_of_scan
     return replace(made, sentences=(*made.sentences, f"Of the run's scan: {about}.")) if about else made
+
+
+def export_of(request: ExportRequest, run: StoredRun) -> MadeFiles:
+    """Make the files of a run that has been read, or was never stored; raises as `export_run`."""
+    return _WRITERS[request.form](request, run)
 
 
 def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDArray[Any]]]:
@@ -250,7 +254,7 @@ def _cfl(request: ExportRequest, run: StoredRun) -> MadeFiles:
     on_grid = run.counted in ("lines", "samples")
     if on_grid or run.maps is None:
         run.trains()  # refuses damaged folders, and those without lines or samples
-        columns = 1 if run.image is None else run.image.shape[1]
+        columns = run.columns or 1
         plane = run.counted == "samples"
         mask = run.mask[np.newaxis] if plane else np.broadcast_to(run.mask, (columns, len(run.mask)))
         files |= pair_files(stem, mask)
@@ -298,8 +302,10 @@ def _counted(run: StoredRun, out: Path) -> str:
 
 
 def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
+    from mri_design.scan.writing.mrd import mrd_skeleton_bytes  # here, because the import takes longer than the others
+
     order = run.line_order()
-    shape = (len(run.mask), len(run.mask) if run.image is None else run.image.shape[1])
+    shape = (len(run.mask), run.columns or len(run.mask))
     known = sized(run.geometry, request.field_of_view, shape)
     content = mrd_skeleton_bytes(order.trains, shape, known)
     said = [f"{len(order.lines)} readouts with their labels, samples zero: {request.out}"]
@@ -355,8 +361,8 @@ def _plan_of_lines(
     if extents is None:
         raise UsageError(f"{_UNKNOWN_SIZE.lower()}; give the field of view in metres, as --fov 0.24")
     order = _order_in_trains(lines, asked.train)
-    if asked.resolution is None and run.image is not None:
-        samples = run.image.shape[1]
+    if asked.resolution is None and run.columns is not None:
+        samples = run.columns
     else:
         samples = _divided(extents[1], extents[0] / order.n_lines, asked.resolution)
     in_trains = order.echoes > 1 or asked.train is not None

@@ -15,10 +15,10 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS
 from mri_design.operators.base import Array
-from mri_design.operators.nonuniform import density_weights, sums_at_pixels
 from mri_design.operators.readouts import Readouts
 from mri_design.runs.scan_facts import KnownScan, NamedImage
 from mri_design.scan.data import Orientation
+from mri_design.scan.trajectories.point_spread import compensated_spread
 
 COIL_MAPS = "coil_maps.npy"
 _COIL_COLUMNS = 4
@@ -314,20 +314,6 @@ def point_spread_figure(
         f"Point-spread function: what {units} make of a point in the middle of the image, the density of their samples "
         "compensated for as in the gridded image. Where it is bright, a point leaves an artefact.",
     )
-
-
-def compensated_spread(
-    trajectory: NDArray[np.floating], grid: tuple[int, int], density: NDArray[np.float64] | None = None
-) -> NDArray[np.complex128]:
-    """`point_spread` (ky, kx) of a trajectory (sample, 2) with `density_weights`, by the fast transform; 1 at its peak.
-
-    Raises
-    ------
-    InputError
-        As `density_weights`.
-    """
-    weights = density_weights(trajectory, grid, given=density)
-    return sums_at_pixels(weights / weights.sum(), 2 * np.pi * trajectory / grid, grid).astype(np.complex128)
 
 
 def mask_figure(folder: RunFolder, title: str, mask: NDArray[np.bool_]) -> ReportFigure:

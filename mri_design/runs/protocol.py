@@ -27,17 +27,11 @@ from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import (
-    DesignOptions,
-    require_lines,
-    require_room,
-    run_design,
-    start_lines,
-    with_calibration,
-)
+from mri_design.experiment.designing import DesignOptions, require_room, run_design
 from mri_design.experiment.ending import in_acquisition_order, refuse_shots, require_number_only
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource
+from mri_design.experiment.starting import require_lines, start_lines, with_calibration
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label
 from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS

@@ -16,7 +16,6 @@ from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.tables import read_csv
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import read
 from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.source_image import SourceImage
@@ -105,6 +104,11 @@ class StoredRun:
         return self.folder.resolve().name
 
     @property
+    def columns(self) -> int | None:
+        """Samples of a readout, without oversampling; None where nothing says them."""
+        return None if self.image is None else self.image.shape[1]
+
+    @property
     def measured(self) -> str:
         """How many of the candidates are measured, in words."""
         return f"{np.count_nonzero(self.mask)} of {self.mask.size} {self.counted}"
@@ -173,16 +177,24 @@ class StoredRun:
             Where the trajectory cannot be read, is none of spokes or arms, or one of spokes on a grid that is not
             square.
         """
+        from mri_design.scan.io.formats import read  # here, because all readers are imported with it
+
         path = self.folder / "trajectory.npz"
         scan = read(path)
         if not isinstance(scan, TrajectoryData):
             raise InputError(field=str(path), got="a scan on a grid", wanted="the trajectory of a run")
-        trajectory = scan.readouts.shots
-        if not np.linalg.norm(trajectory, axis=2).argmin(axis=1).any():
-            return SpiralOrder(trajectory, scan.grid_shape), trajectory.shape[1]
-        if scan.grid_shape[0] != scan.grid_shape[1]:
-            raise InputError(field=f"{path}: matrix", got=str(scan.grid_shape), wanted="a square, for spokes")
-        return SpokeOrder.of_trajectory(trajectory), trajectory.shape[1]
+        return order_of_shots(scan.readouts.shots, scan.grid_shape, str(path))
+
+
+def order_of_shots(
+    trajectory: NDArray[np.float64], grid: tuple[int, int], name: str
+) -> tuple[SpokeOrder | SpiralOrder, int]:
+    """Spokes or arms (shot, sample, 2) for a sequence, and the samples of each; raises as `StoredRun.shot_order`."""
+    if not np.linalg.norm(trajectory, axis=2).argmin(axis=1).any():
+        return SpiralOrder(trajectory, grid), trajectory.shape[1]
+    if grid[0] != grid[1]:
+        raise InputError(field=f"{name}: matrix", got=str(grid), wanted="a square, for spokes")
+    return SpokeOrder.of_trajectory(trajectory), trajectory.shape[1]
 
 
 def read_run(folder: Path) -> StoredRun:

@@ -26,10 +26,11 @@ from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.predictions import truth_or_none
 from mri_design.evaluation.run_folder import RunFolder, require_same_run
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
-from mri_design.experiment.designing import DesignOptions, run_design, start_count
+from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
+from mri_design.experiment.starting import start_count
 from mri_design.experiment.strategy_names import (
     ORACLES,
     TRAINING_RULES,

@@ -14,8 +14,8 @@ from mri_design.errors import InputError, UsageError, did_you_mean
 from mri_design.evaluation.folder_lock import LOCK_NAME, FolderLock
 from mri_design.evaluation.run_folder import require_same_run
 from mri_design.evaluation.run_status import PROGRESS_NAME, ProgressFile
-from mri_design.experiment.designing import with_calibration
 from mri_design.experiment.ending import refuse_shots
+from mri_design.experiment.starting import with_calibration
 from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.runs.run import Ending, Record, Work
 from mri_design.runs.scan_facts import doubts_of_all

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import strategy_names
-from mri_design.cli import files, flags, study
+from mri_design.cli import files, flags, sequence_flags, study
 from mri_design.design.echo_trains import ORDERS
 from mri_design.experiment.recipe import DesignRecipe, ReconstructionRecipe
 from mri_design.experiment.reconstruction import METHODS
@@ -21,7 +21,20 @@ from mri_design.sequences.scanner import shipped_scanners
 from mri_design.sequences.settings import KINDS
 from tests.cli.folders import Run
 
-VERBS = ["demo", "info", "status", "design", "adapt", "recon", "compare", "protocol", "train", "export", "convert"]
+VERBS = [
+    "demo",
+    "info",
+    "status",
+    "design",
+    "adapt",
+    "recon",
+    "compare",
+    "protocol",
+    "train",
+    "export",
+    "mask",
+    "convert",
+]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -41,8 +54,8 @@ def test_the_names_in_the_help_are_the_real_ones() -> None:
     assert ReconstructionRecipe.kinds()["method"].choices == METHODS
     assert tuple(ENDINGS) == files.FORMATS
     assert CONVERTED == files.CONVERTED
-    assert shipped_scanners() == files.SCANNERS
-    assert files.SEQUENCES == KINDS
+    assert shipped_scanners() == sequence_flags.SCANNERS
+    assert sequence_flags.SEQUENCES == KINDS
     assert study.RULES == RULES
     assert DesignRecipe.kinds()["order"].choices == ORDERS
 

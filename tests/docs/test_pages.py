@@ -107,7 +107,8 @@ def _run_command(command: str) -> None:
     else:
         assert program == "mri-design", f"nobody runs {command!r}"
         form = re.search(r"^mri-design export .*--to (\w+)", command)
-        if form and form[1] in NEEDED and find_spec(NEEDED[form[1]]) is None:
+        needed = NEEDED.get("seq" if ".seq " in f"{command} " else form[1] if form else "")
+        if needed is not None and find_spec(needed) is None:
             return
         ended = called(_smaller(command))
         assert ended.exit_code in (0, 4), f"{command}\n{ended.output}"

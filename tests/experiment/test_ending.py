@@ -19,7 +19,6 @@ from mri_design import (
 from mri_design.design.decision import DesignStep
 from mri_design.design.stopping import AnyOf
 from mri_design.design.trace import DesignTrace
-from mri_design.experiment.designing import start_count, start_lines
 from mri_design.experiment.ending import (
     checked_end,
     how_it_ended,
@@ -28,6 +27,7 @@ from mri_design.experiment.ending import (
     stop_rule,
     what_was_missed,
 )
+from mri_design.experiment.starting import start_count, start_lines
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 from tests.design_steps import changed, design_step
 

@@ -19,9 +19,10 @@ from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.checkpoint import Checkpoint, load_state
-from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
+from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.ending import most_lines
 from mri_design.experiment.inputs import PreparedScan, calibration_count, prepare, with_given_maps
+from mri_design.experiment.starting import require_lines, start_lines
 from mri_design.experiment.strategy_names import ORACLES, strategy_files
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.readouts import readouts_named
