@@ -26,6 +26,7 @@ from mri_design.experiment.settings import Kind, Settings
 
 ROOT = Path(__file__).parents[1]
 GROUPS = {
+    "from-scan-to-image": ("From scan to image", ("interactive",)),
     "scans": ("Scans and recipes", ("scan", "experiment")),
     "models": ("Models", ("model", "priors")),
     "operators": ("Operators", ("operators",)),
@@ -80,6 +81,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri.startswith("results/"):
         page.meta["search"] = {"boost": 0.01}  # tables of numbers hold every word: pages that explain it come first
         return markdown.replace("](../../docs/", "](../../")
+    if page.file.src_uri == "theory.md":
+        page.meta["search"] = {"boost": 0.3}  # formulas hold every letter
     if page.file.src_uri.startswith(("api/", "notebooks/")):
         return markdown
     markdown = re.sub(r"\]\(\.\./notebooks/(\w+)\.py", r"](notebooks/\1.md", markdown)
@@ -134,7 +137,7 @@ def notebook_page(name: str, folder: Path) -> tuple[str, dict[str, bytes]]:
 
 
 def gallery_card(name: str, page: str) -> str:
-    """An entry of the gallery: a notebook's title, its first picture and what it says of itself first.
+    """An entry of the gallery: a notebook's title, its last picture and what it says of itself first.
 
     Parameters
     ----------
@@ -144,8 +147,8 @@ def gallery_card(name: str, page: str) -> str:
         Its page, by `notebook_page`.
     """
     title, _, story = page.removeprefix("# ").partition("\n")
-    drawn = re.search(r"^!\[.*?\]\((.+?)\)$", story, re.M)
-    picture = [f"[![]({drawn[1]}){{ width=100% }}]({name}.md)"] if drawn else []
+    drawn = re.findall(r"^!\[.*?\]\((.+?)\)$", story, re.M)
+    picture = [f"[![]({drawn[-1]}){{ width=100% }}]({name}.md)"] if drawn else []
     said = story.strip().split("\n\n")[1].replace("\n", " ")
     return "\n\n    ".join([f"-   **[{title}]({name}.md)**", *picture, said]) + "\n"
 
