@@ -341,6 +341,16 @@ LINES = whole(
 )
 LineCount = Annotated[int, LINES]
 SliceIndex = Annotated[int, whole("--slice", help="Slice index; negative counts from the end.")]
+OwnSlices = Annotated[
+    str | None,
+    option(
+        "--slices",
+        "--slice",
+        metavar="0,3-5|middle|all",
+        help="Slices by number, from 0; one negative number counts from the end.",
+        show_default=False,
+    ),
+]
 Slices = Annotated[
     str, option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
 ]

@@ -9,6 +9,7 @@ from typing import cast
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.decision import Choice, DesignStep, Forecast, StepCost
@@ -39,6 +40,7 @@ WINDOW, FEWEST_LINES = 8, 8
 """Predictions have come to rest where they do not fall over this part of the grid's lines, this many at least."""
 
 
+@briefly
 @dataclass(frozen=True)
 class DesignState:
     """Everything a later process needs to go on: what was decided, and where inference stood.
@@ -64,6 +66,7 @@ class DesignState:
         return replace(self, warm=tuple(self.warm))
 
 
+@briefly
 @dataclass(frozen=True)
 class DesignEngine:
     """Settings of a sequential design over one or several slices that share one mask.

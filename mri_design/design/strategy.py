@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice, DesignStep, Forecast
 from mri_design.errors import MriDesignError
@@ -22,6 +23,7 @@ class NoUsableScoreError(MriDesignError):
     """Every candidate's score is NaN: the posterior broke down."""
 
 
+@briefly
 @dataclass(frozen=True)
 class DesignView:
     """State of a design as a strategy sees it.

@@ -142,6 +142,34 @@ function explorer(figure) {
   show(data.steps.length);
 }
 
+// ---- the slices of a volume ----
+
+function slices(figure) {
+  const data = JSON.parse(figure.querySelector("script").textContent);
+  const slider = figure.querySelector("input"), says = figure.querySelector(".says");
+
+  function show(to) {
+    const at = Math.min(Math.max(to, 0), data.slices.length - 1), slice = data.slices[at];
+    slider.value = String(at);
+    const place = data.slices.length < data.count ? `picture ${at + 1} of ${data.slices.length}` : `${at + 1} of ${data.count}`;
+    const text = `slice ${slice.number} (${place})` + (slice.text ? `; ${slice.text}` : "");
+    says.textContent = text;
+    slider.setAttribute("aria-valuetext", text);
+    figure.querySelectorAll(".pictures div").forEach(box => {
+      const source = slice[box.dataset.what], picture = box.querySelector("img");
+      box.hidden = !source;
+      if (source) { picture.src = source; picture.alt = `${box.querySelector("span").textContent} of slice ${slice.number}`; }
+    });
+  }
+
+  slider.max = String(data.slices.length - 1);
+  slider.addEventListener("input", () => show(Number(slider.value)));
+  for (const button of figure.querySelectorAll("button[data-by]"))
+    button.addEventListener("click", () => show(Number(slider.value) + Number(button.dataset.by)));
+  figure.hidden = false;
+  show(data.start);
+}
+
 // ---- curves under the pointer ----
 
 function pointed(figure) {
@@ -184,4 +212,5 @@ function pointed(figure) {
 
 document.querySelectorAll("figure.pointed").forEach(pointed);
 document.querySelectorAll(".wide table").forEach(sortable);
-document.querySelectorAll("figure.explorer").forEach(explorer);
+document.querySelectorAll("figure.explorer:not(.slices)").forEach(explorer);
+document.querySelectorAll("figure.slices").forEach(slices);

@@ -237,6 +237,58 @@ class StepExplorer:
         return json_for_script(_plain(content))
 
 
+MOST_SLICE_BYTES = 4_000_000
+"""Bytes of the pictures of slices on a page, at most; of larger volumes every second slice is there, and so on."""
+
+
+@dataclass(frozen=True)
+class ExploredSlice:
+    """A slice of a volume.
+
+    Parameters
+    ----------
+    number : int
+        Of the slice in the scan.
+    text : str
+        What is to be said of it.
+    image, deviation : bytes
+        PNG pictures of the image and of its error bars; empty where there are none.
+    """
+
+    number: int
+    text: str
+    image: bytes
+    deviation: bytes = b""
+
+
+@dataclass(frozen=True)
+class SliceExplorer:
+    """A slider through the slices of a volume.
+
+    Parameters
+    ----------
+    slices : sequence of ExploredSlice
+        In their order.
+    count : int
+        Slices of the volume, of which those may be a part.
+    caption : str
+        What to look for.
+    start : int
+        Place of the slice that is shown first.
+    """
+
+    slices: Sequence[ExploredSlice]
+    count: int
+    caption: str = ""
+    start: int = 0
+    kind: str = field(default="slices", init=False)
+
+    @property
+    def json(self) -> str:
+        """The slider's data as JSON, escaped for a script element."""
+        return json_for_script(_plain({"slices": self.slices, "count": self.count, "start": self.start}))
+
+
 def _plain(value: object) -> object:
     """Reduce to values that JSON has: three significant digits, None for NaN, pictures as addresses."""
     match value:
@@ -246,7 +298,7 @@ def _plain(value: object) -> object:
             return int(value)
         case bytes():
             return f"data:image/png;base64,{b64encode(value).decode()}" if value else ""
-        case ExploredStep() | ExploredImage():
+        case ExploredStep() | ExploredImage() | ExploredSlice():
             return _plain(vars(value))
         case dict():
             return {name: _plain(entry) for name, entry in value.items()}
@@ -255,7 +307,7 @@ def _plain(value: object) -> object:
     return value
 
 
-Block = Paragraph | ReportTable | ReportFigure | SideBySide | Links | StepExplorer
+Block = Paragraph | ReportTable | ReportFigure | SideBySide | Links | StepExplorer | SliceExplorer
 
 
 @dataclass(frozen=True)

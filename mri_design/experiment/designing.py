@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.engine import DesignEngine, DesignState, Measuring, StopRule
 from mri_design.design.keeping import Keeper, Refined
@@ -59,6 +60,7 @@ def require_room(
         require_memory(readouts, n_coils, draws, blocks, slices=slices, processes=processes)
 
 
+@briefly
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions:
     """Options of a design beside its slices, strategy and settings; by default none is set.

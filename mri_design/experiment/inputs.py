@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.scan.calibration.coil_maps import (
@@ -267,6 +268,7 @@ class Calibrated:
         return image_units(self.mixing, None if self.data.coil_maps is None else self.data.coil_maps[index])
 
 
+@briefly
 @dataclass(frozen=True)
 class PreparedScan(Calibrated):
     """Data with known noise and coil maps, ready for models.
@@ -364,6 +366,7 @@ def prepare(
     calibration_lines: int | None = None,
     measured: Array | None = None,
     ordinary: bool = False,
+    directions: Array | None = None,
 ) -> PreparedScan:
     """Estimate what is unknown: noise (variance, or covariance and whitening for several coils), then coil maps.
 
@@ -382,6 +385,8 @@ def prepare(
         Whether amplitudes far from 1 (beyond 1e10 or its inverse) stay scaled to ordinary numbers, in which case images
         have to be multiplied by `PreparedScan.unit`. Otherwise the data keep their units; models of such data calculate
         in double precision.
+    directions : complex array, shape (coil, coil), optional
+        `coil_directions` of the white coils of a volume, of which the data are one slice.
 
     Raises
     ------
@@ -392,14 +397,14 @@ def prepare(
     recipe = recipe_or_default(recipe)
     data, noise_source, unit, mixing = with_known_noise(data, recipe, ordinary=ordinary)
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
-    allowed = data if measured is None else _only(data, measured)
+    allowed = data if measured is None else only_measured(data, measured)
     maps_source, looked_at = source_of_maps(allowed, lines)
     if looked_at and recipe.design.encoding == "plane":  # a square, of which every sample has to be there
         looked_at = calibration_width(allowed, looked_at)
     maps_from = None
     if data.n_coils > 1 and data.coil_maps is None:
         maps_from = calibration_width(allowed, lines) if calibrates_itself(allowed) else 0
-        data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines).coil_maps)
+        data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines, directions=directions).coil_maps)
     return PreparedScan(data, looked_at, noise_source, maps_source, unit, mixing, maps_from)
 
 
@@ -524,7 +529,7 @@ def whitened(data: AnyScan, covariance: Array) -> AnyScan:
     return prewhiten(data, covariance)
 
 
-def _only(data: KSpaceData, measured: Array) -> KSpaceData:
+def only_measured(data: KSpaceData, measured: Array) -> KSpaceData:
     """The data with every other line (or sample, of a mask with two axes) emptied, as if it had never been acquired."""
     keep = data.measured[:, None] & (measured if measured.ndim == 2 else measured[:, None])
     return replace(data, kspace=np.where(keep, data.kspace, 0), measured=np.asarray(keep.any(axis=1)))

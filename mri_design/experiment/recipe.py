@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, UsageError, described, require_instance
 from mri_design.experiment.settings import RETIRED, Settings, setting
 from mri_design.kinds import designed_kinds
@@ -532,6 +533,7 @@ class SimulationRecipe(Settings):
     coils: int = setting("Simulated receive coils.", 1, least=1, most=64, expert=True)
 
 
+@briefly
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Settings):
     """All settings of an experiment; every field has a default.

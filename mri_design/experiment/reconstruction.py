@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, UsageError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
@@ -52,6 +53,7 @@ DAMPING = 1e-3
 """Damping that keeps least squares stable where the coils determine little."""
 
 
+@briefly
 @dataclass(frozen=True)
 class Reconstruction:
     """An image with its error bars.
@@ -108,6 +110,7 @@ def _nobody_watches(part: str) -> None:
     """Show nothing of the progress."""
 
 
+@briefly
 @dataclass(frozen=True)
 class InferenceOptions:
     """Optional settings of one reconstruction that are no part of a recipe.

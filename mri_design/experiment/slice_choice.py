@@ -19,7 +19,7 @@ class SliceChoice:
     Parameters
     ----------
     text : str
-        ``0,3,6-9``, ``middle`` or ``all``.
+        ``0,3,6-9``, ``middle``, ``all``, or one number that counts from the end: ``-1``.
 
     Raises
     ------
@@ -30,7 +30,7 @@ class SliceChoice:
     text: str
 
     def __post_init__(self) -> None:
-        if self.text in (MIDDLE, EVERY):
+        if self.text in (MIDDLE, EVERY) or self._from_the_end is not None:
             return
         if number_ranges(self.text) is None:
             raise UsageError(f"slices {self.text!r}: give numbers as 0,3,6-9, or 'middle', or 'all'")
@@ -50,6 +50,10 @@ class SliceChoice:
             return list(range(n_slices))
         if self.text == MIDDLE:
             return [n_slices // 2]
+        if self._from_the_end is not None:
+            if self._from_the_end > n_slices:
+                raise InputError(field="slices", got=self.text, wanted=f"-{n_slices} to {n_slices - 1}")
+            return [n_slices - self._from_the_end]
         chosen: list[int] = []
         for first, last in self._ranges():
             if last >= n_slices:
@@ -57,8 +61,16 @@ class SliceChoice:
             chosen += range(first, last + 1)
         return list(dict.fromkeys(chosen))
 
+    @property
+    def _from_the_end(self) -> int | None:
+        number = whole_number(self.text[1:]) if self.text.startswith("-") else None
+        return number or None
+
     def _ranges(self) -> list[tuple[int, int]]:
         return number_ranges(self.text) or []
+
+
+ALL_SLICES = SliceChoice(EVERY)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from mri_design.errors import UsageError
 from mri_design.evaluation import plots
 from mri_design.evaluation.pictures import Drawing
 from mri_design.experiment.reconstruction import Method
+from mri_design.experiment.slice_choice import SliceChoice
 from mri_design.interactive.image import ScanImage
 from mri_design.interactive.running import Origin, Told, exported, reconstructed, saved
 from mri_design.interactive.shown import facts_html, facts_text, image_png, mask_png
@@ -94,7 +95,7 @@ class ScanDesign:
             raise UsageError("samples along shots were made for the design: give the method in its recipe")
         recipe = request.recipe.replacing("reconstruction", method=method)
         told = Told(self.told.seed, self.told.jobs, self.told.watch)
-        again = ReconRequest(request.source, recipe, maps=request.maps, index=request.index)
+        again = ReconRequest(request.source, recipe, maps=request.maps, slices=SliceChoice(str(request.index)))
         result = reconstructed(self.origin, again, self.mask, told)
         return ScanImage(
             result.known, result.mask, tuple(result.images), told, lambda run: report_reconstruction(run, result)

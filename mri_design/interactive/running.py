@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.errors import UsageError
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.inputs import require_grid_data
@@ -28,6 +29,7 @@ Watch = Callable[[str, int, int], None]
 """Takes what is being done, how much of it is done, and of how many."""
 
 
+@briefly
 @dataclass(frozen=True)
 class Origin:
     """A scan in memory, and where it is from.
@@ -104,7 +106,9 @@ def reconstructed(origin: Origin, request: ReconRequest, mask: NDArray[np.bool_]
         if mask is not None:
             request = replace(request, mask=Path(beside) / "mask.npy")
             write_npy(Path(beside) / "mask.npy", mask)
-        return reconstruct_scan(replace(request, loaded=origin.data), run)
+        result = reconstruct_scan(replace(request, loaded=origin.data), run)
+    assert isinstance(result, ReconResult)  # of one slice, and nothing was finished there before
+    return result
 
 
 def saved(report: Report, told: Told, folder: str | Path, *, overwrite: bool = False, reported: bool = True) -> Path:

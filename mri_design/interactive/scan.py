@@ -246,7 +246,7 @@ class LoadedScan:
         settings = settings.replacing("reconstruction", method=method)
         told = self._told(seed, jobs, watch)
         index, _ = self._slices(slices)
-        request = ReconRequest(self.origin.source, settings, maps=self.origin.maps, index=index)
+        request = ReconRequest(self.origin.source, settings, maps=self.origin.maps, slices=SliceChoice(str(index)))
         result = reconstructed(self.origin, request, self._mask(lines), told)
         return ScanImage(
             result.known, result.mask, tuple(result.images), told, lambda run: report_reconstruction(run, result)

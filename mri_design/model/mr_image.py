@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, require_instance
 from mri_design.model.alike_patches import AlikePatches, find_alike
 from mri_design.model.generalized_linear import GeneralizedLinearModel
@@ -86,6 +87,7 @@ NOISE_ONLY = 5.0
 """Standard deviations by which their energy has to exceed that of noise."""
 
 
+@briefly
 @dataclass(frozen=True)
 class MRSlice:
     """One slice with known noise and coil maps, from which `model` makes the linear model of any set of its lines.
@@ -295,6 +297,10 @@ class MRSlice:
                 "more energy in the central lines than noise has",
                 "Look at the scan; if its noise variance was given or estimated too large, give the right one.",
             )
+        return self.level(lines)
+
+    def level(self, lines: Chosen) -> float:
+        """`signal_level`, also where it is that of noise: a slice of a volume may lie beside the object."""
         return float(np.percentile(np.abs(self.central_image(lines)), 99.5))
 
     def shows_signal(self, lines: Chosen) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
 from mri_design.model.alike_patches import AlikePatches
 from mri_design.model.generalized_linear import SiteBlock
@@ -21,6 +22,7 @@ from mri_design.potentials.priors import StudentT
 from mri_design.priors import BLOCKS, SITES
 
 
+@briefly
 @dataclass(frozen=True)
 class Coefficients:
     """Coefficients that the sites of a block act on.
@@ -40,6 +42,7 @@ class Coefficients:
     groups: tuple[int, ...] = ()
 
 
+@briefly
 @dataclass(frozen=True)
 class ImageFacts:
     """Facts about an image whose prior is made.

@@ -16,7 +16,7 @@ from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import Readouts
-from mri_design.runs.scan_facts import KnownScan, NamedImage
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.scan.data import Orientation
 from mri_design.scan.trajectories.point_spread import compensated_spread
 
@@ -203,6 +203,13 @@ def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, s
         folder.remove(COIL_MAPS)
         return []
     folder.write_image(COIL_MAPS, np.asarray(maps, dtype=np.complex64))
+    return coil_map_sections(folder, maps, orientation, source)
+
+
+def coil_map_sections(folder: RunFolder, maps: Array | None, orientation: Layout, source: str) -> list[Section]:
+    """The report's section about the coil maps (coil, ky, kx) of a slice; parameters are those of `save_coil_maps`."""
+    if maps is None:
+        return []
     panels = [ImagePanel(one, f"coil {number}") for number, one in enumerate(maps, 1)]
     caption = (
         f"Magnitude of the coil sensitivity maps, {source}, on one grey scale, coils as the scan's file has them. "
@@ -211,6 +218,18 @@ def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, s
     )
     drawn = saved_figure(folder, "coil-maps", lambda: plots.image_grid(panels, orientation, _COIL_COLUMNS), caption)
     return [Section("Coil maps", [drawn])]
+
+
+def reconstruction_rows(known: KnownScan, images: Sequence[NamedImage], lines: Sequence[int]) -> Rows:
+    """Rows of metrics.csv of images that were made from ``lines``; parameters are those of `save_reconstruction`."""
+    counted = KINDS[known.slice_model.candidates.name].counted
+    rows = metric_rows(images, {counted: len(lines), "acceleration": known.acceleration(lines)})
+    return with_noise_of_reference(rows, known.reference_noise, known.holds_reference(lines))
+
+
+def sample_rows(known: KnownSamples, images: Sequence[NamedImage]) -> Rows:
+    """Rows of metrics.csv of images that were made from samples along a trajectory."""
+    return metric_rows(images, {"readouts": known.data.n_readouts, "samples": len(known.data.trajectory)})
 
 
 def save_reconstruction(
@@ -232,9 +251,7 @@ def save_reconstruction(
     about : str, optional
         Caption of the table, see `image_sections`.
     """
-    counted = KINDS[known.slice_model.candidates.name].counted
-    rows = metric_rows(images, {counted: len(lines), "acceleration": known.acceleration(lines)})
-    rows = with_noise_of_reference(rows, known.reference_noise, known.holds_reference(lines))
+    rows = reconstruction_rows(known, images, lines)
     save_images(folder, images[0].reconstruction, rows)
     layout = layout_of(known.slice_model.candidates, known.data.orientation)
     maps = known.scan.maps_as_read

@@ -36,6 +36,7 @@ from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_s
 from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
 from mri_design.runs.error_tables import paired_caption
+from mri_design.runs.kept_state import read_kept
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run, Work
 from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
@@ -47,7 +48,6 @@ from mri_design.runs.study import (
     StudyErrors,
     StudyProgress,
     StudyRequest,
-    read_kept,
     trial_outcome,
 )
 from mri_design.runs.workers import Workers

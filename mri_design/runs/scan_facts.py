@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.reference_noise import reference_noise
@@ -143,6 +144,7 @@ def level_summary(noise_variance: float, signal: float, unit: float) -> dict[str
     return dict(zip(("noise sd per real component", "signal level"), levels.values(), strict=True))
 
 
+@briefly
 @dataclass(frozen=True)
 class NamedImage:
     """An image on the way into a table or a figure.
@@ -186,6 +188,7 @@ def with_zero_filled(
     return [*images, NamedImage.judged(name, plain, reference)]
 
 
+@briefly
 @dataclass(frozen=True)
 class KnownScan:
     """One slice of a scan, and what a run knew about it before it began.
@@ -292,6 +295,7 @@ class KnownScan:
         return {**calibration_summary(self.scan), **levels, **reference, **left_out_summary(self.data)}
 
 
+@briefly
 @dataclass(frozen=True)
 class KnownSamples:
     """One slice of a scan along a trajectory, and what a run knew about it.

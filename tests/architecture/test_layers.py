@@ -33,6 +33,7 @@ LAYERS = {
     "operators": 1,
     "potentials": 1,
     "status": 1,
+    "brief": 1,
     "errors": 1,
     "whole_numbers": 1,
     "notices": 1,
@@ -78,7 +79,7 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"adapt": 4, "demo": 4, "mask": 4, "warm_process": 4},  # a design; two runs; an export; loads what verbs need
     "runs/adapt": {"run": 1, "report": 2},
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
-    "runs/recon": {"stages": 1, "run": 2, "report": 3},
+    "runs/recon": {"stages": 1, "one_slice": 2, "volume": 3, "run": 4, "volume_report": 4, "report": 5},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
     "scan/calibration": {"*": 1},
     "scan/io": {"": 1, "stored_arrays": 2, "mrd_acquisitions": 2, "nifti": 2, "pfile": 2, "twix_protocol": 2}
@@ -92,12 +93,13 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"gradient_echo": 4, "turbo_spin_echo": 4, "pulseq_file": 5},
     "variances": {"base": 1, "*": 2, "control_variate": 3},
 }
-EVERYONE_MAY_IMPORT = {"errors", "kinds", "notices", "priors", "registry", "status"}
+EVERYONE_MAY_IMPORT = {"brief", "errors", "kinds", "notices", "priors", "registry", "status"}
 # Packages that know less than their layer would allow: krylov knows callables, potentials know arrays.
 KNOW_LESS = {
     "krylov": EVERYONE_MAY_IMPORT,
     "potentials": EVERYONE_MAY_IMPORT,
     "status": {"errors"},
+    "brief": {"errors"},
     "errors": set[str](),
     "notices": set[str](),
 }

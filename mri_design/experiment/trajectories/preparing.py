@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mri_design.brief import briefly
 from mri_design.experiment.inputs import (
     Calibrated,
     doubting,
@@ -24,6 +25,7 @@ from mri_design.scan.sampling import require_dynamic_range
 _MEASURED = "from the noise readouts"
 
 
+@briefly
 @dataclass(frozen=True)
 class PreparedSamples(Calibrated):
     """Data with known noise and coil maps, ready for models.

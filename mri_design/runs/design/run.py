@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.engine import DesignState
 from mri_design.design.stopping import NamedRule
@@ -181,6 +182,7 @@ class DesignRequest:
         return {**acceleration, **({} if self.positions is None else {"positions": self.positions.text})}
 
 
+@briefly
 @dataclass(frozen=True, kw_only=True)
 class DesignResult:
     """Result of a design.

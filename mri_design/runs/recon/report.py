@@ -13,22 +13,28 @@ from mri_design.runs.image_sections import (
     curves_figure,
     image_sections,
     mask_figure,
-    metric_rows,
     point_spread_figure,
+    sample_rows,
     save_coil_maps,
     save_images,
     save_reconstruction,
 )
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.stages import REPORT
+from mri_design.runs.recon.volume import VolumeResult
+from mri_design.runs.recon.volume_report import report_volume
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, simulated_from, simulation_summary
 
 _WITH_THE_SCAN = ", by the weights that came with the scan,"
 
 
-def report_reconstruction(run: Run, result: ReconResult) -> Ending:
-    """Write everything about a reconstruction into the run's folder."""
+def report_reconstruction(run: Run, result: ReconResult | VolumeResult | Ending) -> Ending:
+    """Write everything about a reconstruction into the run's folder; nothing of one that had ended before."""
+    if isinstance(result, Ending):
+        return result
+    if isinstance(result, VolumeResult):
+        return report_volume(run, result)
     image, known, mask = result.images[0], result.known, result.mask
     if isinstance(known, KnownSamples):
         sections = _along_trajectory(run.folder, known, result)
@@ -54,7 +60,7 @@ def report_reconstruction(run: Run, result: ReconResult) -> Ending:
 def _along_trajectory(folder: RunFolder, known: KnownSamples, result: ReconResult) -> list[Section]:
     scan, data = known.scan, known.data
     count, pixels = len(data.trajectory), data.grid_shape[0] * data.grid_shape[1]
-    rows = metric_rows(result.images, {"readouts": data.n_readouts, "samples": count})
+    rows = sample_rows(known, result.images)
     save_images(folder, result.images[0].reconstruction, rows)
     about = (
         f"{count} samples on {data.n_readouts} readouts; the image has {pixels} pixels. The gridded image compensates "

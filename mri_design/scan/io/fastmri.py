@@ -56,6 +56,11 @@ class _Volume(SlicedSource):
     encoded: EncodedSpace | None
     source: SourceImage | None
 
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return self.shape[0]
+
     def arranged(self, stored: NDArray[Any]) -> NDArray[Any]:
         """Samples (slice, [coil,] row, column) as (slice, coil, ky, kx)."""
         return stored.reshape(len(stored), *self.shape[1:]).swapaxes(-1, -2)

@@ -421,6 +421,11 @@ class CartesianSource(SlicedSource):
         """Size and place of every slice, or of every plane of a volume."""
         return self.images.geometry(self.acquisitions.heads, self.plan, self.header)
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether these are slices: every readout of a volume brings a sample to each plane."""
+        return not self.images.volume
+
     def load(self) -> KSpaceData:
         """All slices, or planes."""
         read = self._read(self.plan, self.images)

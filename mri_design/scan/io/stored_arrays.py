@@ -461,6 +461,11 @@ class StackSource(SlicedSource):
     axes: KSpaceAxes
     header: ArrayHeader
 
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return self.count
+
     def load(self) -> Content:
         """All slices."""
         return self.file.load()
