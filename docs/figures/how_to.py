@@ -1,4 +1,4 @@
-"""Draw the pictures of the how-to pages, by the commands that these pages teach.
+"""Draw the pictures of the how-to pages and the README's thumbnails, by the commands that these pages teach.
 
     OMP_NUM_THREADS=1 python docs/figures/how_to.py [PAGE ...]
 
@@ -35,13 +35,20 @@ class Picture:
         Name of the figure in the run's folder.
     run : str
         Name of the run, under which later commands find it.
+    width : int, optional
+        In pixels, where it is to be smaller than the run's figure.
     """
 
     command: str
     figure: str
     run: str
+    width: int | None = None
 
 
+COMPARED = (
+    "compare phantom:t2w --matrix 128 --train phantom:t1w --lines 24,32,48 --recipe local"
+    " --strategies calibrated,vd-polynomial,low-pass,random"
+)
 PICTURES = {
     "design-one-scan": Picture("design phantom:lf-gre --lines 48 --block 4", "mask-growth", "designed"),
     "reconstruct": Picture("recon phantom:lf-gre --mask PLACE/designed/mask.npy", "images", "image"),
@@ -55,12 +62,10 @@ PICTURES = {
     "one-protocol": Picture(
         "protocol phantom:t1w --matrix 128 --lines 32 --test phantom:t2w --recipe local", "masks", "protocol"
     ),
-    "choose-a-strategy": Picture(
-        "compare phantom:t2w --matrix 128 --train phantom:t1w --lines 32 --recipe local"
-        " --strategies calibrated,vd-polynomial,low-pass,random",
-        "masks",
-        "strategies",
-    ),
+    "choose-a-strategy": Picture(COMPARED, "masks", "strategies"),
+    "thumb-design": Picture("design phantom:lf-gre --lines 48 --block 4", "mask-growth", "designed", 280),
+    "thumb-recon": Picture("recon phantom:lf-gre --mask PLACE/designed/mask.npy", "std", "image", 280),
+    "thumb-compare": Picture(COMPARED, "error-curves", "strategies", 280),
 }
 """By the name of the file, without ending."""
 
@@ -74,6 +79,8 @@ def make(name: str, place: Path) -> None:
         command = [sys.executable, "-m", "mri_design.cli.start", *words, "--out", str(folder), "--png", "--quiet"]
         subprocess.run(command, check=True)
     drawn = Image.open(folder / "figures" / f"{wanted.figure}.png").convert("RGB")
+    if wanted.width is not None:
+        drawn = drawn.resize((wanted.width, round(drawn.height * wanted.width / drawn.width)), Image.Resampling.LANCZOS)
     drawn.quantize(64, method=Image.Quantize.MEDIANCUT).save(HERE / f"{name}.png", optimize=True)
 
 
@@ -82,7 +89,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("pictures", nargs="*", default=list(PICTURES), help=", ".join(PICTURES))
     names = parser.parse_args().pictures
-    needed = ["design-one-scan", *names] if "reconstruct" in names else names
+    designed = any("PLACE/designed" in PICTURES[name].command for name in names)
+    needed = ["design-one-scan", *names] if designed else names
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         mask = np.zeros(128, dtype=bool)
