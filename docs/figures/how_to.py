@@ -9,6 +9,7 @@ pypulseq. Runs are made on embedded scans, measured ones where there are some.
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,8 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+
+from mri_design.experiment.recipe import SHIPPED
 
 HERE = Path(__file__).parent
 EVERY_THIRD = "every-third.npy"
@@ -46,7 +49,7 @@ class Picture:
 
 
 COMPARED = (
-    "compare phantom:t2w --matrix 128 --train phantom:t1w --lines 24,32,48 --recipe local"
+    "compare phantom:t2w --train phantom:t1w --lines 24,32,48 --recipe PLACE/local.toml"
     " --strategies calibrated,vd-polynomial,low-pass,random"
 )
 PICTURES = {
@@ -54,13 +57,13 @@ PICTURES = {
     "reconstruct": Picture("recon phantom:lf-gre --mask PLACE/designed/mask.npy", "images", "image"),
     "coils": Picture(f"recon phantom:head-16ch --mask PLACE/{EVERY_THIRD}", "images", "coils"),
     "coil-maps": Picture(f"recon phantom:head-16ch --mask PLACE/{EVERY_THIRD}", "coil-maps", "coils"),
-    "three-d-scans": Picture("design phantom:t2w --matrix 128 --encoding plane --acceleration 8", "images", "plane"),
-    "plane-mask": Picture("design phantom:t2w --matrix 128 --encoding plane --acceleration 8", "mask", "plane"),
+    "three-d-scans": Picture("design phantom:t2w --recipe PLACE/default.toml --encoding plane --acceleration 8", "images", "plane"),
+    "plane-mask": Picture("design phantom:t2w --recipe PLACE/default.toml --encoding plane --acceleration 8", "mask", "plane"),
     "beyond-lines": Picture(
-        "design phantom:brain --matrix 128 --encoding spiral --shots 12 --strategy one-missing", "trajectory", "arms"
+        "design phantom:brain --recipe PLACE/default.toml --encoding spiral --shots 12 --strategy one-missing", "trajectory", "arms"
     ),
     "one-protocol": Picture(
-        "protocol phantom:t1w --matrix 128 --lines 32 --test phantom:t2w --recipe local", "masks", "protocol"
+        "protocol phantom:t1w --lines 32 --test phantom:t2w --recipe PLACE/local.toml", "masks", "protocol"
     ),
     "choose-a-strategy": Picture(COMPARED, "masks", "strategies"),
     "thumb-design": Picture("design phantom:lf-gre --lines 48 --block 4", "mask-growth", "designed", 280),
@@ -96,6 +99,10 @@ def main() -> None:
         mask = np.zeros(128, dtype=bool)
         mask[::3] = mask[52:76] = True
         np.save(place / EVERY_THIRD, mask)
+        for recipe in ("default", "local"):
+            text = SHIPPED.joinpath(f"{recipe}.toml").read_text("utf-8")
+            smaller = re.sub(r"^matrix = 256$", "matrix = 128", text, flags=re.M)
+            (place / f"{recipe}.toml").write_text(smaller if recipe == "default" else f"{text}\n[simulation]\nmatrix = 128\n")
         for name in dict.fromkeys(needed):
             make(name, place)
             print(f"{name}.png", (HERE / f"{name}.png").stat().st_size, "bytes")

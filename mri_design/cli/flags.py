@@ -27,7 +27,8 @@ PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "lf-gre", "lf-fse",
 
 # Fields of errors, and the flags that may have brought them, the likeliest first.
 _FLAGS = {
-    "number of lines": ("lines",),
+    "number of lines": ("lines", "acceleration"),
+    "number of samples": ("lines", "acceleration"),
     "start lines": ("start", "lines"),
     "start samples": ("start", "lines"),
     "required samples": ("calibration", "lines"),
@@ -242,7 +243,8 @@ class Command:
                 described = self.flags[name].info
                 names = (described.default, *(described.param_decls or ()), described.metavar)
                 start = ("--", described.metavar)
-                written = next(text for text in names if isinstance(text, str) and text.startswith(start))
+                options = [text for text in names if isinstance(text, str) and text.startswith(start)]
+                written = next((text for text in options if text.lstrip("-") in error.field), options[0])
                 return written.split("/")[-1 if values[name] is False else 0]  # --this/--no-this
         return None
 
@@ -339,7 +341,7 @@ LINES = whole(
     help="Lines, or samples of a plane, in the end, those at the start included.",
     show_default=False,
 )
-LineCount = Annotated[int, LINES]
+LineCount = Annotated[int | None, LINES]
 SliceIndex = Annotated[int, whole("--slice", help="Slice index; negative counts from the end.")]
 OwnSlices = Annotated[
     str | None,
@@ -370,13 +372,43 @@ MapsOfInputs = Annotated[
         help="Coil maps of one of the inputs, as for design; may be repeated. [default: INPUT's, or estimated]",
     ),
 ]
+ACCELERATIONS = "--acceleration", "--accelerations"
+"""Both names everywhere: some verbs take one, others several."""
+
+
+def factors_of(text: str) -> list[float]:
+    """Accelerations as they are typed, ``4`` or ``4,8,12``.
+
+    Raises
+    ------
+    UsageError
+        For anything but numbers of one or more.
+    """
+    try:
+        factors = [float(part) for part in text.split(",")]
+    except ValueError:
+        factors = []
+    if not factors or not all(1 <= factor < 1e6 for factor in factors):
+        raise UsageError(f"--acceleration {text!r}: give numbers of one or more, as 4 or, for compare, 4,8,12")
+    return factors
+
+
+def _one_factor(text: str | float) -> float:
+    if isinstance(text, str) and "," in text:
+        raise typer.BadParameter(f"{text!r} are several. Give one here; mri-design compare takes several.")
+    try:
+        return float(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is no number. Give one, as 4.") from error
+
+
 Acceleration = Annotated[
     float | None,
     option(
-        "--acceleration",
+        *ACCELERATIONS,
         metavar="R",
-        help="In the place of a number: measure one in R of the grid's lines, or samples.",
-        panel="Samples of a plane (3-D scans)",
+        parser=_one_factor,
+        help="In the place of a number: measure one in R of the grid's lines, or samples; of shots one for R lines.",
     ),
 ]
 StrategyName = Annotated[

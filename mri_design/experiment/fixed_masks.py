@@ -130,11 +130,6 @@ class DrawnMask:
         return compensated_spread(self.trajectory.reshape(-1, 2), self.readouts.grid)
 
 
-def readouts_wanted(whole: int, acceleration: float) -> int:
-    """Readouts that are one in ``acceleration`` of ``whole``, rounded, one at least."""
-    return max(1, round(whole / acceleration))
-
-
 def draw_mask(
     kind: str,
     grid: tuple[int, int],

@@ -1,15 +1,105 @@
-"""What a design begins with: its first lines, how many there may be, and the seed of everything random in it."""
+"""What a design begins with: how much it measures, its first lines, and the seed of everything random in it."""
 
 from __future__ import annotations
+
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.constraints import Constraints
 from mri_design.design.strategy import Strategy
-from mri_design.errors import InputError
+from mri_design.errors import InputError, UsageError, require_numbers
 from mri_design.experiment.recipe import Recipe
+from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+
+FEWEST_CALIBRATING, ENOUGH_CALIBRATING = 8, 12
+"""Centre lines that coil maps need at least, and from which on more of them gain little (results of raw heads)."""
+MOSTLY = 0.75
+"""Part of a mask from which on its calibration region is most of it."""
+
+
+def readouts_wanted(whole: int, acceleration: float) -> int:
+    """Readouts that are one in ``acceleration`` of ``whole``, rounded, one at least; of shots ``whole`` are lines."""
+    return max(1, round(whole / acceleration))
+
+
+def require_one_amount(count: object, acceleration: object, unit: str) -> None:
+    """Refuse a number beside an acceleration, which both say how much is measured.
+
+    Raises
+    ------
+    UsageError
+        With both.
+    """
+    if count not in (None, (), []) and acceleration not in (None, (), []):
+        raise UsageError(
+            f"--{unit}s {_listed(count)} and --acceleration {_listed(acceleration)} both say how much is measured: "
+            "give one of them"
+        )
+
+
+def require_amount(count: int | None, acceleration: float | None, recipe: Recipe) -> None:
+    """Refuse neither a number nor an acceleration, and both; raises `UsageError`, or `InputError` below 1."""
+    unit = KINDS[recipe.design.encoding].unit
+    require_one_amount(count, acceleration, unit)
+    if acceleration is not None:
+        require_numbers(least=1.0, acceleration=acceleration)
+    if count is None and acceleration is None:
+        raise UsageError(f"how many {unit}s in the end? Give --{unit}s, or --acceleration")
+
+
+def amount_wanted(count: int | None, acceleration: float | None, size: int) -> int:
+    """The count, or in its place one in so many of ``size``."""
+    if count is not None:
+        return count
+    assert acceleration is not None
+    return readouts_wanted(size, acceleration)
+
+
+def _listed(values: object) -> str:
+    return ",".join(f"{value:g}" for value in values) if isinstance(values, list | tuple) else f"{values:g}"
+
+
+def calibration_for(recipe: Recipe, count: int | None) -> int | None:
+    """Centre lines, or side of a square, from which coil maps are estimated for a mask of ``count``.
+
+    What the recipe's start or calibration region asks for, else None, the usual number. Where this alone would be the
+    whole mask, or more, it is half of the mask, `ENOUGH_CALIBRATING` lines at least; of a plane the largest square that
+    fits into half of the mask.
+    """
+    usual, encoding = recipe.coils.calibration_lines, recipe.design.encoding
+    if recipe.calibration_lines is not None or count is None or encoding not in ("lines", "plane"):
+        return recipe.calibration_lines
+    if (usual**2 if encoding == "plane" else usual) < count:
+        return None
+    if encoding == "plane":
+        return max(FEWEST_CALIBRATING, isqrt(count // 2))
+    least = ENOUGH_CALIBRATING if count > ENOUGH_CALIBRATING else FEWEST_CALIBRATING
+    return min(usual, max(least, count // 2))
+
+
+def mostly_calibration(calibration: int, count: int, readouts: Readouts) -> str:
+    """A sentence about a mask of ``count`` most of which is there for the coil maps; empty about any other.
+
+    Parameters
+    ----------
+    calibration : int
+        Centre lines that maps were estimated from, or side of the square in a plane; 0 is none.
+    count : int
+        Lines or samples in the end.
+    readouts : Readouts
+        What is chosen from.
+    """
+    alone = int(np.prod([min(calibration, side) for side in readouts.shape]))
+    if not calibration or alone < MOSTLY * count or isinstance(readouts, ShotReadouts):
+        return ""
+    flag = "--calibration" if isinstance(readouts, PlaneReadouts) else "--start"
+    return (
+        f"{alone} of {count_text(count, readouts.unit)} are measured for the coil maps, so that strategies differ in "
+        f"{count - alone} only; fewer of them ({flag}), or maps that are known (--maps), leave more to choose"
+    )
 
 
 def start_count(

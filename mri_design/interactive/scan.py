@@ -33,6 +33,8 @@ from mri_design.interactive.image import ScanImage
 from mri_design.interactive.running import Origin, Told, Watch, designed, reconstructed
 from mri_design.interactive.shown import facts_html, facts_text, image_png
 from mri_design.kinds import KINDS
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.model.sparsity import SparsityBlock
 from mri_design.operators.chosen import Chosen, chosen_numbers
 from mri_design.runs.design.run import DesignRequest
 from mri_design.runs.image_sections import layout_of
@@ -41,6 +43,7 @@ from mri_design.runs.recon.run import ReconRequest
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 
 Source = str | os.PathLike[str] | KSpaceData | TrajectoryData | ImageStack | NDArray[np.complexfloating]
+Blocks = Sequence[SparsityBlock | SiteBlock | Mapping[str, object]]
 RecipeLike = Recipe | str | Path | Mapping[str, object]
 
 
@@ -151,6 +154,7 @@ class LoadedScan:
         slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
+        blocks: Blocks | None = None,
         jobs: int = 1,
         watch: Watch | None = None,
     ) -> ScanDesign:
@@ -182,6 +186,8 @@ class LoadedScan:
             Of everything random; by default the scan's.
         recipe : Recipe, str, Path or mapping, optional
             Other settings than the scan's; the scan itself stays as it was loaded.
+        blocks : sequence of SparsityBlock or SiteBlock, optional
+            The prior in the place of the recipe's, blocks of your own among them.
         jobs : int
             Processes; no result depends on it.
         watch : callable, optional
@@ -192,8 +198,9 @@ class LoadedScan:
         UsageError, InputError
             As the verb: for no end, settings that contradict each other, a scan that cannot be replayed.
         """
-        settings = self.recipe if recipe is None else recipe_from(recipe)
-        settings = settings.replacing("design", start=start, block=block, encoding=encoding, until_error=until_error)
+        settings = self._settings(recipe, blocks).replacing(
+            "design", start=start, block=block, encoding=encoding, until_error=until_error
+        )
         if strategy is None and KINDS[settings.design.encoding].shots and settings.design.strategy == "calibrated":
             strategy = "information-gain"
         if strategy is not None:
@@ -220,6 +227,7 @@ class LoadedScan:
         slices: int = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
+        blocks: Blocks | None = None,
         jobs: int = 1,
         watch: Watch | None = None,
     ) -> ScanImage:
@@ -234,7 +242,7 @@ class LoadedScan:
             Posterior mean, which comes with error bars, MAP, least squares, or zero filling; the recipe's by default.
         slices : int
             The slice, by number from 0; negative ones count from the end.
-        seed, recipe, jobs, watch
+        seed, recipe, blocks, jobs, watch
             As for `design`.
 
         Raises
@@ -242,8 +250,7 @@ class LoadedScan:
         UsageError, InputError
             As the verb: for an unknown method, and lines that hold no data.
         """
-        settings = self.recipe if recipe is None else recipe_from(recipe)
-        settings = settings.replacing("reconstruction", method=method)
+        settings = self._settings(recipe, blocks).replacing("reconstruction", method=method)
         told = self._told(seed, jobs, watch)
         index, _ = self._slices(slices)
         request = ReconRequest(self.origin.source, settings, maps=self.origin.maps, slices=SliceChoice(str(index)))
@@ -251,6 +258,10 @@ class LoadedScan:
         return ScanImage(
             result.known, result.mask, tuple(result.images), told, lambda run: report_reconstruction(run, result)
         )
+
+    def _settings(self, recipe: RecipeLike | None, blocks: Blocks | None) -> Recipe:
+        settings = self.recipe if recipe is None else recipe_from(recipe)
+        return settings.replacing("prior", blocks=blocks)
 
     def _mask(self, lines: Chosen | None) -> NDArray[np.bool_] | None:
         if lines is None:

@@ -11,9 +11,9 @@ import numpy as np
 from mri_design.brief import briefly
 from mri_design.errors import InputError, require_instance
 from mri_design.model.alike_patches import AlikePatches, find_alike
-from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.phase import PhasePrior, estimate_phase
-from mri_design.model.sparsity import DEFAULT_PRIOR, SparsityBlock
+from mri_design.model.sparsity import DEFAULT_PRIOR, PriorBlock, SparsityBlock, prior_blocks
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibrary
 from mri_design.operators.chosen import Chosen, chosen_numbers
@@ -76,7 +76,11 @@ def non_locally_refined(slice_model: MRSlice, image: Array) -> MRSlice:
     InputError
         Where a prior with a non-local block finds nothing alike in the image; see `find_alike`.
     """
-    counts = [block.neighbours for block in slice_model.prior if block.kind == "non-local"]
+    counts = [
+        block.neighbours
+        for block in slice_model.prior
+        if isinstance(block, SparsityBlock) and block.kind == "non-local"
+    ]
     refined = phase_refined(slice_model, image)
     return replace(refined, alike=find_alike(image, max(counts))) if counts else refined
 
@@ -102,8 +106,8 @@ class MRSlice:
         Per real component.
     maps : complex64 array, shape (coil, ky, kx), optional
         Coil sensitivities; None for one coil.
-    prior : tuple of SparsityBlock
-        Sparsity blocks.
+    prior : tuple of SparsityBlock and SiteBlock
+        Sparsity blocks, whose scales follow the signal, and sites as they are.
     library : {"scipy", "pyfftw"}
         FFT library.
     phase : PhasePrior, optional
@@ -130,7 +134,7 @@ class MRSlice:
     noise_variance: float
     maps: Array | None = None
     _: KW_ONLY
-    prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR
+    prior: tuple[PriorBlock | SiteBlock, ...] = DEFAULT_PRIOR
     library: FourierLibrary = "scipy"
     phase: PhasePrior | None = None
     samples: Array | None = None
@@ -138,6 +142,7 @@ class MRSlice:
     readouts: Readouts | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", prior_blocks(self.prior))
         if self.kspace.ndim != 3:
             raise InputError("kspace", f"shape {self.kspace.shape}", "(coil, ky, kx)")
         candidates = self.candidates
@@ -175,7 +180,7 @@ class MRSlice:
         data: Scan,
         index: int = 0,
         *,
-        prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR,
+        prior: tuple[PriorBlock | SiteBlock, ...] = DEFAULT_PRIOR,
         library: FourierLibrary = "scipy",
         phase: PhasePrior | None = None,
     ) -> MRSlice:
@@ -329,7 +334,7 @@ class MRSlice:
         phase = self.phase
         if phase is not None and phase.phase is None:
             phase = phase.seen_in(self.central_image(lines), self.noise_variance)
-        prior = [block for block in self.prior if block.kind != "non-local" or self.alike is not None]
+        prior = [block for block in prior_blocks(self.prior) if block.kind != "non-local" or self.alike is not None]
         if any(block.kind == "non-local" for block in prior):
             prior = [block.beside_non_local() for block in prior]
         blocks = tuple(block.sites(self.shape, level, noise_sd, phase, self.alike) for block in prior)

@@ -22,14 +22,14 @@ from mri_design.experiment.designing import require_room
 from mri_design.experiment.ending import check_other_than_lines, require_number_only
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
-from mri_design.experiment.starting import require_lines, with_calibration
+from mri_design.experiment.starting import readouts_wanted, require_lines, require_one_amount, with_calibration
 from mri_design.experiment.strategy_names import TRAINING_RULES, learns_from_scans, make_strategy, strategy_label
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.runs.error_tables import FORMATS, paired_caption
 from mri_design.runs.image_sections import curves_figure, error_bars_figure, layout_of
 from mri_design.runs.run import Ending, Record, Run, Work
-from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
+from mri_design.runs.scan_facts import doubts_of_all, simulation_summary, tell_calibration
 from mri_design.runs.scans import load_images, require_apart
 from mri_design.runs.study import Cell, Study, StudyErrors, StudyProgress, StudyRequest, base_name, candidates_for
 from mri_design.scan.data import Orientation
@@ -77,11 +77,12 @@ class ComparisonRequest(StudyRequest):
 
     def __post_init__(self) -> None:
         encoding = self.recipe.design.encoding
-        if bool(self.lines) == bool(self.accelerations):
-            raise UsageError("give numbers of lines (or samples of a plane), or accelerations")
+        kind = KINDS[encoding]
+        unit = "shot" if kind.shots else kind.unit
+        require_one_amount(list(self.lines), list(self.accelerations), unit)
+        if not self.lines and not self.accelerations:
+            raise UsageError(f"how many {kind.several}? Give their numbers with --{unit}s, or --acceleration")
         check_other_than_lines(self.recipe)
-        if self.accelerations and KINDS[encoding].shots:
-            raise UsageError("how many spokes or arms? Give their numbers with --shots")
         for name in self.strategies:
             make_strategy(name, encoding)
             if name in TRAINING_RULES and not self.train:
@@ -94,8 +95,12 @@ class ComparisonRequest(StudyRequest):
         require_number_only(self.recipe, "a comparison needs equal numbers of lines")
 
     def counts(self, size: int) -> list[int]:
-        """Numbers of lines or samples on a grid of ``size``."""
-        return sorted({*self.lines, *(max(1, round(size / factor)) for factor in self.accelerations)})
+        """Numbers of lines or samples on a grid of ``size``, of shots on one of so many lines."""
+        return sorted({*self.lines, *(readouts_wanted(size, factor) for factor in self.accelerations)})
+
+    def fewest(self, size: int) -> int:
+        """The smallest of `counts`."""
+        return self.counts(size)[0]
 
     def record(self, work: Work) -> Record:
         """See `StudyRequest.recorded`."""
@@ -180,12 +185,16 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     """
     recipe = request.recipe
     record = request.record(run)
-    tests, orientation = load_images(request.sources, recipe, run)
-    training, _ = load_images(request.train, recipe, run)
+    tests, orientation = load_images(request.sources, recipe, run, request.fewest)
+    training, _ = load_images(request.train, recipe, run, request.fewest)
     require_apart(training, tests)
-    recipe = with_calibration(recipe, max(image.calibration_lines for image in (*tests, *training)))
-    lines = request.counts(tests[0].slice_model.candidates.size)
-    for image in tests if not KINDS[recipe.design.encoding].shots else ():  # shots are made in any number
+    calibration = max(image.calibration_lines for image in (*tests, *training))
+    recipe = with_calibration(recipe, calibration)
+    on_grid, shots = tests[0].slice_model.candidates, KINDS[recipe.design.encoding].shots
+    lines = request.counts(on_grid.grid[0] if shots else on_grid.size)
+    if not shots:
+        tell_calibration(calibration, lines[0], recipe, on_grid, run.progress)
+    for image in tests if not shots else ():  # shots are made in any number
         candidates = image.slice_model.candidates
         plane = candidates if isinstance(candidates, PlaneReadouts) else None
         require_lines(image.slice_model.measured, max(lines), recipe, plane)

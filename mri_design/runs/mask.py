@@ -12,8 +12,9 @@ from mri_design.errors import UsageError, require_numbers
 from mri_design.evaluation.pictures import drawing, placed, png_bytes
 from mri_design.evaluation.tables import csv_text
 from mri_design.experiment.ending import check_other_than_lines, in_acquisition_order
-from mri_design.experiment.fixed_masks import DrawnMask, draw_mask, named_kind, readouts_wanted
+from mri_design.experiment.fixed_masks import DrawnMask, draw_mask, named_kind
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.starting import readouts_wanted, require_one_amount
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import ShotReadouts
 from mri_design.runs.export import ExportRequest, SequenceRequest, export_of
@@ -85,8 +86,9 @@ class MaskRequest:
     def __post_init__(self) -> None:
         if ending_of(self.out, ENDINGS) is None:
             raise UsageError(f"{self.out.name} is no file name ending in {', '.join(ENDINGS)}, as a mask needs")
-        if (self.count is None) == (self.acceleration is None):
-            raise UsageError("how much is measured? Give --acceleration, or a number with --lines: one of them")
+        require_one_amount(self.count, self.acceleration, "line")
+        if self.count is None and self.acceleration is None:
+            raise UsageError("how much is measured? Give --acceleration, or a number with --lines")
         if self.acceleration is not None:
             require_numbers(least=1.0, acceleration=self.acceleration)
         if self.out.suffix == ".seq" and self.field_of_view is None:

@@ -31,7 +31,13 @@ from mri_design.experiment.designing import DesignOptions, require_room, run_des
 from mri_design.experiment.ending import in_acquisition_order, refuse_shots, require_number_only
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ScanSource
-from mri_design.experiment.starting import require_lines, start_lines, with_calibration
+from mri_design.experiment.starting import (
+    amount_wanted,
+    require_amount,
+    require_lines,
+    start_lines,
+    with_calibration,
+)
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label
 from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
@@ -39,7 +45,7 @@ from mri_design.runs.error_tables import paired_caption
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run, Work
-from mri_design.runs.scan_facts import doubts_of_all, simulation_summary
+from mri_design.runs.scan_facts import doubts_of_all, simulation_summary, tell_calibration
 from mri_design.runs.scans import knowing_rule, load_images, require_apart
 from mri_design.runs.study import (
     Material,
@@ -74,8 +80,10 @@ class ProtocolRequest(StudyRequest):
         Training inputs: the mask is designed on all their slices together.
     recipe : Recipe
         Start, inference, and the reconstruction behind every error; not the strategy.
-    lines : int
+    lines : int, optional
         Lines, or samples of a plane, in the end.
+    acceleration : float, optional
+        In their place: the grid divided by this, rounded.
     test : sequence of ScanSource
         Test inputs, of other subjects.
     against : sequence of str
@@ -93,7 +101,8 @@ class ProtocolRequest(StudyRequest):
         For an unknown strategy or an oracle, spokes or spirals, or exchanges beside a maximum jump or in a plane.
     """
 
-    lines: int
+    lines: int | None = None
+    acceleration: float | None = None
     test: Sequence[ScanSource] = ()
     against: Sequence[str] = ("low-pass", "vd-polynomial")
     swaps: int = 0
@@ -103,6 +112,7 @@ class ProtocolRequest(StudyRequest):
     def __post_init__(self) -> None:
         refuse_shots(self.recipe, "protocol")
         require_number_only(self.recipe, "a protocol has as many lines as are asked for")
+        require_amount(self.lines, self.acceleration, self.recipe)
         for name in (self.strategy, *self.against):
             make_strategy(name, self.recipe.design.encoding)
         if self.strategy in ORACLES:
@@ -114,11 +124,16 @@ class ProtocolRequest(StudyRequest):
         if self.swaps and self.recipe.constraints.rules().max_jump is not None:
             raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
 
+    def count(self, size: int) -> int:
+        """Lines or samples in the end on a grid of ``size``."""
+        return amount_wanted(self.lines, self.acceleration, size)
+
     def record(self, work: Work) -> Record:
         """See `StudyRequest.recorded`."""
         choices = {
             "against": [strategy_label(other) for other in self.against],
             "lines": self.lines,
+            **({} if self.acceleration is None else {"acceleration_wanted": self.acceleration}),
             "swaps": self.swaps,
             "seeds": self.seeds,
             **self.recipe.replacing("design", strategy=strategy_label(self.strategy)).as_settings(),
@@ -179,13 +194,15 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     InputError
         Where an input or what an interrupted run left cannot be used, or grids differ.
     """
-    recipe, lines, show = request.recipe, request.lines, run.progress.show
+    recipe, show = request.recipe, run.progress.show
     record = request.record(run)
-    training, _ = load_images(request.sources, recipe, run)
-    tests, _ = load_images(request.test, recipe, run)
+    training, _ = load_images(request.sources, recipe, run, request.count)
+    tests, _ = load_images(request.test, recipe, run, request.count)
     require_apart(training, tests)
     measurable, readouts = shared_lines(training), training[0].slice_model.candidates
+    lines = request.count(readouts.size)
     calibration = max(image.calibration_lines for image in (*training, *tests))
+    tell_calibration(calibration, lines, recipe, readouts, run.progress)
     recipe = with_calibration(recipe, calibration)
     for image in (*training, *tests):
         require_lines(image.slice_model.measured, lines, recipe, readouts)

@@ -15,10 +15,11 @@ from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import PreparedScan
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.experiment.starting import mostly_calibration
 from mri_design.experiment.trajectories.preparing import PreparedSamples
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import ShotReadouts
+from mri_design.operators.readouts import Readouts, ShotReadouts
 from mri_design.runs.run import Progress
 from mri_design.scan.data import KSpaceData, Scan, TrajectoryData, left_out, left_out_text, part_of_scan
 from mri_design.status import Convergence, Status
@@ -88,6 +89,32 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
             f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, or as "
             "variance under [noise] in a recipe"
         )
+
+
+def tell_calibration(calibration: int, count: int, recipe: Recipe, readouts: Readouts, progress: Progress) -> None:
+    """Say where coil maps have fewer centre lines than usual, so that some are left to choose, or most of the mask.
+
+    Parameters
+    ----------
+    calibration : int
+        Centre lines, or side of the square, that maps were estimated from; 0 is none.
+    count : int
+        Lines or samples in the end.
+    recipe : Recipe
+        In force.
+    readouts : Readouts
+        What is chosen from.
+    progress : Progress
+        Takes both sentences.
+    """
+    usual = recipe.coils.calibration_lines
+    if 0 < calibration < usual and recipe.design.start is None and readouts.name == "lines":
+        progress.say(
+            f"coil maps are estimated from {calibration} centre lines in the place of {usual}, as there are {count} "
+            "altogether; --start sets how many"
+        )
+    if most := mostly_calibration(calibration, count, readouts):
+        progress.warn(most)
 
 
 def left_out_settings(scan: Scan) -> dict[str, object]:

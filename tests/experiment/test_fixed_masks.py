@@ -11,7 +11,8 @@ import pytest
 
 from mri_design import Recipe, load_phantom, make_strategy, prepare, run_design
 from mri_design.errors import InputError, MissingPackageError, UsageError
-from mri_design.experiment.fixed_masks import DrawnMask, draw_mask, named_kind, readouts_wanted
+from mri_design.experiment.fixed_masks import DrawnMask, draw_mask, named_kind
+from mri_design.experiment.starting import readouts_wanted
 from mri_design.experiment.strategy_names import STRATEGIES, kinds_of_masks, strategy_names
 from mri_design.operators.readouts import PlaneReadouts
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_status import CHECKPOINT
+from mri_design.experiment.starting import mostly_calibration
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
 from mri_design.operators.readouts import ShotReadouts
 from mri_design.runs.design.earlier import contradicted, final_weight, weight_in_words
@@ -68,6 +69,7 @@ def report_design(
     ended = {"ended": result.ended} if result.ended else {}
     account = result.images[0].reconstruction.account()
     side_information = _side_information(result)
+    calibrating = mostly_calibration(known.scan.calibration_lines, len(trace.lines), candidates)
     facts = {
         "start": start,
         **{f"weight_of_{whose.replace(' ', '_')}": final_weight(trace) for whose in side_information},
@@ -80,6 +82,7 @@ def report_design(
         f"{candidates.unit}s": f"{len(trace.lines)} of {n_lines}",
         "acceleration": n_lines / len(trace.lines) if about is None else known.acceleration(trace.lines),
         f"start {candidates.unit}s": start,
+        **({"calibration": calibrating} if calibrating else {}),
         "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
         **side_information,
         **ended,

@@ -34,7 +34,14 @@ from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
-from mri_design.experiment.starting import require_lines, start_lines, with_calibration
+from mri_design.experiment.starting import (
+    calibration_for,
+    readouts_wanted,
+    require_lines,
+    require_one_amount,
+    start_lines,
+    with_calibration,
+)
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
@@ -44,7 +51,14 @@ from mri_design.operators.readouts import PlaneReadouts, Readouts, ShotReadouts,
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import KnownScan, NamedImage, simulated_from, tell_part, warn_of_noise
+from mri_design.runs.scan_facts import (
+    KnownScan,
+    NamedImage,
+    simulated_from,
+    tell_calibration,
+    tell_part,
+    warn_of_noise,
+)
 from mri_design.runs.scans import knowing_oracle
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import KSpaceData
@@ -72,7 +86,7 @@ class DesignRequest:
     seen : ScanSource, optional
         One slice of an earlier scan of the same object, which informs the strategy ``calibrated``.
     acceleration : float, optional
-        In the place of ``lines``: the grid divided by this, rounded. Not for shots.
+        In the place of ``lines``: the grid divided by this, rounded; of shots one for so many lines of the grid.
     positions : SliceChoice, optional
         In a plane, further slices that share the mask with ``index``: readout positions of a 3-D scan.
     loaded : KSpaceData, optional
@@ -101,12 +115,12 @@ class DesignRequest:
 
     def __post_init__(self) -> None:
         in_plane = self.recipe.design.encoding == "plane"
-        if self.of_shots and (self.acceleration is not None or self.lines is None):
-            raise UsageError("how many spokes or arms? Give their number with --shots")
+        if self.of_shots and self.acceleration is None and self.lines is None:
+            raise UsageError("how many spokes or arms? Give their number with --shots, or --acceleration")
         if self.acceleration is not None:
             require_numbers(least=1.0, acceleration=self.acceleration)
-            if self.lines is not None:
-                raise UsageError("give a number of lines (or samples of a plane), or an acceleration")
+            kind = KINDS[self.recipe.design.encoding]
+            require_one_amount(self.lines, self.acceleration, "shot" if kind.shots else kind.unit)
         if self.positions is not None and not in_plane:
             raise UsageError("further slices share a mask in a plane only: --encoding plane")
         if self.recipe.design.strategy in TRAINING_RULES:
@@ -144,7 +158,7 @@ class DesignRequest:
 
     def count(self, size: int) -> int | None:
         """Lines or samples in the end on a grid of ``size``; None where only a rule ends the design."""
-        return self.lines if self.acceleration is None else max(1, round(size / self.acceleration))
+        return self.lines if self.acceleration is None else readouts_wanted(size, self.acceleration)
 
     @property
     def settings(self) -> dict[str, object]:
@@ -284,7 +298,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     readouts = _candidates(request, data)
     if recipe.design.encoding != "plane":
         require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
-    lines = request.count(readouts.size)
+    lines = request.count(data.grid_shape[0] if request.of_shots else readouts.size)
     require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
     further = [] if request.positions is None else request.positions.indices(every.n_slices)
     further = [index for index in further if index != request.index % every.n_slices]
@@ -292,13 +306,13 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
     if before is not None:
         return before
-    scan = prepare(data, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
+    calibrating = calibration_for(recipe, lines)
+    scan = prepare(data, recipe, calibration_lines=calibrating, ordinary=True)
     warn_of_noise(scan, run.progress)
     recipe = with_calibration(recipe, scan.calibration_lines)
     slice_model = _slice_of_shots(request, scan, readouts, run) if request.of_shots else scan.slice_model(0, recipe)
     others = [
-        prepare(every.select_slice(index), recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
-        for index in further
+        prepare(every.select_slice(index), recipe, calibration_lines=calibrating, ordinary=True) for index in further
     ]
     slices = [slice_model, *(other.slice_model(0, recipe) for other in others)]
     strategy, stop = request.strategy, request.stop
@@ -315,6 +329,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
             f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} altogether; "
             "--calibration sets how many"
         )
+    tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress)
     numbers = [request.index % every.n_slices, *further]
     shown = [0, *(place for place, each in enumerate(slices) if place and each.shows_signal(first))]
     if len(shown) < len(slices):
@@ -382,8 +397,9 @@ def _candidates(request: DesignRequest, data: KSpaceData) -> Readouts:
     """The candidates: lines or samples of the grid, or shots."""
     if not request.of_shots:
         return readouts_named(request.recipe.design.encoding, data.grid_shape)
-    assert request.lines is not None
-    return shot_candidates(request.recipe, request.strategy, data.grid_shape, request.lines, data.n_coils)
+    count = request.count(data.grid_shape[0])
+    assert count is not None
+    return shot_candidates(request.recipe, request.strategy, data.grid_shape, count, data.n_coils)
 
 
 def _informed(
