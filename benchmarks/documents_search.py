@@ -43,7 +43,13 @@ def found_first(site: Path, word: str) -> str:
     address = f"{(site / 'index.html').resolve().as_uri()}?q={word.replace(' ', '%20')}"
     with tempfile.TemporaryDirectory() as profile:
         command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        command += ["--no-first-run", f"--user-data-dir={profile}", "--virtual-time-budget=30000", "--dump-dom", address]
+        command += [
+            "--no-first-run",
+            f"--user-data-dir={profile}",
+            "--virtual-time-budget=30000",
+            "--dump-dom",
+            address,
+        ]
         seen = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     links = re.findall(r'<a href="([^"]*)" class="md-search-result__link"', seen)
     return re.sub(r"\.html.*", "", links[0].removeprefix(site.resolve().as_uri() + "/")) if links else ""

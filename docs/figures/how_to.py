@@ -57,13 +57,19 @@ PICTURES = {
     "reconstruct": Picture("recon phantom:lf-gre --mask PLACE/designed/mask.npy", "images", "image"),
     "coils": Picture(f"recon phantom:head-16ch --mask PLACE/{EVERY_THIRD}", "images", "coils"),
     "coil-maps": Picture(f"recon phantom:head-16ch --mask PLACE/{EVERY_THIRD}", "coil-maps", "coils"),
-    "three-d-scans": Picture("design phantom:t2w --recipe PLACE/default.toml --encoding plane --acceleration 8", "images", "plane"),
-    "plane-mask": Picture("design phantom:t2w --recipe PLACE/default.toml --encoding plane --acceleration 8", "mask", "plane"),
+    "three-d-scans": Picture(
+        "design phantom:t2w --recipe PLACE/default.toml --encoding plane --acceleration 8", "images", "plane"
+    ),
+    "plane-mask": Picture(
+        "design phantom:t2w --recipe PLACE/default.toml --encoding plane --acceleration 8", "mask-growth", "plane"
+    ),
     "beyond-lines": Picture(
-        "design phantom:brain --recipe PLACE/default.toml --encoding spiral --shots 12 --strategy one-missing", "trajectory", "arms"
+        "design phantom:brain --recipe PLACE/default.toml --encoding spiral --shots 12 --strategy one-missing",
+        "trajectory",
+        "arms",
     ),
     "one-protocol": Picture(
-        "protocol phantom:t1w --lines 32 --test phantom:t2w --recipe PLACE/local.toml", "masks", "protocol"
+        "protocol phantom:t1w --lines 32 --test phantom:t2w --recipe PLACE/local.toml", "mask-growth", "protocol"
     ),
     "choose-a-strategy": Picture(COMPARED, "masks", "strategies"),
     "thumb-design": Picture("design phantom:lf-gre --lines 48 --block 4", "mask-growth", "designed", 280),
@@ -102,7 +108,9 @@ def main() -> None:
         for recipe in ("default", "local"):
             text = SHIPPED.joinpath(f"{recipe}.toml").read_text("utf-8")
             smaller = re.sub(r"^matrix = 256$", "matrix = 128", text, flags=re.M)
-            (place / f"{recipe}.toml").write_text(smaller if recipe == "default" else f"{text}\n[simulation]\nmatrix = 128\n")
+            (place / f"{recipe}.toml").write_text(
+                smaller if recipe == "default" else f"{text}\n[simulation]\nmatrix = 128\n"
+            )
         for name in dict.fromkeys(needed):
             make(name, place)
             print(f"{name}.png", (HERE / f"{name}.png").stat().st_size, "bytes")
