@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 from PIL import Image
 
 from mri_design.experiment.recipe import SHIPPED
@@ -55,6 +56,7 @@ COMPARED = (
 PICTURES = {
     "design-one-scan": Picture("design phantom:lf-gre --lines 48 --block 4", "mask-growth", "designed"),
     "reconstruct": Picture("recon phantom:lf-gre --mask PLACE/designed/mask.npy", "images", "image"),
+    "at-the-scanner": Picture("design phantom:lf-gre --lines 48 --block 4", "predicted-error", "designed"),
     "coils": Picture(f"recon phantom:head-16ch --mask PLACE/{EVERY_THIRD}", "images", "coils"),
     "coil-maps": Picture(f"recon phantom:head-16ch --mask PLACE/{EVERY_THIRD}", "coil-maps", "coils"),
     "three-d-scans": Picture(
@@ -93,12 +95,32 @@ def make(name: str, place: Path) -> None:
     drawn.quantize(64, method=Image.Quantize.MEDIANCUT).save(HERE / f"{name}.png", optimize=True)
 
 
+def draw_sequence(place: Path) -> None:
+    """Export the design as a Pulseq sequence, and draw what pypulseq reads: gradients of the first repetitions."""
+    import pypulseq
+
+    path = place / "lines.seq"
+    words = ["export", str(place / "designed"), "--to", "seq", "--fov", "0.24", "--dummies", "0", "--out", str(path)]
+    subprocess.run([sys.executable, "-m", "mri_design.cli.start", *words, "--quiet"], check=True)
+    sequence = pypulseq.Sequence()
+    sequence.read(str(path))
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    panels = figure.subplots(3, 1, sharex=True)
+    names = ("readout", "phase encode", "slice")
+    for panel, name, (times, values) in zip(panels, names, sequence.waveforms_and_times()[0][:3], strict=True):
+        panel.plot(1e3 * times, 1e3 * values / sequence.system.gamma, color="#1f2328", linewidth=1)
+        panel.set(ylabel=f"{name}\n(mT/m)", xlim=(0, 90))
+    panels[-1].set(xlabel="time (ms)")
+    figure.savefig(HERE / "export.png", dpi=110)
+
+
 def main() -> None:
     """Draw the pictures that are named, or all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("pictures", nargs="*", default=list(PICTURES), help=", ".join(PICTURES))
+    every = [*PICTURES, "export"]
+    parser.add_argument("pictures", nargs="*", default=every, help=", ".join(every))
     names = parser.parse_args().pictures
-    designed = any("PLACE/designed" in PICTURES[name].command for name in names)
+    designed = any(name == "export" or "PLACE/designed" in PICTURES[name].command for name in names)
     needed = ["design-one-scan", *names] if designed else names
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -112,7 +134,7 @@ def main() -> None:
                 smaller if recipe == "default" else f"{text}\n[simulation]\nmatrix = 128\n"
             )
         for name in dict.fromkeys(needed):
-            make(name, place)
+            draw_sequence(place) if name == "export" else make(name, place)
             print(f"{name}.png", (HERE / f"{name}.png").stat().st_size, "bytes")
 
 

@@ -35,7 +35,7 @@ _PACKAGES = (
     "jinja2",
     "typer",
 )
-_PERSONAL = ("source_image",)
+_PERSONAL = ("source_image", "source_images")
 """Settings that name a patient."""
 
 

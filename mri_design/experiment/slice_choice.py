@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mri_design.errors import InputError, UsageError
 from mri_design.whole_numbers import number_ranges, whole_number
 
+if TYPE_CHECKING:  # help reads slices before there is a scan
+    from mri_design.scan.data import KSpaceData
+
 MIDDLE, EVERY = "middle", "all"
+_MOST_SPANS = 8
 
 
 @dataclass(frozen=True)
@@ -85,11 +91,14 @@ class ScanSource:
         Which of its slices.
     maps : Path, optional
         File of coil maps.
+    loaded : KSpaceData, optional
+        The scan, where it has been read already; ``path`` still says where it is from.
     """
 
     path: str
     slices: SliceChoice
     maps: Path | None = None
+    loaded: KSpaceData | None = None
 
     @property
     def label(self) -> str:
@@ -158,3 +167,13 @@ def _maps_by_input(maps: Sequence[str], paths: Sequence[str]) -> dict[str, Path]
             raise UsageError(f"--maps {text}: {path} has maps already")
         known[matches[0]] = Path(file)
     return known
+
+
+def slices_text(numbers: Sequence[int]) -> str:
+    """Numbers of slices in words, runs of them as ranges: "slices 0-9 and 12"."""
+    runs = [list(group) for _, group in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])]
+    spans = [f"{run[0][1]}-{run[-1][1]}" if len(run) > 1 else str(run[0][1]) for run in runs]
+    if len(spans) > _MOST_SPANS:
+        spans = [*spans[:_MOST_SPANS], f"{len(spans) - _MOST_SPANS} more ranges"]
+    listed = " and ".join(filter(None, [", ".join(spans[:-1]), spans[-1]]))
+    return f"slice{'s' * (len(numbers) > 1)} {listed}"

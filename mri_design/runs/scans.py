@@ -57,7 +57,7 @@ def load_images(
     on_grid = recipe.replacing("design", encoding="lines") if shots else recipe
     orientation: Orientation = "ky-rows"
     for source in sources:
-        data = load_input(source.path, recipe, work.seed, source.maps)
+        data = source.loaded or load_input(source.path, recipe, work.seed, source.maps)
         warn_of_left_out(data, recipe, work.progress)
         orientation = data.orientation if not images else orientation
         for index in source.slices.indices(data.n_slices):

@@ -59,7 +59,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "experiment/trajectories": {"preparing": 1, "reconstructing": 1, "shots": 1, "description": 2},
     "inference": {"base": 1, "criterion": 1, "dense_model": 1, "messages": 2, "site_gaussians": 2, "*": 3}
     | {"hyperparameters": 4, "references": 4},
-    "interactive": {"running": 1, "shown": 1, "image": 2, "design": 3, "scan": 4},
+    "interactive": {"running": 1, "shown": 1, "comparison": 2, "image": 2, "design": 3, "scan": 4},
     "krylov": {"*": 1},
     "model": {"*": 1, "circulant_inverse": 2, "sparsity": 2, "sums": 2, "precision": 3, "mr_image": 3, "posterior": 4},
     "operators": {

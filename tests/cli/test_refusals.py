@@ -82,7 +82,7 @@ WORDS = [
     ("design scan.npz --lines 20 --start 6 --max-jump 3", "lines within jumps of 3"),
     # What belongs to another encoding
     ("design scan.npz --lines 8 --shutter", "--shutter: got a shutter; wanted none where lines are chosen"),
-    ("design scan.npz --lines 8 --positions all", "in a plane only"),
+    ("design scan.npz --lines 8 --slices 0-3 --positions all", "with --slices alone"),
     ("design scan.npz --lines 8 --strategy poisson-disc", "chooses samples of a plane"),
     ("design scan.npz --lines 8 --angles 8", "--angles are those of spokes and arms to choose from, and lines are"),
     ("compare scan.npz --encoding plane --lines 8 --angles 8", "samples are chosen here"),
@@ -126,7 +126,7 @@ WORDS = [
     ("SPOKES --shots 6 --order centre-out", "of lines and samples"),
     ("SPOKES --shots 6 --until-error 0.1", "no error of the image"),
     ("SPOKES --shots 6 --seen head.npz", "designs of lines and of samples of a plane, not of spokes and arms"),
-    ("SPOKES --shots 6 --positions all", "in a plane only"),
+    ("SPOKES --shots 6 --positions all", "those of one slice"),
     # At the scanner
     ("adapt --lines 8", "Give a file or -, or --listen"),
     ("adapt - --lines 8 --strategy oracle-hole", "knows the image"),

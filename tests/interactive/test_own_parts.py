@@ -135,3 +135,13 @@ def test_an_own_strategy_designs_as_an_object(head: md.LoadedScan) -> None:
     assert design.trace.strategy == "outermost-of-all" and 0 in design.lines
     with pytest.raises(md.InputError, match="'random' is one that is known"):
         head.design(10, strategy=Outermost(name="random"))
+
+
+def test_own_strategies_are_compared_with_others(head: md.LoadedScan) -> None:
+    recipe = with_prior(head, LOCAL[0]).replacing("reconstruction", method="zero-filled")
+    compared = head.compare(["low-pass", Outermost()], lines=[12, 16], recipe=recipe)
+    errors = compared.errors
+    assert set(errors) == {"low-pass", "outermost-of-all"} and errors["low-pass"].keys() == {12, 16}
+    assert errors["low-pass"][12] < errors["outermost-of-all"][12], "lines at the rim say nothing of an image"
+    assert len(repr(compared).splitlines()) == 3 and "low-pass: " in repr(compared)
+    assert compared.plot().axes and "low-pass: image" in compared._repr_html_()

@@ -102,7 +102,7 @@ def test_images_and_scans_of_the_package_are_taken(scan: md.LoadedScan) -> None:
         (lambda scan: md.load("phantom:t2w", recipe={"prior": 3}), "recipe: prior: got 3"),
         (lambda scan: scan.reconstruct(np.ones(31, dtype=bool)), r"mask of lines: got bool \(31,\)"),
         (lambda scan: scan.reconstruct([40]), "lines: got .40.; wanted numbers from 0 to 31"),
-        (lambda scan: scan.reconstruct(slices=3), "slices: got 3; wanted 0 to 0"),
+        (lambda scan: scan.reconstruct(slices=3), "slice: got 3; wanted 0 to 0"),
         (lambda scan: scan.design(8, strategy=3), "strategy: got 3"),
         (lambda scan: scan.design(8, seed=-1), "seed: got -1"),
     ],
@@ -131,3 +131,27 @@ def test_plots_are_figures(design: md.ScanDesign, image: md.ScanImage) -> None:
     titles = [axes.get_title() for axes in image.plot().axes]
     assert titles[:3] == ["mean", "error bars (std)", "actual error"]
     assert design.plot().axes
+
+
+@pytest.fixture(scope="module")
+def three(scan: md.LoadedScan) -> md.LoadedScan:
+    """Three slices, each a little dimmer."""
+    one = scan.data.kspace
+    return md.load(np.concatenate([one, 0.8 * one, 0.6 * one]), recipe=RECIPE)
+
+
+def test_several_slices_make_a_volume(three: md.LoadedScan, tmp_path: Path) -> None:
+    mask = np.abs(np.arange(32) - 16) < 6
+    volume = three.reconstruct(mask, slices="all", method="map")
+    assert isinstance(volume, md.ScanVolume) and volume.numbers == (0, 1, 2) and volume.std is None
+    assert volume.array.shape == (3, 32, 32)
+    folder = volume.save(tmp_path / "volume")
+    np.testing.assert_array_equal(np.load(folder / "recon.npy"), volume.array)
+    assert [axes.get_title() for axes in volume.plot().axes] == ["slice 0", "slice 1", "slice 2"]
+    assert len(repr(volume).splitlines()) <= 6 and volume._repr_html_().count("<img") == 3
+
+
+def test_several_slices_share_the_mask_of_a_design(three: md.LoadedScan) -> None:
+    design = three.design(10, strategy="low-pass", slices=[0, 2])
+    assert len(design.lines) == 10 and design.result.numbers == [2, 0]
+    assert design.reconstruct("zero-filled").known.data.name == design.reconstruct().known.data.name == "scan[2]"

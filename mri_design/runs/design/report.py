@@ -9,6 +9,7 @@ import numpy as np
 
 from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_status import CHECKPOINT
+from mri_design.experiment.slice_choice import slices_text
 from mri_design.experiment.starting import mostly_calibration
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
 from mri_design.operators.readouts import ShotReadouts
@@ -72,6 +73,7 @@ def report_design(
     calibrating = mostly_calibration(known.scan.calibration_lines, len(trace.lines), candidates)
     facts = {
         "start": start,
+        **({"slices_of_mask": sorted(result.numbers)} if len(result.numbers) > 1 else {}),
         **{f"weight_of_{whose.replace(' ', '_')}": final_weight(trace) for whose in side_information},
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
@@ -85,6 +87,7 @@ def report_design(
         **({"calibration": calibrating} if calibrating else {}),
         "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
         **side_information,
+        **_of_slices(result),
         **ended,
         **simulation_summary([simulated_from(known.data)]),
         **({"model of the image": result.model} if result.model else {}),
@@ -107,3 +110,11 @@ def _side_information(result: DesignResult) -> dict[str, str]:
     if seen is not None:
         return {"earlier scan": f"{seen.label}, {contradicted(result.trace, unit) or words}"}
     return {"training scans": words} if np.isfinite(weight) else {}
+
+
+def _of_slices(result: DesignResult) -> dict[str, str]:
+    """For which slices the mask is, where it is for several, and whose image is shown."""
+    numbers = result.numbers
+    if len(numbers) < 2:
+        return {}
+    return {"slices": f"one mask for {slices_text(numbers)}; the image is of slice {numbers[0]}"}

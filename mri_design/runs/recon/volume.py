@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from mri_design.evaluation.run_status import PROGRESS
 from mri_design.experiment.held_back.error_bars import StdFactor
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.experiment.slice_choice import slices_text
 from mri_design.experiment.volume import AnySlice, Shared, Slices, Survey
 from mri_design.runs.image_sections import Rows, reconstruction_rows, sample_rows
 from mri_design.runs.kept_state import read_kept
@@ -44,7 +44,6 @@ from mri_design.status import Convergence, Status
 SLICES = "slices"
 """Name of the stage in which slices are reconstructed."""
 _ARRAYS = ("recon", "std", "coil_maps")
-_MOST_SPANS = 8
 _AHEAD = 2
 """Slices in memory for each process."""
 
@@ -401,13 +400,3 @@ def _status(facts: Sequence[SliceFacts]) -> str:
     """ "converged", or of how many slices the reconstruction did not, and why that of the first did not."""
     missed = [one.status for one in facts if not one.converged]
     return f"not converged ({len(missed)} of {len(facts)} slices: {missed[0]})" if missed else Status.CONVERGED.value
-
-
-def slices_text(numbers: Sequence[int]) -> str:
-    """Numbers of slices in words, runs of them as ranges: "slices 0-9 and 12"."""
-    runs = [list(group) for _, group in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])]
-    spans = [f"{run[0][1]}-{run[-1][1]}" if len(run) > 1 else str(run[0][1]) for run in runs]
-    if len(spans) > _MOST_SPANS:
-        spans = [*spans[:_MOST_SPANS], f"{len(spans) - _MOST_SPANS} more ranges"]
-    listed = " and ".join(filter(None, [", ".join(spans[:-1]), spans[-1]]))
-    return f"slice{'s' * (len(numbers) > 1)} {listed}"

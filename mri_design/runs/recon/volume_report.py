@@ -20,6 +20,7 @@ from mri_design.evaluation.page import (
 )
 from mri_design.evaluation.plots.panels import ImagePanel, Layout, scale_top
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.experiment.slice_choice import slices_text
 from mri_design.runs.image_sections import (
     COIL_MAPS,
     Rows,
@@ -30,7 +31,7 @@ from mri_design.runs.image_sections import (
     mask_figure,
 )
 from mri_design.runs.recon.stages import REPORT
-from mri_design.runs.recon.volume import VolumeResult, slices_text
+from mri_design.runs.recon.volume import VolumeResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
 
