@@ -111,8 +111,19 @@ class ScanImage:
         """`save`, with figures and ``report.html``, whose path is returned."""
         return saved(self.write, self.told, folder, overwrite=overwrite)
 
-    def to_nifti(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
+    def to_nifti(
+        self, path: str | Path, *, field_of_view: tuple[float, float] | None = None, overwrite: bool = False
+    ) -> list[str]:
         """Write magnitude, error bars (``..._std``) and coil maps (``..._maps``) as NIfTI, with size and place.
+
+        Parameters
+        ----------
+        path : str or Path
+            Of the magnitude; the others stand beside it.
+        field_of_view : tuple of float, optional
+            (ky, kx) in metres; by default that of the scan, where its file says.
+        overwrite : bool
+            Whether files that are there may be replaced.
 
         Returns
         -------
@@ -124,11 +135,15 @@ class ScanImage:
         UsageError
             Where a file is there already, or the name has another ending than ``.nii`` or ``.nii.gz``.
         """
-        return exported(self.write, self.told, "nifti", path, overwrite=overwrite)
+        fov = field_of_view
+        return exported(self.write, self.told, "nifti", path, field_of_view=fov, overwrite=overwrite)
 
-    def to_dicom(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
-        """Write magnitude and error bars as DICOM; returns and raises as `to_nifti`."""
-        return exported(self.write, self.told, "dicom", path, overwrite=overwrite)
+    def to_dicom(
+        self, path: str | Path, *, field_of_view: tuple[float, float] | None = None, overwrite: bool = False
+    ) -> list[str]:
+        """Write magnitude and error bars as DICOM, as `to_nifti` does."""
+        fov = field_of_view
+        return exported(self.write, self.told, "dicom", path, field_of_view=fov, overwrite=overwrite)
 
     @property
     def facts(self) -> dict[str, str]:

@@ -158,10 +158,18 @@ def saved(report: Report, told: Told, folder: str | Path, *, overwrite: bool = F
     return Path(folder) / "report.html" if reported else Path(folder)
 
 
-def exported(report: Report, told: Told, form: str, path: str | Path, *, overwrite: bool = False) -> list[str]:
+def exported(
+    report: Report,
+    told: Told,
+    form: str,
+    path: str | Path,
+    *,
+    field_of_view: tuple[float, float] | None = None,
+    overwrite: bool = False,
+) -> list[str]:
     """Write the files of one format (`mri-design export`), and return what is to be said of them."""
     with TemporaryDirectory() as folder:
         saved(report, told, Path(folder) / "run", reported=False)
-        made = export_run(ExportRequest(Path(folder) / "run", form, Path(path)))
+        made = export_run(ExportRequest(Path(folder) / "run", form, Path(path), field_of_view=field_of_view))
     write_made_files(made, overwrite=overwrite)
     return list(made.sentences)

@@ -12,6 +12,8 @@ from tests.command_line import called
 from tests.interactive.conftest import RECIPE
 from tests.undrawn import undrawn
 
+PLAIN = {"method": "zero-filled"}
+
 
 @pytest.fixture(scope="module")
 def recipe_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -155,3 +157,25 @@ def test_several_slices_share_the_mask_of_a_design(three: md.LoadedScan) -> None
     design = three.design(10, strategy="low-pass", slices=[0, 2])
     assert len(design.lines) == 10 and design.result.numbers == [2, 0]
     assert design.reconstruct("zero-filled").known.data.name == design.reconstruct().known.data.name == "scan[2]"
+
+
+def test_shots_are_chosen_and_scans_along_them_reconstructed(scan: md.LoadedScan, tmp_path: Path) -> None:
+    pytest.importorskip("finufft")
+    design = scan.design(5, encoding="radial", strategy="half-turn", recipe={**RECIPE, "reconstruction": PLAIN})
+    assert design.mask.sum() == 5 and len(design.plot().axes) == 1 and "5 spokes" in repr(design)
+    with pytest.raises(md.UsageError, match="give the method in its recipe"):
+        design.reconstruct("map")
+    spokes = md.load(design.save(tmp_path / "run") / "trajectory.npz", recipe=RECIPE)
+    assert isinstance(spokes.data, md.TrajectoryData) and "5 readouts" in repr(spokes)
+    image = spokes.reconstruct([0, 2, 4], method="zero-filled")
+    assert image.method == "gridded" and image.mask.tolist() == [True, False, True, False, True]
+    with pytest.raises(md.InputError, match="wanted k-space on a grid"):
+        spokes.design(4)
+
+
+def test_a_plane_is_designed_and_reconstructed_by_its_mask(scan: md.LoadedScan) -> None:
+    recipe = {**RECIPE, "reconstruction": PLAIN}
+    design = scan.design(90, encoding="plane", strategy="poisson-disc", recipe=recipe)
+    assert design.mask.shape == (32, 32) and design.mask.sum() == 90 and len(design.plot().axes) == 1
+    image = scan.reconstruct(design.mask, recipe=recipe)
+    np.testing.assert_array_equal(image.array, design.reconstruct().array)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mri_design import Recipe, UsageError
+from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import Paragraph, Section
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.runs.design.report import report_design
@@ -16,6 +17,7 @@ from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
 from mri_design.runs.run import Ending, Progress, Record, Run
 
 KEPT = "checkpoint.npz"
+FIRST = FirstScreen("Two lines.")
 SECTIONS = [Section("One", [Paragraph("text")])]
 
 
@@ -31,7 +33,7 @@ def visible(run: Run) -> set[str]:
 def end(run: Run, identity: str = "me", **options: object) -> Ending:
     ending = Ending("converged", (4, 3))
     record = Record(identity, [], {"a": 1})
-    return run.finish(ending, record, "A title", {"lines": 2}, SECTIONS, **options)  # type: ignore[arg-type]
+    return run.finish(ending, record, "A title", lambda: FIRST, {"lines": 2}, SECTIONS, **options)  # type: ignore[arg-type]
 
 
 def test_the_end_is_in_the_manifest_and_on_the_page(run: Run) -> None:
