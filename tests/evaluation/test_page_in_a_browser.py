@@ -16,6 +16,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.page import (
     ExploredImage,
     ExploredStep,
+    KeyNumbers,
     Links,
     Paragraph,
     ReportFigure,
@@ -110,7 +111,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     axes.plot([1, 10, 100], [0.5, 0.25, -0.125], label="found")
     axes.plot([1, 100], [0.4, 0.2], label="predicted")
     sections.append(Section("Four", [ReportFigure(course, "A caption.", pointed_curves(course))]))
-    write_report(folder / "report.html", "A title " * 9, {"a label": "a value " * 12, "b": "x" * 90}, sections)
+    sections.append(Section("Five", [KeyNumbers({"a label": "a value " * 12, "b": "x" * 90})]))
+    write_report(folder / "report.html", "A title " * 9, None, sections)
     return folder
 
 
