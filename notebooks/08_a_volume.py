@@ -30,7 +30,8 @@ print(scan)
 # %% [markdown]
 # ## One mask
 #
-# The posterior is inferred for every slice, and the scores of a line are summed over them. A third of the lines is left.
+# The posterior is inferred for every slice, and the scores of a line are summed over them. A third of the lines is
+# left.
 
 # %%
 design = scan.design(lines=LINES, block=8 if SMALL else 4, slices="all")
@@ -40,8 +41,8 @@ design.plot()
 # %% [markdown]
 # ## All slices
 #
-# Noise is estimated once for the whole volume. The result is a `ScanVolume`: `array` and `std` have the slices along their
-# first axis, and `to_nifti` writes one file of it.
+# Noise is estimated once for the whole volume. The result is a `ScanVolume`: `array` and `std` have the slices along
+# their first axis, and `to_nifti` writes one file of it.
 
 # %%
 volume = scan.reconstruct(design.mask, slices="all")
