@@ -18,6 +18,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.readouts import Readouts
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.scan.data import Orientation
+from mri_design.scan.sampling import gapless_run, line_pattern
 from mri_design.scan.trajectories.point_spread import compensated_spread
 
 COIL_MAPS = "coil_maps.npy"
@@ -353,12 +354,11 @@ def mask_sentence(mask: NDArray[np.bool_]) -> str:
     said = [f"{len(lines)} of {len(mask)} lines are measured."]
     if not len(lines):
         return said[0]
+    pattern = line_pattern(mask)
+    if pattern:
+        return f"{said[0]} They are {pattern}."
     if mask[dc]:
-        low, high = dc, dc
-        while low > 0 and mask[low - 1]:
-            low -= 1
-        while high + 1 < len(mask) and mask[high + 1]:
-            high += 1
+        low, high = gapless_run(mask, dc)
         measured = "one line is measured" if high == low else f"{high - low + 1} are measured"
         said.append(f"Around the centre {measured} without a gap, ky = {low - dc} to {high - dc};")
         rest = lines[(lines < low) | (lines > high)]

@@ -170,8 +170,11 @@ class Run(Work):
         if not resumed:
             return None
         unfinished = self.folder.existing(checkpoint)
-        if before is not None and self.resume and unfinished is None:
-            self.progress.say("nothing to do")
+        report = self.folder.existing("report.html")
+        anew = self.folder.overwrite or (report is None and self.folder.reported)  # it was made without a report
+        if before is not None and unfinished is None and (self.resume or not anew):
+            where = f"; its report is {report}" if report is not None else ""
+            self.progress.say(f"nothing to do: this {resumed} is finished{where} (--overwrite makes it again)")
             return Ending(*before)
         if unfinished is not None and not (self.resume or self.folder.overwrite):
             raise UsageError(

@@ -1,5 +1,6 @@
 """The README's figure is drawn by the script that is said to draw it."""
 
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -26,3 +27,15 @@ def test_the_script_draws_a_small_picture(
 def test_the_kept_picture_is_small_and_shown() -> None:
     assert SCRIPT.with_name("designed-against-tuned.png").stat().st_size < 120_000
     assert "](docs/figures/designed-against-tuned.png)" in (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_how_to_page_has_a_picture_that_a_script_makes() -> None:
+    contents = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = re.findall(r"- ([\w-]+)\.md", contents.partition("How to:")[2].partition("Choose:")[0])
+    made = set(re.findall(r'"([\w-]+)": Picture', SCRIPT.with_name("how_to.py").read_text(encoding="utf-8")))
+    assert len(pages) >= 9
+    for page in pages:
+        text = (REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        shown = set(re.findall(r"!\[[^]]+\]\(figures/([\w-]+)\.png\)", text))
+        assert shown, page
+        assert shown <= made | {"export", "mask"}, page

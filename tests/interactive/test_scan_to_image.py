@@ -179,3 +179,22 @@ def test_a_plane_is_designed_and_reconstructed_by_its_mask(scan: md.LoadedScan) 
     assert design.mask.shape == (32, 32) and design.mask.sum() == 90 and len(design.plot().axes) == 1
     image = scan.reconstruct(design.mask, recipe=recipe)
     np.testing.assert_array_equal(image.array, design.reconstruct().array)
+
+
+def test_a_design_goes_to_a_table_and_its_image_to_dicom(
+    design: md.ScanDesign, image: md.ScanImage, tmp_path: Path
+) -> None:
+    design.to_csv(tmp_path / "order.csv")
+    rows = (tmp_path / "order.csv").read_text().splitlines()
+    assert [int(row.split(",")[1]) for row in rows[1:]] == list(design.lines)
+    pydicom = pytest.importorskip("pydicom")
+    image.to_dicom(tmp_path / "image.dcm", field_of_view=(0.24, 0.12))
+    assert [float(size) for size in pydicom.dcmread(tmp_path / "image.dcm").PixelSpacing] == [7.5, 3.75]
+
+
+def test_coil_maps_come_from_a_file(tmp_path: Path) -> None:
+    known = md.load("phantom:brain", recipe={"simulation": {"matrix": 32, "coils": 3}}).data
+    np.save(tmp_path / "maps.npy", known.coil_maps[0])
+    scan = md.load(known.kspace, coil_maps=tmp_path / "maps.npy", recipe=RECIPE)
+    np.testing.assert_allclose(scan.data.coil_maps, known.coil_maps, atol=1e-6)
+    assert "coil maps: given" in repr(scan) and scan.reconstruct(method="zero-filled").array.shape == (32, 32)

@@ -48,14 +48,20 @@ def test_the_end_is_in_the_manifest_and_on_the_page(run: Run) -> None:
     assert "A title" in page and "seconds" in page
 
 
-def test_a_finished_run_is_left_alone_where_it_is_to_be_resumed(run: Run) -> None:
+def test_a_finished_run_is_left_alone_unless_it_is_to_be_made_again(run: Run) -> None:
     said: list[str] = []
     watched = replace(run, resume=True, progress=Progress(say=said.append))
     assert watched.finished("me", checkpoint=KEPT, resumed="design") is None
     end(run)
     assert watched.finished("me", checkpoint=KEPT, resumed="design") == Ending("converged", (4, 3))
-    assert said == ["nothing to do"]
-    assert run.finished("me", checkpoint=KEPT, resumed="design") is None  # without resume it is made again
+    report = run.folder.path / "report.html"
+    finished = f"nothing to do: this design is finished; its report is {report} (--overwrite makes it again)"
+    assert said == [finished]
+    watched = replace(watched, resume=False)
+    assert watched.finished("me", checkpoint=KEPT, resumed="design") == Ending("converged", (4, 3))
+    assert said == [finished] * 2
+    report.unlink()
+    assert watched.finished("me", checkpoint=KEPT, resumed="design") is None  # to make the report that it lacks
     assert watched.finished("me") is None  # and so are those that nobody resumes
     with pytest.raises(UsageError, match="holds a finished run"):
         watched.finished("you", checkpoint=KEPT, resumed="design")
