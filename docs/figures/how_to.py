@@ -96,20 +96,21 @@ def make(name: str, place: Path) -> None:
 
 
 def draw_sequence(place: Path) -> None:
-    """Export the design as a Pulseq sequence, and draw what pypulseq reads: gradients of the first repetitions."""
+    """Export the design as a Pulseq sequence, and draw what pypulseq reads: gradients of the last repetitions."""
     import pypulseq
 
     path = place / "lines.seq"
-    words = ["export", str(place / "designed"), "--to", "seq", "--fov", "0.24", "--dummies", "0", "--out", str(path)]
+    words = ["export", str(place / "designed"), "--to", "seq", "--sequence", "gre", "--fov", "0.24", "--out", str(path)]
     subprocess.run([sys.executable, "-m", "mri_design.cli.start", *words, "--quiet"], check=True)
     sequence = pypulseq.Sequence()
     sequence.read(str(path))
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     panels = figure.subplots(3, 1, sharex=True)
     names = ("readout", "phase encode", "slice")
+    end = 1e3 * sequence.duration()[0]
     for panel, name, (times, values) in zip(panels, names, sequence.waveforms_and_times()[0][:3], strict=True):
         panel.plot(1e3 * times, 1e3 * values / sequence.system.gamma, color="#1f2328", linewidth=1)
-        panel.set(ylabel=f"{name}\n(mT/m)", xlim=(0, 90))
+        panel.set(ylabel=f"{name}\n(mT/m)", xlim=(end - 120, end))
     panels[-1].set(xlabel="time (ms)")
     figure.savefig(HERE / "export.png", dpi=110)
 
