@@ -15,6 +15,7 @@ from mri_design.evaluation.first_screen import FirstPicture, FirstScreen
 from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.page import Block, KeyNumbers, Paragraph, ReportTable, Section, saved_figure
 from mri_design.evaluation.plots.panels import (
+    GREY_SCALE,
     ErrorCurve,
     ImagePanel,
     error_caption,
@@ -484,7 +485,7 @@ def _pictures_section(
             folder,
             "reconstructions",
             lambda: plots.image_grid([ImagePanel(test.shown, "reference", ""), *panels], layout),
-            "Magnitudes on one grey scale, the same reconstruction for every mask.",
+            f"{GREY_SCALE}; the same reconstruction for every mask.",
         ),
         saved_figure(
             folder,
