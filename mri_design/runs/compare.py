@@ -318,7 +318,7 @@ def _first_screen(result: ComparisonResult, errors: StudyErrors) -> FirstScreen:
             regular.append(strategy_label(name))
         if base_name(name) not in ORACLES and not study.rule(name).needs_posterior:
             blind.append(strategy_label(name))
-    asked = [*regular, *sorted(blind, key=means.__getitem__)[:1]]
+    asked = [*sorted(blind, key=means.__getitem__)[:1], *regular]
     images = len(study.tests)
     repeats = f"{images} images" if images > 1 else f"{study.seeds} draws"
     measured = measured_text(next(iter(result.shown)).readouts, count)
