@@ -15,6 +15,7 @@ from mri_design.evaluation.first_screen import FirstPicture, FirstScreen
 from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.page import Block, KeyNumbers, Paragraph, ReportTable, Section, saved_figure
 from mri_design.evaluation.plots.panels import (
+    GREY_SCALE,
     ErrorCurve,
     ImagePanel,
     error_caption,
@@ -317,7 +318,7 @@ def _first_screen(result: ComparisonResult, errors: StudyErrors) -> FirstScreen:
             regular.append(strategy_label(name))
         if base_name(name) not in ORACLES and not study.rule(name).needs_posterior:
             blind.append(strategy_label(name))
-    asked = [*regular, *sorted(blind, key=means.__getitem__)[:1]]
+    asked = [*sorted(blind, key=means.__getitem__)[:1], *regular]
     images = len(study.tests)
     repeats = f"{images} images" if images > 1 else f"{study.seeds} draws"
     measured = measured_text(next(iter(result.shown)).readouts, count)
@@ -484,7 +485,7 @@ def _pictures_section(
             folder,
             "reconstructions",
             lambda: plots.image_grid([ImagePanel(test.shown, "reference", ""), *panels], layout),
-            "Magnitudes on one grey scale, the same reconstruction for every mask.",
+            f"{GREY_SCALE}; the same reconstruction for every mask.",
         ),
         saved_figure(
             folder,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import Block, ReportFigure, ReportTable, Section, saved_figure
-from mri_design.evaluation.plots.panels import ImagePanel, Layout, error_caption, metric_caption
+from mri_design.evaluation.plots.panels import GREY_SCALE, ImagePanel, Layout, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import beyond_noise, noise_caption, ranked
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Reconstruction
@@ -135,7 +135,7 @@ def image_sections(
             about = "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."
     blocks: list[Block] = [
         ReportTable(rows, about + noise_caption([noise])),
-        saved_figure(folder, "images", lambda: plots.image_grid(panels, orientation), "Magnitudes on one grey scale."),
+        saved_figure(folder, "images", lambda: plots.image_grid(panels, orientation), f"{GREY_SCALE}."),
     ]
     if reference is not None:
         blocks.append(
@@ -169,7 +169,7 @@ def error_bars_figure(
     image, std = result.image, result.std
     assert std is not None
     if reference is None:
-        return saved_figure(folder, "std", lambda: plots.std_map(std, orientation), caption)
+        return saved_figure(folder, "std", lambda: plots.std_map(std, image, orientation), caption)
     return saved_figure(folder, "std", lambda: plots.std_against_error(std, image, reference, orientation), caption)
 
 

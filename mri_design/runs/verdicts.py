@@ -167,7 +167,9 @@ def comparison_verdict(
         return f"{said}; nothing else was compared."
     less = -_float(lead)
     said += f": {percent(less)} less than the second, {second}"
-    if spread is not None:
+    if spread is None:
+        said += " (one image, so without a spread)"
+    else:
         within = _float(spread) >= less
         said += f" (\N{PLUS-MINUS SIGN} {percent(_float(spread))} over {repeats}"
         said += ": no more than their spread)" if within else ")"

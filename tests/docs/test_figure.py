@@ -5,8 +5,11 @@ import runpy
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from mri_design.evaluation.tables import write_csv
 from tests.docs.pages import REPOSITORY
 
 SCRIPT = REPOSITORY / "docs" / "figures" / "designed_against_tuned.py"
@@ -22,6 +25,21 @@ def test_the_script_draws_a_small_picture(
     assert drawn.read_bytes().startswith(b"\x89PNG")
     designed, tuned, power = (line.split() for line in capsys.readouterr().out.splitlines()[-3:])
     assert (len(designed), len(tuned), len(power)) == (2, 6, 2)
+
+
+def test_thumbnails_are_drawn_from_the_folders_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = np.arange(64.0).reshape(8, 8)
+    np.save(tmp_path / "recon.npy", image.astype(np.complex64))
+    np.save(tmp_path / "std.npy", image)
+    np.save(tmp_path / "mask.npy", np.arange(8) % 2 == 0)
+    write_csv(tmp_path / "summary.csv", [{"strategy": name, "relative_l2": 0.1} for name in ("calibrated", "low-pass")])
+    monkeypatch.setattr(sys, "argv", ["thumbnails.py", *[str(tmp_path)] * 3, "--out", str(tmp_path)])
+    runpy.run_path(str(SCRIPT.with_name("thumbnails.py")), run_name="__main__")
+    for verb in ("design", "recon", "compare"):
+        for folder in (tmp_path, SCRIPT.parent):
+            with Image.open(folder / f"thumb-{verb}.png") as drawn:
+                assert drawn.size == (240, 120)
+            assert (folder / f"thumb-{verb}.png").stat().st_size < 30_000
 
 
 def test_the_kept_picture_is_small_and_shown() -> None:

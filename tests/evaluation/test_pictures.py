@@ -90,7 +90,7 @@ def test_a_picture_scales_is_read_out_and_names_nothing_twice() -> None:
 
 
 def test_images_stay_pixels() -> None:
-    text = svg_text(plots.std_map(np.arange(16.0).reshape(4, 4)))
+    text = svg_text(plots.std_map(np.arange(16.0).reshape(4, 4), np.ones((4, 4))))
     assert 'href="data:image/png;base64,' in inline(text, "", "x")
     assert "pixelated" in text  # enlarged without being blurred
 

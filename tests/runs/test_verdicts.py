@@ -109,7 +109,7 @@ def test_a_comparison_says_who_is_best_by_how_much_and_whether_that_may_be_chanc
     beyond = plain(comparison_verdict(LINES, {**ROW, "sd_lead": 0.01}, repeats="12 images", wins=(2, 3)))
     assert beyond.endswith("(± 1.0 % over 12 images). It is best at 2 of the 3 numbers compared.")
     once = plain(comparison_verdict(LINES, {**ROW, "sd_lead": None}, others={"regular": 0.14, "calibrated": 0.08}))
-    assert once.endswith("2.0 % less than the second, vd@tuned; regular has 14 %.")
+    assert once.endswith("2.0 % less than the second, vd@tuned (one image, so without a spread); regular has 14 %.")
     alone = {"best": "low-pass", "relative_l2": 0.1, "second": None, "lead": None}
     assert plain(comparison_verdict(LINES, alone)).endswith("least error, 10 %; nothing else was compared.")
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.scan.data import Orientation
+
+if TYPE_CHECKING:  # to measure errors takes an import that figures of masks do without
+    from mri_design.evaluation.metrics import ImageMetrics
 
 Layout = Orientation | Literal["plane-rows", "plane-columns", "no-lines"]
 """Orientation of an image on the page: as its source file has it, or, where no lines were encoded, as its array.
@@ -39,6 +41,8 @@ def across(orientation: Layout) -> bool:
 Image = NDArray[np.complexfloating] | NDArray[np.floating]
 
 _OBJECT, _BRIGHT = 0.1, 99.0
+GREY_SCALE = "Magnitudes on one grey scale, white at the 99th percentile of the object"
+"""Of grids of images, for captions."""
 _SHOWN_FRACTION = 99.8  # percent of the pixels inside the scale: one bright vessel must not darken the rest
 
 

@@ -19,7 +19,7 @@ from mri_design.evaluation.page import (
     SliceExplorer,
     saved_figure,
 )
-from mri_design.evaluation.plots.panels import ImagePanel, Layout, scale_top
+from mri_design.evaluation.plots.panels import GREY_SCALE, ImagePanel, Layout, object_top, scale_top
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.slice_choice import slices_text
 from mri_design.runs.first_pictures import measured_text
@@ -145,7 +145,7 @@ def volume_sections(folder: RunFolder, result: VolumeResult) -> list[Section]:
     layout: Layout = "no-lines"
     if isinstance(known, KnownScan):
         layout = layout_of(known.slice_model.candidates, known.data.orientation)
-    top = max(scale_top([np.abs(image)]) for image in result.stack("recon"))
+    top = max(object_top([np.abs(image)]) for image in result.stack("recon"))
     chosen = _spread(len(result.numbers), _MONTAGE)
     panels = []
     for place in chosen:
@@ -156,7 +156,7 @@ def volume_sections(folder: RunFolder, result: VolumeResult) -> list[Section]:
         folder,
         "slices",
         lambda: plots.image_grid(panels, layout, _COLUMNS),
-        f"{some}Magnitudes on one grey scale, by the slices' numbers in the scan.",
+        f"{some}{GREY_SCALE}; by the slices' numbers in the scan.",
     )
     rows = [row for one in result.facts for row in one.rows]
     own = [row for row in rows if row["method"] == result.images[0].name]
