@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import markdown_text
-from mri_design.experiment.designing import run_design, start_lines
+from mri_design.experiment.designing import run_design
 from mri_design.experiment.held_back.spectral_correction import (
     KX_EDGES,
     KY_EDGES,
@@ -38,6 +38,7 @@ from mri_design.experiment.held_back.spectral_correction import (
 )
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.scan.data import ImageStack

@@ -23,10 +23,11 @@ from parts.pages import put_conditions, put_table
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, write_csv
-from mri_design.experiment.designing import run_design, start_lines
+from mri_design.experiment.designing import run_design
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, SimulationRecipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
+from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.operators.base import Array
 from mri_design.scan.io.formats import read

@@ -25,9 +25,10 @@ from study.split import COIL_TEST_HEADS, MIDDLE, TEST_HEADS, TEST_SUBJECTS, TRAI
 from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.evaluation.metrics import measure, relative_l2
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.designing import run_design, start_lines
+from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy
 
 SHARES = (1 / 8, 1 / 4, 1 / 2)

@@ -24,9 +24,10 @@ from study.split import TEST_HEADS, TRAINING_HEADS
 
 from mri_design.design.trials import relative_error
 from mri_design.evaluation.tables import Row, csv_text, read_csv_texts, write_csv
-from mri_design.experiment.designing import DesignOptions, run_design, start_lines
+from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
+from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array

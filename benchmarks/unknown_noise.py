@@ -26,9 +26,10 @@ from study.split import TRAINING_SUBJECT
 from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.designing import run_design, start_lines
+from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT

@@ -25,17 +25,11 @@ from mri_design.design.decision import DesignStep
 from mri_design.design.stopping import NamedRule
 from mri_design.evaluation.predictions import Replay, check_predictions, truth_or_none
 from mri_design.evaluation.tables import Row, write_csv
-from mri_design.experiment.designing import (
-    DesignOptions,
-    design_inference,
-    refinement,
-    run_design,
-    start_lines,
-    with_calibration,
-)
+from mri_design.experiment.designing import DesignOptions, design_inference, refinement, run_design
 from mri_design.experiment.ending import stop_rule
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.experiment.starting import start_lines, with_calibration
 from mri_design.experiment.strategy_names import make_strategy
 
 WANTED = (0.05, 0.08, 0.10, 0.11, 0.12, 0.15, 0.20, 0.30)

@@ -14,9 +14,10 @@ from trajectories.scenes import RECIPE
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.designing import run_design, start_lines
+from mri_design.experiment.designing import run_design
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.reconstruction import InferenceOptions, Method, reconstruct
+from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy, strategy_names
 from mri_design.experiment.trajectories.preparing import prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples

@@ -25,6 +25,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
+from mri_design.brief import briefly
 from mri_design.errors import (
     InputError,
     number_array,
@@ -370,6 +371,7 @@ class Query:
     variance: float
 
 
+@briefly
 @dataclass(frozen=True)
 class InfomaxQuery:
     """Search for the query x, an input of limited power, whose response is expected to tell most about the unknowns.

@@ -30,6 +30,7 @@ import scipy.sparse
 import scipy.special
 from numpy.typing import ArrayLike
 
+from mri_design.brief import briefly
 from mri_design.errors import (
     InputError,
     number_array,
@@ -58,6 +59,7 @@ from mri_design.variances.exact import Exact
 LABELS = "labels"
 
 
+@briefly
 @dataclass(frozen=True)
 class LabelPool:
     """Cases with features, a prior on the weights, and logistic labels: P(c = +1) = 1 / (1 + exp(-tau b^T u)).

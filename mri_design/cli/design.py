@@ -16,7 +16,7 @@ from mri_design.cli.flags import (
     Input,
     Maps,
     Override,
-    SliceIndex,
+    OwnSlices,
     StrategyName,
     check_angles,
     option,
@@ -25,6 +25,7 @@ from mri_design.cli.flags import (
 from mri_design.cli.terminal import Resumed, load_ahead, verb
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
+from mri_design.whole_numbers import whole_number
 
 SETTINGS = f"design.start {ENDS} {CONSTRAINTS} design.block design.order design.encoding {PLANE} {SERIES}"
 STRATEGIES = f"Strategies for a plane: <strategies: plane without>; {SHOT_STRATEGIES}"
@@ -37,7 +38,7 @@ def design(
     lines: Annotated[int | None, LINES] = None,
     *,
     strategy: StrategyName = None,
-    index: SliceIndex = 0,
+    slices: OwnSlices = None,
     maps: Maps = None,
     seen: Annotated[
         str | None,
@@ -66,7 +67,8 @@ def design(
         option(
             "--positions",
             metavar="0,3-5|all",
-            help="Further slices that share the mask: readout positions of a 3-D scan. The image is that of --slice.",
+            help="Further slices that share the mask with that of --slices, whose image is made: readout positions of "
+            "a 3-D scan.",
             panel="Samples of a plane (3-D scans)",
         ),
     ] = None,
@@ -80,13 +82,16 @@ def design(
     Give --lines or --acceleration, or say when it is enough. A recipe can say all of this too, and more about
     constraints and trains.
 
+    Of several slices (--slices 0-9) one mask is made, for all of them together; the image is that of the middle one.
+
     INPUT must hold data in every line that may be chosen: it is replayed as the scanner. --resume continues an
     interrupted run and gives the same lines as one that was not; a finished one is left as it is.
 
     With --seen the design begins with what an EARLIER scan of the same object shows, and is corrected by everything
     that it measures.
     """
-    if positions is not None:
+    several = positions is not None or (slices is not None and whole_number(slices.removeprefix("-")) is None)
+    if several:
         load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_status import CHECKPOINT
     from mri_design.experiment.slice_choice import SliceChoice, require_no_slices, scan_sources
@@ -94,7 +99,7 @@ def design(
     from mri_design.runs.design.report import report_design
     from mri_design.runs.design.run import DesignRequest, design_scan
 
-    require_no_slices(source, "give {0} --slice {1}")
+    require_no_slices(source, "give {0} --slices {1}")
     kind = KINDS[recipe.design.encoding]
     if lines is not None and kind.shots:
         raise UsageError(f"--lines and --samples count other candidates than {kind.unit}s: give --shots {lines}")
@@ -104,7 +109,10 @@ def design(
         strategy = "information-gain"
     recipe = recipe.replacing("design", strategy=strategy).replacing("shots", angles=angles)
     check_angles(angles, recipe.design.encoding, [recipe.design.strategy])
-    shared = str(index) if positions is None else positions if positions == "all" else f"{index},{positions}"
+    if positions is not None and slices is not None and whole_number(slices) is None:
+        raise UsageError("--positions adds further slices to the one of --slices: give all of them with --slices alone")
+    index = 0 if slices is None or (several and positions is None) else int(slices)
+    shared = (slices or "0") if positions is None else positions if positions == "all" else f"{index},{positions}"
     earlier = None if seen is None else scan_sources([seen], shared, [] if maps is None else [str(maps)])[0]
     request = DesignRequest(
         source,
@@ -115,6 +123,7 @@ def design(
         seen=earlier,
         acceleration=acceleration,
         positions=None if positions is None else SliceChoice(positions),
+        slices=SliceChoice(slices) if several and positions is None and slices is not None else None,
     )
     with to.opened(CHECKPOINT) as run:
         ended = report_design(run, design_scan(request, run))

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.models import OptionInfo
 
 from mri_design.cli.flags import SERIES, FieldOfView, Input, Maps, Override, Quiet, Replace, extents_of, option, whole
+from mri_design.cli.sequence_flags import SequenceFlags
 from mri_design.cli.terminal import DONE, say, verb, warn
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 
-if TYPE_CHECKING:
-    from mri_design.runs.export import SequenceRequest
-
 CONVERTED = (".npz", ".npy", ".h5", ".mrd", ".cfl", ".nii.gz", ".nii", ".dcm")
 FORMATS = ("nifti", "dicom", "cfl", "csv", "npy", "mrd", "seq")
-SCANNERS = ("generic", "low-field", "siemens-skyra", "siemens-prisma")
-SEQUENCES = ("gre", "tse")
 _READING = f"input.matrix {SERIES}"
-_SEQUENCE = "The sequence (--to seq)"
-_SETTINGS = {
-    "te": "echo_time",
-    "tr": "repetition_time",
-    "flip": "flip_angle",
-    "bandwidth": "bandwidth",
-    "thickness": "slice_thickness",
-    "dummies": "dummies",
-    "rf_spoiling": "rf_spoiling",
-}
-"""Options, and the names of the settings that they give."""
 
 
 @verb
@@ -105,97 +89,6 @@ def convert(
     return DONE
 
 
-def _played(name: str, metavar: str, text: str) -> OptionInfo:
-    """An option of the sequence."""
-    return option(name, metavar=metavar, help=text, panel=_SEQUENCE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _SequenceFlags:
-    """The sequence of ``--to seq``: what is None is that of the scan, or the default."""
-
-    sequence: Annotated[
-        str | None,
-        _played("--sequence", "NAME", f"One of: {', '.join(SEQUENCES)}. [default: tse where lines come in trains]"),
-    ] = None
-    scanner: Annotated[
-        str | None,
-        _played("--scanner", "NAME|FILE.toml", f"Limits: {', '.join(SCANNERS)}, or a file. [default: generic]"),
-    ] = None
-    te: Annotated[
-        float | None,
-        _played("--te", "S", "Echo time; of tse the time between echoes. [default: the scan's; 0.010; tse: 0.016]"),
-    ] = None
-    tr: Annotated[float | None, _played("--tr", "S", "Repetition time. [default: the scan's; 0.030; tse: 3]")] = None
-    flip: Annotated[
-        float | None,
-        _played(
-            "--flip", "DEGREES", "Flip angle; of tse that of the refocusing pulses. [default: the scan's; 15; tse: 180]"
-        ),
-    ] = None
-    bandwidth: Annotated[
-        float | None, _played("--bandwidth", "HZ", "Of each pixel of the readout. [default: 250; spirals: the largest]")
-    ] = None
-    resolution: Annotated[
-        float | None,
-        _played("--resolution", "M", "Pixel size along the readout, metres. [default: as the run's image]"),
-    ] = None
-    thickness: Annotated[
-        float | None,
-        _played(
-            "--thickness",
-            "M",
-            "Thickness of the slice, metres; of a plane (ky, kz) its extent along kz. [default: the scan's, or 0.005]",
-        ),
-    ] = None
-    etl: Annotated[
-        int | None,
-        whole(
-            "--etl",
-            metavar="N",
-            least=1,
-            most=1024,
-            help="Length of the echo trains of tse: N lines in their order after each excitation. [default: the run's]",
-            panel=_SEQUENCE,
-        ),
-    ] = None
-    dummies: Annotated[
-        int | None,
-        whole(
-            "--dummies",
-            metavar="N",
-            least=0,
-            help="Excitations before the first measurement. [default: 20; tse: 1]",
-            panel=_SEQUENCE,
-        ),
-    ] = None
-    rf_spoiling: Annotated[
-        float | None,
-        _played("--rf-spoiling", "DEGREES", "Increment of the phase of excitations, gre only. [default: 117]"),
-    ] = None
-
-    def given(self) -> dict[str, Any]:
-        """Values of the options that were given, by name."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-    def asked(self) -> SequenceRequest:
-        """The sequence that is asked for, whose other settings are the scan's or the defaults.
-
-        Raises
-        ------
-        UsageError
-            For an unknown kind of sequence.
-        """
-        from mri_design.runs.export import SequenceRequest
-        from mri_design.sequences.scanner import load_scanner
-
-        if self.sequence is not None and self.sequence not in SEQUENCES:
-            raise UsageError(f"there is no sequence {self.sequence!r}; choose one of {', '.join(SEQUENCES)}")
-        wanted = {_SETTINGS[name]: value for name, value in self.given().items() if name in _SETTINGS}
-        scanner = load_scanner(self.scanner or "generic")
-        return SequenceRequest(scanner, self.sequence, wanted, self.resolution, self.etl)  # type: ignore[arg-type]
-
-
 @verb
 def export(
     run: Annotated[
@@ -204,7 +97,7 @@ def export(
     ],
     to: Annotated[str, option("--to", metavar="FORMAT", help=f"One of: {', '.join(FORMATS)}.")],
     out: Annotated[Path, option("--out", metavar="FILE", help="The file.", show_default=False)],
-    played: _SequenceFlags,
+    played: SequenceFlags,
     fov: FieldOfView = None,
     overwrite: Replace = False,
     quiet: Quiet = False,
@@ -225,9 +118,7 @@ def export(
             raise UsageError("--slice is the older name of --thickness: give one of them")
         warn(f"--slice {formerly:g}, a thickness in metres here, is now called --thickness", quiet)
         played = replace(played, thickness=formerly)
-    for name in played.given() if to != "seq" else ():
-        raise UsageError(f"--{name.replace('_', '-')} is for --to seq")
-    sequence = played.asked() if to == "seq" else None
+    sequence = played.asked_for(to == "seq", "--to seq")
     made = export_run(ExportRequest(run, to, out, field_of_view=extents_of(fov), sequence=sequence))
     write_made_files(made, overwrite=overwrite)
     for sentence in made.sentences:

@@ -27,7 +27,8 @@ PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "lf-gre", "lf-fse",
 
 # Fields of errors, and the flags that may have brought them, the likeliest first.
 _FLAGS = {
-    "number of lines": ("lines",),
+    "number of lines": ("lines", "acceleration"),
+    "number of samples": ("lines", "acceleration"),
     "start lines": ("start", "lines"),
     "start samples": ("start", "lines"),
     "required samples": ("calibration", "lines"),
@@ -76,7 +77,7 @@ def whole(*names: str, least: int | None = None, most: int | None = None, **desc
             raise typer.BadParameter(f"{number} is out of range. Give {limits}.")
         return number
 
-    return option(*names, min=least, max=most, parser=parsed, **described)
+    return option(*names, min=least, max=most, parser=parsed, **{"metavar": "N", **described})
 
 
 def of(key: str, more: str = "") -> OptionInfo:
@@ -242,7 +243,8 @@ class Command:
                 described = self.flags[name].info
                 names = (described.default, *(described.param_decls or ()), described.metavar)
                 start = ("--", described.metavar)
-                written = next(text for text in names if isinstance(text, str) and text.startswith(start))
+                options = [text for text in names if isinstance(text, str) and text.startswith(start)]
+                written = next((text for text in options if text.lstrip("-") in error.field), options[0])
                 return written.split("/")[-1 if values[name] is False else 0]  # --this/--no-this
         return None
 
@@ -251,24 +253,58 @@ def _made_of(kind: type, names: Iterable[str]) -> Callable[[dict[str, Any]], Any
     return lambda values: kind(**{name: values[name] for name in names})
 
 
+MOST_USED = {
+    "design": "--out --lines --acceleration --until-error --strategy",
+    "adapt": "--out --listen --lines --acceleration --strategy",
+    "recon": "--out --mask --method --maps --slices",
+    "compare": "--out --lines --acceleration --strategies --train",
+    "protocol": "--out --lines --acceleration --test --slices",
+    "train": "--out --lines --acceleration --rule --slices",
+    "export": "--to --out --fov --sequence --scanner",
+    "mask": "--kind --shape --acceleration --calibration --out",
+}
+"""Options that stand first in the help of verbs that have many."""
+_OTHERS = "More options"
+
+
 class HelpfulCommand(TyperCommand):
-    """A command whose help names what is registered, in the place of words like ``<strategies: lines>``."""
+    """A command whose help begins with its most used options and names what is registered.
+
+    Names take the place of words like ``<strategies: lines>``.
+    """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Fill in the names, which only help has to know."""
+        """Order the options, and fill in the names, which only help has to know."""
+        used, every = MOST_USED.get(self.name or "", "").split(), self.get_params(ctx)
+        for parameter in every:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""  # it takes no value
+            if used and parameter.param_type_name == "option":
+                first = any(name in used for name in parameter.opts)
+                panel = None if first else getattr(parameter, "rich_help_panel", None) or _OTHERS
+                parameter.rich_help_panel = panel  # type: ignore[attr-defined]
         for parameter in self.params:
             if "<strategies: " in (text := getattr(parameter, "help", None) or ""):
                 named = re.sub(r"<strategies: ([\w -]+)>", lambda found: ", ".join(_strategies(found[1])), text)
                 parameter.help = named  # type: ignore[attr-defined]
-        super().format_help(ctx, formatter)
+        names = [parameter.opts for parameter in every]
+        for parameter in every:  # the columns are narrow
+            parameter.opts = [name for name in parameter.opts if name != ACCELERATIONS[1]]
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            for parameter, own in zip(every, names, strict=True):
+                parameter.opts = own
 
 
 def _strategies(kind: str) -> list[str]:
-    from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, strategy_names
+    from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, kinds_of_masks, strategy_names
 
     if kind == "protocol":
         return [*TRAINING_RULES, *(name for name in strategy_names() if name not in (*ORACLES, *TRAINING_RULES))]
     encoding, _, without = kind.partition(" ")
+    if without == "masks":
+        return list(kinds_of_masks(encoding))
     return [name for name in strategy_names(encoding) if not (without and name in TRAINING_RULES)]
 
 
@@ -337,8 +373,18 @@ LINES = whole(
     help="Lines, or samples of a plane, in the end, those at the start included.",
     show_default=False,
 )
-LineCount = Annotated[int, LINES]
+LineCount = Annotated[int | None, LINES]
 SliceIndex = Annotated[int, whole("--slice", help="Slice index; negative counts from the end.")]
+OwnSlices = Annotated[
+    str | None,
+    option(
+        "--slices",
+        "--slice",
+        metavar="0,3-5|middle|all",
+        help="Slices by number, from 0; one negative number counts from the end.",
+        show_default=False,
+    ),
+]
 Slices = Annotated[
     str, option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
 ]
@@ -358,13 +404,43 @@ MapsOfInputs = Annotated[
         help="Coil maps of one of the inputs, as for design; may be repeated. [default: INPUT's, or estimated]",
     ),
 ]
+ACCELERATIONS = "--acceleration", "--accelerations"
+"""Both names everywhere: some verbs take one, others several."""
+
+
+def factors_of(text: str) -> list[float]:
+    """Accelerations as they are typed, ``4`` or ``4,8,12``.
+
+    Raises
+    ------
+    UsageError
+        For anything but numbers of one or more.
+    """
+    try:
+        factors = [float(part) for part in text.split(",")]
+    except ValueError:
+        factors = []
+    if not factors or not all(1 <= factor < 1e6 for factor in factors):
+        raise UsageError(f"--acceleration {text!r}: give numbers of one or more, as 4 or, for compare, 4,8,12")
+    return factors
+
+
+def _one_factor(text: str | float) -> float:
+    if isinstance(text, str) and "," in text:
+        raise typer.BadParameter(f"{text!r} are several. Give one here; mri-design compare takes several.")
+    try:
+        return float(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is no number. Give one, as 4.") from error
+
+
 Acceleration = Annotated[
     float | None,
     option(
-        "--acceleration",
+        *ACCELERATIONS,
         metavar="R",
-        help="In the place of a number: measure one in R of the grid's lines, or samples.",
-        panel="Samples of a plane (3-D scans)",
+        parser=_one_factor,
+        help="In the place of a number: measure one in R of the grid's lines, or samples; of shots one for R lines.",
     ),
 ]
 StrategyName = Annotated[

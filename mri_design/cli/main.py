@@ -11,6 +11,7 @@ from mri_design.cli.adapt import adapt
 from mri_design.cli.design import design
 from mri_design.cli.files import convert, export, info
 from mri_design.cli.flags import HelpfulCommand
+from mri_design.cli.mask import mask
 from mri_design.cli.recon import recon
 from mri_design.cli.status import status
 from mri_design.cli.study import compare, demo, protocol, train
@@ -30,6 +31,7 @@ EXAMPLES = {
     "--strategy trained:order.npz --lines 48 --out run",
     export: "run --to seq --fov 0.24 --scanner siemens-skyra --out lines.seq; mri-design export run --to nifti --out "
     "image.nii.gz",
+    mask: "--kind poisson-disc --shape 256x180 --acceleration 8 --calibration 24 --seed 3 --out mask.npy",
     convert: "scan.h5 scan.cfl; mri-design convert head.npy head.nii.gz --fov 0.24",
 }
 """Every verb, in the order of the help, and words to call it with."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from mri_design.cli.flags import SERIES, Input, Maps, Override, SliceIndex, option
-from mri_design.cli.terminal import Destination, verb
+from mri_design.cli.flags import SERIES, Input, Maps, Override, OwnSlices, option
+from mri_design.cli.terminal import Resumed, load_ahead, verb
 from mri_design.experiment.recipe import Recipe
 
 
 @verb
 def recon(
     source: Input,
-    to: Destination,
+    to: Resumed,
     mask: Annotated[
         Path | None,
         option(
@@ -24,17 +24,23 @@ def recon(
         ),
     ] = None,
     maps: Maps = None,
-    index: SliceIndex = 0,
+    slices: OwnSlices = None,
     *,
     recipe: Annotated[Recipe, Override(f"reconstruction.method input.matrix {SERIES}")],
 ) -> int:
-    """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars."""
-    from mri_design.experiment.slice_choice import require_no_slices
+    """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars.
+
+    All slices are reconstructed, or those of --slices, with one noise and one basis of coil maps; --jobs slices at
+    once. Slices that are finished are kept: --resume goes on with the others.
+    """
+    load_ahead(to.jobs, to.executor, [source])
+    from mri_design.evaluation.run_status import PROGRESS
+    from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice, require_no_slices
     from mri_design.runs.recon.report import report_reconstruction
     from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
 
-    require_no_slices(source, "give {0} --slice {1}")
-    request = ReconRequest(source, recipe, mask, maps, index)
-    with to.opened() as run:
+    require_no_slices(source, "give {0} --slices {1}")
+    request = ReconRequest(source, recipe, mask, maps, ALL_SLICES if slices is None else SliceChoice(slices))
+    with to.opened(PROGRESS) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))
     return to.ended(recipe.reconstruction.method, ended.status)

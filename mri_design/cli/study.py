@@ -9,11 +9,13 @@ from typing import Annotated
 import typer
 
 from mri_design.cli.flags import (
+    ACCELERATIONS,
     FILES,
     JOBS,
     PLANE,
     SERIES,
     SHOT_STRATEGIES,
+    Acceleration,
     Angles,
     Executor,
     Jobs,
@@ -26,6 +28,7 @@ from mri_design.cli.flags import (
     Seed,
     Slices,
     check_angles,
+    factors_of,
     names_of,
     option,
     whole,
@@ -45,8 +48,8 @@ from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 from mri_design.whole_numbers import whole_number
 
-_LINES = "calibrated,information-gain,vd-polynomial,fastmri-random,low-pass"
-_PLANE = "calibrated,vd-polynomial,poisson-disc,low-pass"
+_LINES = "calibrated,information-gain,vd-polynomial,regular,fastmri-equispaced,fastmri-random,low-pass"
+_PLANE = "calibrated,vd-polynomial,poisson-disc,caipi,low-pass"
 _SLICES = "files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted."
 RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
 
@@ -60,7 +63,7 @@ def compare(
         option("--lines", "--samples", "--shots", metavar="N,N,...", help="Counts of lines, of samples, or of shots."),
     ] = None,
     accelerations: Annotated[
-        str | None, option("--accelerations", metavar="R,R,...", help="In the place of counts, as 4,8,12.")
+        str | None, option(*ACCELERATIONS, metavar="R,R,...", help="In the place of counts, as 4,8,12.")
     ] = None,
     strategies: Annotated[
         str | None,
@@ -103,7 +106,7 @@ def compare(
     from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
 
     counts = [] if lines is None else _counts(lines)
-    factors = [] if accelerations is None else _factors(accelerations)
+    factors = [] if accelerations is None else factors_of(accelerations)
     recipe, encoding = recipe.replacing("shots", angles=angles), recipe.design.encoding
     usual = {"lines": _LINES, "plane": _PLANE}.get(encoding) or ",".join(strategy_names(encoding))
     names = names_of(strategies or usual)
@@ -123,21 +126,11 @@ def compare(
     return to.ended("", ended.status)
 
 
-def _factors(text: str) -> list[float]:
-    try:
-        factors = [float(part) for part in text.split(",")]
-    except ValueError:
-        factors = []
-    if not factors or not all(1 <= factor < 1e6 for factor in factors):
-        raise UsageError(f"--accelerations {text!r}: give numbers of one or more, as 4,8,12")
-    return factors
-
-
 def _counts(text: str) -> list[int]:
     numbers = [whole_number(part.strip(" ")) for part in text.split(",")]
     counts = sorted({number for number in numbers if number is not None})
     if None in numbers or counts[0] < 1:
-        raise UsageError(f"--lines {text!r}: give positive whole numbers, as 32,48,64")
+        raise UsageError(f"{text!r} are no numbers of lines, samples or shots: give positive whole numbers, as 32,48")
     return counts
 
 
@@ -147,8 +140,9 @@ def protocol(
         list[str],
         typer.Argument(metavar="INPUT", help=f"Fully sampled scans to design on: {_SLICES}", show_default=False),
     ],
-    lines: LineCount,
     to: Resumed,
+    lines: LineCount = None,
+    acceleration: Acceleration = None,
     test: Annotated[
         list[str] | None,
         option("--test", metavar="INPUT", help="Scan of another subject to judge the mask on; may be repeated."),
@@ -200,6 +194,7 @@ def protocol(
         sources=named[: len(sources)],
         recipe=recipe,
         lines=lines,
+        acceleration=acceleration,
         test=named[len(sources) :],
         against=names_of(against),
         swaps=swaps,
@@ -208,7 +203,7 @@ def protocol(
     )
     with to.opened(CHECKPOINT) as run:
         ended = report_protocol(run, design_protocol(request, run))
-    return to.ended(count_text(lines, KINDS[recipe.design.encoding].unit), ended.status)
+    return to.ended(count_text(len(ended.lines), KINDS[recipe.design.encoding].unit), ended.status)
 
 
 @verb
@@ -216,8 +211,9 @@ def train(
     sources: Annotated[
         list[str], typer.Argument(metavar="INPUT", help=f"Fully sampled training scans: {_SLICES}", show_default=False)
     ],
-    lines: LineCount,
     out: Annotated[Path, option("--out", metavar="FILE", help="File of the order (.npz).", show_default=False)],
+    lines: LineCount = None,
+    acceleration: Acceleration = None,
     rule: Annotated[str, option("--rule", metavar="NAME", help=f"One of: {', '.join(RULES)}.")] = RULES[0],
     start: Annotated[
         int | None,
@@ -264,13 +260,14 @@ def train(
         recipe=recipe,
         rule=training_rule(rule, candidates, scans),
         lines=lines,
+        acceleration=acceleration,
         start=start,
     )
     file = OrderFile(out, overwrite, sys.argv[1:])
     with kept_on_interruption(file.beginning), telling(quiet) as progress:
         work = Work(seed=seed, jobs=jobs, executor=executor, progress=progress)
         ended = report_order(file, learn_order(request, file, work))
-    say(f"{count_text(lines, KINDS[recipe.design.encoding].unit)} by {rule}, {ended.status}: {out}", quiet)
+    say(f"{count_text(len(ended.lines), KINDS[recipe.design.encoding].unit)} by {rule}, {ended.status}: {out}", quiet)
     return ending(ended.status)
 
 
@@ -285,7 +282,7 @@ def demo(
     quiet: Quiet = False,
     png: Png = False,
 ) -> int:
-    """Choose lines for a head whose truth is known, against random ones; then for a real low-field scan.
+    """Choose lines for a head whose truth is known, against a tuned density; then for a real low-field scan.
 
     Uses the embedded scans only. Ends with the report to open.
     """

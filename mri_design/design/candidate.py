@@ -9,11 +9,13 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.design.constraints import Constraints, LineConstraints, open_moves
 from mri_design.errors import InputError
 from mri_design.operators.readouts import LineReadouts, Readouts
 
 
+@briefly
 @dataclass(frozen=True)
 class LineCandidates:
     """The state of a line design: what may be measured, what has been, and how many lines there will be.

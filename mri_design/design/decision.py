@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
+
 COLUMN: Mapping[str, bool] = {"column": True}
 """Metadata of a field that is a column of steps.csv under its own name."""
 
 
+@briefly
 @dataclass(frozen=True)
 class Forecast:
     """Predictions about the image's error at one moment of a design.
@@ -88,6 +91,7 @@ class Forecast:
         return float(np.sqrt(np.sum(self.predicted) / self.predicted_level))
 
 
+@briefly
 @dataclass(frozen=True)
 class Choice:
     """Which line comes next, and why.
@@ -150,6 +154,7 @@ class StepCost:
     seconds: float = 0.0
 
 
+@briefly
 @dataclass(frozen=True)
 class DesignStep:
     """Record of a decision: the choice, its outcome, and what it took.

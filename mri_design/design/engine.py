@@ -9,6 +9,7 @@ from typing import cast
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.decision import Choice, DesignStep, Forecast, StepCost
@@ -16,7 +17,7 @@ from mri_design.design.energies import least_energies
 from mri_design.design.keeping import InferenceRequest, Keeper, KeptSlice, LocalKeeper, Refined
 from mri_design.design.posteriors import PerSlice, image_energy, of_each
 from mri_design.design.recording import Inferred, decided, measured
-from mri_design.design.strategy import ChoosesBlocks, DesignView, Predicts, Strategy
+from mri_design.design.strategy import ChoosesBlocks, DesignView, Predicts, Strategy, rng_of_step
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, described, require_counts, require_working
 from mri_design.inference.base import WarmStart
@@ -39,6 +40,7 @@ WINDOW, FEWEST_LINES = 8, 8
 """Predictions have come to rest where they do not fall over this part of the grid's lines, this many at least."""
 
 
+@briefly
 @dataclass(frozen=True)
 class DesignState:
     """Everything a later process needs to go on: what was decided, and where inference stood.
@@ -64,6 +66,7 @@ class DesignState:
         return replace(self, warm=tuple(self.warm))
 
 
+@briefly
 @dataclass(frozen=True)
 class DesignEngine:
     """Settings of a sequential design over one or several slices that share one mask.
@@ -345,4 +348,4 @@ class DesignEngine:
         return self.seed, index
 
     def _rng(self, step: int, stream: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, step, stream])
+        return rng_of_step(self.seed, step, stream)

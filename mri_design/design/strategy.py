@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice, DesignStep, Forecast
 from mri_design.errors import MriDesignError
-from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.readouts import Readouts
+
+if TYPE_CHECKING:  # masks that look at no data are made without inference
+    from mri_design.model.posterior import GaussianPosterior
 
 
 class NoUsableScoreError(MriDesignError):
     """Every candidate's score is NaN: the posterior broke down."""
 
 
+@briefly
 @dataclass(frozen=True)
 class DesignView:
     """State of a design as a strategy sees it.
@@ -103,6 +107,11 @@ class Corrects(Protocol):
     def corrected(self, view: DesignView, expected: NDArray[np.float64]) -> NDArray[np.float64]:
         """Energy of the error on every line, (ky,), from what the posteriors expect."""
         ...
+
+
+def rng_of_step(seed: int, step: int, slices: int = 1) -> np.random.Generator:
+    """The generator that a strategy gets for a decision: of the same seed, step and number of slices it is the same."""
+    return np.random.default_rng([seed, step, slices])
 
 
 def best_line(scores: NDArray[np.float64], candidates: LineCandidates) -> Choice:

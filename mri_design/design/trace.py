@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.design.decision import DesignStep, Forecast
 
 
+@briefly
 @dataclass(frozen=True)
 class DesignTrace:
     """Start lines and decisions.

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.errors import require_working
 from mri_design.krylov.conjugate_gradients import squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
@@ -71,6 +72,7 @@ class Smoothed:
         return self.potential.site_precision(self.dual_argument(x))
 
 
+@briefly
 @dataclass(frozen=True)
 class PenalisedProblem:
     """The penalised least-squares objective J(u) of one model, with one penalty for each block of sites.

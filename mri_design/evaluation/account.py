@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError
 from mri_design.evaluation.predictions import PredictionCheck
@@ -180,6 +181,7 @@ def _number(row: Row, name: str) -> float:
     return float("nan") if value is None or value == "" else float(str(value))
 
 
+@briefly
 @dataclass(frozen=True)
 class DesignAccount:
     """Account of a design's predictions, for its report.

@@ -7,6 +7,8 @@ import hashlib
 import json
 import math
 import platform
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -16,7 +18,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.experiment.inputs import PHANTOM_PREFIX
+from mri_design.experiment.inputs import names_file
 from mri_design.experiment.strategy_names import reads_file, strategy_label
 from mri_design.scan.io.safe import check_file
 from mri_design.status import Status
@@ -35,8 +37,10 @@ _PACKAGES = (
     "jinja2",
     "typer",
 )
-_PERSONAL = ("source_image",)
+_PERSONAL = ("source_image", "source_images")
 """Settings that name a patient."""
+_ABSOLUTE = re.compile(r"(?:^|[=:,])(?:/|~|[A-Za-z]:[\\/]|\\\\)")
+"""Somewhere in an argument an absolute path begins."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +77,14 @@ class InputFile:
 
     @classmethod
     def of_all(cls, sources: Sequence[str]) -> list[InputFile]:
-        """The files among ``sources``; embedded phantoms (``phantom:NAME``) are none.
+        """The files among ``sources``; embedded phantoms (``phantom:NAME``) and scans of arrays are none.
 
         Raises
         ------
         InputError
             Where a file cannot be read.
         """
-        return [cls.of(source) for source in sources if not source.startswith(PHANTOM_PREFIX)]
+        return [cls.of(source) for source in sources if names_file(source)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +161,12 @@ def manifest_text(manifest: Manifest | Mapping[str, object]) -> str:
     """
     plain = manifest.as_dict() if isinstance(manifest, Manifest) else manifest
     return json.dumps(_portable(plain), indent=2, sort_keys=True, allow_nan=False) + "\n"
+
+
+def command_line(command: Sequence[str]) -> str:
+    """The command as it was typed, for a shell; absolute paths lose their folders. Empty for calls from Python."""
+    typed = [_without_folders(argument) if _ABSOLUTE.search(argument) else argument for argument in command]
+    return shlex.join(["mri-design", *typed]) if typed else ""
 
 
 def _without_folders(argument: str) -> str:

@@ -1,7 +1,35 @@
-// What a report can do where scripts run: tables that sort, curves that tell their values, and the steps of a design one
-// by one.
-// Without it the page is complete: tables stand as they are, and figures show every step.
+// What a report can do where scripts run: parts that open together, tables that sort, curves that tell their values, and
+// the steps of a design one by one.
+// Without it the page is complete: parts open one by one, tables stand as they are, and figures show every step.
 "use strict";
+
+// ---- parts ----
+
+const parts = [...document.querySelectorAll("details")];
+
+function reveal() { // the part that the address names, for browsers that leave it closed
+  const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const part = named && named.closest("details");
+  if (part) { part.open = true; named.scrollIntoView(); }
+}
+
+function opensAll(button) {
+  const told = () => { button.textContent = parts.every(part => part.open) ? "Close all" : "Open all"; };
+  button.addEventListener("click", () => {
+    const open = !parts.every(part => part.open);
+    parts.forEach(part => { part.open = open; });
+    told();
+  });
+  parts.forEach(part => part.addEventListener("toggle", told));
+  button.hidden = false;
+}
+
+let closed = []; // by printing
+addEventListener("beforeprint", () => { closed = parts.filter(part => !part.open); closed.forEach(part => { part.open = true; }); });
+addEventListener("afterprint", () => closed.forEach(part => { part.open = false; }));
+addEventListener("hashchange", reveal);
+document.querySelectorAll(".more button").forEach(opensAll);
+reveal();
 
 // ---- tables ----
 
@@ -142,6 +170,34 @@ function explorer(figure) {
   show(data.steps.length);
 }
 
+// ---- the slices of a volume ----
+
+function slices(figure) {
+  const data = JSON.parse(figure.querySelector("script").textContent);
+  const slider = figure.querySelector("input"), says = figure.querySelector(".says");
+
+  function show(to) {
+    const at = Math.min(Math.max(to, 0), data.slices.length - 1), slice = data.slices[at];
+    slider.value = String(at);
+    const place = data.slices.length < data.count ? `picture ${at + 1} of ${data.slices.length}` : `${at + 1} of ${data.count}`;
+    const text = `slice ${slice.number} (${place})` + (slice.text ? `; ${slice.text}` : "");
+    says.textContent = text;
+    slider.setAttribute("aria-valuetext", text);
+    figure.querySelectorAll(".pictures div").forEach(box => {
+      const source = slice[box.dataset.what], picture = box.querySelector("img");
+      box.hidden = !source;
+      if (source) { picture.src = source; picture.alt = `${box.querySelector("span").textContent} of slice ${slice.number}`; }
+    });
+  }
+
+  slider.max = String(data.slices.length - 1);
+  slider.addEventListener("input", () => show(Number(slider.value)));
+  for (const button of figure.querySelectorAll("button[data-by]"))
+    button.addEventListener("click", () => show(Number(slider.value) + Number(button.dataset.by)));
+  figure.hidden = false;
+  show(data.start);
+}
+
 // ---- curves under the pointer ----
 
 function pointed(figure) {
@@ -184,4 +240,5 @@ function pointed(figure) {
 
 document.querySelectorAll("figure.pointed").forEach(pointed);
 document.querySelectorAll(".wide table").forEach(sortable);
-document.querySelectorAll("figure.explorer").forEach(explorer);
+document.querySelectorAll("figure.explorer:not(.slices)").forEach(explorer);
+document.querySelectorAll("figure.slices").forEach(slices);

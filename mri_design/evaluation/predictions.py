@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.design.engine import DesignEngine
 from mri_design.design.keeping import Refined, infer_slice
 from mri_design.design.trace import DesignTrace
@@ -99,6 +100,7 @@ LEAST_LINES = 5
 """Unmeasured lines below which neither their median nor their ranks say anything."""
 
 
+@briefly
 @dataclass(frozen=True)
 class PredictionCheck:
     """Predicted and actual error of one mean, line by line.

@@ -6,8 +6,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,14 +20,22 @@ from mri_design.evaluation.manifest import Manifest, manifest_text
 from mri_design.evaluation.pictures import Drawing, placed, png_bytes, svg_text
 from mri_design.evaluation.run_status import CHECKPOINT, PROGRESS, PROGRESS_NAME, ProgressFile
 from mri_design.evaluation.tables import Row, csv_text
-from mri_design.scan.io.atomic import remove_stale_temporaries, write_bytes, write_npy, write_npz, write_text
+from mri_design.scan.io.atomic import (
+    remove_stale_temporaries,
+    write_bytes,
+    write_npy,
+    write_npy_parts,
+    write_npz,
+    write_text,
+)
 
 LEDGER_NAME = ".mri-design.json"
 _MAX_BYTES = 1 << 20
 OUTPUTS = {
-    "recon.npy": "the image, complex64 (ky, kx)",
-    "std.npy": "standard deviation of every pixel, float32 (ky, kx)",
-    "coil_maps.npy": "coil sensitivity maps of the scan's own coils, complex64 (coil, ky, kx)",
+    "recon.npy": "the image, complex64 (ky, kx); of several slices (slice, ky, kx)",
+    "std.npy": "standard deviation of every pixel, float32 (ky, kx); of several slices (slice, ky, kx)",
+    "coil_maps.npy": "coil sensitivity maps of the scan's own coils, complex64 (coil, ky, kx); of several slices "
+    "(slice, coil, ky, kx)",
     "mask.npy": "what is measured, bool: lines (ky,), samples of a plane (ky, kz), or shots (shot,)",
     "lines.csv": "lines in the order of choice",
     "samples.csv": "samples of the plane in the order of choice",
@@ -412,6 +422,29 @@ class RunFolder:
         if np.iscomplexobj(std) or np.any(std < 0):
             raise InputError(field=name, got="complex or negative values", wanted="standard deviations")
         return self._write_array(name, _finite(name, std, np.float32))
+
+    def write_stack(self, name: str, parts: Iterable[NDArray[Any]], count: int) -> Path:
+        """Write arrays of one shape, which come one by one, as one npy array along a first axis.
+
+        Parameters
+        ----------
+        name : str
+            For example ``recon.npy``.
+        parts : iterable of arrays
+            Of complex64 or float32.
+        count : int
+            How many come.
+
+        Raises
+        ------
+        InputError
+            Where a value is not finite.
+        """
+        path, coming = self.output_path(name), iter(parts)
+        first = next(coming)
+        checked = (_finite(name, part, first.dtype.type) for part in chain([first], coming))
+        write_npy_parts(path, (count, *first.shape), first.dtype, checked)
+        return path
 
     def write_archive(self, name: str, arrays: Mapping[str, ArrayLike]) -> Path:
         """Write arrays by name as one .npz archive called ``name``."""

@@ -1,4 +1,4 @@
-"""A whole design run: start lines, engine, checkpoints, resume."""
+"""A whole design run: engine, checkpoints, resume."""
 
 from __future__ import annotations
 
@@ -7,126 +7,23 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.design.candidate import LineCandidates
-from mri_design.design.constraints import Constraints
 from mri_design.design.engine import DesignEngine, DesignState, Measuring, StopRule
 from mri_design.design.keeping import Keeper, Refined
 from mri_design.design.memory import require_memory
 from mri_design.design.strategy import Corrects, Strategy
-from mri_design.errors import InputError, require_counts, require_instance, require_working, sequence_of
+from mri_design.errors import require_counts, require_instance, require_working, sequence_of
 from mri_design.experiment.checkpoint import Checkpoint, kept_in, load_state
-from mri_design.experiment.recipe import InferenceRecipe, Recipe, require_recipe
+from mri_design.experiment.recipe import InferenceRecipe, Recipe, recipe_or_default
+from mri_design.experiment.starting import design_seed, start_lines
+from mri_design.experiment.strategy_names import make_strategy
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_refined
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
-
-
-def start_count(
-    strategy: Strategy,
-    n_lines: int,
-    target: int,
-    recipe: Recipe,
-    calibration_lines: int = 0,
-    n_coils: int = 1,
-    readouts: Readouts | None = None,
-) -> int:
-    """Centre lines a design begins with: the recipe's, else the strategy's.
-
-    There are never fewer than the coil calibration took or the constraints force, and some strategies need fewer where
-    there are several coils. Where jumps are limited, the strategy gets fewer than a jump spans. Of another
-    ``readouts`` than lines these are samples of a plane nearest to DC, the calibration region being among the recipe's
-    constraints (`with_calibration`), or equispaced shots.
-
-    Raises
-    ------
-    InputError
-        Where the target is below that.
-    """
-    rules = _rules(recipe, readouts)
-    readouts = LineReadouts((n_lines, n_lines)) if readouts is None else readouts
-    count = recipe.design.start or strategy.default_start(readouts, target, n_coils)
-    if recipe.design.start is None and rules.max_jump is not None:
-        count = min(count, max(1, rules.max_jump - 1))  # a wider block closes the way to its other side
-    required = len(rules.needed(np.ones(n_lines, dtype=bool))) if isinstance(readouts, PlaneReadouts) else 0
-    count = max(count, calibration_lines, rules.centre, required)
-    if count > target:
-        if isinstance(readouts, ShotReadouts):
-            raise InputError(
-                field="start lines", got=str(count), wanted=f"at most the number of {readouts.unit}s, {target}"
-            )
-        if isinstance(readouts, PlaneReadouts):
-            few = required <= target
-            raise InputError(
-                field="start samples" if few else "required samples",
-                got=f"{count} (of which {required} are required)" if few else str(required),
-                wanted=f"at most the number of samples, {target}",
-                cure=f"Ask for more samples, or for a smaller {'start' if few else 'calibration region'}.",
-            )
-        raise InputError(
-            field="start lines",
-            got=f"{count} (of which {calibration_lines} for coil calibration)",
-            wanted=f"at most the number of lines, {target}",
-            cure="Ask for more lines; or, in a recipe, fewer under [design] start or [coils] calibration_lines.",
-        )
-    return count
-
-
-def start_lines(
-    measurable: NDArray[np.bool_],
-    strategy: Strategy,
-    target: int | None,
-    recipe: Recipe,
-    calibration_lines: int = 0,
-    n_coils: int = 1,
-    readouts: Readouts | None = None,
-) -> tuple[int, ...]:
-    """Lines that a design begins with; without a target as for a design of all lines that it may measure.
-
-    Raises
-    ------
-    InputError
-        Where the target is below that, or a forced line may not be measured.
-    """
-    rules = _rules(recipe, readouts)
-    most = int((measurable & rules.allowed(len(measurable))).sum()) if target is None else target
-    count = start_count(strategy, len(measurable), most, recipe, calibration_lines, n_coils, readouts)
-    return rules.start(measurable, count, max(calibration_lines, recipe.design.start or 0))
-
-
-def with_calibration(recipe: Recipe, side: int) -> Recipe:
-    """The recipe, which in a plane forces a calibration region of at least that side."""
-    if recipe.design.encoding != "plane" or side == 0:
-        return recipe
-    return recipe.replacing("constraints", calibration=max(side, recipe.constraints.calibration or 0))
-
-
-def _rules(recipe: Recipe, readouts: Readouts | None) -> Constraints:
-    return recipe.constraints.rules() if readouts is None else recipe.constraints.rules_of(readouts)
-
-
-def require_lines(
-    measurable: NDArray[np.bool_], target: int | None, recipe: Recipe, readouts: Readouts | None = None
-) -> None:
-    """Refuse more lines, or candidates of another ``readouts``, than hold data and may be measured.
-
-    Raises
-    ------
-    InputError
-        With how many there are.
-    """
-    available = int((measurable & _rules(recipe, readouts).allowed(len(measurable))).sum())
-    if target is not None and target > available:
-        units = "lines" if readouts is None else f"{readouts.unit}s"
-        raise InputError(
-            field=f"number of {units}",
-            got=str(target),
-            wanted=f"at most {available}, the {units} that hold data and may be measured",
-            cure=f"Ask for fewer {units}.",
-        )
-
+from mri_design.operators.chosen import Chosen
+from mri_design.operators.readouts import PlaneReadouts, Readouts
 
 FEWEST_DRAWS = 8
 """Posterior draws behind the scores of samples, where inference makes fewer."""
@@ -163,11 +60,7 @@ def require_room(
         require_memory(readouts, n_coils, draws, blocks, slices=slices, processes=processes)
 
 
-def design_seed(seed: int, draw: int = 0) -> int:
-    """Seed of everything random in one draw of a design, whichever verb asks; a run without draws is draw 0."""
-    return int(np.random.SeedSequence([seed, draw]).generate_state(1)[0])
-
-
+@briefly
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions:
     """Options of a design beside its slices, strategy and settings; by default none is set.
@@ -222,12 +115,12 @@ NO_OPTIONS = DesignOptions()
 
 def run_design(
     slices: Sequence[MRSlice],
-    strategy: Strategy,
+    strategy: Strategy | str,
     target: int,
-    recipe: Recipe,
+    recipe: Recipe | None = None,
     *,
-    seed: int,
-    start: int | Sequence[int],
+    seed: int = 0,
+    start: int | Chosen | None = None,
     options: DesignOptions = NO_OPTIONS,
 ) -> DesignState:
     """Design ``target`` lines for slices that share one mask.
@@ -236,16 +129,18 @@ def run_design(
     ----------
     slices : sequence of MRSlice
         Replayed as the measurement source, or filled line by line by ``options.measure``.
-    strategy : Strategy
-        Decides which line comes next.
+    strategy : Strategy or str
+        Decides which line comes next; by name, as `make_strategy` takes it, or any object that is a strategy.
     target : int
         Lines in the end, at most where a rule may end the design.
-    recipe : Recipe
-        Inference settings, lines in a block, and what the sequence asks of the lines.
+    recipe : Recipe, optional
+        Inference settings, lines in a block, and what the sequence asks of the lines; the default recipe without one.
     seed : int
         Of every random decision, see `design_seed`.
-    start : int or sequence of int
-        How many centre lines to begin with, or the lines of `start_lines`.
+    start : int, sequence of int, or bool array, optional
+        How many centre lines to begin with, or the lines of `start_lines`, by number or as a mask. By default as many
+        as the recipe or the strategy begins with. What coil maps were estimated from is not known here: of several
+        coils give ``PreparedScan.calibration_lines`` or more.
     options : DesignOptions
         Stop rule, checkpoint, progress.
 
@@ -257,20 +152,25 @@ def run_design(
     """
     wanted = "a list of MRSlices, as PreparedScan.slice_model makes them"
     slices = sequence_of(MRSlice, "slices", slices, wanted=wanted, least=1)
+    recipe = recipe_or_default(recipe)
+    strategy = make_strategy(strategy, recipe.design.encoding) if isinstance(strategy, str) else strategy
     require_working(
         strategy=strategy, wanted="a strategy, for example make_strategy('calibrated')", takes=2, method="choose"
     )
-    require_recipe(recipe)
     require_counts(target=target, seed=seed, least=0)
-    if not isinstance(start, Sequence) or isinstance(start, str):
+    if start is not None and (isinstance(start, str) or not isinstance(start, Sequence | np.ndarray)):
         require_counts(start=start, least=0)
     require_instance(DesignOptions, wanted="DesignOptions(stop=..., checkpoint=...)", options=options)
     engine = _engine(strategy, recipe, design_seed(seed, options.draw), slices[0].candidates)
     engine = replace(engine, measure=options.measure)
     measurable = np.logical_and.reduce([s.measured for s in slices])
-    forced = recipe.design.start or 0
-    first = tuple(start) if isinstance(start, Sequence) else engine.constraints.start(measurable, start, forced)
     readouts = slices[0].candidates
+    if start is None:
+        first = start_lines(measurable, strategy, target, recipe, 0, slices[0].n_coils, readouts)
+    elif isinstance(start, Sequence | np.ndarray):
+        first = tuple(slices[0].chosen(start))
+    else:
+        first = engine.constraints.start(measurable, start, recipe.design.start or 0)
     # refuses what is impossible at once
     LineCandidates(measurable, first, target, constraints=engine.constraints, readouts=readouts)
     require_room(readouts, slices[0].n_coils, target, recipe, slices=len(slices))

@@ -127,7 +127,7 @@ def in_acquisition_order(lines: Sequence[int], readouts: Readouts, recipe: Recip
 
 
 def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int, unit: str = "line") -> str:
-    """One sentence about a design that a rule could end; empty where there was no rule.
+    """One sentence about a design that a rule could end, or that chose nothing; empty about others.
 
     Parameters
     ----------
@@ -140,11 +140,12 @@ def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int, unit: st
     unit : str
         What its candidates are (`Readouts.unit`).
     """
-    if rule is None:
-        return ""
     lines = len(trace.lines)
+    if rule is None:
+        return "" if trace.steps else f"nothing was chosen: all {count_text(lines, unit)} are those of the start"
     if trace.declined is not None:
-        return f"stopped after {lines} of at most {count_text(most, unit)}: {rule.reason(trace.declined, unit)}"
+        none = "" if trace.steps else ", none of them chosen, as those of the start suffice"
+        return f"stopped after {lines} of at most {count_text(most, unit)}{none}: {rule.reason(trace.declined, unit)}"
     if trace.closing is None and not trace.steps:
         return f"never asked when to stop: all {lines} {unit}s are those of the start"
     end = trace.steps[-1] if trace.closing is None else trace.closing

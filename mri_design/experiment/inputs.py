@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, number_array, require_counts, require_instance
-from mri_design.experiment.recipe import Recipe, require_recipe
+from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.scan.calibration.coil_maps import (
     calibrates_itself,
     calibration_width,
@@ -36,6 +37,7 @@ from mri_design.scan.centred_fft import to_image
 from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData
 from mri_design.scan.io.companions import with_maps
 from mri_design.scan.io.formats import read, summary
+from mri_design.scan.io.source import Content
 from mri_design.scan.sampling import require_dynamic_range
 from mri_design.scan.summary import ImageSummary, ScanSummary, summarised
 
@@ -47,21 +49,29 @@ if TYPE_CHECKING:  # models, and the simulated scanner below, are imported where
 AnyScan = TypeVar("AnyScan", bound=Scan)
 PHANTOM_PREFIX = "phantom:"
 """``phantom:NAME`` on the command line is one of the embedded scenes."""
+MEMORY_PREFIX = "memory:"
+"""Begins the name of a scan that a script made of arrays, and which lies in no file."""
 ORDINARY = 1e10
 """Samples up to this and down to its inverse are calculated with as they are."""
 LEAST_EXPLAINED = 0.95
 """Coil maps that explain less of the coil images than this belong to another scan, or lie otherwise."""
 
 
-def load_input(source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | None = None) -> KSpaceData:
+def names_file(source: str) -> bool:
+    """Whether an input is a file, and neither an embedded phantom nor a scan of arrays."""
+    return not source.startswith((PHANTOM_PREFIX, MEMORY_PREFIX))
+
+
+def load_input(source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: Path | None = None) -> KSpaceData:
     """k-space on a grid from a file or an embedded phantom; images become simulated k-space by the recipe.
 
     Parameters
     ----------
     source : str or Path
         A path, or ``phantom:NAME``.
-    recipe : Recipe
-        Its ``simulation`` applies to images and simulated phantoms, its ``input`` to files.
+    recipe : Recipe, optional
+        Its ``simulation`` applies to images and simulated phantoms, its ``input`` to files; the default recipe without
+        one.
     seed : int
         Of the simulation.
     maps : Path, optional
@@ -72,10 +82,20 @@ def load_input(source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | N
     InputError
         Where the input or the maps cannot be used, or the input holds samples along a trajectory; the message says why.
     """
-    data = load_scan(source, recipe, seed, maps)
+    return require_grid_data(load_scan(source, recipe, seed, maps), str(source))
+
+
+def require_grid_data(data: KSpaceData | TrajectoryData, source: str) -> KSpaceData:
+    """The scan, refused where its samples lie along a trajectory.
+
+    Raises
+    ------
+    InputError
+        Naming the source.
+    """
     if isinstance(data, TrajectoryData):
         raise InputError(
-            field=str(source),
+            field=source,
             got="samples along a trajectory",
             wanted="k-space on a grid, line by line",
             cure="recon and info take such files.",
@@ -84,7 +104,7 @@ def load_input(source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | N
 
 
 def load_scan(
-    source: str | Path, recipe: Recipe, seed: int = 0, maps: Path | None = None
+    source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: Path | None = None
 ) -> KSpaceData | TrajectoryData:
     """k-space on a grid as `load_input` reads it, or samples along a trajectory where the file holds one.
 
@@ -99,7 +119,7 @@ def load_scan(
         Where the input or the maps cannot be used, or no receiver can have measured the samples; the message says why.
     """
     require_instance((str, PathLike), wanted="a path, or phantom:NAME", source=source)
-    require_recipe(recipe)
+    recipe = recipe_or_default(recipe)
     require_counts(seed=seed, least=0)
     data = _loaded(str(source), recipe, seed)
     require_dynamic_range(data.kspace, f"{source}: kspace")
@@ -170,7 +190,6 @@ VOLUME_PART = 4
 
 def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
     settings = recipe.simulation
-    rng = np.random.default_rng([seed, 1])
     if source.startswith(PHANTOM_PREFIX):
         from mri_design.scan.simulation.phantoms import load_phantom, phantom_kind, phantom_names, phantom_path
 
@@ -182,10 +201,18 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             part = VOLUME_PART if phantom_kind(name) == "ellipsoids" else 1
             shape = None if settings.matrix is None else (settings.matrix // part, settings.matrix // part)
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase
+            rng = np.random.default_rng([seed, 1])
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))
     policy = recipe.input
-    loaded = read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
+    return scan_of(
+        read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels), recipe, seed
+    )
+
+
+def scan_of(loaded: Content, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
+    """What a file holds as a scan: images become simulated k-space, and volumes with holes get their noise."""
+    settings = recipe.simulation
     if isinstance(loaded, ImageStack):
         from mri_design.scan.simulation.scanner import simulate_scan
 
@@ -195,7 +222,7 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             noise=settings.noise,
             phase=settings.phase,
             n_coils=settings.coils,
-            rng=rng,
+            rng=np.random.default_rng([seed, 1]),
         )
     return with_volume_noise(loaded) if isinstance(loaded, KSpaceData) else loaded
 
@@ -222,10 +249,11 @@ class Calibrated:
         """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
         return maps_before_mixing(self.mixing, self.data.coil_maps)
 
-    def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
-        """One slice as the model takes it."""
+    def slice_model(self, index: int = 0, recipe: Recipe | None = None) -> MRSlice:
+        """One slice as the model takes it, by the default recipe where none is given."""
         from mri_design.model.mr_image import MRSlice
 
+        recipe = recipe_or_default(recipe)
         data = self.data.select_slice(index).encoded(recipe.design.encoding)
         return MRSlice.from_data(data, prior=recipe.blocks(), library=recipe.fft, phase=recipe.phase.prior())
 
@@ -240,6 +268,7 @@ class Calibrated:
         return image_units(self.mixing, None if self.data.coil_maps is None else self.data.coil_maps[index])
 
 
+@briefly
 @dataclass(frozen=True)
 class PreparedScan(Calibrated):
     """Data with known noise and coil maps, ready for models.
@@ -332,11 +361,12 @@ class PreparedScan(Calibrated):
 
 def prepare(
     data: KSpaceData,
-    recipe: Recipe,
+    recipe: Recipe | None = None,
     *,
     calibration_lines: int | None = None,
     measured: Array | None = None,
     ordinary: bool = False,
+    directions: Array | None = None,
 ) -> PreparedScan:
     """Estimate what is unknown: noise (variance, or covariance and whitening for several coils), then coil maps.
 
@@ -344,8 +374,8 @@ def prepare(
     ----------
     data : KSpaceData
         As read.
-    recipe : Recipe
-        Given noise and calibration settings.
+    recipe : Recipe, optional
+        Given noise and calibration settings; the default recipe without one.
     calibration_lines : int, optional
         Centre lines for the coil maps instead of the recipe's number.
     measured : bool array, shape (ky,) or (ky, kx), optional
@@ -355,24 +385,26 @@ def prepare(
         Whether amplitudes far from 1 (beyond 1e10 or its inverse) stay scaled to ordinary numbers, in which case images
         have to be multiplied by `PreparedScan.unit`. Otherwise the data keep their units; models of such data calculate
         in double precision.
+    directions : complex array, shape (coil, coil), optional
+        `coil_directions` of the white coils of a volume, of which the data are one slice.
 
     Raises
     ------
     InputError
         Where there is not enough data to calibrate.
     """
-    require_instance(KSpaceData, wanted="k-space data", cure="load_input reads them.", data=data)
-    require_recipe(recipe)
+    require_instance(KSpaceData, wanted="k-space data", cure="load(FILE).data has them.", data=data)
+    recipe = recipe_or_default(recipe)
     data, noise_source, unit, mixing = with_known_noise(data, recipe, ordinary=ordinary)
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
-    allowed = data if measured is None else _only(data, measured)
+    allowed = data if measured is None else only_measured(data, measured)
     maps_source, looked_at = source_of_maps(allowed, lines)
     if looked_at and recipe.design.encoding == "plane":  # a square, of which every sample has to be there
         looked_at = calibration_width(allowed, looked_at)
     maps_from = None
     if data.n_coils > 1 and data.coil_maps is None:
         maps_from = calibration_width(allowed, lines) if calibrates_itself(allowed) else 0
-        data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines).coil_maps)
+        data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines, directions=directions).coil_maps)
     return PreparedScan(data, looked_at, noise_source, maps_source, unit, mixing, maps_from)
 
 
@@ -497,21 +529,15 @@ def whitened(data: AnyScan, covariance: Array) -> AnyScan:
     return prewhiten(data, covariance)
 
 
-def _only(data: KSpaceData, measured: Array) -> KSpaceData:
+def only_measured(data: KSpaceData, measured: Array) -> KSpaceData:
     """The data with every other line (or sample, of a mask with two axes) emptied, as if it had never been acquired."""
     keep = data.measured[:, None] & (measured if measured.ndim == 2 else measured[:, None])
     return replace(data, kspace=np.where(keep, data.kspace, 0), measured=np.asarray(keep.any(axis=1)))
 
 
 def load_kspace(path: str | Path, *, recipe: Recipe | None = None, seed: int = 0) -> KSpaceData:
-    """k-space from a file of any supported format, or from ``phantom:NAME``.
-
-    Raises
-    ------
-    InputError
-        Where the input cannot be used; the message says why.
-    """
-    return load_input(path, Recipe() if recipe is None else recipe, seed)
+    """`load_input` under its earlier name."""
+    return load_input(path, recipe, seed)
 
 
 def mr_image_model(
@@ -546,7 +572,7 @@ def mr_image_model(
         Where the arrays do not fit, or there is too little data to calibrate.
     """
     settings = recipe or Recipe()
-    data = (kspace if isinstance(kspace, KSpaceData) else _as_data(kspace)).select_slice(index)
+    data = (kspace if isinstance(kspace, KSpaceData) else data_of_array(kspace)).select_slice(index)
     if noise_variance is not None:
         data = replace(data, noise_variance=noise_variance)
     if coil_maps is not None:
@@ -558,11 +584,17 @@ def mr_image_model(
             got=f"{flags.dtype} {flags.shape}",
             wanted=f"bool ({len(data.measured)},), true only where lines hold data",
         )
-    slice_model = prepare(data, settings, measured=flags).slice_model(0, settings)
-    return slice_model.model(np.flatnonzero(flags).tolist())
+    return prepare(data, settings, measured=flags).slice_model(0, settings).model(flags)
 
 
-def _as_data(kspace: Array) -> KSpaceData:
+def data_of_array(kspace: Array) -> KSpaceData:
+    """k-space as an array (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx) as a scan; lines of zeros are not measured.
+
+    Raises
+    ------
+    InputError
+        For anything else, and samples that single precision cannot hold.
+    """
     array = number_array("kspace", kspace)
     if array.ndim not in (2, 3, 4) or not np.iscomplexobj(array):
         raise InputError(

@@ -15,6 +15,7 @@ from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.mr_image import MRSlice, non_locally_refined
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.sparsity import prior_blocks
 from mri_design.model.sums import pooled_products
 from mri_design.operators.base import Array
 from mri_design.variances.columns import ExactByColumns
@@ -27,7 +28,7 @@ COLD = 2
 
 def is_non_local(slice_model: MRSlice) -> bool:
     """Whether the prior of a slice has non-local blocks."""
-    return any(block.kind == "non-local" for block in slice_model.prior)
+    return any(block.kind == "non-local" for block in prior_blocks(slice_model.prior))
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def _at_first_look(slice_model: MRSlice) -> MRSlice:
     Of noisy scans they then leave more noise in the image. That is what patches have to be compared in: where the
     other blocks had smoothed them, they would all seem to be alike.
     """
-    prior = tuple(block.beside_non_local() for block in slice_model.prior)
+    prior = tuple(block.beside_non_local() for block in prior_blocks(slice_model.prior))
     return replace(slice_model, prior=prior, alike=None)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from mri_design.brief import brief, briefly
 from mri_design.errors import InputError, UsageError, described, require_instance
 from mri_design.experiment.settings import RETIRED, Settings, setting
 from mri_design.kinds import designed_kinds
@@ -18,6 +19,7 @@ if TYPE_CHECKING:  # what settings become is imported where it is made: to read 
     from mri_design.estimation.map_estimate import MapEstimate
     from mri_design.estimation.penalised import InnerSolver
     from mri_design.inference.double_loop import DoubleLoop
+    from mri_design.model.generalized_linear import SiteBlock
     from mri_design.model.mr_image import MRSlice
     from mri_design.model.phase import PhasePrior
     from mri_design.model.sparsity import SparsityBlock
@@ -111,6 +113,52 @@ class BlockRecipe(Settings):
         unset="`tau_limit`",
         expert=True,
     )
+
+    def made(self) -> SparsityBlock | SiteBlock:
+        """The block as models take it."""
+        from mri_design.model.sparsity import SparsityBlock
+
+        return SparsityBlock(**self.plain())
+
+    @classmethod
+    def of(cls, values: object, place: str = "") -> BlockRecipe:
+        """A block of plain values, as a ``[[prior]]`` table has them, or an object of a script (`OwnBlock`)."""
+        if isinstance(values, BlockRecipe):
+            return values
+        if not isinstance(values, Mapping):  # of a script, which has loaded what blocks are made of
+            from mri_design.model.generalized_linear import SiteBlock
+            from mri_design.model.sparsity import SparsityBlock
+
+            if isinstance(values, SparsityBlock | SiteBlock):
+                return OwnBlock(kind=values.name, scale=getattr(values, "scale", 1.0), block=values)
+        return super().of(values, place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnBlock(BlockRecipe):
+    """A block that a script made, and that no recipe file can hold.
+
+    Parameters
+    ----------
+    kind, scale
+        What tables say of it.
+    block : SparsityBlock or SiteBlock
+        The block itself.
+    """
+
+    block: Any
+
+    def __post_init__(self) -> None:
+        """Whoever made the block has checked it."""
+
+    def made(self) -> SparsityBlock | SiteBlock:
+        """The block itself."""
+        made: SparsityBlock | SiteBlock = self.block
+        return made
+
+    def plain(self) -> dict[str, Any]:
+        """What a manifest says of it, which cannot make it again."""
+        return {"kind": self.kind, "own": brief(self.block)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -532,6 +580,7 @@ class SimulationRecipe(Settings):
     coils: int = setting("Simulated receive coils.", 1, least=1, most=64, expert=True)
 
 
+@briefly
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Settings):
     """All settings of an experiment; every field has a default.
@@ -558,7 +607,7 @@ class Recipe(Settings):
         "pyfftw is faster for some sizes, but its last bits vary between processes.", "scipy", expert=True
     )
 
-    def blocks(self) -> tuple[SparsityBlock, ...]:
+    def blocks(self) -> tuple[SparsityBlock | SiteBlock, ...]:
         """The prior as the model takes it.
 
         Raises
@@ -566,11 +615,9 @@ class Recipe(Settings):
         InputError
             For a prior without blocks.
         """
-        from mri_design.model.sparsity import SparsityBlock
-
         if not self.prior:
             raise InputError("recipe: prior", "no block", "at least one [[prior]] table")
-        return tuple(SparsityBlock(**block.plain()) for block in self.prior)
+        return tuple(block.made() for block in self.prior)
 
     @property
     def calibration_lines(self) -> int | None:
@@ -583,6 +630,9 @@ class Recipe(Settings):
     def replacing(self, section: str, **settings: object) -> Recipe:
         """A copy of the recipe with some settings of a section replaced; None keeps the recipe's.
 
+        The section ``prior`` has the one setting ``blocks``: `SparsityBlock` and `SiteBlock` objects, or mappings as
+        ``[[prior]]`` tables have them, in the place of the recipe's.
+
         Raises
         ------
         InputError
@@ -592,12 +642,17 @@ class Recipe(Settings):
         sections = {name: value for name in self.kinds() if isinstance(value := getattr(self, name), Settings)}
         if section not in self.kinds():
             raise _of_recipe("recipe", self._unknown(section, {}, ""))
+        if section == "prior" and set(settings) == {"blocks"}:
+            blocks = settings["blocks"]
+            return self if blocks is None else replace(self, prior=_read_blocks(blocks))
         if section not in sections:
             raise InputError(
                 f"recipe: {section}",
                 f"{section!r}, which is no section",
                 f"one of: {', '.join(sections)}",
-                cure=f"Recipe.of takes a whole recipe, {section} included.",
+                cure="Blocks are replaced as a whole: replacing('prior', blocks=[...])."
+                if section == "prior"
+                else f"Recipe.of takes a whole recipe, {section} included.",
             )
         given = {name: value for name, value in settings.items() if value is not None}
         if not given:
@@ -637,7 +692,7 @@ RETIRED |= {
 }
 
 
-def load_recipe(source: str | Path | None) -> Recipe:
+def load_recipe(source: str | Path | None = None) -> Recipe:
     """A recipe from a TOML file, or a shipped one by name; None is the default recipe.
 
     Raises
@@ -663,6 +718,27 @@ def load_recipe(source: str | Path | None) -> Recipe:
     return recipe
 
 
+def recipe_from(recipe: Recipe | str | Path | Mapping[str, object] | None) -> Recipe:
+    """A recipe of what people call one: an object, a file, the name of a shipped one, a mapping as a file has it.
+
+    Raises
+    ------
+    InputError
+        As `load_recipe` and `Recipe.of`.
+    """
+    if isinstance(recipe, Mapping):
+        return _read(Recipe, recipe, "recipe")
+    return recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+
+
+def recipe_or_default(recipe: Recipe | None) -> Recipe:
+    """The recipe, or the default one where there is none; anything else is refused as `require_recipe` does."""
+    if recipe is None:
+        return Recipe()
+    require_recipe(recipe)
+    return recipe
+
+
 def require_recipe(recipe: object) -> None:
     """Refuse anything but a `Recipe` where one is wanted: a name, a dictionary, None.
 
@@ -681,6 +757,12 @@ def _read(kind: type[S], settings: object, recipe: str, place: str = "") -> S:
         return kind.of(settings, place)
     except InputError as error:
         raise _of_recipe(recipe, error) from error
+
+
+def _read_blocks(blocks: object) -> tuple[BlockRecipe, ...]:
+    if not isinstance(blocks, list | tuple) or not blocks:
+        raise InputError("recipe: blocks", described(blocks), "a list of SparsityBlocks, SiteBlocks or mappings")
+    return tuple(_read(BlockRecipe, block, "recipe", f"blocks.{place}") for place, block in enumerate(blocks))
 
 
 def _of_recipe(recipe: str, error: InputError) -> InputError:

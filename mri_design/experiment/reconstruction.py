@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, UsageError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
@@ -24,11 +25,12 @@ from mri_design.experiment.non_local import (
     mean_stages,
     why_left_out,
 )
-from mri_design.experiment.recipe import Recipe, require_recipe
+from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array
+from mri_design.operators.chosen import Chosen
 from mri_design.status import Convergence, Status
 
 Method = Literal["mean", "map", "least-squares", "zero-filled"]
@@ -51,6 +53,7 @@ DAMPING = 1e-3
 """Damping that keeps least squares stable where the coils determine little."""
 
 
+@briefly
 @dataclass(frozen=True)
 class Reconstruction:
     """An image with its error bars.
@@ -107,6 +110,7 @@ def _nobody_watches(part: str) -> None:
     """Show nothing of the progress."""
 
 
+@briefly
 @dataclass(frozen=True)
 class InferenceOptions:
     """Optional settings of one reconstruction that are no part of a recipe.
@@ -133,10 +137,10 @@ class InferenceOptions:
 
 def reconstruct(
     slice_model: MRSlice,
-    lines: Sequence[int],
-    method: Method,
-    recipe: Recipe,
-    rng: np.random.Generator,
+    lines: Chosen | None = None,
+    method: Method | None = None,
+    recipe: Recipe | None = None,
+    rng: np.random.Generator | None = None,
     *,
     with_std: bool = True,
     options: InferenceOptions = InferenceOptions(),
@@ -147,14 +151,15 @@ def reconstruct(
     ----------
     slice_model : MRSlice
         The slice.
-    lines : sequence of int
-        Measured lines.
-    method : {"mean", "map", "least-squares", "zero-filled"}
-        Posterior mean, MAP, minimum-norm least squares (SENSE for several coils), or inverse FFT (gridding of shots).
-    recipe : Recipe
-        Settings of inference and estimation.
-    rng : numpy Generator
-        For the variances.
+    lines : sequence of int, or bool array, optional
+        Measured lines, or a mask that is true for them; by default all that the slice holds.
+    method : {"mean", "map", "least-squares", "zero-filled"}, optional
+        Posterior mean, MAP, minimum-norm least squares (SENSE for several coils), or inverse FFT (gridding of shots);
+        the recipe's by default.
+    recipe : Recipe, optional
+        Settings of inference and estimation; the default recipe without one.
+    rng : numpy Generator, optional
+        For the variances; by default that of ``mri-design recon`` with seed 0.
     with_std : bool
         Posterior mean only: False saves the extra samples that the error bars take.
     options : InferenceOptions
@@ -168,10 +173,13 @@ def reconstruct(
         For an argument of another kind than described here.
     """
     require_instance(MRSlice, wanted="an MRSlice, as PreparedScan.slice_model makes it", slice_model=slice_model)
-    require_recipe(recipe)
+    recipe = recipe_or_default(recipe)
+    rng = image_rng(0) if rng is None else rng
     require_random(rng)
     require_instance(InferenceOptions, wanted="an InferenceOptions object", options=options)
+    method = recipe.reconstruction.method if method is None else method
     check_method(method)
+    lines = slice_model.chosen(slice_model.measured if lines is None else lines)
     size = slice_model.candidates.size
     if isinstance(lines, Sized) and len(lines) > size:
         unit = f"{slice_model.candidates.unit}s"
@@ -260,6 +268,11 @@ def _mean(
     return Reconstruction(posterior.mean, None, convergence, left_out=last.left_out), posterior, last.local
 
 
+def image_rng(seed: int) -> np.random.Generator:
+    """Generator of everything random in the image of a run with this seed, whichever verb makes it."""
+    return np.random.default_rng([seed, 2])
+
+
 def reconstruct_by_recipe(
     slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, seed: int, *, with_std: bool = False
 ) -> Reconstruction:
@@ -278,8 +291,7 @@ def reconstruct_by_recipe(
     with_std : bool
         Whether to compute error bars, where the method has them.
     """
-    rng = np.random.default_rng([seed, 2])
-    return reconstruct(slice_model, sorted(lines), recipe.reconstruction.method, recipe, rng, with_std=with_std)
+    return reconstruct(slice_model, sorted(lines), None, recipe, image_rng(seed), with_std=with_std)
 
 
 def pixel_std(posterior: GaussianPosterior, samples: int, rng: np.random.Generator) -> Array:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mri_design.errors import InputError, UsageError
 from mri_design.whole_numbers import number_ranges, whole_number
 
+if TYPE_CHECKING:  # help reads slices before there is a scan
+    from mri_design.scan.data import KSpaceData
+
 MIDDLE, EVERY = "middle", "all"
+_MOST_SPANS = 8
 
 
 @dataclass(frozen=True)
@@ -19,7 +25,7 @@ class SliceChoice:
     Parameters
     ----------
     text : str
-        ``0,3,6-9``, ``middle`` or ``all``.
+        ``0,3,6-9``, ``middle``, ``all``, or one number that counts from the end: ``-1``.
 
     Raises
     ------
@@ -30,7 +36,7 @@ class SliceChoice:
     text: str
 
     def __post_init__(self) -> None:
-        if self.text in (MIDDLE, EVERY):
+        if self.text in (MIDDLE, EVERY) or self._from_the_end is not None:
             return
         if number_ranges(self.text) is None:
             raise UsageError(f"slices {self.text!r}: give numbers as 0,3,6-9, or 'middle', or 'all'")
@@ -50,6 +56,10 @@ class SliceChoice:
             return list(range(n_slices))
         if self.text == MIDDLE:
             return [n_slices // 2]
+        if self._from_the_end is not None:
+            if self._from_the_end > n_slices:
+                raise InputError(field="slices", got=self.text, wanted=f"-{n_slices} to {n_slices - 1}")
+            return [n_slices - self._from_the_end]
         chosen: list[int] = []
         for first, last in self._ranges():
             if last >= n_slices:
@@ -57,8 +67,16 @@ class SliceChoice:
             chosen += range(first, last + 1)
         return list(dict.fromkeys(chosen))
 
+    @property
+    def _from_the_end(self) -> int | None:
+        number = whole_number(self.text[1:]) if self.text.startswith("-") else None
+        return number or None
+
     def _ranges(self) -> list[tuple[int, int]]:
         return number_ranges(self.text) or []
+
+
+ALL_SLICES = SliceChoice(EVERY)
 
 
 @dataclass(frozen=True)
@@ -73,11 +91,14 @@ class ScanSource:
         Which of its slices.
     maps : Path, optional
         File of coil maps.
+    loaded : KSpaceData, optional
+        The scan, where it has been read already; ``path`` still says where it is from.
     """
 
     path: str
     slices: SliceChoice
     maps: Path | None = None
+    loaded: KSpaceData | None = None
 
     @property
     def label(self) -> str:
@@ -146,3 +167,13 @@ def _maps_by_input(maps: Sequence[str], paths: Sequence[str]) -> dict[str, Path]
             raise UsageError(f"--maps {text}: {path} has maps already")
         known[matches[0]] = Path(file)
     return known
+
+
+def slices_text(numbers: Sequence[int]) -> str:
+    """Numbers of slices in words, runs of them as ranges: "slices 0-9 and 12"."""
+    runs = [list(group) for _, group in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])]
+    spans = [f"{run[0][1]}-{run[-1][1]}" if len(run) > 1 else str(run[0][1]) for run in runs]
+    if len(spans) > _MOST_SPANS:
+        spans = [*spans[:_MOST_SPANS], f"{len(spans) - _MOST_SPANS} more ranges"]
+    listed = " and ".join(filter(None, [", ".join(spans[:-1]), spans[-1]]))
+    return f"slice{'s' * (len(numbers) > 1)} {listed}"

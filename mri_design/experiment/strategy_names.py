@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
-from mri_design.errors import InputError, UsageError, did_you_mean, require_choice
+from mri_design.errors import InputError, UsageError, described, did_you_mean, require_choice, require_working
 from mri_design.kinds import KINDS
 from mri_design.registry import Shipped, require_part
 from mri_design.whole_numbers import whole_number
@@ -55,12 +55,20 @@ class Known:
         What tuning on training scans tries behind the colon; empty where nothing is tuned.
     settings : callable, optional
         Reads what stands behind the colon of a name.
+    scan : bool, optional
+        Whether it needs a scan: a posterior, or a true image. Without it the strategy that is made says so.
     """
 
     make: Callable[[], Strategy]
     random: bool | None = None
     tuned: tuple[float, ...] = ()
     settings: Settings | None = None
+    scan: bool | None = None
+
+    @property
+    def needs_scan(self) -> bool:
+        """Whether it looks at data; strategies of other packages are made to know it."""
+        return self.make().needs_posterior if self.scan is None else self.scan
 
 
 STRATEGIES: dict[str, dict[str, Known]] = {"lines": {}, "plane": {}, SHOTS: {}}
@@ -99,9 +107,10 @@ def register_strategy(
     settings : callable, optional
         (whole name, text behind the colon) -> fields of the strategy's dataclass that the text sets. By default a power
         where one is tuned, and nothing may stand behind a colon elsewhere.
-    looks_at : {"", "truth", "training"}
+    looks_at : {"", "nothing", "scan", "truth", "training"}
         Whether it needs the true image, as oracles do, or that of training scans, before it can choose: its
         ``knowing(truths, reconstruct)`` of `Oracle`, or ``knowing(scans)`` of `TrainingResidual`, is called with them.
+        Whether others look at no data, or at the posterior of a scan, they say by themselves once they are made.
 
     Raises
     ------
@@ -110,7 +119,7 @@ def register_strategy(
         something that makes no strategy.
     """
     require_part("strategy", name, make, "its class, or a function that makes it")
-    require_choice(("", "truth", "training"), looks_at=looks_at)
+    require_choice(("", "nothing", "scan", "truth", "training"), looks_at=looks_at)
     if name in FROM_FILES or name in GONE:
         raise InputError(field="strategy", got=repr(name), wanted="a name that means nothing else")
     chosen = encodings.split() if isinstance(encodings, str) else list(encodings)
@@ -119,7 +128,9 @@ def register_strategy(
         raise InputError(field="encodings", got=", ".join(unknown) or "none", wanted=", ".join(STRATEGIES))
     read = settings or (_power if tuned else None)
     for encoding in chosen:
-        STRATEGIES[encoding][name] = Known(make, False if looks_at else random, tuple(tuned), read)
+        drawn = False if looks_at in ("truth", "training") else random
+        scan = looks_at != "nothing" if looks_at else None
+        STRATEGIES[encoding][name] = Known(make, drawn, tuple(tuned), read, scan)
     for known, mark in ((ORACLES, "truth"), (TRAINING_RULES, "training")):
         if name in known:
             known.remove(name)
@@ -167,14 +178,15 @@ SPACINGS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 
 def _ship(name: str, file: str, kind: str, encodings: str = "lines", /, *, also: Any = (), **marks: Any) -> None:
     """One line of registration of a strategy of this package: its name, file, class, and what it chooses."""
-    register_strategy(name, Shipped(f"design.strategies.{file}", kind, dict(also)), encodings, **marks)
+    made = Shipped(f"design.strategies.{file}", kind, dict(also))
+    register_strategy(name, made, encodings, **{"looks_at": "nothing", **marks})
 
 
-_ship("calibrated", "calibrated", "Calibrated")
-_ship("calibrated", "calibrated_plane", "CalibratedSamples", "plane")
-_ship("information-gain", "information_gain", "InformationGain", "lines plane shots")
-_ship("information-gain-lanczos", "information_gain", "LanczosInformationGain")
-_ship("expected-error", "expected_error", "ExpectedError", "lines plane shots")
+_ship("calibrated", "calibrated", "Calibrated", looks_at="scan")
+_ship("calibrated", "calibrated_plane", "CalibratedSamples", "plane", looks_at="scan")
+_ship("information-gain", "information_gain", "InformationGain", "lines plane shots", looks_at="scan")
+_ship("information-gain-lanczos", "information_gain", "LanczosInformationGain", looks_at="scan")
+_ship("expected-error", "expected_error", "ExpectedError", "lines plane shots", looks_at="scan")
 _ship("random", "line_masks", "RandomLines")
 _ship("random", "plane_masks", "RandomSamples", "plane", also={"power": 0.0, "name": "random"})
 _ship("fastmri-random", "line_masks", "RandomLines", also={"centre_fraction": 0.08, "name": "fastmri-random"})
@@ -262,6 +274,27 @@ def make_strategy(name: str, encoding: str = "lines") -> Strategy:
     return replace(made, **fields)  # type: ignore[type-var]
 
 
+def name_of_strategy(strategy: str | Strategy, encoding: str = "lines") -> str:
+    """The name of a strategy that is given by it, or as an object, which is registered under its own name.
+
+    Raises
+    ------
+    InputError
+        For an object that is no strategy, or has the name of another one that is known.
+    """
+    if isinstance(strategy, str):
+        return strategy
+    wanted = "a name of `strategy_names`, or an object with name, needs_posterior, default_start and choose"
+    require_working(strategy=strategy, wanted=wanted, takes=2, method="choose")
+    name = getattr(strategy, "name", None)
+    known = STRATEGIES[_chosen_as(encoding)].get(name) if isinstance(name, str) else None
+    if known is not None and type(known.make()) is not type(strategy):
+        raise InputError(f"strategy {name}", described(strategy), f"another name: {name!r} is one that is known")
+    if known is None or known.make() != strategy:
+        register_strategy(str(name), lambda: strategy, [_chosen_as(encoding)])
+    return str(name)
+
+
 def chooses_angles(name: str, encoding: str) -> bool:
     """Whether a strategy chooses among angles that a recipe has; sets of shots have angles of their own.
 
@@ -331,7 +364,12 @@ def is_random(name: str, encoding: str = "lines") -> bool:
     known = STRATEGIES[_chosen_as(encoding)].get(name.partition(":")[0])
     if known is None or reads_file(name):
         return False
-    return known.random if known.random is not None else not known.make().needs_posterior
+    return known.random if known.random is not None else not known.needs_scan
+
+
+def kinds_of_masks(encoding: str = "lines") -> tuple[str, ...]:
+    """Names of the strategies that look at no data, so that they make masks without a scan."""
+    return tuple(name for name, known in STRATEGIES[_chosen_as(encoding)].items() if not known.needs_scan)
 
 
 def reads_file(name: str) -> bool:

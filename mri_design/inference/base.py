@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.errors import (
     InputError,
     NumberKind,
@@ -41,6 +42,7 @@ def pooled_variances(model: GeneralizedLinearModel, marginals: Variances) -> tup
     )
 
 
+@briefly
 @dataclass(frozen=True)
 class WarmStart:
     """A place to start an inference from: an image, pooled z per block, and draws to start new ones from.

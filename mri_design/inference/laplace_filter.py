@@ -23,6 +23,7 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, beside_gaussian
 from mri_design.inference.dense_model import as_image, precision_inverse
@@ -37,6 +38,7 @@ from mri_design.status import Convergence, Status
 from mri_design.variances.exact import Exact
 
 
+@briefly
 @dataclass(frozen=True)
 class FilterState:
     """N(mean, covariance) of n real unknowns.
@@ -243,6 +245,7 @@ class PassState(LoopState):
     sites: int = 0
 
 
+@briefly
 @dataclass(frozen=True)
 class LaplaceFilter(LoopEngine[PassState]):
     """Settings of the filter.

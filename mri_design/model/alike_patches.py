@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, require_counts
 from mri_design.operators.base import Array
 
@@ -20,6 +21,7 @@ INDISTINCT = 0.4
 heads have much less (results/benchmarks/measured-once.md)."""
 
 
+@briefly
 @dataclass(frozen=True)
 class AlikePatches:
     """For every pixel those in the middle of the most similar patches, and how similar they are.

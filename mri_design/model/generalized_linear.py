@@ -17,6 +17,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mri_design.brief import briefly
 from mri_design.errors import (
     InputError,
     covariance_matrix,
@@ -43,6 +44,7 @@ class _DerivedRole(str):
     """A role that nobody said: a copy of the block with other sites, or with an offset, derives its own."""
 
 
+@briefly
 @dataclass(frozen=True)
 class SiteBlock:
     """Sites of one kind on the coefficients of one analysis operator.
@@ -179,6 +181,7 @@ class SiteBlock:
         return self.pooled(squared_modulus(s))
 
 
+@briefly
 @dataclass(frozen=True)
 class GeneralizedLinearModel:
     """Measurement X, data y, noise variance and blocks of sites.

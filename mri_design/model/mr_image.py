@@ -8,13 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, require_instance
 from mri_design.model.alike_patches import AlikePatches, find_alike
-from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.phase import PhasePrior, estimate_phase
-from mri_design.model.sparsity import DEFAULT_PRIOR, SparsityBlock
+from mri_design.model.sparsity import DEFAULT_PRIOR, PriorBlock, SparsityBlock, prior_blocks
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibrary
+from mri_design.operators.chosen import Chosen, chosen_numbers
 from mri_design.operators.readouts import LineReadouts, Readouts, Rows, ShotReadouts
 from mri_design.scan.data import Scan
 from mri_design.scan.sampling import Sampling
@@ -74,7 +76,11 @@ def non_locally_refined(slice_model: MRSlice, image: Array) -> MRSlice:
     InputError
         Where a prior with a non-local block finds nothing alike in the image; see `find_alike`.
     """
-    counts = [block.neighbours for block in slice_model.prior if block.kind == "non-local"]
+    counts = [
+        block.neighbours
+        for block in slice_model.prior
+        if isinstance(block, SparsityBlock) and block.kind == "non-local"
+    ]
     refined = phase_refined(slice_model, image)
     return replace(refined, alike=find_alike(image, max(counts))) if counts else refined
 
@@ -85,6 +91,7 @@ NOISE_ONLY = 5.0
 """Standard deviations by which their energy has to exceed that of noise."""
 
 
+@briefly
 @dataclass(frozen=True)
 class MRSlice:
     """One slice with known noise and coil maps, from which `model` makes the linear model of any set of its lines.
@@ -99,8 +106,8 @@ class MRSlice:
         Per real component.
     maps : complex64 array, shape (coil, ky, kx), optional
         Coil sensitivities; None for one coil.
-    prior : tuple of SparsityBlock
-        Sparsity blocks.
+    prior : tuple of SparsityBlock and SiteBlock
+        Sparsity blocks, whose scales follow the signal, and sites as they are.
     library : {"scipy", "pyfftw"}
         FFT library.
     phase : PhasePrior, optional
@@ -127,7 +134,7 @@ class MRSlice:
     noise_variance: float
     maps: Array | None = None
     _: KW_ONLY
-    prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR
+    prior: tuple[PriorBlock | SiteBlock, ...] = DEFAULT_PRIOR
     library: FourierLibrary = "scipy"
     phase: PhasePrior | None = None
     samples: Array | None = None
@@ -135,6 +142,7 @@ class MRSlice:
     readouts: Readouts | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", prior_blocks(self.prior))
         if self.kspace.ndim != 3:
             raise InputError("kspace", f"shape {self.kspace.shape}", "(coil, ky, kx)")
         candidates = self.candidates
@@ -172,7 +180,7 @@ class MRSlice:
         data: Scan,
         index: int = 0,
         *,
-        prior: tuple[SparsityBlock, ...] = DEFAULT_PRIOR,
+        prior: tuple[PriorBlock | SiteBlock, ...] = DEFAULT_PRIOR,
         library: FourierLibrary = "scipy",
         phase: PhasePrior | None = None,
     ) -> MRSlice:
@@ -183,7 +191,7 @@ class MRSlice:
         InputError
             Where noise variance or coil maps are still unknown.
         """
-        require_instance(Scan, wanted="k-space data", cure="load_input reads them.", data=data)
+        require_instance(Scan, wanted="k-space data", cure="load(FILE).data has them.", data=data)
         if data.noise_variance is None:
             raise InputError("noise_variance", "unknown", "a number", "Calibrate the data first.")
         chosen = data.select_slice(index)
@@ -223,18 +231,22 @@ class MRSlice:
         whole = np.broadcast_to(flags if flags.ndim == 2 else flags[:, None], self.shape)
         return Sampling(whole if self.samples is None else whole & self.samples)
 
-    def encoding(self, lines: Sequence[int] | None = None) -> Rows:
+    def chosen(self, lines: Chosen) -> Sequence[int]:
+        """Numbers of the lines that are chosen by number or by a mask, see `chosen_numbers`."""
+        return chosen_numbers(lines, self.candidates.shape, self.candidates.unit)
+
+    def encoding(self, lines: Chosen | None = None) -> Rows:
         """X for whole lines (all of the grid without an argument)."""
-        ids = range(self.candidates.size) if lines is None else lines
+        ids = range(self.candidates.size) if lines is None else self.chosen(lines)
         return self.candidates.rows(ids, self.maps, self.library)
 
-    def measurement(self, lines: Sequence[int]) -> Rows:
+    def measurement(self, lines: Chosen) -> Rows:
         """X for what some lines hold: the lines, or those of their samples that were measured."""
         if self.samples is None:
             return self.encoding(lines)
-        return CartesianSamples(self._samples_of(lines), self.maps, self.library)
+        return CartesianSamples(self._samples_of(self.chosen(lines)), self.maps, self.library)
 
-    def acquire(self, lines: Sequence[int]) -> Array:
+    def acquire(self, lines: Chosen) -> Array:
         """The data of some lines, as `measurement` orders them: (coil, line, kx), or (coil, sample) with holes.
 
         Raises
@@ -242,7 +254,7 @@ class MRSlice:
         InputError
             For lines that hold no data.
         """
-        chosen = np.asarray(lines, dtype=np.intp)
+        chosen = np.asarray(self.chosen(lines), dtype=np.intp)
         missing = chosen[~np.isin(chosen, np.flatnonzero(self.measured))]
         if missing.size:
             unit = self.candidates.unit
@@ -250,20 +262,21 @@ class MRSlice:
             raise InputError(f"{unit}s", f"{shown}, not measured", f"{unit}s with data")
         if self.samples is None:
             return self.candidates.data(self.kspace, chosen.tolist())
-        return np.ascontiguousarray(self.kspace[:, self._samples_of(lines)])
+        return np.ascontiguousarray(self.kspace[:, self._samples_of(chosen)])
 
-    def _samples_of(self, lines: Sequence[int]) -> Array:
+    def _samples_of(self, lines: Sequence[int] | Array) -> Array:
         chosen = np.zeros(self.shape, dtype=bool)
         chosen[list(lines)] = True
         return np.asarray(chosen & self.samples)
 
-    def central_image(self, lines: Sequence[int]) -> Array:
+    def central_image(self, lines: Chosen) -> Array:
         """The coil-combined image of the unbroken run of ``lines`` around DC, zeros elsewhere in k-space."""
-        central = self.candidates.central_run(lines)
+        central = self.candidates.central_run(self.chosen(lines))
         return self._weighted_image(central, self.candidates.density(central))
 
-    def plain_image(self, lines: Sequence[int]) -> Array:
+    def plain_image(self, lines: Chosen) -> Array:
         """The image of ``lines`` without a model, X^H diag(w) y: zero-filled, of shots gridded (`Readouts.density`)."""
+        lines = self.chosen(lines)
         return self._weighted_image(lines, self.candidates.density(lines, given=True))
 
     def _weighted_image(self, lines: Sequence[int], density: Array | float) -> Array:
@@ -271,7 +284,7 @@ class MRSlice:
         weighted = data if isinstance(density, float) else (density * data).astype(data.dtype, copy=False)
         return self.measurement(lines).adjoint(weighted)
 
-    def signal_level(self, lines: Sequence[int]) -> float:
+    def signal_level(self, lines: Chosen) -> float:
         """99.5th percentile of the modulus of the image that the central block of ``lines`` shows.
 
         Only the unbroken run of lines around DC is used, so that all masks with the same centre agree on it.
@@ -289,20 +302,25 @@ class MRSlice:
                 "more energy in the central lines than noise has",
                 "Look at the scan; if its noise variance was given or estimated too large, give the right one.",
             )
+        return self.level(lines)
+
+    def level(self, lines: Chosen) -> float:
+        """`signal_level`, also where it is that of noise: a slice of a volume may lie beside the object."""
         return float(np.percentile(np.abs(self.central_image(lines)), 99.5))
 
-    def shows_signal(self, lines: Sequence[int]) -> bool:
+    def shows_signal(self, lines: Chosen) -> bool:
         """Whether the central block of ``lines`` holds more than noise might, so that there is a `signal_level`."""
         energy, noise = self._energy_and_noise(lines)
         return energy > noise
 
-    def _energy_and_noise(self, lines: Sequence[int]) -> tuple[float, float]:
+    def _energy_and_noise(self, lines: Chosen) -> tuple[float, float]:
         """Energy of the lines nearest to DC, and the most that noise might have there."""
-        samples = self.acquire(self.candidates.nearest_to_centre(self.candidates.central_run(lines), CENTRE))
+        central = self.candidates.central_run(self.chosen(lines))
+        samples = self.acquire(self.candidates.nearest_to_centre(central, CENTRE))
         energy = float(np.sum(np.abs(samples).astype(np.float64) ** 2))
         return energy, 2 * self.noise_variance * (samples.size + NOISE_ONLY * float(np.sqrt(samples.size)))
 
-    def model(self, lines: Sequence[int] | None = None, signal: float | None = None) -> GeneralizedLinearModel:
+    def model(self, lines: Chosen | None = None, signal: float | None = None) -> GeneralizedLinearModel:
         """The model after measuring ``lines`` (in that order), by default all; ``signal`` defaults to `signal_level`.
 
         Raises
@@ -310,13 +328,13 @@ class MRSlice:
         InputError
             For lines without data; in the phase-aware model, where no phase is given and the centre shows none.
         """
-        lines = np.flatnonzero(self.measured).tolist() if lines is None else lines
+        lines = self.chosen(self.measured if lines is None else lines)
         level = self.signal_level(lines) if signal is None else signal
         noise_sd = float(np.sqrt(self.noise_variance))
         phase = self.phase
         if phase is not None and phase.phase is None:
             phase = phase.seen_in(self.central_image(lines), self.noise_variance)
-        prior = [block for block in self.prior if block.kind != "non-local" or self.alike is not None]
+        prior = [block for block in prior_blocks(self.prior) if block.kind != "non-local" or self.alike is not None]
         if any(block.kind == "non-local" for block in prior):
             prior = [block.beside_non_local() for block in prior]
         blocks = tuple(block.sites(self.shape, level, noise_sd, phase, self.alike) for block in prior)

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 import scipy.fft
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, require_choice
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.phased import PhasedParts
@@ -25,6 +26,7 @@ LEAST_SIGNAL = 6.0
 independent values as the Gaussian leaves, reaches 4 to 5."""
 
 
+@briefly
 @dataclass(frozen=True)
 class PhaseMap:
     """e^{i phi} of an image, and how far it can be trusted.

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg
 
+from mri_design.brief import briefly
 from mri_design.errors import require_counts, require_instance, require_random
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
 from mri_design.krylov.lanczos import LanczosFactors
@@ -20,6 +21,7 @@ from mri_design.status import Convergence
 VarianceKind = Literal["exact", "lower_bound", "unbiased"]
 
 
+@briefly
 @dataclass(frozen=True)
 class Variances:
     """z = diag(B A^-1 B^H) for a list of analysis operators.
@@ -70,6 +72,7 @@ class Variances:
     log_determinant: float | None = None
 
 
+@briefly
 @dataclass(frozen=True)
 class GaussianPosterior:
     """Q(u) = N(mean, sigma^2 A^-1).

@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
 from mri_design.model.alike_patches import AlikePatches
 from mri_design.model.generalized_linear import SiteBlock
@@ -18,9 +19,10 @@ from mri_design.operators.differences import FiniteDifferences, GraphDifferences
 from mri_design.operators.elementary import Identity
 from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.priors import StudentT
-from mri_design.priors import BLOCKS, SITES
+from mri_design.priors import BLOCKS, SITES, BlockMaker, SiteMaker
 
 
+@briefly
 @dataclass(frozen=True)
 class Coefficients:
     """Coefficients that the sites of a block act on.
@@ -40,6 +42,7 @@ class Coefficients:
     groups: tuple[int, ...] = ()
 
 
+@briefly
 @dataclass(frozen=True)
 class ImageFacts:
     """Facts about an image whose prior is made.
@@ -65,9 +68,10 @@ class SparsityBlock:
 
     Parameters
     ----------
-    kind : str
+    kind : str, LinearOperator, or callable
         Which coefficients: "pixels", "differences", "wavelet"; "non-local", differences between a pixel and those in
-        the middle of similar patches; or what `register_block` has named.
+        the middle of similar patches; what `register_block` has named; or coefficients of your own, as an operator of
+        the image (ky, kx), or as a function that `register_block` takes.
     scale : float
         Dimensionless rate: per unit of the image's own signal level (99.5th percentile of the modulus); non-local
         differences have it per unit of what the similarity of their patches makes expect (`AlikePatches.expected`).
@@ -86,9 +90,9 @@ class SparsityBlock:
         block removes noise too, and both at full rate would remove structure with it.
     neighbours : int
         For non-local differences: how many of every pixel.
-    site : str
-        "laplace"; "student-t" with three degrees of freedom and "sech2", whose tau is 1 / width in the same units; or
-        what `register_site` has named.
+    site : str or callable
+        "laplace"; "student-t" with three degrees of freedom and "sech2", whose tau is 1 / width in the same units;
+        what `register_site` has named; or a function of tau that makes a site, as `register_site` takes it.
 
     Raises
     ------
@@ -96,7 +100,7 @@ class SparsityBlock:
         For an unknown kind or site, rates that are not positive, or no level.
     """
 
-    kind: str
+    kind: str | LinearOperator | BlockMaker
     scale: float
     _: KW_ONLY
     isotropic: bool = False
@@ -106,11 +110,13 @@ class SparsityBlock:
     tau_limit: float | None = None
     tau_limit_with_non_local: float | None = None
     neighbours: int = 6
-    site: str = "laplace"
+    site: str | SiteMaker = "laplace"
 
     def __post_init__(self) -> None:
-        require_choice(tuple(BLOCKS), **{"block kind": self.kind})
-        require_choice(tuple(SITES), site=self.site)
+        if isinstance(self.kind, type) or not (isinstance(self.kind, LinearOperator) or callable(self.kind)):
+            require_choice(tuple(BLOCKS), cure="", **{"block kind": self.kind})
+        if not callable(self.site):
+            require_choice(tuple(SITES), site=self.site)
         positive_number("scale", self.scale)
         positive_number("coarse_scale", self.coarse_scale)
         for name in ("tau_limit", "tau_limit_with_non_local"):
@@ -118,6 +124,13 @@ class SparsityBlock:
             if limit is not None:
                 positive_number(name, limit)
         require_counts(least=1, levels=self.levels, neighbours=self.neighbours)
+
+    @property
+    def name(self) -> str:
+        """Name for messages and tables: that of the kind, or of the operator or function."""
+        if isinstance(self.kind, str):
+            return self.kind
+        return type(self.kind).__name__ if isinstance(self.kind, LinearOperator) else self.kind.__name__
 
     def beside_non_local(self) -> SparsityBlock:
         """The block as it is in models that have a non-local block."""
@@ -140,17 +153,85 @@ class SparsityBlock:
             For non-local differences where it is not known what is alike.
         """
         tau_per_rate = noise_sd / signal
-        made = BLOCKS[self.kind](self, ImageFacts(shape, signal, alike))
+        made = self._coefficients(ImageFacts(shape, signal, alike))
         made = Coefficients(made) if isinstance(made, LinearOperator) else made
         if not isinstance(made, Coefficients):
-            raise InputError(f"block {self.kind}", described(made), "a LinearOperator or Coefficients")
+            raise InputError(f"block {self.name}", described(made), "a LinearOperator or Coefficients")
+        _require_image(self.name, made.analysis, shape)
         analysis, groups = made.analysis, made.groups
         rates: Array | float = self.scale if made.rates is None else made.rates
         if self.tau_limit is not None:
             rates = np.minimum(rates, self.tau_limit / tau_per_rate)
         if phase is not None:
             analysis, rates, groups = phase.on(analysis, rates, groups)
-        return SiteBlock(self.kind, analysis, SITES[self.site](np.asarray(rates * tau_per_rate)), groups)
+        site: SiteMaker = SITES[self.site] if isinstance(self.site, str) else self.site
+        return SiteBlock(self.name, analysis, site(np.asarray(rates * tau_per_rate)), groups)
+
+    def _coefficients(self, image: ImageFacts) -> object:
+        """What the kind makes of the image: coefficients, or their operator alone."""
+        if isinstance(self.kind, LinearOperator):
+            return self.kind
+        make: BlockMaker = BLOCKS[self.kind] if isinstance(self.kind, str) else self.kind
+        return make(self, image)
+
+
+@dataclass(frozen=True)
+class GivenBlock:
+    """A `SiteBlock` among the blocks of a prior: its sites are as they are given, whatever signal and noise are.
+
+    Parameters
+    ----------
+    block : SiteBlock
+        Sites on coefficients of the image (ky, kx); their scales are per standard deviation of the noise. A model of
+        the phase does not change them.
+    """
+
+    block: SiteBlock
+
+    @property
+    def kind(self) -> str:
+        """Name of the block; none of `SparsityBlock.kind`."""
+        return f"given {self.block.name}"
+
+    def beside_non_local(self) -> GivenBlock:
+        """As it is."""
+        return self
+
+    def sites(self, shape: tuple[int, int], *further: object) -> SiteBlock:
+        """The block.
+
+        Raises
+        ------
+        InputError
+            Where it is on another grid.
+        """
+        _require_image(self.block.name, self.block.analysis, shape)
+        return self.block
+
+
+PriorBlock = SparsityBlock | GivenBlock
+"""A block of a prior, as slices keep it."""
+
+
+def prior_blocks(blocks: object) -> tuple[PriorBlock, ...]:
+    """Blocks of a prior as slices keep them.
+
+    Raises
+    ------
+    InputError
+        For anything but `SparsityBlock` and `SiteBlock` objects, naming which it is.
+    """
+    if not isinstance(blocks, tuple | list):
+        raise InputError("prior", described(blocks), "a tuple of SparsityBlocks or SiteBlocks")
+    for place, block in enumerate(blocks):
+        if not isinstance(block, SparsityBlock | SiteBlock | GivenBlock):
+            raise InputError(f"prior[{place}]", described(block), "a SparsityBlock or a SiteBlock")
+    return tuple(GivenBlock(block) if isinstance(block, SiteBlock) else block for block in blocks)
+
+
+def _require_image(name: str, analysis: LinearOperator, shape: tuple[int, int]) -> None:
+    if analysis.in_shape != shape:
+        raise InputError(f"block {name}", f"an operator of {analysis.in_shape}", f"one of the image, {shape}")
 
 
 def pixels(block: SparsityBlock, image: ImageFacts) -> LinearOperator:

@@ -93,6 +93,11 @@ class LinearOperator(ABC):
         self.out_complex = out_complex
         self.complex_linear = complex_linear and in_complex and out_complex
 
+    def __repr__(self) -> str:
+        held = {True: "complex", False: "real"}
+        taken, given = f"{held[self.in_complex]} {self.in_shape}", f"{held[self.out_complex]} {self.out_shape}"
+        return f"{type(self).__name__}: {taken} -> {given}"
+
     @abstractmethod
     def _apply(self, u: Array) -> Array: ...
 

@@ -9,7 +9,7 @@ its plans, and with them the last bits, differ between processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ import scipy.fft
 
 from mri_design.errors import InputError, described, number_array, require_grid
 from mri_design.operators.base import Array, LinearOperator, Shape
+from mri_design.operators.chosen import Chosen, chosen_numbers
 from mri_design.operators.coils import Coils
 
 FourierLibrary = Literal["scipy", "pyfftw"]
@@ -108,14 +109,13 @@ class LineSampling(LinearOperator):
         For a line outside the grid or named twice.
     """
 
-    def __init__(self, lines: Sequence[int], shape: Shape) -> None:
+    def __init__(self, lines: Chosen, shape: Shape) -> None:
         n_lines = shape[-2]
         wanted = f"line numbers from 0 to {n_lines - 1}"
-        given = number_array("lines", lines, wanted=wanted)
+        given = number_array("lines", chosen_numbers(lines, (n_lines,), "line"), wanted=wanted)
         if given.dtype.kind == "b" or given.ndim != 1:
-            cure = "Give the numbers of a mask's lines: numpy.flatnonzero(mask)." if given.dtype.kind == "b" else ""
             got = described(given) if given.ndim else described(lines)
-            raise InputError("lines", got, f"a list of {wanted}", cure)
+            raise InputError("lines", got, f"a list of {wanted}, or a mask")
         if not np.all((given.real >= 0) & (given.real < n_lines) & (given == np.floor(given.real))):
             raise InputError("lines", str(given.tolist()), wanted)
         chosen = given.real.astype(np.intp)
@@ -263,8 +263,8 @@ class CartesianLines(_CartesianEncoding):
 
     Parameters
     ----------
-    lines : sequence of int
-        Phase-encode lines in acquisition order.
+    lines : sequence of int, or bool array (ky,)
+        Phase-encode lines in acquisition order, or a mask that is true for them.
     shape : tuple of int
         Image grid (ky, kx).
     maps : complex array, shape (coil, ky, kx), optional
@@ -281,7 +281,7 @@ class CartesianLines(_CartesianEncoding):
 
     def __init__(
         self,
-        lines: Sequence[int],
+        lines: Chosen,
         shape: tuple[int, int],
         maps: Array | None = None,
         library: FourierLibrary = "scipy",
@@ -550,7 +550,7 @@ class _LineGram(_CartesianGram):
 
 
 def cartesian(
-    lines: Sequence[int], shape: tuple[int, int], maps: Array | None = None, library: FourierLibrary = "scipy"
+    lines: Chosen, shape: tuple[int, int], maps: Array | None = None, library: FourierLibrary = "scipy"
 ) -> CartesianLines:
-    """The measurement X of Cartesian lines: coil maps, then the centred FFT, then the measured lines."""
+    """The measurement X of Cartesian lines: coil maps, then the centred FFT, then the lines, by number or as a mask."""
     return CartesianLines(lines, shape, maps, library)

@@ -34,6 +34,7 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike, NDArray
 
+from mri_design.brief import brief_attributes
 from mri_design.errors import InputError, number_array, sequence_of
 
 Values = NDArray[np.floating]
@@ -225,6 +226,9 @@ class Site(ABC):
     """Where log t has kinks or its finest structure, in units of sigma (`line_expectation`)."""
     per_site: ClassVar[tuple[str, ...]] = ("scale", "precision", "shift")
     """The attributes that may be arrays with one value per site."""
+
+    def __repr__(self) -> str:
+        return brief_attributes(self)
 
     @abstractmethod
     def log_t(self, s: Values) -> Values:

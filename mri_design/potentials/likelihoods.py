@@ -14,6 +14,7 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
+from mri_design.brief import brief_attributes
 from mri_design.errors import InputError, number_array, require_random
 from mri_design.potentials.base import (
     LEAST,
@@ -295,6 +296,9 @@ class ResponseFamily(ABC):
 
     monotone: bool = False
     reach: float = 1.0
+
+    def __repr__(self) -> str:
+        return brief_attributes(self)
 
     @abstractmethod
     def site(self, response: float) -> Site:

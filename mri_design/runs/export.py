@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,11 @@ from mri_design.runs.made_files import (
     whose_it_is,
 )
 from mri_design.runs.stored_run import StoredRun, read_run
+from mri_design.scan.geometry import stacked
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart
-from mri_design.scan.writing.cfl import pair_files
+from mri_design.scan.writing.cfl import pair_files, stacked_slices
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
-from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, SpiralOrder, SpokeOrder
@@ -94,6 +94,7 @@ ENDINGS = {
 }
 """Formats, and how their files may be called."""
 _STD, _MAPS = "_std", "_maps"
+_LISTED = 12
 _UNKNOWN_SIZE = "The run does not say how large pixels are"
 
 
@@ -199,9 +200,14 @@ def export_run(request: ExportRequest) -> MadeFiles:
         Where the format needs a package that is not installed.
     """
     run = read_run(request.folder)
-    made = _WRITERS[request.form](request, run)
+    made = export_of(request, run)
     about = run.part_of_scan
     return replace(made, sentences=(*made.sentences, f"Of the run's scan: {about}.")) if about else made
+
+
+def export_of(request: ExportRequest, run: StoredRun) -> MadeFiles:
+    """Make the files of a run that has been read, or was never stored; raises as `export_run`."""
+    return _WRITERS[request.form](request, run)
 
 
 def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDArray[Any]]]:
@@ -214,28 +220,57 @@ def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDA
 
 def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
     images = _images(request, run)
-    geometry = sized(run.geometry, request.field_of_view, images[0][2].shape)
+    known, order, said = run.geometry, [0], list[str]()
+    if run.numbers:
+        order = list(range(len(run.numbers)))
+        if run.geometry is not None:
+            known, order = stacked(run.places or (run.geometry,) * len(run.numbers), run.numbers)
+        said = [_in_order(run, order)]
+    geometry = sized(known, request.field_of_view, images[0][2].shape[-2:])
     compressed = request.out.name.endswith(".gz")
     files = {
-        path: nifti_bytes(image, geometry, f"{name}, mri-design", compressed=compressed) for path, name, image in images
+        path: nifti_bytes(
+            image[order] if run.numbers else image, geometry, f"{name}, mri-design", compressed=compressed
+        )
+        for path, name, image in images
     }
-    said = [*(f"{name}: {path}" for path, name, _ in images), *what_is_unknown("The run", geometry, WITHOUT_UNIT)]
+    said = [
+        *(f"{name}: {path}" for path, name, _ in images),
+        *said,
+        *what_is_unknown("The run", geometry, WITHOUT_UNIT),
+    ]
     if run.maps is not None:
-        path, text = request.beside(_MAPS), f"{len(run.maps)} coil maps, mri-design"
-        files[path] = nifti_bytes(run.maps[:, np.newaxis], geometry, text, compressed=compressed)
+        maps = np.moveaxis(run.maps[order], 1, 0) if run.numbers else run.maps[:, np.newaxis]
+        path, text = request.beside(_MAPS), f"{len(maps)} coil maps, mri-design"
+        files[path] = nifti_bytes(maps, geometry, text, compressed=compressed)
         said.append(f"coil maps, complex, coil after coil along the fourth axis: {path}")
     return MadeFiles(files, tuple(said))
 
 
+def _in_order(run: StoredRun, order: Sequence[int]) -> str:
+    numbers = [run.numbers[place] for place in order]
+    listed = ", ".join(map(str, numbers[:_LISTED])) + (", ..." if len(numbers) > _LISTED else "")
+    turned = "" if list(order) == sorted(order) else ", in the order in which they lie"
+    return f"{len(numbers)} slices along the third axis{turned}: {listed}."
+
+
 def _dicom(request: ExportRequest, run: StoredRun) -> MadeFiles:
     images = _images(request, run)
-    geometry = sized(run.geometry, request.field_of_view, images[0][2].shape)
     derivation = f"{run.measured}, reconstructed by mri-design"
-    files = {
-        path: dicom_bytes(image, geometry, DicomLabels(name, derivation, run.identity, number, source=run.source))
-        for number, (path, name, image) in enumerate(images, 1)
-    }
-    said = [*(f"{name}: {path}" for path, name, _ in images), *whose_it_is(run.source)]
+    files, said = dict[Path, bytes](), list[str]()
+    for series, (path, name, image) in enumerate(images, 1):
+        stack = image if run.numbers else image[np.newaxis]
+        names = (
+            [path] if not run.numbers else [name_beside(path, ".dcm", f"_{n:04d}") for n in range(1, len(stack) + 1)]
+        )
+        for number, (file, one) in enumerate(zip(names, stack, strict=True)):
+            place = sized(run.places[number] if run.places else run.geometry, request.field_of_view, one.shape)
+            source = run.sources[number] if run.sources else run.source
+            labels = DicomLabels(name, derivation, run.identity, series, number + 1, source)
+            files[file] = dicom_bytes(one, place, labels, float(stack.max()))
+        said.append(f"{name}: {names[0]}" + (f" to {names[-1].name}" if run.numbers else ""))
+    said += whose_it_is(run.source)
+    geometry = sized(run.geometry, request.field_of_view, images[0][2].shape[-2:])
     if geometry is None:
         said.append(f"{_UNKNOWN_SIZE}, and neither does the file. --fov gives the field of view.")
     else:
@@ -250,13 +285,18 @@ def _cfl(request: ExportRequest, run: StoredRun) -> MadeFiles:
     on_grid = run.counted in ("lines", "samples")
     if on_grid or run.maps is None:
         run.trains()  # refuses damaged folders, and those without lines or samples
-        columns = 1 if run.image is None else run.image.shape[1]
+        columns = run.columns or 1
         plane = run.counted == "samples"
         mask = run.mask[np.newaxis] if plane else np.broadcast_to(run.mask, (columns, len(run.mask)))
         files |= pair_files(stem, mask)
         said.append(f"mask ({' x '.join(map(str, mask.shape))}, for bart pics -p): {stem}")
     if run.maps is not None:
-        maps = planes_to_bart(run.maps) if run.counted == "samples" else maps_to_bart(run.maps)
+        if run.counted == "samples":
+            maps: NDArray[np.generic] = planes_to_bart(run.maps)
+        elif run.numbers:
+            maps = stacked_slices([maps_to_bart(one) for one in run.maps])
+        else:
+            maps = maps_to_bart(run.maps)
         beside = stem.with_name(f"{stem.name}{_MAPS}")
         files |= pair_files(beside, maps)
         said.append(f"coil maps ({' x '.join(map(str, maps.shape))}, for bart pics): {beside}")
@@ -287,7 +327,7 @@ def _npy(request: ExportRequest, run: StoredRun) -> MadeFiles:
     if run.maps is not None:
         beside = request.beside(_MAPS)
         files[beside] = npy_bytes(run.maps)
-        said.append(f"coil maps (coil, row, column): {beside}")
+        said.append(f"coil maps ({'slice, ' * bool(run.numbers)}coil, row, column): {beside}")
     return MadeFiles(files, tuple(said))
 
 
@@ -298,8 +338,10 @@ def _counted(run: StoredRun, out: Path) -> str:
 
 
 def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
+    from mri_design.scan.writing.mrd import mrd_skeleton_bytes  # here, because the import takes longer than the others
+
     order = run.line_order()
-    shape = (len(run.mask), len(run.mask) if run.image is None else run.image.shape[1])
+    shape = (len(run.mask), run.columns or len(run.mask))
     known = sized(run.geometry, request.field_of_view, shape)
     content = mrd_skeleton_bytes(order.trains, shape, known)
     said = [f"{len(order.lines)} readouts with their labels, samples zero: {request.out}"]
@@ -355,8 +397,8 @@ def _plan_of_lines(
     if extents is None:
         raise UsageError(f"{_UNKNOWN_SIZE.lower()}; give the field of view in metres, as --fov 0.24")
     order = _order_in_trains(lines, asked.train)
-    if asked.resolution is None and run.image is not None:
-        samples = run.image.shape[1]
+    if asked.resolution is None and run.columns is not None:
+        samples = run.columns
     else:
         samples = _divided(extents[1], extents[0] / order.n_lines, asked.resolution)
     in_trains = order.echoes > 1 or asked.train is not None
@@ -464,7 +506,9 @@ def _plan_of_shots(
 def _known_extents(run: StoredRun) -> tuple[float, float] | None:
     if run.geometry is None or run.image is None:
         return None
-    along_y, along_x = (1e-3 * size * count for size, count in zip(run.geometry.pixel, run.image.shape, strict=True))
+    along_y, along_x = (
+        1e-3 * size * count for size, count in zip(run.geometry.pixel, run.image.shape[-2:], strict=True)
+    )
     return along_y, along_x
 
 

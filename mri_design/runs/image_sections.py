@@ -9,16 +9,17 @@ from numpy.typing import NDArray
 
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import Block, ReportFigure, ReportTable, Section, saved_figure
-from mri_design.evaluation.plots.panels import ImagePanel, Layout, error_caption, metric_caption
+from mri_design.evaluation.plots.panels import GREY_SCALE, ImagePanel, Layout, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import beyond_noise, noise_caption, ranked
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS
 from mri_design.operators.base import Array
-from mri_design.operators.nonuniform import density_weights, sums_at_pixels
 from mri_design.operators.readouts import Readouts
-from mri_design.runs.scan_facts import KnownScan, NamedImage
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.scan.data import Orientation
+from mri_design.scan.sampling import gapless_run, line_pattern
+from mri_design.scan.trajectories.point_spread import compensated_spread
 
 COIL_MAPS = "coil_maps.npy"
 _COIL_COLUMNS = 4
@@ -134,7 +135,7 @@ def image_sections(
             about = "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."
     blocks: list[Block] = [
         ReportTable(rows, about + noise_caption([noise])),
-        saved_figure(folder, "images", lambda: plots.image_grid(panels, orientation), "Magnitudes on one grey scale."),
+        saved_figure(folder, "images", lambda: plots.image_grid(panels, orientation), f"{GREY_SCALE}."),
     ]
     if reference is not None:
         blocks.append(
@@ -168,7 +169,7 @@ def error_bars_figure(
     image, std = result.image, result.std
     assert std is not None
     if reference is None:
-        return saved_figure(folder, "std", lambda: plots.std_map(std, orientation), caption)
+        return saved_figure(folder, "std", lambda: plots.std_map(std, image, orientation), caption)
     return saved_figure(folder, "std", lambda: plots.std_against_error(std, image, reference, orientation), caption)
 
 
@@ -203,6 +204,13 @@ def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, s
         folder.remove(COIL_MAPS)
         return []
     folder.write_image(COIL_MAPS, np.asarray(maps, dtype=np.complex64))
+    return coil_map_sections(folder, maps, orientation, source)
+
+
+def coil_map_sections(folder: RunFolder, maps: Array | None, orientation: Layout, source: str) -> list[Section]:
+    """The report's section about the coil maps (coil, ky, kx) of a slice; parameters are those of `save_coil_maps`."""
+    if maps is None:
+        return []
     panels = [ImagePanel(one, f"coil {number}") for number, one in enumerate(maps, 1)]
     caption = (
         f"Magnitude of the coil sensitivity maps, {source}, on one grey scale, coils as the scan's file has them. "
@@ -211,6 +219,18 @@ def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, s
     )
     drawn = saved_figure(folder, "coil-maps", lambda: plots.image_grid(panels, orientation, _COIL_COLUMNS), caption)
     return [Section("Coil maps", [drawn])]
+
+
+def reconstruction_rows(known: KnownScan, images: Sequence[NamedImage], lines: Sequence[int]) -> Rows:
+    """Rows of metrics.csv of images that were made from ``lines``; parameters are those of `save_reconstruction`."""
+    counted = KINDS[known.slice_model.candidates.name].counted
+    rows = metric_rows(images, {counted: len(lines), "acceleration": known.acceleration(lines)})
+    return with_noise_of_reference(rows, known.reference_noise, known.holds_reference(lines))
+
+
+def sample_rows(known: KnownSamples, images: Sequence[NamedImage]) -> Rows:
+    """Rows of metrics.csv of images that were made from samples along a trajectory."""
+    return metric_rows(images, {"readouts": known.data.n_readouts, "samples": len(known.data.trajectory)})
 
 
 def save_reconstruction(
@@ -232,9 +252,7 @@ def save_reconstruction(
     about : str, optional
         Caption of the table, see `image_sections`.
     """
-    counted = KINDS[known.slice_model.candidates.name].counted
-    rows = metric_rows(images, {counted: len(lines), "acceleration": known.acceleration(lines)})
-    rows = with_noise_of_reference(rows, known.reference_noise, known.holds_reference(lines))
+    rows = reconstruction_rows(known, images, lines)
     save_images(folder, images[0].reconstruction, rows)
     layout = layout_of(known.slice_model.candidates, known.data.orientation)
     maps = known.scan.maps_as_read
@@ -316,20 +334,6 @@ def point_spread_figure(
     )
 
 
-def compensated_spread(
-    trajectory: NDArray[np.floating], grid: tuple[int, int], density: NDArray[np.float64] | None = None
-) -> NDArray[np.complex128]:
-    """`point_spread` (ky, kx) of a trajectory (sample, 2) with `density_weights`, by the fast transform; 1 at its peak.
-
-    Raises
-    ------
-    InputError
-        As `density_weights`.
-    """
-    weights = density_weights(trajectory, grid, given=density)
-    return sums_at_pixels(weights / weights.sum(), 2 * np.pi * trajectory / grid, grid).astype(np.complex128)
-
-
 def mask_figure(folder: RunFolder, title: str, mask: NDArray[np.bool_]) -> ReportFigure:
     """Figure of the lines (ky,) or samples of a plane (ky, kz) that are measured, under a sentence about them."""
     if mask.ndim == 1:
@@ -350,12 +354,11 @@ def mask_sentence(mask: NDArray[np.bool_]) -> str:
     said = [f"{len(lines)} of {len(mask)} lines are measured."]
     if not len(lines):
         return said[0]
+    pattern = line_pattern(mask)
+    if pattern:
+        return f"{said[0]} They are {pattern}."
     if mask[dc]:
-        low, high = dc, dc
-        while low > 0 and mask[low - 1]:
-            low -= 1
-        while high + 1 < len(mask) and mask[high + 1]:
-            high += 1
+        low, high = gapless_run(mask, dc)
         measured = "one line is measured" if high == low else f"{high - low + 1} are measured"
         said.append(f"Around the centre {measured} without a gap, ky = {low - dc} to {high - dc};")
         rest = lines[(lines < low) | (lines > high)]

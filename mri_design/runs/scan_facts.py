@@ -8,16 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.inputs import PreparedScan
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.experiment.starting import mostly_calibration
 from mri_design.experiment.trajectories.preparing import PreparedSamples
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import ShotReadouts
+from mri_design.operators.readouts import Readouts, ShotReadouts
 from mri_design.runs.run import Progress
 from mri_design.scan.data import KSpaceData, Scan, TrajectoryData, left_out, left_out_text, part_of_scan
 from mri_design.status import Convergence, Status
@@ -38,6 +40,11 @@ _CALIBRATION = ("noise_readouts", "calibration_lines", "calibration_scan", "coil
 def simulated_from(data: Scan) -> str:
     """The source of simulated k-space ("from images"); empty where it was not simulated."""
     return str(data.header.get("simulated", "")).split(",")[0]
+
+
+def pixel_of(scan: Scan) -> tuple[float, float] | None:
+    """Size of a pixel along (ky, kx) of a scan's first slice in millimetres; None where nobody says."""
+    return scan.geometry[0].pixel if isinstance(scan, KSpaceData) and scan.geometry is not None else None
 
 
 def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
@@ -87,6 +94,32 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
             f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, or as "
             "variance under [noise] in a recipe"
         )
+
+
+def tell_calibration(calibration: int, count: int, recipe: Recipe, readouts: Readouts, progress: Progress) -> None:
+    """Say where coil maps have fewer centre lines than usual, so that some are left to choose, or most of the mask.
+
+    Parameters
+    ----------
+    calibration : int
+        Centre lines, or side of the square, that maps were estimated from; 0 is none.
+    count : int
+        Lines or samples in the end.
+    recipe : Recipe
+        In force.
+    readouts : Readouts
+        What is chosen from.
+    progress : Progress
+        Takes both sentences.
+    """
+    usual = recipe.coils.calibration_lines
+    if 0 < calibration < usual and recipe.design.start is None and readouts.name == "lines":
+        progress.say(
+            f"coil maps are estimated from {calibration} centre lines in the place of {usual}, as there are {count} "
+            "altogether; --start sets how many"
+        )
+    if most := mostly_calibration(calibration, count, readouts):
+        progress.warn(most)
 
 
 def left_out_settings(scan: Scan) -> dict[str, object]:
@@ -143,6 +176,7 @@ def level_summary(noise_variance: float, signal: float, unit: float) -> dict[str
     return dict(zip(("noise sd per real component", "signal level"), levels.values(), strict=True))
 
 
+@briefly
 @dataclass(frozen=True)
 class NamedImage:
     """An image on the way into a table or a figure.
@@ -186,6 +220,7 @@ def with_zero_filled(
     return [*images, NamedImage.judged(name, plain, reference)]
 
 
+@briefly
 @dataclass(frozen=True)
 class KnownScan:
     """One slice of a scan, and what a run knew about it before it began.
@@ -292,6 +327,7 @@ class KnownScan:
         return {**calibration_summary(self.scan), **levels, **reference, **left_out_summary(self.data)}
 
 
+@briefly
 @dataclass(frozen=True)
 class KnownSamples:
     """One slice of a scan along a trajectory, and what a run knew about it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from mri_design.design.strategies.oracles import Oracle
@@ -15,19 +15,22 @@ from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
+from mri_design.experiment.starting import calibration_for
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.runs.run import Work
-from mri_design.runs.scan_facts import simulated_from, warn_of_left_out, warn_of_noise
+from mri_design.runs.scan_facts import pixel_of, simulated_from, warn_of_left_out, warn_of_noise
 from mri_design.scan.data import Orientation, left_out_text
 from mri_design.scan.sampling import require_whole_lines
 
 ORACLE_NOTE = " (an oracle: it looked at the truth, no scan could be measured like this)"
 
 
-def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tuple[list[ReferenceSlice], Orientation]:
+def load_images(
+    sources: Sequence[ScanSource], recipe: Recipe, work: Work, count: Callable[[int], int] | None = None
+) -> tuple[list[ReferenceSlice], Orientation]:
     """Calibrated slices whose truth is known, and the orientation of the first.
 
     Parameters
@@ -38,6 +41,8 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tu
         Simulation, calibration and prior.
     work : Work
         Its seed is that of simulations, and what a file holds beyond what was read is said as a warning.
+    count : callable, optional
+        Lines or samples of the grid -> how many the smallest mask has, which bounds the centre that coil maps take.
 
     Raises
     ------
@@ -52,7 +57,7 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tu
     on_grid = recipe.replacing("design", encoding="lines") if shots else recipe
     orientation: Orientation = "ky-rows"
     for source in sources:
-        data = load_input(source.path, recipe, work.seed, source.maps)
+        data = source.loaded or load_input(source.path, recipe, work.seed, source.maps)
         warn_of_left_out(data, recipe, work.progress)
         orientation = data.orientation if not images else orientation
         for index in source.slices.indices(data.n_slices):
@@ -66,7 +71,9 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tu
                 )
             if recipe.design.encoding != "plane":
                 require_whole_lines(source.path, chosen.samplings[0])
-            scan = prepare(chosen, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
+            rows, columns = chosen.grid_shape
+            fewest = None if count is None else count(rows * columns if recipe.design.encoding == "plane" else rows)
+            scan = prepare(chosen, recipe, calibration_lines=calibration_for(recipe, fewest), ordinary=True)
             if index == source.slices.indices(data.n_slices)[0]:  # all slices of a scan have its noise
                 warn_of_noise(scan, work.progress)
             reference = scan.reference(0)
@@ -87,6 +94,7 @@ def load_images(sources: Sequence[ScanSource], recipe: Recipe, work: Work) -> tu
                     source=source.path,
                     left_out=left_out_text(data.header),
                     doubtful_noise=scan.noise_source if scan.noise_doubt or scan.noise_raised else "",
+                    pixel=pixel_of(scan.data),
                 )
             )
     names = [image.name for image in images]

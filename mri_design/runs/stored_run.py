@@ -16,7 +16,6 @@ from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.tables import read_csv
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import read
 from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.source_image import SourceImage
@@ -71,11 +70,11 @@ class StoredRun:
         The same in the order of choice; none of readouts, and by number where nothing was chosen.
     counted : str
         Name of what the mask is over: "lines", "samples", "shots" or "readouts".
-    image : complex64 array, shape (ky, kx) or (ky, kz), or None
+    image : complex64 array, shape (ky, kx) or (ky, kz), of a volume (slice, ky, kx), or None
         The reconstruction.
     std : float32 array, shape as ``image``, or None
         Its error bars.
-    maps : complex64 array, shape (coil, ky, kx), or None
+    maps : complex64 array, shape (coil, ky, kx), of a volume (slice, coil, ky, kx), or None
         Coil maps of the scan's own coils; None where it has one coil.
     geometry : SliceGeometry or None
         Pixel size and place, where the scan's file said.
@@ -85,6 +84,12 @@ class StoredRun:
         Checksum that differs from run to run.
     part_of_scan : str
         Which slice or series the run is about, where the scan has several.
+    numbers : tuple of int
+        Of the slices of a volume in their scan; none where ``image`` is one slice.
+    places : tuple of SliceGeometry
+        Of the slices of a volume; none where they are not known.
+    sources : tuple of SourceImage
+        Of the slices of a volume, where they are made from several images.
     """
 
     folder: Path
@@ -98,11 +103,19 @@ class StoredRun:
     source: SourceImage | None
     identity: str
     part_of_scan: str
+    numbers: tuple[int, ...] = ()
+    places: tuple[SliceGeometry, ...] = ()
+    sources: tuple[SourceImage, ...] = ()
 
     @property
     def name(self) -> str:
         """Name of the folder."""
         return self.folder.resolve().name
+
+    @property
+    def columns(self) -> int | None:
+        """Samples of a readout, without oversampling; None where nothing says them."""
+        return None if self.image is None else self.image.shape[-1]
 
     @property
     def measured(self) -> str:
@@ -173,16 +186,24 @@ class StoredRun:
             Where the trajectory cannot be read, is none of spokes or arms, or one of spokes on a grid that is not
             square.
         """
+        from mri_design.scan.io.formats import read  # here, because all readers are imported with it
+
         path = self.folder / "trajectory.npz"
         scan = read(path)
         if not isinstance(scan, TrajectoryData):
             raise InputError(field=str(path), got="a scan on a grid", wanted="the trajectory of a run")
-        trajectory = scan.readouts.shots
-        if not np.linalg.norm(trajectory, axis=2).argmin(axis=1).any():
-            return SpiralOrder(trajectory, scan.grid_shape), trajectory.shape[1]
-        if scan.grid_shape[0] != scan.grid_shape[1]:
-            raise InputError(field=f"{path}: matrix", got=str(scan.grid_shape), wanted="a square, for spokes")
-        return SpokeOrder.of_trajectory(trajectory), trajectory.shape[1]
+        return order_of_shots(scan.readouts.shots, scan.grid_shape, str(path))
+
+
+def order_of_shots(
+    trajectory: NDArray[np.float64], grid: tuple[int, int], name: str
+) -> tuple[SpokeOrder | SpiralOrder, int]:
+    """Spokes or arms (shot, sample, 2) for a sequence, and the samples of each; raises as `StoredRun.shot_order`."""
+    if not np.linalg.norm(trajectory, axis=2).argmin(axis=1).any():
+        return SpiralOrder(trajectory, grid), trajectory.shape[1]
+    if grid[0] != grid[1]:
+        raise InputError(field=f"{name}: matrix", got=str(grid), wanted="a square, for spokes")
+    return SpokeOrder.of_trajectory(trajectory), trajectory.shape[1]
 
 
 def read_run(folder: Path) -> StoredRun:
@@ -205,17 +226,22 @@ def read_run(folder: Path) -> StoredRun:
         raise InputError(field=field, got="no list of lines", wanted="the manifest of a run about one mask")
     mask = _array(folder / "mask.npy", "b", 1, 2)
     what = counted(folder, settings, mask.ndim)
-    found = {"recon.npy": ("c", 2), "std.npy": ("f", 2), _MAPS: ("c", 3)}
+    numbers = _numbers(settings, field)
+    further = 1 if numbers else 0
+    found = {"recon.npy": ("c", 2 + further), "std.npy": ("f", 2 + further), _MAPS: ("c", 3 + further)}
     image, std, maps = (
         _array(folder / name, kind, axes) if (folder / name).is_file() else None for name, (kind, axes) in found.items()
     )
     sides = mask.shape if what in ("lines", "samples") else ()
     if image is not None:
-        _require_shape(folder / "recon.npy", image.shape, (*sides, *image.shape[len(sides) :]), "mask.npy")
+        stack, pixels = (len(numbers),) * further, image.shape[further:]
+        _require_shape(folder / "recon.npy", image.shape, (*stack, *sides, *pixels[len(sides) :]), "mask.npy")
         for name, beside in (("std.npy", std), (_MAPS, maps)):
             if beside is not None:
-                _require_shape(folder / name, beside.shape, (*beside.shape[:-2], *image.shape), "recon.npy")
+                coils = beside.shape[further:-2]
+                _require_shape(folder / name, beside.shape, (*stack, *coils, *pixels), "recon.npy")
     stored, source = settings.get("geometry"), settings.get("source_image")
+    places, sources = (_of_all(settings, name, len(numbers), field) for name in ("slice_geometries", "source_images"))
     return StoredRun(
         folder=folder,
         mask=mask,
@@ -228,7 +254,26 @@ def read_run(folder: Path) -> StoredRun:
         source=None if source is None else SourceImage.from_settings(field, source),
         identity=str(settings.get("identity", "")),
         part_of_scan=str(settings.get("part_of_scan", "")),
+        numbers=numbers,
+        places=tuple(SliceGeometry.from_settings(field, place) for place in places),
+        sources=tuple(SourceImage.from_settings(field, image) for image in sources),
     )
+
+
+def _numbers(settings: Mapping[str, Any], field: str) -> tuple[int, ...]:
+    """Of the slices of a volume; none of a run about one slice."""
+    numbers = settings.get("slice_numbers", [])
+    if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
+        raise InputError(field=f"{field}: slice_numbers", got="another type", wanted="whole numbers")
+    return tuple(numbers)
+
+
+def _of_all(settings: Mapping[str, Any], name: str, count: int, field: str) -> list[Any]:
+    """An entry for each slice; none where there is no such list."""
+    entries = settings.get(name, [])
+    if not isinstance(entries, list) or len(entries) not in (0, count):
+        raise InputError(field=f"{field}: {name}", got="another number of entries", wanted=f"{count}, one a slice")
+    return entries
 
 
 def _require_shape(path: Path, found: tuple[int, ...], wanted: tuple[int, ...], other: str) -> None:

@@ -9,11 +9,10 @@ image). What is finished is kept in one file, from which an interrupted study go
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +23,13 @@ from mri_design.errors import InputError
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.predictions import truth_or_none
-from mri_design.evaluation.run_folder import RunFolder, require_same_run
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
-from mri_design.experiment.designing import DesignOptions, run_design, start_count
+from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
+from mri_design.experiment.starting import start_count
 from mri_design.experiment.strategy_names import (
     ORACLES,
     TRAINING_RULES,
@@ -39,11 +39,13 @@ from mri_design.experiment.strategy_names import (
     strategy_label,
     tuned_families,
 )
+from mri_design.experiment.strategy_words import explained
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.readouts import Readouts, ShotReadouts
 from mri_design.runs.error_tables import FORMATS, errors_by_image, paired_table, summary_table, winners_table
+from mri_design.runs.kept_state import read_kept
 from mri_design.runs.run import Record, Work
 from mri_design.runs.scans import knowing_oracle, knowing_rule
 from mri_design.runs.workers import Workers
@@ -61,7 +63,6 @@ Lines = tuple[int, ...]
 Cell = tuple[str, int, int, int]
 """Strategy, lines, draw, test image."""
 Show = Callable[[str, int, int], None]
-State = TypeVar("State")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,36 +247,6 @@ def base_name(name: str) -> str:
     return name.removesuffix(FIXED).removesuffix(TUNED)
 
 
-def read_kept(path: Path, identity: str, what: str, other: str, parse: Callable[[dict[str, Any]], State]) -> State:
-    """Read the state that an interrupted run kept in a JSON file.
-
-    Parameters
-    ----------
-    path, identity : Path, str
-        The file, and the checksum of the run that goes on, which has to be that of the run that wrote it.
-    what, other : str
-        Names of the right file and of a wrong one, for messages.
-    parse : callable
-        Makes a state of the file's content.
-
-    Raises
-    ------
-    InputError
-        For a damaged file.
-    UsageError
-        For the file of another run.
-    """
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        own, state = stored["identity"], parse(stored)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            field=path.name, got=f"an unreadable file ({error})", wanted=what, cure="Delete it."
-        ) from error
-    require_same_run(path, own, identity, other)
-    return state
-
-
 @dataclass
 class StudyProgress:
     """Finished pieces of a study, kept in one JSON file so that an interrupted run goes on.
@@ -424,6 +395,18 @@ class Study(Material):
             if self.training and name in tuned_families(self.recipe.design.encoding):
                 names[-1] = name + TUNED
         return names
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What its strategies choose, by their names in tables; those that nobody has explained are left out."""
+        unit, words = KINDS[self.recipe.design.encoding].unit, {}
+        for name in self.expanded():
+            about = explained(base_name(name))
+            if about:
+                trained = "; designed on the training scans, and then kept for all" if name.endswith(FIXED) else ""
+                trained = "; tuned on the training scans" if name.endswith(TUNED) else trained
+                words[strategy_label(name)] = f"{unit}s {about}{trained}"
+        return words
 
     def rule(self, name: str) -> Strategy:
         """The strategy called ``name``, which may have a suffix, for what the recipe chooses one by one."""

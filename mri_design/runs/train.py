@@ -14,8 +14,8 @@ from mri_design.errors import InputError, UsageError, did_you_mean
 from mri_design.evaluation.folder_lock import LOCK_NAME, FolderLock
 from mri_design.evaluation.run_folder import require_same_run
 from mri_design.evaluation.run_status import PROGRESS_NAME, ProgressFile
-from mri_design.experiment.designing import with_calibration
 from mri_design.experiment.ending import refuse_shots
+from mri_design.experiment.starting import amount_wanted, require_amount, with_calibration
 from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.runs.run import Ending, Record, Work
 from mri_design.runs.scan_facts import doubts_of_all
@@ -63,8 +63,10 @@ class TrainingRequest(StudyRequest):
         Reconstruction, simulation, calibration, and what the sequence asks of the lines.
     rule : TrainingRule
         See `training_rule`.
-    lines : int
+    lines : int, optional
         Lines, or samples of a plane, in the end.
+    acceleration : float, optional
+        In their place: the grid divided by this, rounded.
     start : int, optional
         How many around DC to begin with: four lines, and no fewer than coil calibration took; or a 128th of a plane.
 
@@ -75,22 +77,29 @@ class TrainingRequest(StudyRequest):
     """
 
     rule: TrainingRule
-    lines: int
+    lines: int | None = None
+    acceleration: float | None = None
     start: int | None = None
 
     def __post_init__(self) -> None:
         refuse_shots(self.recipe, "train")
+        require_amount(self.lines, self.acceleration, self.recipe)
         if self.recipe.design.encoding == "plane" and not isinstance(self.rule, ResidualGreedy):
             raise UsageError(
                 f"rule {self.rule.name!r} tries what can be measured one by one, and what a single sample of a plane "
                 "changes is too little to tell: take residual-greedy"
             )
 
+    def count(self, size: int) -> int:
+        """Lines or samples in the end on a grid of ``size``."""
+        return amount_wanted(self.lines, self.acceleration, size)
+
     def record(self, work: Work) -> Record:
         """See `StudyRequest.recorded`."""
         choices = {
             "rule": repr(self.rule),
             "lines": self.lines,
+            **({} if self.acceleration is None else {"acceleration_wanted": self.acceleration}),
             "start": self.start,
             "recipe": self.recipe.as_settings(),
         }
@@ -212,13 +221,14 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
     InputError
         Where an input cannot be used, or scans are on different grids.
     """
-    record, recipe, lines = request.record(work), request.recipe, request.lines
+    record, recipe = request.record(work), request.recipe
     finished = file.finished(record.identity)
     if finished is not None:
         work.progress.say("nothing to do")
         return order_ending(finished)
-    scans, _ = load_images(request.sources, recipe, work)
+    scans, _ = load_images(request.sources, recipe, work, request.count)
     readouts = scans[0].slice_model.candidates
+    lines = request.count(readouts.size)
     calibration = max(scan.calibration_lines for scan in scans)
     recipe = with_calibration(recipe, calibration)
     rules = recipe.constraints.rules_of(readouts)

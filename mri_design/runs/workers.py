@@ -6,11 +6,12 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count, islice
 from multiprocessing import forkserver, get_context, parent_process
 from multiprocessing.context import BaseContext
 from threading import RLock, Thread, current_thread, main_thread
@@ -492,8 +493,19 @@ class Workers(Generic[Material]):
         if self._executor is not None:
             self._executor.close()
 
-    def map(self, function: Callable[[Material, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def map(
+        self, function: Callable[[Material, Item], Result], items: Iterable[Item], ahead: int | None = None
+    ) -> Iterator[Result]:
         """Results in the order of the items, each as soon as it and those before it are done.
+
+        Parameters
+        ----------
+        function : callable
+            Of the material and an item.
+        items : iterable
+            They are asked for as they are begun.
+        ahead : int, optional
+            Items that are begun or kept at once, at most; all by default.
 
         Raises
         ------
@@ -502,7 +514,7 @@ class Workers(Generic[Material]):
         Exception
             What the function raised, for the first item where it did.
         """
-        for piece in self._pieces(function, items):
+        for piece in self._pieces(function, items, ahead):
             if piece.error is not None:
                 raise piece.error
             yield piece.result
@@ -520,9 +532,9 @@ class Workers(Generic[Material]):
             At the end, which pieces failed, and why.
         """
         failed: list[tuple[Item, BaseException]] = []
-        count = 0
+        pieces = 0
         for place, piece in enumerate(self._pieces(function, items)):
-            count = place + 1
+            pieces = place + 1
             if isinstance(piece.error, InputError | UsageError):
                 raise piece.error
             if piece.error is None:
@@ -533,7 +545,7 @@ class Workers(Generic[Material]):
             said = "; ".join(f"{item}: {type(error).__name__}: {error}" for item, error in failed[:_SHOWN])
             more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
             raise MriDesignError(
-                f"{len(failed)} of {count} pieces failed, and the others are kept ({said}{more}); the same command "
+                f"{len(failed)} of {pieces} pieces failed, and the others are kept ({said}{more}); the same command "
                 "(a protocol with --resume) tries them again"
             ) from failed[0][1]
 
@@ -556,9 +568,11 @@ class Workers(Generic[Material]):
         self._working.close()
         self._executor = executor_for(self._kind, self.material, self._jobs)
 
-    def _pieces(self, function: Callable[[Any, Any], Any], items: Iterable[Any]) -> Iterator[_Piece]:
+    def _pieces(
+        self, function: Callable[[Any, Any], Any], items: Iterable[Any], ahead: int | None = None
+    ) -> Iterator[_Piece]:
         if self._executor is not None:
-            yield from self._computed_elsewhere(function, list(items))
+            yield from self._computed_elsewhere(function, iter(items), ahead)
             return
         for item in items:
             try:
@@ -567,11 +581,17 @@ class Workers(Generic[Material]):
                 piece = _Piece(item, error=error)
             yield piece
 
-    def _computed_elsewhere(self, function: Callable[[Any, Any], Any], items: list[Any]) -> Iterator[_Piece]:
+    def _computed_elsewhere(
+        self, function: Callable[[Any, Any], Any], items: Iterator[Any], ahead: int | None
+    ) -> Iterator[_Piece]:
         """As `_pieces`; where processes died, what was not done is begun again, and at last one by one."""
-        futures = self._submitted(function, items, range(len(items)))
+        begun = dict(enumerate(islice(items, ahead)))
+        futures = self._submitted(function, begun, begun)
         breaks = 0
-        for place, item in enumerate(items):
+        for place in count():
+            if place not in begun:
+                return
+            item = begun[place]
             piece: _Piece | None = None
             alone = False
             while piece is None:
@@ -586,8 +606,7 @@ class Workers(Generic[Material]):
                     self.renew()
                     futures = {n: future for n, future in futures.items() if _is_done(future)}
                     if breaks == 1:
-                        left = [n for n in range(place, len(items)) if n not in futures]
-                        futures |= self._submitted(function, items, left)
+                        futures |= self._submitted(function, begun, [n for n in begun if n not in futures])
                 except LostPieceError as error:
                     if alone:
                         piece = _Piece(item, error=lost_worker(error))
@@ -596,6 +615,12 @@ class Workers(Generic[Material]):
                         alone = True
                 except Exception as error:
                     piece = _Piece(item, error=error)
+            del begun[place]
+            for further in islice(items, 1):
+                last = max(begun, default=place) + 1
+                begun[last] = further
+                if breaks < 2:  # later ones one by one
+                    futures |= self._submitted(function, begun, [last])
             yield piece
 
     @property
@@ -604,7 +629,7 @@ class Workers(Generic[Material]):
         return self._executor
 
     def _submitted(
-        self, function: Callable[[Any, Any], Any], items: list[Any], places: Iterable[int]
+        self, function: Callable[[Any, Any], Any], items: Mapping[int, Any], places: Iterable[int]
     ) -> dict[int, Future[Any]]:
         """The results to come, by place; those that could not be begun are missing."""
         futures: dict[int, Future[Any]] = {}

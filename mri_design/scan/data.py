@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.errors import (
     InputError,
     covariance_matrix,
@@ -169,6 +170,7 @@ class Scan(ABC):
         )
 
 
+@briefly
 @dataclass(frozen=True)
 class KSpaceData(Scan):
     """Cartesian multi-slice k-space with everything that is known about how it was measured.
@@ -328,6 +330,7 @@ class KSpaceData(Scan):
         return self._one(number, measured=measured, source=source)
 
 
+@briefly
 @dataclass(frozen=True)
 class TrajectoryData(Scan):
     """Samples along a trajectory (spokes, spirals, any other), with everything that is known of how they were measured.
@@ -458,6 +461,7 @@ class TrajectoryData(Scan):
         )
 
 
+@briefly
 @dataclass(frozen=True)
 class ImageStack:
     """Images without raw k-space, from which k-space can be simulated.
@@ -534,6 +538,11 @@ def left_out(header: Mapping[str, str]) -> dict[str, str]:
 def with_part(header: Mapping[str, str], number: int, count: int) -> Mapping[str, str]:
     """The header of a scan of which slice ``number`` was taken, the only one or one of ``count``."""
     return {**header, _SLICE: f"{number} of {count}, numbered from 0"} if count > 1 else header
+
+
+def without_part(header: Mapping[str, str]) -> Mapping[str, str]:
+    """The header of the scan that a slice was taken of."""
+    return {name: text for name, text in header.items() if name != _SLICE}
 
 
 def part_of_scan(header: Mapping[str, str]) -> str:

@@ -217,6 +217,58 @@ class SliceGeometry:
             return None
 
 
+def stacked(places: Sequence[SliceGeometry], numbers: Sequence[int]) -> tuple[SliceGeometry, list[int]]:
+    """Geometry of a volume whose slices lie one above the other at equal distances, and their order along its normal.
+
+    Parameters
+    ----------
+    places : sequence of SliceGeometry
+        Of two slices or more.
+    numbers : sequence of int
+        Of the slices in their scan, by which they are ordered where their places are not known.
+
+    Returns
+    -------
+    geometry : SliceGeometry
+        That of the first slice in the order; its thickness is the distance between slices, gaps included.
+    order : list of int
+        Places in ``places``.
+
+    Raises
+    ------
+    InputError
+        For slices with pixels of different sizes, in different directions, not above one another, or at unequal
+        distances.
+    """
+    first = places[0]
+    one_size = all(place.pixel == first.pixel and place.placed == first.placed for place in places)
+    wanted, cure = "parallel slices, one above the other at equal distances", "DICOM keeps the place of every slice."
+    if not one_size:
+        raise InputError("slices", "pixels of different sizes, or places of some slices only", wanted, cure)
+    if first.centre is None:
+        heights, thickness = np.array(numbers, dtype=np.float64), first.thickness
+        order = np.argsort(heights, kind="stable")
+        steps = np.diff(heights[order])
+        if not np.allclose(steps, steps[0]):
+            raise InputError("slices", f"numbers {', '.join(map(str, numbers[:8]))}", wanted, cure)
+        known = None if thickness is None else thickness * float(steps[0])
+        return replace(places[order[0]], thickness=known), order.tolist()
+    turned = max(float(np.abs(np.subtract(place.vectors[1:], first.vectors[1:])).max()) for place in places)
+    if turned > _RIGHT_ANGLE:
+        raise InputError("slices", "slices in different directions", wanted, cure)
+    centres = np.array([place.centre for place in places])
+    _, phase, read, normal = first.vectors
+    heights = centres @ normal
+    order = np.argsort(heights, kind="stable")
+    steps = np.diff(heights[order])
+    near = _RIGHT_ANGLE * max(1.0, float(np.abs(steps).max()))
+    beside = max(float(np.ptp(centres @ direction)) for direction in (phase, read))
+    if beside > near * len(places) or float(np.ptp(steps)) > 10 * near or steps.min() <= near:
+        got = "slices that are not above one another" if beside > near * len(places) else "unequal distances"
+        raise InputError("slices", got, wanted, cure)
+    return replace(places[order[0]], thickness=float(steps.mean())), order.tolist()
+
+
 def _vector(values: Sequence[float] | NDArray[np.float64]) -> Vector:
     x, y, z = map(float, values)
     return x, y, z

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BSpline
-from scipy.sparse.linalg import splu
 
 from mri_design.errors import InputError
 from mri_design.sequences.orders import SpiralOrder
@@ -167,6 +165,9 @@ def _through(samples: NDArray[np.float64], per_step: int) -> tuple[NDArray[np.fl
 
     The last one goes on for half a step. Beside them the largest distance of a sample from the spline.
     """
+    from scipy.interpolate import BSpline  # here, because the import takes longer than most sequences
+    from scipy.sparse.linalg import splu
+
     times = (np.arange(len(samples)) + 0.5) / per_step
     end = -(-len(samples) // per_step)
     knots = np.concatenate([np.zeros(3), np.arange(end - 1) + 0.5, np.full(3, end)])

@@ -1,8 +1,8 @@
-"""No function outside the command line takes more than seven parameters, and recipes stop at the experiment.
+"""No function but those that people call directly takes more than seven parameters, and recipes stop at the experiment.
 
-A function with more is missing a noun: group what belongs together into a frozen dataclass. The command line is left
-out, where a parameter is an option, and so are the compiled loops, which take arrays one by one. A dataclass may have
-more fields, but then the first four at most can be given by position.
+A function with more is missing a noun: group what belongs together into a frozen dataclass. The command line and its
+counterpart for scripts are left out, where a parameter is an option, and so are the compiled loops, which take arrays
+one by one. A dataclass may have more fields, but then the first four at most can be given by position.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[2] / "mri_design"
 MOST = 7
 BY_POSITION = 4
 """Fields of a dataclass with more than `MOST`."""
-LEFT_OUT = ("cli/", "operators/kernels/")
+LEFT_OUT = ("cli/", "interactive/", "operators/kernels/")
 
 
 def long_signatures(package: Path) -> Iterator[str]:
@@ -100,6 +100,7 @@ def test_no_function_takes_more_than_seven_parameters() -> None:
         ("runs/a.py", "a, b, c, d, *, e, f, g, h", True),
         ("runs/a.py", "a, b, c, d, e, f, *more, **others", True),
         ("cli/a.py", "a, b, c, d, e, f, g, h", False),
+        ("interactive/a.py", "a, b, c, d, e, f, g, h", False),
         ("operators/kernels/a.py", "a, b, c, d, e, f, g, h", False),
     ],
 )
@@ -110,7 +111,7 @@ def test_parameters_are_counted(tmp_path: Path, path: str, signature: str, caugh
 
 
 def test_nothing_below_the_experiment_knows_a_recipe_and_what_judges_runs_neither() -> None:
-    allowed = ("experiment/", "runs/", "cli/")
+    allowed = ("experiment/", "runs/", "cli/", "interactive/")
     knowing = [
         path.relative_to(PACKAGE).as_posix()
         for path in sorted(PACKAGE.rglob("*.py"))

@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design import strategy_names
-from mri_design.cli import files, flags, study
+from mri_design.cli import files, flags, sequence_flags, study
 from mri_design.design.echo_trains import ORDERS
 from mri_design.experiment.recipe import DesignRecipe, ReconstructionRecipe
 from mri_design.experiment.reconstruction import METHODS
@@ -21,7 +22,20 @@ from mri_design.sequences.scanner import shipped_scanners
 from mri_design.sequences.settings import KINDS
 from tests.cli.folders import Run
 
-VERBS = ["demo", "info", "status", "design", "adapt", "recon", "compare", "protocol", "train", "export", "convert"]
+VERBS = [
+    "demo",
+    "info",
+    "status",
+    "design",
+    "adapt",
+    "recon",
+    "compare",
+    "protocol",
+    "train",
+    "export",
+    "mask",
+    "convert",
+]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -41,8 +55,8 @@ def test_the_names_in_the_help_are_the_real_ones() -> None:
     assert ReconstructionRecipe.kinds()["method"].choices == METHODS
     assert tuple(ENDINGS) == files.FORMATS
     assert CONVERTED == files.CONVERTED
-    assert shipped_scanners() == files.SCANNERS
-    assert files.SEQUENCES == KINDS
+    assert shipped_scanners() == sequence_flags.SCANNERS
+    assert sequence_flags.SEQUENCES == KINDS
     assert study.RULES == RULES
     assert DesignRecipe.kinds()["order"].choices == ORDERS
 
@@ -66,7 +80,7 @@ def test_rules_that_learn_from_training_scans_are_offered_where_they_are_taken(
 
 
 def test_help_keeps_what_stands_in_brackets(run: Run) -> None:
-    assert "the strategy's]" in run("design", "--help").output
+    assert "the strategy's]" in " ".join(run("design", "--help").output.replace("│", " ").split())
 
 
 def test_help_does_not_wait_for_the_numerics() -> None:
@@ -113,3 +127,19 @@ def test_the_version_is_the_installed_one(run: Run) -> None:
         pytest.skip("the package is not installed here")
     result = run("--version")
     assert (result.exit_code, result.stdout) == (0, f"mri-design {installed}\n")
+
+
+@pytest.mark.parametrize("verb", flags.MOST_USED)
+def test_a_long_help_begins_with_the_options_that_are_used_most(run: Run, verb: str) -> None:
+    text = run(verb, "--help", code=0).output
+    panels = re.findall(r"─ ([A-Z][\w ,().-]*?) ─+╮\n(.*?)╰─", text, re.S)
+    names = [title for title, _ in panels if title != "Arguments"]
+    assert names[0] == "Options" and "More options" in names
+    shown = set(re.findall(r"^│ (?:[* ]  )?(--[a-z-]+)", dict(panels)["Options"], re.M))
+    wanted = set(flags.MOST_USED[verb].split())
+    assert len(wanted) == 5 and {name.split(",")[0] for name in shown} == wanted
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_options_without_a_value_show_no_type(run: Run, verb: str) -> None:
+    assert "<bool>" not in run(verb, "--help", code=0).output

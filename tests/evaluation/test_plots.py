@@ -19,8 +19,10 @@ from mri_design import (
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import PALETTE, png_bytes
+from mri_design.evaluation.plots.panels import object_top
 from mri_design.evaluation.plots.style import INK
 from mri_design.kinds import KINDS
+from mri_design.scan.trajectories.point_spread import largest_side_lobe
 from mri_design.scan.trajectories.spiral import spiral_curve
 from tests.evaluation.conftest import texts
 
@@ -65,7 +67,7 @@ class TestImages:
         panel = plots.ImagePanel(image, "x")
         for figure in (
             plots.image_grid([panel], orientation),
-            plots.std_map(np.abs(image), orientation),
+            plots.std_map(np.abs(image), image, orientation),
             plots.error_maps([panel], np.zeros_like(image), orientation),
         ):
             np.testing.assert_allclose(shown(figure)[0], expected)
@@ -77,7 +79,7 @@ class TestImages:
         panel, name = plots.ImagePanel(image, "x", "error 5 %"), {1: "phase encode 1 (ky)", 2: "phase encode 2 (kz)"}
         for figure in (
             plots.image_grid([panel, panel], layout),
-            plots.std_map(np.abs(image), layout),
+            plots.std_map(np.abs(image), image, layout),
             plots.error_maps([panel], np.zeros_like(image), layout),
             plots.std_against_error(np.abs(image), image, image, layout),
         ):
@@ -95,8 +97,23 @@ class TestImages:
         limits = {axes.images[0].get_clim() for axes in figure.axes[:3]}
         assert len(limits) == 1
         assert limits.pop()[1] == pytest.approx(np.percentile(np.abs(image), 99.8))
-        assert "(image units)" in texts(figure)
+        white = object_top([np.abs(image)])
+        assert f"(image units; white in the image is {white:.3g})" in texts(figure)
         assert figure.axes[-1].get_position().y1 < figure.axes[0].get_position().y0  # the bar lies below
+
+    def test_error_bars_are_told_beside_the_size_of_the_image(self):
+        image = np.full((4, 4), 2 + 0j)
+        for figure in (
+            plots.std_map(np.ones((4, 4)), image),
+            plots.std_against_error(np.ones((4, 4)), image, 1.5 * image),
+        ):
+            assert "root mean square 1,\n50 % of the image's" in texts(figure)
+
+    def test_white_is_set_by_the_object_in_pictures_of_magnitudes(self, image):
+        bright = np.abs(image).copy()
+        bright[0, 0] = 1e6
+        (axes,) = plots.image_grid([plots.ImagePanel(bright, "one")]).axes
+        assert axes.images[0].get_clim()[1] == pytest.approx(object_top([bright]))
 
     def test_std_stands_beside_the_complex_error_on_one_scale(self, image):
         std = np.full(image.shape, 0.5)
@@ -114,7 +131,7 @@ class TestImages:
 
     def test_an_image_of_zeros_can_be_drawn(self, image):
         png_bytes(plots.image_grid([plots.ImagePanel(0 * image, "zero")]))
-        png_bytes(plots.std_map(np.zeros((4, 4))))
+        png_bytes(plots.std_map(np.zeros((4, 4)), np.zeros((4, 4))))
 
 
 class TestMasks:
@@ -437,9 +454,7 @@ def test_spreads_are_in_decibels_below_the_peak_on_one_scale():
         assert axes.images[0].get_clim() == (-60, 0)
         assert axes.images[0].get_extent() == [-16.5, 15.5, 15.5, -16.5]  # pixels from the peak, rows downwards
         assert axes.get_xlabel().startswith("pixels from the point")
-        aside = np.abs(spread).copy() / 3
-        aside[14:19, 14:19] = 0
-        assert f"{20 * np.log10(aside.max()):.1f} dB" in axes.get_xlabel()
+        assert f"largest side lobe {largest_side_lobe(spread).decibels:.1f} dB" in axes.get_xlabel()
 
 
 def test_scores_of_angles_stand_above_the_angles_that_are_measured():

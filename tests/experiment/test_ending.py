@@ -19,7 +19,6 @@ from mri_design import (
 from mri_design.design.decision import DesignStep
 from mri_design.design.stopping import AnyOf
 from mri_design.design.trace import DesignTrace
-from mri_design.experiment.designing import start_count, start_lines
 from mri_design.experiment.ending import (
     checked_end,
     how_it_ended,
@@ -28,6 +27,7 @@ from mri_design.experiment.ending import (
     stop_rule,
     what_was_missed,
 )
+from mri_design.experiment.starting import start_count, start_lines
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 from tests.design_steps import changed, design_step
 
@@ -175,7 +175,9 @@ def test_the_end_is_told_in_a_sentence() -> None:
 
 def test_one_spoke_is_told_in_the_singular() -> None:
     one = DesignTrace("information-gain", 8, (4,), (), known(2, 0.125))
-    assert how_it_ended(one, RULE, 1, "spoke").startswith("stopped after 1 of at most 1 spoke: ")
+    assert how_it_ended(one, RULE, 1, "spoke").startswith(
+        "stopped after 1 of at most 1 spoke, none of them chosen, as those of the start suffice: "
+    )
 
 
 def test_what_cannot_be_reached_is_said_at_any_end() -> None:

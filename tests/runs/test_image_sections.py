@@ -30,7 +30,6 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.operators.nonuniform import density_weights
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.image_sections import (
-    compensated_spread,
     curves_figure,
     image_sections,
     layout_of,
@@ -41,6 +40,7 @@ from mri_design.runs.image_sections import (
     with_noise_of_reference,
 )
 from mri_design.runs.scan_facts import NamedImage, with_zero_filled
+from mri_design.scan.trajectories.point_spread import compensated_spread
 from mri_design.scan.trajectories.spiral import spiral_curve
 
 DONE, STOPPED = (

@@ -9,6 +9,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.design.blocks import ChoosesByScore, Scores
 from mri_design.design.decision import Choice
 from mri_design.design.energies import actual_energies, expected_energies
@@ -60,6 +61,7 @@ class TrueImages:
         return readouts.start(target, 4)
 
 
+@briefly
 @dataclass(frozen=True, kw_only=True)
 class OracleResidual(TrueImages, ChoosesByScore):
     """Choose the candidates on which the posterior mean is most wrong, as the true image shows.

@@ -208,35 +208,47 @@ def poisson_disc(
     best = order[:count]  # at no distance everything is taken
     for _ in range(BISECTIONS):
         scale = (low + high) / 2
-        taken = _taken(plane, scale * distance, order, np.flatnonzero(there))
+        taken = _taken(plane, scale * distance, order, np.flatnonzero(there), count)
         if len(taken) >= count:
-            low, best = scale, taken[:count]
+            low, best = scale, taken
         else:
             high = scale
     return np.asarray(best, dtype=np.intp)
 
 
 def _taken(
-    plane: PlaneReadouts, distance: NDArray[np.float64], order: NDArray[np.intp], there: NDArray[np.intp]
+    plane: PlaneReadouts,
+    distance: NDArray[np.float64],
+    order: NDArray[np.intp],
+    there: NDArray[np.intp],
+    most: int,
 ) -> NDArray[np.intp]:
-    """Samples in their order that lie in the disc of none before."""
-    rows, columns = plane.grid
-    covered, reaches = np.zeros(plane.grid, dtype=bool), distance.reshape(plane.grid)
+    """Samples in their order that lie in the disc of none before, ``most`` at most."""
+    columns = plane.grid[1]
+    covered, square = np.zeros(plane.grid, dtype=bool), (distance**2).reshape(plane.grid)
+    side = max(plane.grid)
+    away = np.arange(-side, side + 1) ** 2
+    apart = away[:, None] + away  # squared, from the sample in the middle
+    reaches = np.minimum(np.ceil(distance), side).astype(int).tolist()
 
     def cover(sample: int) -> None:
+        whole = reaches[sample]
+        if whole <= 1:  # there is no other sample within a distance of 1
+            return
         y, z = divmod(sample, columns)
-        reach = distance[sample]
-        whole = int(min(np.ceil(reach), max(plane.grid)))
-        top, left = max(y - whole, 0), max(z - whole, 0)
-        at_y, at_z = np.arange(top, min(y + whole + 1, rows)) - y, np.arange(left, min(z + whole + 1, columns)) - z
-        window = slice(top, top + len(at_y)), slice(left, left + len(at_z))
-        covered[window] |= at_y[:, None] ** 2 + at_z**2 < np.minimum(reach, reaches[window]) ** 2
+        top, left, bottom, right = max(y - whole, 0), max(z - whole, 0), y + whole + 1, z + whole + 1
+        near = square[top:bottom, left:right]
+        first_y, first_z = top - y + side, left - z + side
+        offsets = apart[first_y : first_y + near.shape[0], first_z : first_z + near.shape[1]]
+        covered[top:bottom, left:right] |= offsets < np.minimum(near, square[y, z])
 
     for sample in there.tolist():
         cover(sample)
-    flat, taken = covered.reshape(-1), list[int]()
+    flat, taken = covered.reshape(-1).data, list[int]()  # its items are read faster than the array's
     for sample in order.tolist():
         if not flat[sample]:
             taken.append(sample)
+            if len(taken) == most:
+                break
             cover(sample)
     return np.array(taken, dtype=np.intp)

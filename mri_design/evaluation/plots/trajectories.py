@@ -28,10 +28,9 @@ from mri_design.evaluation.plots.style import (
     plain_text,
 )
 from mri_design.kinds import count_text
-from mri_design.scan.trajectories.point_spread import conjugate_coverage
+from mri_design.scan.trajectories.point_spread import conjugate_coverage, largest_side_lobe
 
 _FLOOR = -60.0  # decibels
-_MAIN_LOBE = 2  # pixels around the middle that are no side lobe
 _CAPTIONS, _BAR, _LEGEND = 0.8, 0.55, 0.6  # inches: title, ticks and lines below a panel; colour bar; legend
 
 
@@ -81,8 +80,7 @@ def trajectory_curves(
 def point_spread_maps(spreads: Mapping[str, NDArray[Any]]) -> Figure:
     """Moduli of point-spread functions in decibels below their peaks, all on one scale.
 
-    Every caption has the largest value more than two pixels from the middle: how strong the strongest artefact of a
-    point is.
+    Every caption has the largest side lobe: how strong the strongest artefact of a point is.
 
     Parameters
     ----------
@@ -91,8 +89,6 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]]) -> Figure:
     """
     shape = next(iter(spreads.values())).shape
     middle = shape[0] // 2, shape[1] // 2
-    y, x = np.ogrid[: shape[0], : shape[1]]
-    aside = np.maximum(abs(y - middle[0]), abs(x - middle[1])) > _MAIN_LOBE
     figure, cells = _panels(len(spreads), 2, shape[0] / shape[1], bar=_BAR)
     for axes, (title, spread) in zip(cells, spreads.items(), strict=True):
         peak = float(np.abs(spread[middle]))
@@ -101,7 +97,7 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]]) -> Figure:
         drawn = axes.imshow(decibels, cmap="viridis", vmin=_FLOOR, vmax=0.0, interpolation="none", extent=extent(shape))
         axes.tick_params(labelsize=SMALL)
         axes.set_title(plain_text(title, width=26), fontsize=LABEL)
-        lobe = f"largest side lobe {decibels[aside].max():.1f} dB"
+        lobe = f"largest side lobe {largest_side_lobe(spread).decibels:.1f} dB"
         axes.set_xlabel(f"pixels from the point\n{lobe}", fontsize=SMALL, color=GREY)
     cells[0].set_ylabel("\N{LEFTWARDS ARROW} pixels from the point", fontsize=SMALL, color=GREY)
     place = {"location": "bottom", "shrink": 0.6, "aspect": 30}

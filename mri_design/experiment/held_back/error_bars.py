@@ -19,6 +19,8 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.potentials.priors import Laplace
+from mri_design.priors import BLOCKS
+from mri_design.registry import Shipped
 
 SHARE = 0.9
 """Squared error of a mean over what is predicted of it, on training masks (results/benchmarks/non-local.md)."""
@@ -26,6 +28,8 @@ BEFORE = 0.25
 """Weight of the prediction made before the lines held back were seen, in the logarithm of the predicted error."""
 BOUNDS = (1 / 3, 30.0)
 """Bounds of the factor on variances: beyond them the prediction is trusted less than the posterior."""
+FEWEST = 2
+"""Lines held back that make a factor for blocks under which nothing has been learnt."""
 LOCAL_KINDS = {"pixels", "differences"}
 """Kinds of blocks under which the error model of `Calibrated` has learnt."""
 
@@ -67,6 +71,9 @@ def std_factor(
     error model learns from these innovations as it does in a design. Since they are few, the result is a weighted
     geometric mean of the predictions before and after them.
 
+    Of blocks that a script brings along the error model has learnt nothing. What the posterior expects of every line is
+    then multiplied by the energy that was found on the lines held back over what was expected of them.
+
     Parameters
     ----------
     slice_model : MRSlice
@@ -85,14 +92,21 @@ def std_factor(
     Returns
     -------
     StdFactor or None
-        None where nothing is predicted: lines with holes, samples of a plane, and priors of other blocks or sites.
+        None where nothing is predicted: lines with holes, samples of a plane, priors of other blocks or sites of this
+        package, and blocks of one's own where fewer than `FEWEST` lines can be held back.
     """
     if slice_model.candidates.name != "lines" or slice_model.samples is not None:
         return None
     blocks = local.model.blocks
-    if {block.name for block in blocks} != LOCAL_KINDS or not all(isinstance(one.potential, Laplace) for one in blocks):
+    learnt = {block.name for block in blocks} == LOCAL_KINDS and all(isinstance(b.potential, Laplace) for b in blocks)
+    if not learnt and all(isinstance(BLOCKS.get(block.name), Shipped) for block in blocks):
         return None
     steps = [] if without is None else _innovations(without, seed)
+    if not learnt:
+        if without is None or len(steps) < FEWEST:
+            return None
+        expected = expected_energies([local], slice_model.candidates, np.random.default_rng(seed), Calibrated().draws)
+        return _bounded(_found_over_expected(without, steps) * expected.sum(), std, len(steps))
     order = tuple(lines) if without is None else (*without.known, *without.held)
     ordered = replace(local, model=_of_lines(local, slice_model, order))
     candidates = LineCandidates(slice_model.measured, order, len(order), readouts=slice_model.candidates)
@@ -101,8 +115,23 @@ def std_factor(
     expected = strategy.expected(view, np.random.default_rng(seed))
     after, before = strategy.corrected(view, expected), strategy.corrected(replace(view, steps=()), expected)
     predicted = before.sum() ** BEFORE * after.sum() ** (1 - BEFORE) * SHARE
+    return _bounded(predicted, std, len(steps))
+
+
+def _bounded(predicted: float, std: Array, held_back: int) -> StdFactor:
+    """The factor that makes variances sum to the predicted squared error, within `BOUNDS`."""
     ratio = predicted / np.sum(std.astype(np.float64) ** 2)
-    return StdFactor(float(np.sqrt(np.clip(ratio, *BOUNDS))), 0 if without is None else len(without.held))
+    return StdFactor(float(np.sqrt(np.clip(ratio, *BOUNDS))), held_back)
+
+
+def _found_over_expected(without: HeldBack, steps: Sequence[DesignStep]) -> float:
+    """Energy found on the lines held back, without their noise, over what the posterior of the others expects there."""
+    one = without.slice_model
+    noise = 2 * one.noise_variance * one.n_coils * one.shape[1] * len(steps)
+    found = sum(step.outcome.actual_energy for step in steps) - noise
+    forecast = steps[0].forecast.expected
+    assert forecast is not None
+    return max(found, 0.0) / float(forecast[list(without.held)].sum())
 
 
 def _of_lines(posterior: GaussianPosterior, slice_model: MRSlice, lines: Sequence[int]) -> GeneralizedLinearModel:

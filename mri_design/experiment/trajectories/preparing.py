@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mri_design.brief import briefly
 from mri_design.experiment.inputs import (
     Calibrated,
     doubting,
@@ -12,7 +13,7 @@ from mri_design.experiment.inputs import (
     whitened,
     with_least_noise,
 )
-from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
@@ -24,6 +25,7 @@ from mri_design.scan.sampling import require_dynamic_range
 _MEASURED = "from the noise readouts"
 
 
+@briefly
 @dataclass(frozen=True)
 class PreparedSamples(Calibrated):
     """Data with known noise and coil maps, ready for models.
@@ -47,13 +49,15 @@ class PreparedSamples(Calibrated):
     unit: float = 1.0
     mixing: Array | None = None
 
-    def slice_model(self, index: int, recipe: Recipe) -> MRSlice:
+    def slice_model(self, index: int = 0, recipe: Recipe | None = None) -> MRSlice:
         """One slice as the model takes it; its candidates are the readouts, and one coil has no map."""
         one = super().slice_model(index, recipe)
         return replace(one, maps=None) if one.n_coils == 1 else one
 
 
-def prepare_samples(data: TrajectoryData, recipe: Recipe, *, used: TrajectoryData | None = None) -> PreparedSamples:
+def prepare_samples(
+    data: TrajectoryData, recipe: Recipe | None = None, *, used: TrajectoryData | None = None
+) -> PreparedSamples:
     """Estimate what is unknown: the noise, then the coil maps.
 
     Coils are whitened by the covariance of the scanner's noise readouts. Without one they count as equally noisy and
@@ -64,8 +68,8 @@ def prepare_samples(data: TrajectoryData, recipe: Recipe, *, used: TrajectoryDat
     ----------
     data : TrajectoryData
         As read; the noise is estimated from all of it.
-    recipe : Recipe
-        Given noise, and calibration settings.
+    recipe : Recipe, optional
+        Given noise, and calibration settings; the default recipe without one.
     used : TrajectoryData, optional
         The part of the data that coil calibration may look at, and that is reconstructed; all by default.
 
@@ -74,6 +78,7 @@ def prepare_samples(data: TrajectoryData, recipe: Recipe, *, used: TrajectoryDat
     InputError
         Where there is not enough data to calibrate.
     """
+    recipe = recipe_or_default(recipe)
     known, noise_source, unit = samples_with_known_noise(data, recipe, used=used)
     maps_source, centre, lines = source_of_sample_maps(known, recipe)
     if centre is not None:

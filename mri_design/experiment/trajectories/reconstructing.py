@@ -13,9 +13,9 @@ _NO_OPTIONS = InferenceOptions()
 
 def reconstruct_samples(
     slice_model: MRSlice,
-    method: Method,
-    recipe: Recipe,
-    rng: np.random.Generator,
+    method: Method | None = None,
+    recipe: Recipe | None = None,
+    rng: np.random.Generator | None = None,
     options: InferenceOptions = _NO_OPTIONS,
 ) -> Reconstruction:
     """Reconstruct one slice from all its readouts.
@@ -24,12 +24,10 @@ def reconstruct_samples(
     ----------
     slice_model : MRSlice
         The slice, as `PreparedSamples.slice_model` makes it.
-    method : {"mean", "map", "least-squares", "zero-filled"}
+    method : {"mean", "map", "least-squares", "zero-filled"}, optional
         Posterior mean, MAP, least squares, or the gridded image, which for lines is the zero-filled one.
-    recipe : Recipe
-        Settings of inference and estimation.
-    rng : numpy Generator
-        For the variances.
+    recipe, rng
+        As for `reconstruct`.
     options : InferenceOptions
         Signal level and callback.
 

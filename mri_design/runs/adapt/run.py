@@ -19,9 +19,10 @@ from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.checkpoint import Checkpoint, load_state
-from mri_design.experiment.designing import DesignOptions, require_lines, run_design, start_lines
+from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.ending import most_lines
 from mri_design.experiment.inputs import PreparedScan, calibration_count, prepare, with_given_maps
+from mri_design.experiment.starting import calibration_for, require_lines, start_lines
 from mri_design.experiment.strategy_names import ORACLES, strategy_files
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.readouts import readouts_named
@@ -288,7 +289,8 @@ class _Live:
         self._first = self._start()
         data = self._with_maps(self._arrivals.data(NAME, self._first))
         tell_part(data, self.recipe, run.progress)
-        calibrated = prepare(data, self.recipe, calibration_lines=self.recipe.calibration_lines, ordinary=True)
+        calibrating = calibration_for(self.recipe, self._lines)
+        calibrated = prepare(data, self.recipe, calibration_lines=calibrating, ordinary=True)
         self._scan: PreparedScan = calibrated
         model = calibrated.slice_model(0, self.recipe)
         self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
@@ -336,7 +338,8 @@ class _Live:
         allowed = self._measurable & recipe.constraints.rules().allowed(len(self._measurable))
         target = int(allowed.sum()) if self._lines is None else min(self._lines, int(allowed.sum()))
         own_maps = coils > 1 and design.maps is None
-        count = calibration_count(recipe.calibration_lines, recipe, len(self._measurable)) if own_maps else 0
+        asked = calibration_for(recipe, self._lines)
+        count = calibration_count(asked, recipe, len(self._measurable)) if own_maps else 0
         return start_lines(self._measurable, design.strategy, target, recipe, count, coils)
 
     def _with_maps(self, data: KSpaceData) -> KSpaceData:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.engine import DesignState
 from mri_design.design.stopping import NamedRule
@@ -25,17 +26,22 @@ from mri_design.experiment.designing import (
     design_inference,
     final_model,
     refinement,
-    require_lines,
     require_room,
     run_design,
-    start_lines,
-    with_calibration,
 )
 from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
+from mri_design.experiment.starting import (
+    calibration_for,
+    readouts_wanted,
+    require_lines,
+    require_one_amount,
+    start_lines,
+    with_calibration,
+)
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
@@ -45,12 +51,21 @@ from mri_design.operators.readouts import PlaneReadouts, Readouts, ShotReadouts,
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import KnownScan, NamedImage, simulated_from, tell_part, warn_of_noise
+from mri_design.runs.scan_facts import (
+    KnownScan,
+    NamedImage,
+    simulated_from,
+    tell_calibration,
+    tell_part,
+    warn_of_noise,
+)
 from mri_design.runs.scans import knowing_oracle
 from mri_design.runs.workers import LOCAL, Workers
-from mri_design.scan.data import KSpaceData
+from mri_design.scan.data import KSpaceData, slice_number
 from mri_design.scan.sampling import require_whole_lines
 from mri_design.status import Convergence, Status
+
+_OF_ONE_SLICE = "slices share lines, or samples of a plane; spokes and arms are those of one slice"
 
 
 @dataclass(frozen=True)
@@ -73,9 +88,13 @@ class DesignRequest:
     seen : ScanSource, optional
         One slice of an earlier scan of the same object, which informs the strategy ``calibrated``.
     acceleration : float, optional
-        In the place of ``lines``: the grid divided by this, rounded. Not for shots.
+        In the place of ``lines``: the grid divided by this, rounded; of shots one for so many lines of the grid.
     positions : SliceChoice, optional
-        In a plane, further slices that share the mask with ``index``: readout positions of a 3-D scan.
+        Further slices that share the mask with ``index``, as readout positions of a 3-D scan do.
+    slices : SliceChoice, optional
+        In the place of both: the slices that share the mask. The image is that of the one in their middle.
+    loaded : KSpaceData, optional
+        The scan, where it has been read already; ``source`` still says where it is from.
 
     Raises
     ------
@@ -96,17 +115,18 @@ class DesignRequest:
     seen: ScanSource | None = None
     acceleration: float | None = None
     positions: SliceChoice | None = None
+    slices: SliceChoice | None = None
+    loaded: KSpaceData | None = None
 
     def __post_init__(self) -> None:
-        in_plane = self.recipe.design.encoding == "plane"
-        if self.of_shots and (self.acceleration is not None or self.lines is None):
-            raise UsageError("how many spokes or arms? Give their number with --shots")
+        if self.of_shots and self.acceleration is None and self.lines is None:
+            raise UsageError("how many spokes or arms? Give their number with --shots, or --acceleration")
         if self.acceleration is not None:
             require_numbers(least=1.0, acceleration=self.acceleration)
-            if self.lines is not None:
-                raise UsageError("give a number of lines (or samples of a plane), or an acceleration")
-        if self.positions is not None and not in_plane:
-            raise UsageError("further slices share a mask in a plane only: --encoding plane")
+            kind = KINDS[self.recipe.design.encoding]
+            require_one_amount(self.lines, self.acceleration, "shot" if kind.shots else kind.unit)
+        if self.positions is not None and self.of_shots:
+            raise UsageError(f"{_OF_ONE_SLICE}: leave out --positions")
         if self.recipe.design.strategy in TRAINING_RULES:
             raise UsageError(
                 f"{self.recipe.design.strategy} learns from fully sampled training scans, for other scans than these: "
@@ -142,7 +162,7 @@ class DesignRequest:
 
     def count(self, size: int) -> int | None:
         """Lines or samples in the end on a grid of ``size``; None where only a rule ends the design."""
-        return self.lines if self.acceleration is None else max(1, round(size / self.acceleration))
+        return self.lines if self.acceleration is None else readouts_wanted(size, self.acceleration)
 
     @property
     def settings(self) -> dict[str, object]:
@@ -166,12 +186,12 @@ class DesignRequest:
             "recipe": self.settings,
             "input": [file.sha256 for file in scan] or self.source,
             "files": [file.sha256 for file in beside],
-            "slice": self.index,
+            "slice": self._slice,
             "lines": self.lines,
             **self._further(),
             **earlier,
         }
-        settings = {"source": self.source, "slice": self.index, **self._further(), **earlier, **self.settings}
+        settings = {"source": self.source, "slice": self._slice, **self._further(), **earlier, **self.settings}
         return Record(run.identity("design", choices), [*scan, *beside], settings)
 
     def _further(self) -> dict[str, object]:
@@ -179,7 +199,32 @@ class DesignRequest:
         acceleration = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
         return {**acceleration, **({} if self.positions is None else {"positions": self.positions.text})}
 
+    @property
+    def _slice(self) -> int | str:
+        return self.index if self.slices is None else self.slices.text
 
+    def numbers(self, count: int) -> list[int]:
+        """The slices that share the mask, of ``count``; first that of the image.
+
+        Raises
+        ------
+        InputError
+            Where the scan has no such slice.
+        UsageError
+            For several slices of shots.
+        """
+        if self.slices is not None:
+            chosen = self.slices.indices(count)
+            middle = chosen[len(chosen) // 2]
+            if len(chosen) > 1 and self.of_shots:
+                raise UsageError(f"{_OF_ONE_SLICE}: give --slices {middle}")
+            return [middle, *(number for number in chosen if number != middle)]
+        first = slice_number(self.index, count)
+        further = [] if self.positions is None else self.positions.indices(count)
+        return [first, *(number for number in further if number != first)]
+
+
+@briefly
 @dataclass(frozen=True, kw_only=True)
 class DesignResult:
     """Result of a design.
@@ -206,6 +251,8 @@ class DesignResult:
         The design's own predictions, beside what was measured and beside the actual errors.
     acquisition : Acquisition or None
         The lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
+    numbers : sequence of int
+        Of the slices that had a say in the mask, in their scan; first that of the image.
     """
 
     request: DesignRequest
@@ -218,6 +265,7 @@ class DesignResult:
     images: Sequence[NamedImage]
     account: DesignAccount
     acquisition: Acquisition | None
+    numbers: Sequence[int] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,6 +290,8 @@ class Designed:
         Its predictions beside the actual errors, where those can be known.
     acquisition : Acquisition or None
         See `DesignResult`.
+    numbers : sequence of int
+        Of the slices in their scan; none where that has no numbers.
     """
 
     recipe: Recipe
@@ -252,6 +302,7 @@ class Designed:
     most: int
     checks: Sequence[PredictionCheck] = ()
     acquisition: Acquisition | None = None
+    numbers: Sequence[int] = ()
 
 
 def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
@@ -275,27 +326,28 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         require_finufft()
     recipe, show = request.recipe, run.progress.show
     record = request.record(run)
-    every = load_input(request.source, recipe, run.seed, request.maps)
-    data = every.select_slice(request.index)
+    every = request.loaded or load_input(request.source, recipe, run.seed, request.maps)
+    numbers = request.numbers(every.n_slices)
+    data, further = every.select_slice(numbers[0]), numbers[1:]
     tell_part(data, recipe, run.progress)
     readouts = _candidates(request, data)
     if recipe.design.encoding != "plane":
         require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
-    lines = request.count(readouts.size)
+    lines = request.count(data.grid_shape[0] if request.of_shots else readouts.size)
     require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
-    further = [] if request.positions is None else request.positions.indices(every.n_slices)
-    further = [index for index in further if index != request.index % every.n_slices]
     require_room(readouts, data.n_coils, lines, recipe, slices=1 + len(further))
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
     if before is not None:
         return before
-    scan = prepare(data, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
+    calibrating = calibration_for(recipe, lines)
+    scan = prepare(data, recipe, calibration_lines=calibrating, ordinary=True)
     warn_of_noise(scan, run.progress)
     recipe = with_calibration(recipe, scan.calibration_lines)
     slice_model = _slice_of_shots(request, scan, readouts, run) if request.of_shots else scan.slice_model(0, recipe)
+    for number in further if recipe.design.encoding == "lines" else ():
+        require_whole_lines(f"{every.name}[{number}]", every.select_slice(number).samplings[0])
     others = [
-        prepare(every.select_slice(index), recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
-        for index in further
+        prepare(every.select_slice(index), recipe, calibration_lines=calibrating, ordinary=True) for index in further
     ]
     slices = [slice_model, *(other.slice_model(0, recipe) for other in others)]
     strategy, stop = request.strategy, request.stop
@@ -312,14 +364,15 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
             f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} altogether; "
             "--calibration sets how many"
         )
-    numbers = [request.index % every.n_slices, *further]
+    tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress)
     shown = [0, *(place for place, each in enumerate(slices) if place and each.shows_signal(first))]
     if len(shown) < len(slices):
         empty = sorted(set(numbers).difference(numbers[place] for place in shown))
         record = replace(record, settings={**record.settings, "positions_without_signal": empty})
         listed = ", ".join(map(str, empty[:8])) + (f" and {len(empty) - 8} more" if len(empty) > 8 else "")
         many = len(empty) > 1
-        words = "positions {} hold noise only: they have" if many else "position {} holds noise only: it has"
+        what = "position" if recipe.design.encoding == "plane" else "slice"
+        words = what + ("s {} hold noise only: they have" if many else " {} holds noise only: it has")
         run.progress.warn(f"{words.format(listed)} no say in the mask")
         slices, others = [slices[place] for place in shown], [others[place - 1] for place in shown[1:]]
     if recipe.design.strategy in ORACLES:
@@ -371,6 +424,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         most=most,
         checks=checks,
         acquisition=acquisition,
+        numbers=[numbers[place] for place in shown],
     )
     return concluded(request, record, designed, run)
 
@@ -379,8 +433,9 @@ def _candidates(request: DesignRequest, data: KSpaceData) -> Readouts:
     """The candidates: lines or samples of the grid, or shots."""
     if not request.of_shots:
         return readouts_named(request.recipe.design.encoding, data.grid_shape)
-    assert request.lines is not None
-    return shot_candidates(request.recipe, request.strategy, data.grid_shape, request.lines, data.n_coils)
+    count = request.count(data.grid_shape[0])
+    assert count is not None
+    return shot_candidates(request.recipe, request.strategy, data.grid_shape, count, data.n_coils)
 
 
 def _informed(
@@ -444,6 +499,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
         images=known.judged(method, result, trace.lines),
         account=account_of(trace, designed.checks),
         acquisition=designed.acquisition,
+        numbers=designed.numbers,
     )
 
 

@@ -8,27 +8,36 @@ import numpy as np
 
 from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.runs.first_pictures import measured_text
 from mri_design.runs.image_sections import (
     account_settings,
     curves_figure,
     image_sections,
     mask_figure,
-    metric_rows,
     point_spread_figure,
+    sample_rows,
     save_coil_maps,
     save_images,
     save_reconstruction,
 )
+from mri_design.runs.recon.beginning import first_screen, judged
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.stages import REPORT
+from mri_design.runs.recon.volume import VolumeResult
+from mri_design.runs.recon.volume_report import report_volume
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, simulated_from, simulation_summary
+from mri_design.runs.verdicts import image_verdict
 
 _WITH_THE_SCAN = ", by the weights that came with the scan,"
 
 
-def report_reconstruction(run: Run, result: ReconResult) -> Ending:
-    """Write everything about a reconstruction into the run's folder."""
+def report_reconstruction(run: Run, result: ReconResult | VolumeResult | Ending) -> Ending:
+    """Write everything about a reconstruction into the run's folder; nothing of one that had ended before."""
+    if isinstance(result, Ending):
+        return result
+    if isinstance(result, VolumeResult):
+        return report_volume(run, result)
     image, known, mask = result.images[0], result.known, result.mask
     if isinstance(known, KnownSamples):
         sections = _along_trajectory(run.folder, known, result)
@@ -46,7 +55,12 @@ def report_reconstruction(run: Run, result: ReconResult) -> Ending:
     }
     facts = {**known.settings(), **account_settings(account)}
     record = replace(result.record, settings={**result.record.settings, **facts})
-    ended = run.finish(result.ending, record, f"Reconstruction: {known.data.name}", summary, sections)
+    title = f"Reconstruction: {known.data.name}"
+    measured = measured_text(known.slice_model.candidates, int(np.count_nonzero(mask)))
+    verdict = image_verdict(measured, image.name, judged(known, image, mask))
+    ended = run.finish(
+        result.ending, record, title, lambda: first_screen(verdict, known, image, mask), summary, sections
+    )
     run.progress.show(REPORT, 1, 1)
     return ended
 
@@ -54,7 +68,7 @@ def report_reconstruction(run: Run, result: ReconResult) -> Ending:
 def _along_trajectory(folder: RunFolder, known: KnownSamples, result: ReconResult) -> list[Section]:
     scan, data = known.scan, known.data
     count, pixels = len(data.trajectory), data.grid_shape[0] * data.grid_shape[1]
-    rows = metric_rows(result.images, {"readouts": data.n_readouts, "samples": count})
+    rows = sample_rows(known, result.images)
     save_images(folder, result.images[0].reconstruction, rows)
     about = (
         f"{count} samples on {data.n_readouts} readouts; the image has {pixels} pixels. The gridded image compensates "

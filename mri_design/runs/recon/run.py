@@ -1,23 +1,25 @@
-"""A reconstruction run: image and error bars of one slice, from measured lines or along a trajectory."""
+"""A reconstruction run: images and error bars of the slices of a scan, from measured lines or along a trajectory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.evaluation.manifest import InputFile
-from mri_design.evaluation.metrics import looks_folded
-from mri_design.experiment.ending import check_other_than_lines
-from mri_design.experiment.inputs import PHANTOM_PREFIX, PreparedScan, load_scan, prepare
+from mri_design.evaluation.run_status import PROGRESS
+from mri_design.experiment.inputs import names_file
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
-from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
-from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
+from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice
+from mri_design.experiment.volume import AnySlice, Slices, opened_slices
+from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
 from mri_design.runs.recon.stages import REPORT, Stages
+from mri_design.runs.recon.volume import VolumeResult, reconstruct_volume
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import (
     FOLDED,
@@ -28,11 +30,8 @@ from mri_design.runs.scan_facts import (
     tell_part,
     warn_of_noise,
 )
-from mri_design.scan.data import KSpaceData, TrajectoryData
-from mri_design.scan.io.companions import read_mask
+from mri_design.scan.data import TrajectoryData
 from mri_design.status import Status
-
-_WITHOUT_STREAKS = ("mean", "map")
 
 
 @dataclass(frozen=True)
@@ -50,15 +49,18 @@ class ReconRequest:
         as `read_mask` takes it. All measured ones by default.
     maps : Path, optional
         File of coil maps.
-    index : int
-        Slice.
+    slices : SliceChoice
+        All by default; several make a volume.
+    loaded : KSpaceData or TrajectoryData, optional
+        The scan, where it has been read already; ``source`` still says where it is from.
     """
 
     source: str
     recipe: Recipe
     mask: Path | None = None
     maps: Path | None = None
-    index: int = 0
+    slices: SliceChoice = ALL_SLICES
+    loaded: AnySlice | None = None
 
     def record(self, run: Run) -> Record:
         """Inputs and settings for the manifest, before anything is computed.
@@ -72,15 +74,16 @@ class ReconRequest:
         inputs = InputFile.of_all([self.source, *beside.values()])
         choices = {
             "recipe": self.recipe.as_settings(),
-            "phantom": self.source if self.source.startswith(PHANTOM_PREFIX) else "",
+            "phantom": "" if names_file(self.source) else self.source,
             "inputs": [file.sha256 for file in inputs],
             "beside": list(beside),
-            "slice": self.index,
+            "slices": self.slices.text,
         }
-        settings = {"source": self.source, "slice": self.index, **self.recipe.as_settings()}
+        settings = {"source": self.source, "slices": self.slices.text, **self.recipe.as_settings()}
         return Record(run.identity("reconstruction", choices), inputs, settings)
 
 
+@briefly
 @dataclass(frozen=True)
 class ReconResult:
     """Result of a reconstruction.
@@ -106,8 +109,13 @@ class ReconResult:
     images: Sequence[NamedImage]
 
 
-def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult:
-    """Reconstruct one slice, of lines or along a trajectory.
+def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeResult | Ending:
+    """Reconstruct the slices that are asked for, of lines or along a trajectory.
+
+    Returns
+    -------
+    ReconResult, VolumeResult or Ending
+        Of one slice, or of several; an `Ending` where the folder holds this very run, finished, and was to resume it.
 
     Raises
     ------
@@ -116,65 +124,45 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult:
     InputError
         Where the input or the mask cannot be used.
     """
-    recipe = request.recipe
-    stages = Stages(run.progress.show, recipe.reconstruction.method)
-    stages.begin("reading")
+    run.progress.show("reading", 0, 1)
     record = request.record(run)
-    every = load_scan(request.source, recipe, run.seed, request.maps)
-    data = every.select_slice(request.index)
+    with _opened(request, run) as slices:
+        numbers = request.slices.indices(slices.count)
+        if len(numbers) == 1:
+            return _one_slice(request, record, slices.read(numbers[0]), run)
+        before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
+        return before or reconstruct_volume(request.recipe, request.mask, record, slices, numbers, run)
+
+
+def _opened(request: ReconRequest, run: Run) -> AbstractContextManager[Slices]:
+    if request.loaded is not None:
+        return nullcontext(Slices.of(request.loaded))
+    return opened_slices(request.source, request.recipe, run.seed, request.maps)
+
+
+def _one_slice(request: ReconRequest, record: Record, data: AnySlice, run: Run) -> ReconResult | Ending:
+    recipe, stages = request.recipe, Stages(run.progress.show, request.recipe.reconstruction.method)
     tell_part(data, recipe, run.progress)
     stages.begin("calibrating")
-    along = isinstance(data, TrajectoryData)
-    mask = _readouts_used(request, data) if isinstance(data, TrajectoryData) else _lines_used(request, data)
-    if not along:
-        recipe = recipe.replacing("design", encoding="plane" if mask.ndim == 2 else "lines")
-        check_other_than_lines(recipe)
-    run.finished(record.identity)  # the same reconstruction may be made again
-    scan: PreparedSamples | PreparedScan
-    if isinstance(data, TrajectoryData):
-        scan = prepare_samples(data, recipe, used=data.select_readouts(mask))
-    else:
-        scan = prepare(data, recipe, measured=mask, ordinary=True)
-    warn_of_noise(scan, run.progress)
-    slice_model = scan.slice_model(0, recipe)
-    lines = list(range(slice_model.candidates.size)) if along else np.flatnonzero(mask).tolist()
-    signal = slice_model.signal_level(lines)
+    mask = what_is_used(data, request.mask, recipe)
+    recipe = recipe_for(mask, data, recipe)
+    before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
+    if before is not None:
+        return before
+    ready = ReadySlice.of(data, mask, recipe)
+    warn_of_noise(ready.scan, run.progress)
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
     run.begin()
-    most = recipe.inference.loops if along else loops_at_most(slice_model, recipe)
-    options = InferenceOptions(signal=signal, callback=lambda s: stages.loop(s.loop, most), watch=stages.begin)
-    method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
-    if along:
-        result = reconstruct_samples(slice_model, method, recipe, rng, options)
-    else:
-        result = reconstruct(slice_model, lines, method, recipe, rng, options=options)
+    result = ready.reconstructed(run.seed, stages)
     if result.left_out:
         run.progress.say(result.left_out)
-    known: KnownScan | KnownSamples
-    if isinstance(scan, PreparedSamples):
-        folded = method in _WITHOUT_STREAKS and looks_folded(result.image)
-        known = KnownSamples(scan, slice_model, signal, folded)
-        if folded:
-            run.progress.warn(f"{data.name}: {FOLDED}")
-    elif isinstance(data, KSpaceData):
-        known = KnownScan.of(data, scan, slice_model, signal)
+    known = ready.known(result.image)
+    if isinstance(known, KnownSamples) and known.folded:
+        run.progress.warn(f"{data.name}: {FOLDED}")
     converged = result.convergence.converged
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
-    images = known.judged(method, result, lines)
+    images = ready.judged(known, result)
     stages.begin(REPORT)
-    return ReconResult(record, Ending(status, () if along else tuple(lines)), known, mask, images)
-
-
-def _readouts_used(request: ReconRequest, data: TrajectoryData) -> NDArray[np.bool_]:
-    every = np.ones(data.n_readouts, dtype=bool)
-    return every if request.mask is None else read_mask(request.mask, every)
-
-
-def _lines_used(request: ReconRequest, data: KSpaceData) -> NDArray[np.bool_]:
-    """Lines (ky,), or samples (ky, kz) where a plane is asked for, lines have holes, or the mask is one of samples."""
-    sampling = data.samplings[0]
-    if request.mask is not None:
-        return read_mask(request.mask, data.measured, sampling.samples)
-    plane = request.recipe.design.encoding == "plane" or (data.volume and not sampling.whole_lines)
-    return sampling.samples if plane or sampling.holes else data.measured
+    lines = () if isinstance(data, TrajectoryData) else tuple(ready.lines)
+    return ReconResult(record, Ending(status, lines), known, mask, images)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal, get_args
@@ -47,7 +48,13 @@ def _scanned(calibration: NDArray[np.complex64]) -> int:
     return _square(measured_samples(stack) for stack in calibration if stack.any())
 
 
-def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: MapPhase = "virtual-coil") -> KSpaceData:
+def estimate_coil_maps(
+    data: KSpaceData,
+    *,
+    lines: int | None = None,
+    phase: MapPhase = "virtual-coil",
+    directions: NDArray[np.complex128] | None = None,
+) -> KSpaceData:
     r"""Estimate coil maps (sensitivity maps) by ESPIRiT from central lines (ACS), or those of a calibration scan.
 
     Maps have unit root-sum-of-squares at every pixel, also outside the object: nothing is cropped
@@ -74,6 +81,9 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
         Central lines to use at most; 24 by default. The same number of readout samples is used.
     phase : {"virtual-coil", "image"}
         Convention for the phase, as above.
+    directions : complex array, shape (coil, coil), optional
+        `coil_directions` of more slices than these, so that the phase runs on from slice to slice of a volume; by
+        default those of the data.
 
     Returns
     -------
@@ -98,7 +108,7 @@ def estimate_coil_maps(data: KSpaceData, *, lines: int | None = None, phase: Map
         return replace(data, coil_maps=np.ones_like(data.kspace))
     width = calibration_width(data, lines)
     source = data.kspace if calibrates_itself(data) or data.calibration is None else data.calibration
-    directions = _coil_directions(_centre(source, width))
+    directions = coil_directions(calibration_energies(data, lines)) if directions is None else directions
     maps = np.empty_like(data.kspace)
     for index, stack in enumerate(source):
         maps[index] = _espirit(stack, directions, width)
@@ -156,14 +166,32 @@ def _centre(kspace: NDArray[Any], width: int) -> NDArray[Any]:
     return kspace[..., first_row : first_row + width, first_column : first_column + width]
 
 
-def _coil_directions(centre: NDArray[np.complex64]) -> NDArray[np.complex128]:
-    """Principal directions of coil space over all slices, strongest first, as columns."""
+def calibration_energies(data: KSpaceData, lines: int | None = None) -> NDArray[np.complex128]:
+    """Sum over all calibration samples s of s s^H, shape (coil, coil); that of several slices is the sum of theirs.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        As `estimate_coil_maps` takes them.
+    lines : int, optional
+        As `estimate_coil_maps` takes it.
+
+    Raises
+    ------
+    InputError
+        Where fewer than eight lines around the centre were measured, or they hold no signal.
+    """
+    width = calibration_width(data, lines)
+    centre = _centre(data.kspace if calibrates_itself(data) or data.calibration is None else data.calibration, width)
     samples = np.moveaxis(centre, 1, 0).reshape(centre.shape[1], -1).astype(np.complex128)
-    strongest = np.abs(samples).max()
-    if not strongest > 0:
+    if not samples.any():
         raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
-    samples /= strongest
-    directions = np.linalg.eigh(samples @ samples.conj().T)[1][:, ::-1]
+    return np.asarray(samples @ samples.conj().T)
+
+
+def coil_directions(energies: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Principal directions of coil space, strongest first, as columns, by `calibration_energies`."""
+    directions = np.linalg.eigh(energies)[1][:, ::-1]
     # Eigenvectors come with any phase; this one depends on the data alone.
     leading = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[np.newaxis], axis=0)
     return np.asarray(directions * (leading.conj() / np.abs(leading)))
@@ -171,7 +199,9 @@ def _coil_directions(centre: NDArray[np.complex64]) -> NDArray[np.complex128]:
 
 def _espirit(kspace: NDArray[np.complex64], directions: NDArray[np.complex128], width: int) -> NDArray[np.complex64]:
     """Unit maps (coil, ky, kx) of one slice."""
-    from sigpy.mri.app import EspiritCalib  # here, because the import takes longer than most commands
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "IProgress not found")  # by tqdm, in notebooks without widgets
+        from sigpy.mri.app import EspiritCalib  # here, because the import takes longer than most commands
 
     strongest = np.abs(kspace).max()
     virtual = np.tensordot(directions.conj().T, kspace / (strongest or 1), axes=1).astype(np.complex64)

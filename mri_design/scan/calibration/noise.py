@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -591,8 +592,39 @@ def _disagreement(means: NDArray[np.float64], medians: NDArray[np.float64]) -> s
     return f"mean and median disagree {spread:.1f}-fold on the coils' noise" if spread > _WITNESSES_AGREE else ""
 
 
+def noise_of_slice(data: KSpaceData) -> tuple[CoilNoise, str]:
+    """Noise covariance of one slice, of one coil as well, and why it may be too large, in words.
+
+    Raises
+    ------
+    InputError
+        As `estimate_noise_covariance`.
+    """
+    measured = measure_noise(data)
+    if data.n_coils == 1:
+        return CoilNoise(np.full((1, 1), measured.variance, np.complex128)), measured.doubt
+    coils = measure_coil_noise(data)
+    return coils, measured.doubt or coils.doubt
+
+
+def median_noise(found: Sequence[tuple[CoilNoise, str]]) -> tuple[CoilNoise, str]:
+    """The noise of a volume, whose slices have the scanner's alike: that of the slice in the middle, by its strength.
+
+    Slices whose noise is doubted have no say where others are not; where all are, the quietest counts, because signal
+    is what makes an estimate too large.
+
+    Parameters
+    ----------
+    found : sequence of (CoilNoise, str)
+        `noise_of_slice` of some slices, one at least.
+    """
+    ranked = sorted(found, key=lambda one: float(np.trace(one[0].covariance).real))
+    trusted = [one for one in ranked if not one[1]]
+    return trusted[(len(trusted) - 1) // 2] if trusted else ranked[0]
+
+
 NOISE_FROM = "noise estimated from"
-"""Entry of a header: the positions that a covariance of noise was estimated from."""
+"""Entry of a header: the positions or slices that a covariance of noise was estimated from."""
 _ENDS = 16
 _INNER = 0.25
 

@@ -8,13 +8,13 @@ import json
 import os
 import secrets
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from mri_design.errors import InputError
 
@@ -72,6 +72,41 @@ def write_npy(path: str | os.PathLike[str], array: ArrayLike) -> None:
     """
     with _replacing(Path(path)) as stream:
         _put_array(stream, np.asarray(array), str(path))
+
+
+def write_npy_parts(
+    path: str | os.PathLike[str], shape: tuple[int, ...], dtype: DTypeLike, parts: Iterable[np.ndarray[Any, Any]]
+) -> None:
+    """Replace the file at ``path`` by an array whose parts along the first axis come one by one; see `write_bytes`.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    shape : tuple of int
+        Of the whole array.
+    dtype : dtype
+        Of its numbers.
+    parts : iterable of arrays, shape ``shape[1:]``
+        As many as the first axis says, of which one is in memory at a time.
+
+    Raises
+    ------
+    InputError
+        For a part of another shape, or another number of them; the file stays as it was.
+    """
+    kind = np.dtype(dtype)
+    with _replacing(Path(path)) as stream:
+        described = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(stream, described)
+        written = 0
+        for part in parts:
+            if part.shape != shape[1:]:
+                raise InputError(field=str(path), got=f"a part of shape {part.shape}", wanted=f"shape {shape[1:]}")
+            stream.write(np.ascontiguousarray(part, dtype=kind).reshape(-1).view(np.uint8).data)
+            written += 1
+        if written != shape[0]:
+            raise InputError(field=str(path), got=f"{written} parts", wanted=f"{shape[0]}")
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> None:

@@ -14,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -28,7 +28,7 @@ from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.source import ReadOptions, Source
+from mri_design.scan.io.source import ReadOptions, SliceReader, Source
 from mri_design.scan.sampling import Sampling
 from mri_design.scan.source_image import SourceImage
 from mri_design.scan.summary import ScanSummary
@@ -36,6 +36,8 @@ from mri_design.scan.summary import ScanSummary
 _CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.opened)"
 _SECONDS, _COMPUTING, _BYTES_PER_SECOND = 30, 4, 5_000_000
 """For the smallest files the longest time, and of it the longest computing; and how many bytes add a second to both."""
+_PASSES = 4
+"""How often all slices may be read by one child."""
 _KINDS = {
     kind.__name__: kind for kind in (KSpaceData, TrajectoryData, ScanSummary, Sampling, SliceGeometry, SourceImage)
 }
@@ -68,60 +70,111 @@ class IsolatedSource(Source):
 
     def load(self) -> KSpaceData | TrajectoryData:
         """All samples."""
-        scan = _asked("load", self.path, self.options, self.seconds)
-        assert not isinstance(scan, ScanSummary)
+        with self._asked("load") as child:
+            scan = child.answer()
+        assert isinstance(scan, KSpaceData | TrajectoryData)
         return scan
 
     def summary(self) -> ScanSummary | TrajectoryData:
         """The samplings, and the samples of one slice."""
-        told = _asked("summary", self.path, self.options, self.seconds)
-        assert not isinstance(told, KSpaceData)
+        with self._asked("summary") as child:
+            told = child.answer()
+        assert isinstance(told, ScanSummary | TrajectoryData)
         return told
 
+    @contextmanager
+    def slice_reader(self) -> Iterator[SliceReader]:
+        """The slices, which one child sends one by one; it has the time of `load` for each, to compute for all."""
+        with self._asked("slices") as child:
 
-def _asked(
-    question: str, path: Path, options: ReadOptions, seconds: float | None
-) -> KSpaceData | TrajectoryData | ScanSummary:
-    """Ask a child process for all of a file (load), or for its summary."""
-    more = path.stat().st_size / _BYTES_PER_SECOND
-    allowed = _SECONDS + more if seconds is None else seconds
-    computing = math.ceil(min(allowed, _COMPUTING + more))
-    settings = {"limits": asdict(options.limits), "duplicates": options.duplicates, "counters": dict(options.counters)}
-    request = json.dumps({"path": str(path), "question": question, "computing": computing, **settings})
-    home = str(Path(__file__).parents[3])
-    folders = [home, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
-    with tempfile.TemporaryFile() as complaints:
-        command = [sys.executable, "-P", "-c", _CHILD, request]  # -P: nothing from the current folder
-        child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, env=environment
-        )
-        assert child.stdout is not None
+            def slice_of(number: int) -> KSpaceData | TrajectoryData:
+                child.ask(number)
+                scan = child.answer()
+                assert isinstance(scan, KSpaceData | TrajectoryData)
+                return scan
+
+            count = child.answer()
+            assert isinstance(count, int)
+            yield SliceReader(count, slice_of)
+
+    @contextmanager
+    def _asked(self, question: str) -> Iterator[_Child]:
+        """A child process that answers a question: all of the file (load), its summary, or its slices one by one."""
+        options, passes = self.options, _PASSES if question == "slices" else 1
+        more = self.path.stat().st_size / _BYTES_PER_SECOND
+        allowed = _SECONDS + more if self.seconds is None else self.seconds
+        computing = passes * math.ceil(min(allowed, _COMPUTING + more))
+        settings = {
+            "limits": asdict(options.limits),
+            "duplicates": options.duplicates,
+            "counters": dict(options.counters),
+        }
+        request = json.dumps({"path": str(self.path), "question": question, "computing": computing, **settings})
+        home = str(Path(__file__).parents[3])
+        folders = [home, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+        with tempfile.TemporaryFile() as complaints:
+            command = [sys.executable, "-P", "-c", _CHILD, request]  # -P: nothing from the current folder
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, env=environment
+            )
+            assert process.stdin is not None and process.stdout is not None
+            child = _Child(self.path, process, complaints, options.limits, allowed, computing)
+            try:
+                yield child
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                with suppress(BrokenPipeError):
+                    process.stdin.close()  # which ends a child that waits for the next question
+                process.stdout.close()
+                process.wait()
+
+
+@dataclass(frozen=True)
+class _Child:
+    """A process that reads the file, and how long it may take for an answer."""
+
+    path: Path
+    process: subprocess.Popen[bytes]
+    complaints: IO[bytes]
+    limits: ReadLimits
+    allowed: float
+    computing: int
+
+    def ask(self, number: int) -> None:
+        """Ask for a slice."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended, of which the answer tells
+            self.process.stdin.write(b"%d\n" % number)
+            self.process.stdin.flush()
+
+    def answer(self) -> KSpaceData | TrajectoryData | ScanSummary | int:
+        """What it sends; raises as `IsolatedSource` says."""
+        assert self.process.stdout is not None
         stalled = threading.Event()
-        timer = threading.Timer(allowed, _stop, (child, stalled))
+        timer = threading.Timer(self.allowed, _stop, (self.process, stalled))
         timer.start()
         try:
-            scan = _received(child.stdout, options.limits)
-        except BaseException:
-            child.kill()
-            raise
+            told = _received(self.process.stdout, self.limits)
+            if told is not None:
+                return told
+            status = self.process.wait()  # or it is stopped
         finally:
-            child.stdout.close()
-            status = child.wait()
             timer.cancel()
-        if scan is not None:
-            return scan
         if status < 0:
             name = signal.Signals(-status).name
-            got = f"no end of reading within {allowed:.0f} s" if stalled.is_set() else f"a crash ({name})"
+            got = f"no end of reading within {self.allowed:.0f} s" if stalled.is_set() else f"a crash ({name})"
             raise InputError(
-                field=str(path),
-                got=f"no end of reading within {computing} s of computing" if name == "SIGXCPU" else got,
+                field=str(self.path),
+                got=f"no end of reading within {self.computing} s of computing" if name == "SIGXCPU" else got,
                 wanted="an undamaged HDF5 file",
                 cure="Copy or download the file again.",
             )
-        complaints.seek(0)
-        raise RuntimeError(f"the reading process failed:\n{complaints.read()[-2000:].decode(errors='replace')}")
+        self.complaints.seek(0)
+        said = self.complaints.read()[-2000:].decode(errors="replace")
+        raise RuntimeError(f"the reading process failed:\n{said}")
 
 
 def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
@@ -132,15 +185,27 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
     if room < sys.maxsize and (inherited == resource.RLIM_INFINITY or room < inherited):
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
     resource.setrlimit(resource.RLIMIT_CPU, (request["computing"], resource.getrlimit(resource.RLIMIT_CPU)[1]))
-    reply: dict[str, Any]
-    arrays = list[NDArray[Any]]()
     try:
         options = ReadOptions(limits=limits, duplicates=request["duplicates"], counters=request["counters"])
         with opened(request["path"], options, isolated=False) as source:
-            told = _packed(source.load() if request["question"] == "load" else source.summary(), arrays)
-        reply = {"arrays": len(arrays), "told": told}
+            if request["question"] == "slices":
+                with source.slice_reader() as slices:
+                    _send(slices.count)
+                    for line in sys.stdin:
+                        _send(slices.read(int(line)))
+            else:
+                _send(source.load() if request["question"] == "load" else source.summary())
     except InputError as error:
-        reply = {"error": {"field": error.field, "got": error.got, "wanted": error.wanted, "cure": error.cure}}
+        _put({"error": {"field": error.field, "got": error.got, "wanted": error.wanted, "cure": error.cure}})
+
+
+def _send(answer: object) -> None:
+    arrays = list[NDArray[Any]]()
+    told = _packed(answer, arrays)
+    _put({"arrays": len(arrays), "told": told}, arrays)
+
+
+def _put(reply: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
     stream = sys.stdout.buffer
     stream.write(json.dumps(reply).encode() + b"\n")
     for array in arrays:
@@ -178,7 +243,7 @@ def _stop(child: subprocess.Popen[bytes], stalled: threading.Event) -> None:
     child.kill()
 
 
-def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryData | ScanSummary | None:
+def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryData | ScanSummary | int | None:
     """The scan or summary that the child sends; None where it ended before or sends something else."""
     try:
         reply = json.loads(stream.readline(2 * limits.max_text_bytes))
@@ -190,5 +255,5 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryD
         arrays = [read_npy_stream(stream, None, "array", limits, alone=False) for _ in range(reply["arrays"])]
     except InputError:  # cut short: the child was killed
         return None
-    told: KSpaceData | TrajectoryData | ScanSummary = _unpacked(reply["told"], arrays)
+    told: KSpaceData | TrajectoryData | ScanSummary | int = _unpacked(reply["told"], arrays)
     return told

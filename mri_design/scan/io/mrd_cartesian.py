@@ -421,6 +421,11 @@ class CartesianSource(SlicedSource):
         """Size and place of every slice, or of every plane of a volume."""
         return self.images.geometry(self.acquisitions.heads, self.plan, self.header)
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether these are slices: every readout of a volume brings a sample to each plane."""
+        return not self.images.volume
+
     def load(self) -> KSpaceData:
         """All slices, or planes."""
         read = self._read(self.plan, self.images)
@@ -510,7 +515,7 @@ class CartesianSource(SlicedSource):
             bandwidth=self.header.noise_bandwidth, repeats=least if duplicates == "average" else 1,
         )  # fmt: skip
         notes = {**purposes.notes, **plan.notes, **coil_notes, **noise_notes, **images.notes(plan, kspace)}
-        notes |= self.header.identifier_notes
+        notes |= self.header.notes
         if acquisitions.dimensions[purposes.imaging].any():
             notes["coordinates_skipped"] = "those of the samples: by the header the scan is cartesian"
         if most > 1:

@@ -133,6 +133,12 @@ class NpySlices:
         InputError
             Where the file has become shorter.
         """
+        if isinstance(self.stream, zipfile.ZipExtFile):
+            with _damage_named(self.declared.field):
+                return self._part(number)
+        return self._part(number)
+
+    def _part(self, number: int) -> NDArray[Any]:
         count = math.prod(self.shape[1:])
         start = self.declared.start + number * count * self.dtype.itemsize
         if isinstance(self.stream, zipfile.ZipExtFile):  # it would pass over what lies before by 16 MiB at a time
@@ -179,6 +185,12 @@ class Declared:
             view[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)
             filled += len(chunk)
         return flat
+
+
+def declared_dtype(path: Path, limits: ReadLimits) -> np.dtype[Any]:
+    """The dtype that a ``.npy`` file says its values have; raises as `read_npy`, but for what the values are."""
+    with path.open("rb") as stream:
+        return _declared(stream, path.stat().st_size, path.name, limits).dtype
 
 
 def _declared(stream: IO[bytes], available: int | None, field: str, limits: ReadLimits) -> Declared:
@@ -296,17 +308,23 @@ def opened_npz(path: Path, limits: ReadLimits) -> Iterator[NpzArchive]:
         On a damaged or encrypted archive, a member whose name is a path, a symbolic link or a duplicate, a
         declared size over the budget or over any plausible compression, or an array that is not plain.
     """
+    with _damage_named(str(path)), path.open("rb") as stream:
+        bounded = _DirectoryBound(stream.fileno(), str(path))
+        archive = zipfile.ZipFile(bounded)
+        bounded.directory_loaded = True
+        yield NpzArchive(archive, _checked_members(archive, path, limits), path, limits)
+
+
+@contextmanager
+def _damage_named(field: str) -> Iterator[None]:
+    """Make an error of the input of what zipfile and zlib raise on damaged bytes: at least eight types."""
     try:
-        with path.open("rb") as stream:
-            bounded = _DirectoryBound(stream.fileno(), str(path))
-            archive = zipfile.ZipFile(bounded)
-            bounded.directory_loaded = True
-            yield NpzArchive(archive, _checked_members(archive, path, limits), path, limits)
+        yield
     except InputError:
         raise
-    except Exception as error:  # zipfile and zlib raise at least eight types on damaged bytes
+    except Exception as error:
         raise InputError(
-            field=str(path), got=f"a damaged archive ({error})", wanted="an archive that numpy.savez wrote"
+            field=field, got=f"a damaged archive ({error})", wanted="an archive that numpy.savez wrote"
         ) from error
 
 

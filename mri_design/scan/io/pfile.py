@@ -155,6 +155,11 @@ class _PFile(SlicedSource):
     header: _Header
     by_headers: ClassVar[bool] = True
 
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return self.header.slices
+
     def load(self) -> KSpaceData:
         """All slices."""
         return self._scan(range(self.header.slices))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from mri_design.errors import InputError, described
-from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
+from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, with_part
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.sampling import Sampling
@@ -76,6 +76,30 @@ def checked_counters(counters: Mapping[str, int]) -> dict[str, int]:
     return dict(counters)
 
 
+@dataclass(frozen=True)
+class SliceReader:
+    """The slices of an open file, each of which is read when it is asked for.
+
+    Parameters
+    ----------
+    count : int
+        Slices of the file.
+    read : function
+        The slice of a number, named by it, as `load` and `select_slice` give it; refused where it holds no signal.
+    whole : Content, optional
+        All slices, where the file had to be read as a whole.
+    """
+
+    count: int
+    read: Callable[[int], Content]
+    whole: Content | None = None
+
+    @classmethod
+    def of(cls, held: Content) -> SliceReader:
+        """The slices of what was read as a whole."""
+        return cls(held.n_slices, held.select_slice, held)
+
+
 class Source(ABC):
     """An open file whose header was read and checked."""
 
@@ -92,6 +116,11 @@ class Source(ABC):
     def slice(self, index: int) -> KSpaceData | TrajectoryData | ImageStack:
         """One slice; read on its own where the format allows."""
         return self.load().select_slice(index)
+
+    @contextmanager
+    def slice_reader(self) -> Iterator[SliceReader]:
+        """The slices one by one, without the others in memory where the format allows."""
+        yield SliceReader.of(self.load())
 
     def summary(self) -> Summary:
         """Summarise the file with as few samples in memory as the format allows.
@@ -115,6 +144,16 @@ class SlicedSource(Source):
         """Size and place of every slice; None where the file does not say."""
         return None
 
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return len(self.samplings())
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether a slice is read without those before it; not of a volume whose readouts bring a sample to each."""
+        return True
+
     @abstractmethod
     def samplings(self) -> tuple[Sampling, ...]:
         """Which samples each slice holds, with a bounded number of slices in memory."""
@@ -122,6 +161,24 @@ class SlicedSource(Source):
     @abstractmethod
     def slice(self, index: int) -> KSpaceData:
         """One slice, without the others in memory."""
+
+    @contextmanager
+    def slice_reader(self) -> Iterator[SliceReader]:
+        """The slices one by one."""
+        if self.one_by_one:
+            yield SliceReader(self.n_slices, self._named_slice)
+        else:
+            yield SliceReader.of(self.load())
+
+    def _named_slice(self, number: int) -> KSpaceData:
+        """One slice under its number, with the lines that it holds."""
+        try:
+            part = self.slice(number).select_slice(0)
+        except InputError as error:
+            raise InputError(f"slice {number}: {error.field}", error.got, error.wanted, error.cure) from error
+        if self.n_slices == 1:
+            return part
+        return replace(part, name=f"{part.name}[{number}]", header=with_part(part.header, number, self.n_slices))
 
     def summary(self) -> ScanSummary:
         """The sampling of every slice, and the samples of the middle one."""
@@ -184,7 +241,7 @@ class ImageSource(Source):
 
     def summary(self) -> ImageSummary:
         """Their values' range, and what else is known of them."""
-        told = {"name": self.name, "header": self.header, "geometry": self.geometry}
+        told = {"name": self.name, "header": self.header, "geometry": self.geometry, "source": self.source}
         return ImageSummary.of_images(self.images, self.shape, **told)
 
 

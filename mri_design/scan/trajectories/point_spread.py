@@ -1,17 +1,20 @@
-"""Whether a set of samples measures k and -k twice.
+"""Whether a set of samples measures k and -k twice, and what it makes of a point: its artefacts.
 
 A real image has conjugate symmetric k-space: a sample at -k tells nothing that the one at k has not told but its noise.
 A smooth phase that the model knows or has to learn leaves most of that redundancy. Sets that spend half of their
-samples on mirror images are weak baselines: an even number of spirals over the full turn does so."""
+samples on mirror images are weak baselines: an even number of spirals over the full turn does so.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, positive_number, require_grid
+from mri_design.operators.nonuniform import density_weights, sums_at_pixels
 from mri_design.operators.trajectory import checked_trajectory
 
 
@@ -71,6 +74,8 @@ def _upper_half(cells: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(lower[:, None], -cells, cells)
 
 
+_ROUNDING = 1e-9
+"""Of the point: what is smaller is no artefact but the rounding of a transform."""
 _AT_ONCE = 4096
 """Samples whose waves are held in memory."""
 
@@ -123,3 +128,75 @@ def point_spread(
         waves_x = np.exp(2j * np.pi * np.outer(flat[some, 1], x))
         spread += (waves_y * scaled[some]) @ waves_x
     return spread
+
+
+def compensated_spread(
+    trajectory: NDArray[np.floating], grid: tuple[int, int], density: NDArray[np.float64] | None = None
+) -> NDArray[np.complex128]:
+    """`point_spread` (ky, kx) of a trajectory (sample, 2) with `density_weights`, by the fast transform; 1 at its peak.
+
+    Raises
+    ------
+    InputError
+        As `density_weights`.
+    """
+    weights = density_weights(trajectory, grid, given=density)
+    return sums_at_pixels(weights / weights.sum(), 2 * np.pi * trajectory / grid, grid).astype(np.complex128)
+
+
+def spread_of_mask(mask: NDArray[np.bool_]) -> NDArray[np.complex128]:
+    """Point-spread function of a mask of lines (ky,) or of samples (ky, kz), of its shape; 1 at the point, ``N // 2``.
+
+    Parameters
+    ----------
+    mask : bool array
+        True where measured, one sample at least; DC at ``N // 2``.
+    """
+    return np.asarray(np.fft.fftshift(np.fft.ifftn(np.fft.ifftshift(mask))) * (mask.size / np.count_nonzero(mask)))
+
+
+@dataclass(frozen=True)
+class SideLobe:
+    """The strongest artefact that a set of samples makes of a point.
+
+    Parameters
+    ----------
+    height : float
+        Its modulus beside that of the point; 0 where there is none.
+    place : tuple of int
+        Pixels from the point, along every axis.
+    """
+
+    height: float
+    place: tuple[int, ...]
+
+    @property
+    def decibels(self) -> float:
+        """20 log10 of the height; minus infinity without a side lobe."""
+        return 20 * math.log10(self.height) if self.height else -math.inf
+
+
+def largest_side_lobe(spread: NDArray[np.complexfloating]) -> SideLobe:
+    """The largest local maximum of a point-spread function beside the point itself.
+
+    Parameters
+    ----------
+    spread : complex array, shape (y,) or (y, x)
+        The point at ``N // 2`` of every axis, which is periodic.
+
+    Notes
+    -----
+    A pixel is a local maximum where none of its neighbours, diagonal ones included, is larger. So what the point itself
+    spreads over counts as no side lobe, however many pixels these are.
+    """
+    size = np.abs(spread)
+    middle = tuple(n // 2 for n in size.shape)
+    size = size / size[middle]
+    around = size
+    for axis in range(size.ndim):
+        around = np.maximum(around, np.maximum(np.roll(around, 1, axis), np.roll(around, -1, axis)))
+    lobes = np.where((size >= around) & (size > _ROUNDING), size, 0.0)
+    lobes[middle] = 0.0
+    highest = np.unravel_index(int(np.argmax(lobes)), lobes.shape)
+    place = tuple(int(at) - centre for at, centre in zip(highest, middle, strict=True))
+    return SideLobe(float(lobes[highest]), place if lobes[highest] else (0,) * size.ndim)

@@ -51,7 +51,9 @@ class DicomLabels:
     source: SourceImage | None = None
 
 
-def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, labels: DicomLabels) -> bytes:
+def dicom_bytes(
+    image: NDArray[np.floating], geometry: SliceGeometry | None, labels: DicomLabels, brightest: float | None = None
+) -> bytes:
     """A real image as a DICOM secondary capture of 16 bits, derived.
 
     Grey values times ``RescaleSlope`` are the image. The patient, the study and, for an image whose place is known, the
@@ -69,6 +71,8 @@ def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, lab
         Pixel size, and place and directions where they are known; None leaves them out.
     labels : DicomLabels
         For people.
+    brightest : float, optional
+        Largest pixel of the series, so that all of it has one scale; by default that of the image.
 
     Raises
     ------
@@ -80,7 +84,7 @@ def dicom_bytes(image: NDArray[np.floating], geometry: SliceGeometry | None, lab
     if image.min() < 0:
         raise InputError(field="image", got=f"pixels down to {image.min():.4g}", wanted="a magnitude: none below 0")
     pydicom = optional_package("pydicom", "export")
-    slope = float(image.max()) / _GREYS or 1.0
+    slope = float(image.max() if brightest is None else brightest) / _GREYS or 1.0
     slope = float(f"{slope:.9e}")  # a decimal string of DICOM has 16 characters
     pixels = np.minimum(np.rint(image / slope), _GREYS).astype("<u2")
     kind = optional_package("pydicom.uid", "export")

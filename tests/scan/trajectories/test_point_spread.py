@@ -12,7 +12,7 @@ from mri_design import (
     radial_spokes,
     turned,
 )
-from mri_design.scan.trajectories.point_spread import conjugate_coverage
+from mri_design.scan.trajectories.point_spread import SideLobe, conjugate_coverage, largest_side_lobe, spread_of_mask
 from mri_design.scan.trajectories.spiral import spiral_curve
 
 
@@ -113,3 +113,25 @@ def test_turning_a_set_keeps_its_redundancy_nearly():
     shots = turned(ARM, interleaf_angles(6))
     values = [conjugate_coverage(turned(shots.reshape(-1, 2), [angle])).redundancy for angle in (0.1, 0.4)]
     assert values[0] == pytest.approx(values[1], abs=0.1)
+
+
+@pytest.mark.parametrize("shape", [(12,), (15,), (8, 9), (7, 6)])
+def test_the_spread_of_a_mask_is_the_sum_over_its_samples(shape: tuple[int, ...]) -> None:
+    mask = np.random.default_rng(1).random(shape) < 0.4
+    grid = (*shape, 1) if len(shape) == 1 else shape
+    k = np.argwhere(mask.reshape(grid)) - np.array(grid) // 2
+    np.testing.assert_allclose(spread_of_mask(mask).reshape(grid), point_spread(k, grid), atol=1e-12)
+
+
+def test_side_lobes_are_maxima_beside_the_point_whatever_its_width() -> None:
+    comb = np.arange(32) % 4 == 0
+    assert largest_side_lobe(spread_of_mask(comb)) == SideLobe(pytest.approx(1), (-16,))
+    assert largest_side_lobe(spread_of_mask(np.ones(32, dtype=bool))).height == 0
+    low_pass = abs(np.arange(64) - 32) <= 4  # nine lines: sin(9 x) / (9 sin x), whose first lobe lies at 9 x = 4.4934
+    found = largest_side_lobe(spread_of_mask(low_pass))
+    x = np.pi * np.arange(1, 32) / 64
+    kernel = abs(np.sin(9 * x) / (9 * np.sin(x)))
+    assert found.height == pytest.approx(kernel[8:14].max()) and abs(found.place[0]) == 9 + kernel[8:14].argmax()
+    assert found.decibels == pytest.approx(20 * np.log10(found.height))
+    plane = np.outer(low_pass, np.ones(16, dtype=bool))
+    assert largest_side_lobe(spread_of_mask(plane)) == SideLobe(pytest.approx(found.height), (found.place[0], 0))

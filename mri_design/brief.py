@@ -1,0 +1,101 @@
+"""What objects say of themselves in a console: a few lines, arrays by type and shape, and what is as usual left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from typing import Any, TypeVar
+
+from mri_design.errors import described
+
+MOST = 400
+"""Letters that one object takes."""
+_MEMBER, _MEMBERS, _DEEP = 100, 6, 3
+T = TypeVar("T")
+
+
+def brief(value: object, depth: int = 0) -> str:
+    """A value in a few words: numbers as they are, arrays by type and shape, long lists by their first members.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+    depth : int
+        How deep it stands inside of others; the deepest are told by their type alone.
+    """
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Enum):
+        return str(value.value)
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"<{value.dtype} {value.shape}>" if value.shape else f"{value:.6g}"
+    if isinstance(value, tuple | list | set | frozenset | Mapping):
+        return _collection(value, depth)
+    if value is None or isinstance(value, bool | int | complex | str | bytes | type):
+        return value.__name__ if isinstance(value, type) else _cut(repr(value))
+    if callable(value) and hasattr(value, "__qualname__"):
+        return str(value.__qualname__).replace("<locals>.", "")
+    if is_dataclass(value):
+        return (
+            _cut(_told(value, depth), _MEMBER if depth else MOST) if depth < _DEEP else f"{type(value).__name__}(...)"
+        )
+    text = repr(value)
+    return described(value) if " at 0x" in text else _cut(text)
+
+
+def briefly(made: type[T]) -> type[T]:
+    """Class decorator, above ``@dataclass``: objects are told by `brief`, without fields that are as by default."""
+    made.__repr__ = _of_itself  # type: ignore[method-assign]
+    return made
+
+
+def brief_attributes(value: object) -> str:
+    """As `brief`, of an object that is no dataclass: its class and public attributes, but for what a site offers."""
+    shown = [name for name in vars(value) if not name.startswith("_") and name != "offers"]
+    parts = (f"{name}={brief(held, 1)}" for name, held in vars(value).items() if name in shown)
+    return _cut(f"{type(value).__name__}({', '.join(parts)})", MOST)
+
+
+def _of_itself(self: object) -> str:
+    return brief(self)
+
+
+def _told(value: Any, depth: int) -> str:
+    shown = [one for one in fields(value) if one.repr and not _usual(one, getattr(value, one.name))]
+    parts = (f"{one.name}={brief(getattr(value, one.name), depth + 1)}" for one in shown)
+    return f"{type(value).__name__}({', '.join(parts)})"
+
+
+def _usual(field: Field[Any], value: object) -> bool:
+    """Whether a field has its default, as far as that can be told without comparing arrays."""
+    if field.default_factory is not MISSING:
+        return not isinstance(value, bool | int | float) and hasattr(value, "__len__") and not len(value)
+    if value is field.default:
+        return True
+    plain = isinstance(value, bool | int | float | str | tuple) and type(value) is type(field.default)
+    return plain and repr(value) == repr(field.default)
+
+
+def _collection(value: Any, depth: int) -> str:
+    if depth >= _DEEP:
+        return f"{len(value)} in a {type(value).__name__}"
+    members = list(value.items() if isinstance(value, Mapping) else value)
+    if isinstance(value, set | frozenset):
+        members.sort(key=repr)
+    shown = members[:_MEMBERS] if len(members) > _MEMBERS + 2 else members
+    if isinstance(value, Mapping):
+        texts = [f"{brief(name)}: {brief(member, depth + 1)}" for name, member in shown]
+        opened, closed = "{", "}"
+    else:
+        texts = [brief(member, depth + 1) for member in shown]
+        opened, closed = "()" if isinstance(value, tuple) else "[]" if isinstance(value, list) else "{}"
+    more = f", ... {len(members)} in all" if len(shown) < len(members) else ""
+    alone = "," if isinstance(value, tuple) and len(members) == 1 else ""
+    return _cut(f"{opened}{', '.join(texts)}{more}{alone}{closed}", 2 * _MEMBER)
+
+
+def _cut(text: str, most: int = _MEMBER) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 4]} ..."

@@ -1,0 +1,143 @@
+"""``mri-design mask``: a mask without a scan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from mri_design.cli.flags import (
+    Acceleration,
+    FieldOfView,
+    Override,
+    Quiet,
+    Replace,
+    Seed,
+    extents_of,
+    option,
+    whole,
+)
+from mri_design.cli.sequence_flags import SequenceFlags
+from mri_design.cli.terminal import DONE, say, verb
+from mri_design.errors import UsageError
+from mri_design.experiment.recipe import Recipe
+from mri_design.kinds import designed_kinds
+from mri_design.whole_numbers import whole_number
+
+ENDINGS = (".npy", ".cfl", ".csv", ".seq")
+_LARGEST = 4096
+
+
+@verb
+def mask(
+    kind: Annotated[
+        str,
+        option(
+            "--kind",
+            metavar="NAME",
+            help="Of lines: <strategies: lines masks>. Of a plane: <strategies: plane masks>, and those of SigPy and "
+            "BART, sigpy-poisson and bart-poisson. Of shots: radial and spiral, evenly over half a turn, or with a "
+            "set of angles behind a colon: <strategies: radial masks>. A power or distance stands behind a colon, "
+            "too: vd:3 (vd is vd-polynomial), regular:4, caipi:2x3.",
+            show_default=False,
+        ),
+    ],
+    shape: Annotated[
+        str,
+        option(
+            "--shape",
+            metavar="N[xN]",
+            help="Sides of k-space: ky x kx of lines, ky x kz of a plane, which two numbers mean where the kind knows "
+            "planes; see --encoding.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        option(
+            "--out",
+            metavar="FILE",
+            help=f"The file; its ending is the format, one of {', '.join(ENDINGS)}: NumPy, BART, a table in the order "
+            "of measurement, or a Pulseq sequence.",
+            show_default=False,
+        ),
+    ],
+    played: SequenceFlags,
+    acceleration: Acceleration = None,
+    lines: Annotated[
+        int | None,
+        whole(
+            "--lines",
+            "--samples",
+            "--shots",
+            metavar="N",
+            least=1,
+            help="In the place of an acceleration: so many lines, samples or shots, those at the centre included.",
+            show_default=False,
+        ),
+    ] = None,
+    calibration: Annotated[
+        int | None,
+        whole(
+            "--calibration",
+            metavar="N",
+            least=0,
+            help="Lines, or side of the square, at the centre without a gap; they count. 0 is none. [default: the "
+            "strategy's]",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    encoding: Annotated[
+        str | None,
+        option(
+            "--encoding",
+            metavar="NAME",
+            help=f"What is chosen, where a kind knows several: {', '.join(designed_kinds())}.",
+        ),
+    ] = None,
+    fov: FieldOfView = None,
+    no_picture: Annotated[
+        bool, option("--no-picture", help="Only the file, without the picture beside it (.png).")
+    ] = False,
+    overwrite: Replace = False,
+    quiet: Quiet = False,
+    *,
+    recipe: Annotated[Recipe, Override("design.order design.block constraints.partial_fourier constraints.shutter")],
+) -> int:
+    """Make a mask without a scan, with exactly the acceleration asked for, and a picture of it.
+
+    The picture shows the mask and its point-spread function, what it makes of a point, whose largest side lobe is said
+    as a number. The same seed gives the same mask, which is that of design with the same strategy. recon takes .npy and
+    .cfl as --mask.
+    """
+    from mri_design.runs.made_files import write_made_files
+    from mri_design.runs.mask import MaskRequest, make_mask
+
+    if encoding is not None and encoding not in designed_kinds():
+        raise UsageError(f"--encoding {encoding}: one of {', '.join(designed_kinds())}")
+    request = MaskRequest(
+        kind,
+        _shape(shape),
+        out,
+        recipe,
+        encoding=encoding,
+        count=lines,
+        acceleration=acceleration,
+        calibration=calibration,
+        seed=seed,
+        picture=not no_picture,
+        field_of_view=extents_of(fov),
+        sequence=played.asked_for(out.suffix == ".seq", "a sequence, --out NAME.seq"),
+    )
+    made = make_mask(request)
+    write_made_files(made, overwrite=overwrite)
+    for sentence in made.sentences:
+        say(sentence, quiet)
+    return DONE
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    """(ky, kx) or (ky,) of ``256x180`` or ``256``."""
+    sides = tuple(whole_number(part.strip(" ")) or 0 for part in text.replace(",", "x").split("x"))
+    if len(sides) > 2 or not all(4 <= side <= _LARGEST for side in sides):
+        raise UsageError(f"--shape {text}: wanted one or two whole numbers from 4 to {_LARGEST}, as 256 or 256x180")
+    return sides

@@ -1,0 +1,235 @@
+"""Masks without a scan, made by the strategies that look at no data: exactly as many lines as were asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.constraints import Constraints
+from mri_design.design.strategy import ChoosesBlocks, DesignView, Strategy, rng_of_step
+from mri_design.errors import InputError, UsageError
+from mri_design.experiment.outside_masks import OUTSIDE
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.starting import design_seed, require_lines, start_lines
+from mri_design.experiment.strategy_names import (
+    FROM_FILES,
+    check_strategy_name,
+    kinds_of_masks,
+    make_strategy,
+    strategy_names,
+)
+from mri_design.kinds import KINDS, count_text, designed_kinds
+from mri_design.operators.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
+from mri_design.scan.trajectories.point_spread import compensated_spread, spread_of_mask
+
+ALIASES = {"vd": "vd-polynomial", "poisson": "poisson-disc", "equispaced": "fastmri-equispaced"}
+"""Names that people know, and what they are called here."""
+
+
+def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, str]:
+    """Strategy and encoding that a kind of mask is.
+
+    Parameters
+    ----------
+    kind : str
+        A strategy that looks at no data, with its setting (``vd-polynomial:3``), an alias, another program's kind
+        (`outside_masks.OUTSIDE`), or a family of shots with a set of angles (``radial``, ``spiral:golden``).
+    axes : int
+        Numbers that the shape has: of two, kinds that know planes are over a plane.
+    encoding : str, optional
+        What is chosen, where the kind knows several.
+
+    Raises
+    ------
+    UsageError
+        For an unknown kind, one that looks at a scan, or one that does not choose what the encoding says.
+    """
+    family, colon, setting = kind.partition(":")
+    if family in KINDS and KINDS[family].shots:
+        if encoding not in (None, family):
+            raise UsageError(f"--kind {kind} is over {KINDS[family].several}: leave out --encoding {encoding}")
+        name, encoding = setting or "half-turn", family
+    else:
+        family = ALIASES.get(family, family)
+        name = f"{family}{colon}{setting}"
+        knows = [each for each in designed_kinds() if family in strategy_names(each)]
+        if family in OUTSIDE:
+            knows = ["plane"]
+        elif family in FROM_FILES:
+            knows = ["lines", "plane"]
+        if knows and all(KINDS[each].shots for each in knows) and encoding is None:
+            raise UsageError(f"--kind {kind} is a set of angles: say of what, as --kind radial:{kind} or spiral:{kind}")
+        preferred = sorted(knows, key=lambda each: each != ("plane" if axes == 2 else "lines"))
+        encoding = encoding or (preferred[0] if preferred else "lines")
+    if family in OUTSIDE and encoding == "plane":
+        return name, encoding
+    if family not in FROM_FILES and family in strategy_names(encoding) and family not in kinds_of_masks(encoding):
+        raise UsageError(
+            f"--kind {kind} looks at a scan: mri-design design SCAN --strategy {kind}. Kinds of masks without one are "
+            f"{', '.join(kinds_of_masks(encoding))}"
+        )
+    check_strategy_name(name, encoding)
+    return name, encoding
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnMask:
+    """A mask that was made without a scan.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the strategy.
+    readouts : Readouts
+        What there was to choose from.
+    order : tuple of int
+        What was chosen, in its order.
+    n_start : int
+        How many of these, the first ones, were measured before anything was chosen: the centre.
+    note : str
+        A sentence about how it was made exact, where another program made it; else empty.
+    """
+
+    kind: str
+    readouts: Readouts
+    order: tuple[int, ...]
+    n_start: int
+    note: str = ""
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """True where measured: (ky,), of a plane (ky, kz), or (shot,)."""
+        flags = np.zeros(self.readouts.size, dtype=bool)
+        flags[list(self.order)] = True
+        return flags.reshape(self.readouts.shape)
+
+    @property
+    def trajectory(self) -> NDArray[np.float64] | None:
+        """Samples of shots (shot, sample, 2), in their order; None on a grid."""
+        return self.readouts.shots[list(self.order)] if isinstance(self.readouts, ShotReadouts) else None
+
+    @property
+    def spread(self) -> NDArray[np.complex128]:
+        """Point-spread function (y,) or (y, x); of shots with the density of their samples compensated for.
+
+        Raises
+        ------
+        InputError
+            Of shots, where FINUFFT is not installed.
+        """
+        if self.trajectory is None:
+            return spread_of_mask(self.mask)
+        return compensated_spread(self.trajectory.reshape(-1, 2), self.readouts.grid)
+
+
+def draw_mask(
+    kind: str,
+    grid: tuple[int, int],
+    count: int,
+    recipe: Recipe,
+    *,
+    calibration: int | None = None,
+    seed: int = 0,
+) -> DrawnMask:
+    """A mask of exactly ``count`` lines, samples of a plane or shots.
+
+    A strategy's mask is that of `mri-design design` with the same seed, constraints and centre.
+
+    Parameters
+    ----------
+    kind : str
+        Strategy that looks at no data, as `named_kind` has it.
+    grid : tuple of int
+        (ky, kx), or (ky, kz) of a plane.
+    count : int
+        How many are measured, the centre included.
+    recipe : Recipe
+        Its encoding says what is chosen; its constraints hold.
+    calibration : int, optional
+        Lines, or side of the square, that are fully sampled at the centre; 0 is none, and by default the centre is that
+        of the strategy.
+    seed : int
+        Of everything random.
+
+    Raises
+    ------
+    UsageError, InputError
+        For a kind that there is not, more than may be measured, and a calibration region that is larger than the mask
+        or asked of shots.
+    """
+    encoding = recipe.design.encoding
+    if KINDS[encoding].shots:
+        return _set_of_shots(kind, grid, count, recipe, calibration)
+    readouts = readouts_named(encoding, grid)
+    in_plane = isinstance(readouts, PlaneReadouts)
+    if calibration is not None:
+        _require_smaller(calibration, count, readouts)
+        settings = {"calibration": calibration} if in_plane and calibration else {}
+        recipe = recipe.replacing("constraints", **settings)
+        recipe = recipe.replacing("design", start=1 if in_plane else max(1, calibration))
+    measurable = np.ones(readouts.size, dtype=bool)
+    require_lines(measurable, count, recipe, readouts)
+    rules = recipe.constraints.rules_of(readouts)
+    if isinstance(readouts, PlaneReadouts) and kind in OUTSIDE:
+        return _by_another_program(kind, readouts, count, rules, seed)
+    strategy = make_strategy(kind, encoding)
+    bare = calibration == 0 and not rules.needed(measurable)
+    first = () if bare else start_lines(measurable, strategy, count, recipe, readouts=readouts)
+    candidates = LineCandidates(measurable, first, count, len(first), rules, readouts)
+    order = _drawn(strategy, candidates, design_seed(seed))
+    return DrawnMask(kind=kind, readouts=readouts, order=order, n_start=len(first))
+
+
+def _require_smaller(calibration: int, count: int, readouts: Readouts) -> None:
+    """Refuse a calibration region that alone has more lines, or samples, than the mask."""
+    sides = [min(calibration, side) for side in readouts.shape]
+    alone = int(np.prod(sides))
+    if alone <= count:
+        return
+    region = f"{' x '.join(map(str, sides))} = {alone} samples" if len(sides) > 1 else count_text(alone, readouts.unit)
+    raise InputError(
+        "calibration region",
+        f"{region}, alone more than the mask has",
+        f"at most {count_text(count, readouts.unit)}, which is all that the acceleration leaves",
+        "Take a smaller region, or a smaller acceleration.",
+    )
+
+
+def _drawn(strategy: Strategy, candidates: LineCandidates, seed: int) -> tuple[int, ...]:
+    """Candidates of a strategy that needs no posterior, as `DesignEngine` asks for them."""
+    left = candidates.target - len(candidates.acquired)
+    if left and candidates.readouts.thinned and isinstance(strategy, ChoosesBlocks):
+        chosen = strategy.choose_block(DesignView(candidates), rng_of_step(seed, 0), left)
+        return candidates.after(*(choice.line for choice in chosen)).acquired
+    for step in range(left):
+        candidates = candidates.after(strategy.choose(DesignView(candidates), rng_of_step(seed, step)).line)
+    return candidates.acquired
+
+
+def _by_another_program(kind: str, plane: PlaneReadouts, count: int, rules: Constraints, seed: int) -> DrawnMask:
+    if not rules.allowed(plane.size).all():
+        raise UsageError(
+            f"--kind {kind} knows neither a shutter nor partial Fourier: leave them out, or take poisson-disc"
+        )
+    program, needed = OUTSIDE[kind], rules.needed(np.ones(plane.size, dtype=bool))
+    order, over = program.order(plane, needed, count, seed)
+    note = f"{program.program}'s mask has {count_text(over, 'sample')} more, left out at random." if over else ""
+    return DrawnMask(kind=kind, readouts=plane, order=order, n_start=len(needed), note=note)
+
+
+def _set_of_shots(kind: str, grid: tuple[int, int], count: int, recipe: Recipe, calibration: int | None) -> DrawnMask:
+    from mri_design.experiment.trajectories.shots import shot_candidates  # takes long to import
+
+    kinds = KINDS[recipe.design.encoding]
+    if calibration:
+        raise InputError(
+            "calibration region",
+            f"{calibration} of {kinds.several}",
+            "none",
+            f"Leave it out: every {kinds.unit} measures the centre.",
+        )
+    shots = shot_candidates(recipe, make_strategy(kind, recipe.design.encoding), grid, count, 1)
+    return DrawnMask(kind=kind, readouts=shots, order=tuple(range(count)), n_start=0)

@@ -1,0 +1,1 @@
+"""One object from scan to image for scripts and notebooks: what the verbs compute, held in memory."""

@@ -1,0 +1,248 @@
+"""The image of some lines with its error bars: to look at, to calculate with, and to write to other programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.evaluation import plots
+from mri_design.evaluation.metrics import ImageMetrics
+from mri_design.evaluation.pictures import Drawing
+from mri_design.evaluation.plots.panels import ImagePanel, Layout, error_caption
+from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.interactive.running import Report, Told, exported, saved
+from mri_design.interactive.shown import facts_html, facts_text, image_png
+from mri_design.kinds import count_text
+from mri_design.runs.image_sections import layout_of
+from mri_design.runs.recon.report import report_reconstruction
+from mri_design.runs.recon.run import ReconResult
+from mri_design.runs.recon.volume import VolumeResult
+from mri_design.runs.recon.volume_report import report_volume
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+
+_COLUMNS = 6
+"""Slices in a row."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ScanImage:
+    """An image with error bars, in the units of the scan's file; ``numpy.asarray`` takes it as its complex pixels.
+
+    `LoadedScan.reconstruct` and `ScanDesign.reconstruct` make it.
+
+    Parameters
+    ----------
+    known : KnownScan or KnownSamples
+        The slice, and what is known about it.
+    mask : bool array, shape (ky,), (ky, kz) or (shot,)
+        True for the lines, samples or shots behind it.
+    images : sequence of NamedImage
+        The image, and the zero-filled or gridded one of the same lines, where there is one.
+    told : Told
+        How it was computed.
+    write : callable
+        Writes the run's folder.
+    """
+
+    known: KnownScan | KnownSamples
+    mask: NDArray[np.bool_]
+    images: tuple[NamedImage, ...]
+    told: Told
+    write: Report
+
+    @property
+    def reconstruction(self) -> Reconstruction:
+        """Image, error bars, and how the computation ended."""
+        return self.images[0].reconstruction
+
+    @property
+    def array(self) -> NDArray[np.complex64]:
+        """Complex pixels, shape (ky, kx): what ``recon.npy`` of the verbs holds."""
+        return np.asarray(self.reconstruction.image, dtype=np.complex64)
+
+    @property
+    def std(self) -> NDArray[np.float32] | None:
+        """Standard deviation of every complex pixel, shape (ky, kx); None where the method knows none."""
+        return self.reconstruction.std
+
+    @property
+    def method(self) -> str:
+        """What made it: "mean", "map", "least-squares", "zero-filled", or "gridded" along a trajectory."""
+        return self.images[0].name
+
+    @property
+    def errors(self) -> ImageMetrics | None:
+        """Errors against the reference; None where there is none."""
+        return self.images[0].errors
+
+    @property
+    def zero_filled(self) -> NDArray[np.complex64] | None:
+        """What the same lines show without a model, shape (ky, kx); None where the image is that itself."""
+        return None if len(self.images) < 2 else np.asarray(self.images[1].reconstruction.image, dtype=np.complex64)
+
+    @property
+    def reference(self) -> NDArray[Any] | None:
+        """The true image, or the scan's own from all its lines, shape (ky, kx); None where neither is known."""
+        return self.known.shown_reference
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.array, dtype=dtype, copy=True if copy is None else copy)
+
+    def plot(self) -> Drawing:
+        """The image, its error bars and, where a reference is known, the actual error: a figure of matplotlib."""
+        caption = "" if self.errors is None else error_caption(self.errors)
+        return plots.image_with_error_bars(self.array, self.std, self.reference, self._layout, self.method, caption)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the folder that the verb leaves, without its report: arrays, tables, manifest.
+
+        Raises
+        ------
+        UsageError
+            Where the folder holds a finished run, or somebody else's files.
+        """
+        return saved(self.write, self.told, folder, overwrite=overwrite, reported=False)
+
+    def report(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """`save`, with figures and ``report.html``, whose path is returned."""
+        return saved(self.write, self.told, folder, overwrite=overwrite)
+
+    def to_nifti(
+        self, path: str | Path, *, field_of_view: tuple[float, float] | None = None, overwrite: bool = False
+    ) -> list[str]:
+        """Write magnitude, error bars (``..._std``) and coil maps (``..._maps``) as NIfTI, with size and place.
+
+        Parameters
+        ----------
+        path : str or Path
+            Of the magnitude; the others stand beside it.
+        field_of_view : tuple of float, optional
+            (ky, kx) in metres; by default that of the scan, where its file says.
+        overwrite : bool
+            Whether files that are there may be replaced.
+
+        Returns
+        -------
+        list of str
+            What is in the files, and what nobody knows, as ``mri-design export --to nifti`` says it.
+
+        Raises
+        ------
+        UsageError
+            Where a file is there already, or the name has another ending than ``.nii`` or ``.nii.gz``.
+        """
+        fov = field_of_view
+        return exported(self.write, self.told, "nifti", path, field_of_view=fov, overwrite=overwrite)
+
+    def to_dicom(
+        self, path: str | Path, *, field_of_view: tuple[float, float] | None = None, overwrite: bool = False
+    ) -> list[str]:
+        """Write magnitude and error bars as DICOM, as `to_nifti` does."""
+        fov = field_of_view
+        return exported(self.write, self.told, "dicom", path, field_of_view=fov, overwrite=overwrite)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Main facts in words, by what they are about."""
+        made, candidates = self.reconstruction, self.known.slice_model.candidates
+        std = made.std
+        bars = "none of this method" if std is None else f"median std {np.median(std):.3g} per complex pixel"
+        scaled = f", {made.std_factor}" if made.std_factor is not None else ""
+        found = self.errors
+        error = "" if found is None else f"{found.relative_l2:.1%}, PSNR {found.psnr:.1f} dB, SSIM {found.ssim:.3f}"
+        rows, columns = made.image.shape
+        count = int(np.count_nonzero(self.mask))
+        return {
+            "image": f"{rows} x {columns} pixels of {count_text(count, candidates.unit)} out of {self.mask.size}",
+            "error bars": bars + scaled,
+            "error": error,
+            "ended": made.convergence.status.value,
+        }
+
+    @property
+    def _title(self) -> str:
+        return f"ScanImage of {self.known.data.name}, {self.method}"
+
+    @property
+    def _layout(self) -> Layout:
+        return layout_of(self.known.slice_model.candidates, self.known.data.orientation)
+
+    def __repr__(self) -> str:
+        return facts_text(self._title, self.facts)
+
+    def _repr_html_(self) -> str:
+        pictures = [("image", image_png(self.array, self._layout))]
+        if self.std is not None:
+            pictures.append(("error bars", image_png(self.std, self._layout, error=True)))
+        return facts_html(self._title, self.facts, pictures)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ScanVolume(ScanImage):
+    """Images of several slices, with error bars; what is said of one slice is said of the one in the middle.
+
+    Parameters
+    ----------
+    known, mask, images, told, write
+        As for `ScanImage`, of the slice in the middle.
+    result : VolumeResult
+        What ``mri-design recon`` computes of several slices.
+    """
+
+    result: VolumeResult
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers of the slices in the scan, in the order of the arrays."""
+        return tuple(self.result.numbers)
+
+    @property
+    def array(self) -> NDArray[np.complex64]:
+        """Complex pixels, shape (slice, ky, kx)."""
+        return np.stack(list(self.result.stack("recon")))
+
+    @property
+    def std(self) -> NDArray[np.float32] | None:
+        """Standard deviation of every complex pixel, shape (slice, ky, kx); None where the method knows none."""
+        known = "std" in self.result.kept.arrays(self.result.numbers[0])
+        return np.stack(list(self.result.stack("std"))) if known else None
+
+    def plot(self) -> Drawing:
+        """The slices side by side on one grey scale: a figure of matplotlib."""
+        panels = [ImagePanel(one, f"slice {number}") for number, one in zip(self.numbers, self.array, strict=True)]
+        return plots.image_grid(panels, self._layout, _COLUMNS)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Main facts in words, by what they are about."""
+        of_one = super().facts
+        every = [one.converged for one in self.result.facts]
+        ended = "converged" if all(every) else f"{every.count(False)} of {len(every)} slices not converged"
+        slices = f"{len(self.numbers)} of {self.result.count}; slice {self.result.shown} is told of below"
+        return {"slices": slices, **of_one, "ended": ended}
+
+    @property
+    def _title(self) -> str:
+        return f"ScanVolume of {self.known.data.name.partition('[')[0]}, {self.method}"
+
+    def _repr_html_(self) -> str:
+        shown = [(f"slice {number}", image_png(one, self._layout)) for number, one in self._some]
+        return facts_html(self._title, self.facts, shown)
+
+    @property
+    def _some(self) -> list[tuple[int, NDArray[np.complex64]]]:
+        """Some slices, evenly spread over the volume."""
+        every = list(zip(self.numbers, self.array, strict=True))
+        return every[:: -(-len(every) // _COLUMNS)]
+
+
+def image_of(result: ReconResult | VolumeResult, told: Told) -> ScanImage:
+    """What was reconstructed as an image, or of several slices as a volume."""
+    images = tuple(result.images)
+    if isinstance(result, VolumeResult):
+        return ScanVolume(result.known, result.mask, images, told, lambda run: report_volume(run, result), result)
+    return ScanImage(result.known, result.mask, images, told, lambda run: report_reconstruction(run, result))

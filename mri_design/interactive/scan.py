@@ -1,0 +1,366 @@
+"""A scan in memory, from which designs and images are made with one call each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.design.strategy import Strategy
+from mri_design.errors import InputError, UsageError, described, require_counts
+from mri_design.experiment.inputs import (
+    MEMORY_PREFIX,
+    PreparedScan,
+    data_of_array,
+    load_scan,
+    prepare,
+    require_grid_data,
+    scan_of,
+    with_given_maps,
+)
+from mri_design.experiment.recipe import Recipe, recipe_from
+from mri_design.experiment.reconstruction import Method
+from mri_design.experiment.slice_choice import ScanSource, SliceChoice
+from mri_design.experiment.strategy_names import name_of_strategy
+from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
+from mri_design.interactive.comparison import StrategyComparison
+from mri_design.interactive.design import ScanDesign
+from mri_design.interactive.image import ScanImage, image_of
+from mri_design.interactive.running import Origin, Told, Watch, compared, designed, reconstructed
+from mri_design.interactive.shown import facts_html, facts_text, image_png
+from mri_design.kinds import KINDS
+from mri_design.model.generalized_linear import SiteBlock
+from mri_design.model.sparsity import SparsityBlock
+from mri_design.operators.chosen import Chosen, chosen_numbers
+from mri_design.runs.compare import ComparisonRequest
+from mri_design.runs.design.run import DesignRequest
+from mri_design.runs.image_sections import layout_of
+from mri_design.runs.recon.run import ReconRequest
+from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
+
+Source = str | os.PathLike[str] | KSpaceData | TrajectoryData | ImageStack | NDArray[np.complexfloating]
+Blocks = Sequence[SparsityBlock | SiteBlock | Mapping[str, object]]
+RecipeLike = Recipe | str | Path | Mapping[str, object]
+
+
+def load(
+    source: Source,
+    *,
+    recipe: RecipeLike | None = None,
+    seed: int = 0,
+    matrix: int | None = None,
+    coil_maps: str | Path | None = None,
+) -> LoadedScan:
+    """Load a scan from a file, a phantom or arrays; images become simulated k-space.
+
+    Parameters
+    ----------
+    source : str, Path, array, KSpaceData, TrajectoryData or ImageStack
+        A file of any format that `mri-design info` reads; ``phantom:NAME``; k-space as a complex array (ky, kx), (coil,
+        ky, kx) or (slice, coil, ky, kx), centred, phase encoding along the axis before the last, lines that were not
+        measured zero; or an object of the package.
+    recipe : Recipe, str, Path or mapping, optional
+        All settings, those of designs and images too: an object, a TOML file, the name of a shipped recipe, or a
+        mapping as a recipe file has it. The default recipe without one.
+    seed : int
+        Of the simulation, and of the designs and images that name none.
+    matrix : int, optional
+        Lines and readout samples of simulated k-space, in the place of the recipe's.
+    coil_maps : str or Path, optional
+        File of coil maps, in the place of the scan's own or of what would be estimated.
+
+    Raises
+    ------
+    InputError
+        Where the input cannot be used; the message says why.
+
+    Examples
+    --------
+    >>> scan = md.load("phantom:t2w", matrix=64)
+    >>> design = scan.design(lines=24)
+    >>> image = design.reconstruct()
+    """
+    settings = recipe_from(recipe).replacing("simulation", matrix=matrix)
+    require_counts(seed=seed, least=0)
+    maps = None if coil_maps is None else Path(coil_maps)
+    if isinstance(source, str | os.PathLike):
+        text = os.fspath(source)
+        return LoadedScan(Origin(text, load_scan(text, settings, seed, maps), maps), settings, seed)
+    data = _in_memory(source, settings, seed)
+    data = data if maps is None else with_given_maps(data, maps)
+    content = sha256(data.kspace.tobytes()).hexdigest()[:16]
+    return LoadedScan(Origin(f"{MEMORY_PREFIX}{data.name} {content}", data, maps), settings, seed)
+
+
+def _in_memory(source: object, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
+    if isinstance(source, np.ndarray) and not np.iscomplexobj(source):
+        raise InputError(
+            "source",
+            described(source),
+            "k-space, a complex array",
+            "Images are md.ImageStack(array): (slice, row, column), of which k-space is simulated.",
+        )
+    held = data_of_array(source) if isinstance(source, np.ndarray) else source
+    if not isinstance(held, KSpaceData | TrajectoryData | ImageStack):
+        wanted = "a path, phantom:NAME, a complex array, KSpaceData, TrajectoryData or ImageStack"
+        raise InputError("source", described(held), wanted)
+    return scan_of(held, recipe, seed)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class LoadedScan:
+    """A scan in memory; `load` makes it.
+
+    Parameters
+    ----------
+    origin : Origin
+        The scan, and where it is from.
+    recipe : Recipe
+        Settings of the designs and images that name none.
+    seed : int
+        Of everything random in them.
+    """
+
+    origin: Origin
+    recipe: Recipe
+    seed: int = 0
+
+    @property
+    def data(self) -> KSpaceData | TrajectoryData:
+        """The scan as read, all its slices."""
+        return self.origin.data
+
+    @cached_property
+    def prepared(self) -> PreparedScan | PreparedSamples:
+        """All slices with noise and coil maps known, as models take them."""
+        if isinstance(self.data, TrajectoryData):
+            return prepare_samples(self.data, self.recipe)
+        return prepare(self.data, self.recipe, ordinary=True)
+
+    def design(
+        self,
+        lines: int | None = None,
+        *,
+        acceleration: float | None = None,
+        until_error: float | None = None,
+        strategy: str | Strategy | None = None,
+        start: int | None = None,
+        block: int | None = None,
+        encoding: str | None = None,
+        slices: int | str | Sequence[int] = 0,
+        seed: int | None = None,
+        recipe: RecipeLike | None = None,
+        blocks: Blocks | None = None,
+        jobs: int = 1,
+        watch: Watch | None = None,
+    ) -> ScanDesign:
+        """Decide which lines to measure, in order, and reconstruct the image from them: ``mri-design design``.
+
+        The scan must hold data in every line that may be chosen: it is replayed as the scanner.
+
+        Parameters
+        ----------
+        lines : int, optional
+            Lines in the end, samples of a plane, or shots; with ``until_error`` the most.
+        acceleration : float, optional
+            In the place of ``lines``: the grid divided by this, rounded.
+        until_error : float, optional
+            End as soon as the predicted relative error is this or less; 0.05 is 5 %.
+        strategy : str or Strategy, optional
+            What decides: a name of `strategy_names`, or an object of your own, which becomes known by its name. By
+            default the recipe's, `calibrated`; where shots are chosen, information-gain.
+        start : int, optional
+            Centre lines to begin with; by default the strategy's.
+        block : int, optional
+            Lines that are chosen after each inference: the echoes of a train.
+        encoding : {"lines", "plane", "radial", "spiral"}, optional
+            What is chosen one by one; by default the recipe's, lines.
+        slices : int, str or sequence of int
+            The slice, by number from 0 (negative ones count from the end), several, or ``"all"``: these share one mask,
+            and the image is that of the one in their middle.
+        seed : int, optional
+            Of everything random; by default the scan's.
+        recipe : Recipe, str, Path or mapping, optional
+            Other settings than the scan's; the scan itself stays as it was loaded.
+        blocks : sequence of SparsityBlock or SiteBlock, optional
+            The prior in the place of the recipe's, blocks of your own among them.
+        jobs : int
+            Processes; no result depends on it.
+        watch : callable, optional
+            Takes what is being done, how much of it is done, and of how many.
+
+        Raises
+        ------
+        UsageError, InputError
+            As the verb: for no end, settings that contradict each other, a scan that cannot be replayed.
+        """
+        settings = self._settings(recipe, blocks).replacing(
+            "design", start=start, block=block, encoding=encoding, until_error=until_error
+        )
+        if strategy is None and KINDS[settings.design.encoding].shots and settings.design.strategy == "calibrated":
+            strategy = "information-gain"
+        if strategy is not None:
+            name = name_of_strategy(strategy, settings.design.encoding)
+            settings = settings.replacing("design", strategy=name)
+        chosen = self._choice(slices)
+        numbers = chosen.indices(self.data.n_slices)
+        request = DesignRequest(
+            self.origin.source,
+            settings,
+            lines,
+            numbers[0],
+            maps=self.origin.maps,
+            acceleration=acceleration,
+            slices=chosen if len(numbers) > 1 else None,
+        )
+        told = self._told(seed, jobs, watch)
+        return ScanDesign(self.origin, designed(self.origin, request, told), told)
+
+    def reconstruct(
+        self,
+        lines: Chosen | None = None,
+        *,
+        method: Method | None = None,
+        slices: int | str | Sequence[int] = 0,
+        seed: int | None = None,
+        recipe: RecipeLike | None = None,
+        blocks: Blocks | None = None,
+        jobs: int = 1,
+        watch: Watch | None = None,
+    ) -> ScanImage:
+        """Reconstruct an image with error bars: ``mri-design recon``.
+
+        Parameters
+        ----------
+        lines : sequence of int, or bool array, optional
+            The lines to use (readouts along a trajectory), by number or as a mask; of a plane, a mask (ky, kz). All
+            measured ones by default.
+        method : {"mean", "map", "least-squares", "zero-filled"}, optional
+            Posterior mean, which comes with error bars, MAP, least squares, or zero filling; the recipe's by default.
+        slices : int, str or sequence of int
+            The slice, by number from 0 (negative ones count from the end); several, or ``"all"``, make a `ScanVolume`.
+        seed, recipe, blocks, jobs, watch
+            As for `design`.
+
+        Raises
+        ------
+        UsageError, InputError
+            As the verb: for an unknown method, and lines that hold no data.
+        """
+        settings = self._settings(recipe, blocks).replacing("reconstruction", method=method)
+        told = self._told(seed, jobs, watch)
+        request = ReconRequest(self.origin.source, settings, maps=self.origin.maps, slices=self._choice(slices))
+        return image_of(reconstructed(self.origin, request, self._mask(lines), told), told)
+
+    def compare(
+        self,
+        strategies: Sequence[str | Strategy],
+        *,
+        lines: int | Sequence[int],
+        draws: int = 5,
+        slices: int | str | Sequence[int] = 0,
+        seed: int | None = None,
+        recipe: RecipeLike | None = None,
+        jobs: int = 1,
+        watch: Watch | None = None,
+    ) -> StrategyComparison:
+        """Compare strategies on the scan, which has to be fully sampled: ``mri-design compare``.
+
+        Parameters
+        ----------
+        strategies : sequence of str or Strategy
+            Names of `strategy_names`, and objects of your own, which become known by their names.
+        lines : int or sequence of int
+            Numbers of lines, samples of a plane, or shots.
+        draws : int
+            Of every random strategy.
+        slices, seed, recipe, jobs, watch
+            As for `design`; errors are means over the slices.
+
+        Raises
+        ------
+        UsageError, InputError
+            As the verb: for unknown strategies, and a scan that is not fully sampled.
+        """
+        settings, told = self._settings(recipe, None), self._told(seed, jobs, watch)
+        source = ScanSource(
+            self.origin.source,
+            self._choice(slices),
+            self.origin.maps,
+            require_grid_data(self.data, self.origin.source),
+        )
+        request = ComparisonRequest(
+            sources=[source],
+            recipe=settings,
+            strategies=[name_of_strategy(one, settings.design.encoding) for one in strategies],
+            lines=[lines] if isinstance(lines, int | np.integer) else list(lines),
+            seeds=draws,
+        )
+        return StrategyComparison(compared(request, told), told)
+
+    def _settings(self, recipe: RecipeLike | None, blocks: Blocks | None) -> Recipe:
+        settings = self.recipe if recipe is None else recipe_from(recipe)
+        return settings.replacing("prior", blocks=blocks)
+
+    def _mask(self, lines: Chosen | None) -> NDArray[np.bool_] | None:
+        if lines is None:
+            return None
+        grid = isinstance(self.data, KSpaceData)
+        size = self.data.readouts.grid[0] if grid else self.data.readouts.size
+        if getattr(lines, "ndim", 1) == 2:
+            return np.asarray(lines)
+        mask = np.zeros(size, dtype=bool)
+        numbers = chosen_numbers(lines, (size,), "line" if grid else "readout")
+        outside = [number for number in numbers if not 0 <= number < size]
+        if outside:
+            raise InputError("lines", str(outside[:8]), f"numbers from 0 to {size - 1}, or a mask")
+        mask[list(numbers)] = True
+        return mask
+
+    def _choice(self, slices: int | str | Sequence[int]) -> SliceChoice:
+        if isinstance(slices, str):
+            return SliceChoice(slices)
+        numbers = [slices] if isinstance(slices, int | np.integer) else list(slices)
+        if not numbers:
+            raise UsageError("slices: give one slice or more")
+        return SliceChoice(",".join(str(slice_number(number, self.data.n_slices)) for number in numbers))
+
+    def _told(self, seed: int | None, jobs: int, watch: Watch | None) -> Told:
+        seed = self.seed if seed is None else seed
+        require_counts(seed=seed, least=0)
+        require_counts(jobs=jobs, least=1)
+        return Told(seed, jobs, watch)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Main facts in words, by what they are about."""
+        data = self.data
+        place = data.geometry[0] if isinstance(data, KSpaceData) and data.geometry else None
+        known = "given" if data.coil_maps is not None else "to be estimated"
+        noise = data.noise_variance is not None or data.noise_covariance is not None
+        return {
+            "scan": data.sizes,
+            "noise": "given" if noise else "to be estimated",
+            "coil maps": "" if data.n_coils == 1 else known,
+            "pixels": "" if place is None else " x ".join(f"{side:.3g}" for side in place.pixel) + " mm",
+            "true image": "known" if data.reference is not None else "",
+        }
+
+    @property
+    def _title(self) -> str:
+        return f"LoadedScan {self.data.name}"
+
+    def __repr__(self) -> str:
+        return facts_text(self._title, self.facts)
+
+    def _repr_html_(self) -> str:
+        shown = self.reconstruct(method="zero-filled")
+        layout = layout_of(shown.known.slice_model.candidates, shown.known.data.orientation)
+        says = "slice 0 without a model" if self.data.n_slices > 1 else "without a model"
+        return facts_html(self._title, self.facts, [(says, image_png(shown.array, layout))])

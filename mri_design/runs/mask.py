@@ -1,0 +1,246 @@
+"""A mask without a scan: what it is, its point-spread function, and the files that it goes to."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import UsageError
+from mri_design.evaluation.pictures import drawing, placed, png_bytes
+from mri_design.evaluation.tables import csv_text
+from mri_design.experiment.ending import check_other_than_lines, in_acquisition_order
+from mri_design.experiment.fixed_masks import DrawnMask, draw_mask, named_kind
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.starting import amount_wanted, require_amount
+from mri_design.kinds import KINDS, count_text
+from mri_design.operators.readouts import ShotReadouts
+from mri_design.runs.export import ExportRequest, SequenceRequest, export_of
+from mri_design.runs.made_files import MadeFiles, ending_of
+from mri_design.runs.stored_run import StoredRun, order_of_shots
+from mri_design.scan.io.atomic import npy_bytes
+from mri_design.scan.trajectories.exchange import to_bart
+from mri_design.scan.trajectories.point_spread import SideLobe, largest_side_lobe
+from mri_design.scan.writing.cfl import pair_files
+from mri_design.sequences.orders import SpiralOrder, SpokeOrder
+
+ENDINGS = (".npy", ".cfl", ".csv", ".seq")
+"""Of the files that hold a mask."""
+
+
+@dataclass(frozen=True)
+class MaskRequest:
+    """Request for a mask.
+
+    Parameters
+    ----------
+    kind : str
+        See `named_kind`.
+    shape : tuple of int
+        Sides of the grid: (ky, kx), of a plane (ky, kz), or one for both.
+    out : Path
+        Its ending is the format.
+    recipe : Recipe
+        Constraints and order.
+    encoding : str, optional
+        What is chosen, where the kind knows several.
+    count : int, optional
+        Lines, samples or shots.
+    acceleration : float, optional
+        In the place of the count: one in so many lines of the grid, or samples; of shots one for so many lines.
+    calibration : int, optional
+        See `draw_mask`.
+    seed : int
+        Of everything random.
+    picture : bool
+        Whether a picture is drawn beside the file.
+    field_of_view : tuple of float, optional
+        (ky, kx) in metres, for a sequence.
+    sequence : SequenceRequest, optional
+        For ``.seq``, which needs it.
+
+    Raises
+    ------
+    UsageError
+        For a name of another ending, neither count nor acceleration or both, a sequence without field of view, and as
+        `named_kind`.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    out: Path
+    recipe: Recipe
+    _: KW_ONLY
+    encoding: str | None = None
+    count: int | None = None
+    acceleration: float | None = None
+    calibration: int | None = None
+    seed: int = 0
+    picture: bool = True
+    field_of_view: tuple[float, float] | None = None
+    sequence: SequenceRequest | None = None
+    strategy: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if ending_of(self.out, ENDINGS) is None:
+            raise UsageError(f"{self.out.name} is no file name ending in {', '.join(ENDINGS)}, as a mask needs")
+        if self.out.suffix == ".seq" and self.field_of_view is None:
+            raise UsageError("a sequence needs the field of view in metres, as --fov 0.24")
+        strategy, encoding = named_kind(self.kind, len(self.shape), self.encoding)
+        object.__setattr__(self, "strategy", strategy)
+        object.__setattr__(self, "recipe", self.recipe.replacing("design", encoding=encoding))
+        check_other_than_lines(self.recipe)
+        require_amount(self.count, self.acceleration, self.recipe)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Sides of the grid."""
+        return self.shape[0], self.shape[-1]
+
+    @property
+    def whole(self) -> int:
+        """Readouts of a fully sampled scan; of shots as many as the grid has lines."""
+        rows, columns = self.grid
+        return rows * columns if self.recipe.design.encoding == "plane" else rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Drawn(StoredRun):
+    """A mask as exports take it: a run that was never stored."""
+
+    grid: tuple[int, int]
+    acquired: tuple[tuple[int, ...], ...]
+    shots: NDArray[np.float64] | None
+
+    @property
+    def columns(self) -> int:
+        """Samples of a readout."""
+        return self.grid[1]
+
+    @property
+    def designed(self) -> bool:
+        """True: it has an order."""
+        return True
+
+    def trains(self) -> tuple[tuple[int, ...], ...]:
+        """In the order of measurement."""
+        return self.acquired
+
+    def shot_order(self) -> tuple[SpokeOrder | SpiralOrder, int]:
+        """See `StoredRun.shot_order`."""
+        assert self.shots is not None
+        return order_of_shots(self.shots, self.grid, "shape")
+
+
+def make_mask(request: MaskRequest) -> MadeFiles:
+    """Draw the mask and make its files; nothing is written.
+
+    Returns
+    -------
+    MadeFiles
+        Sentences say what the mask is, and how large the largest side lobe of its point-spread function is.
+
+    Raises
+    ------
+    UsageError, InputError, SequenceError, MissingPackageError
+        As `draw_mask` and `export_run`; along shots, where FINUFFT is not installed.
+    """
+    drawn = draw_mask(
+        request.strategy,
+        request.grid,
+        amount_wanted(request.count, request.acceleration, request.whole),
+        request.recipe,
+        calibration=request.calibration,
+        seed=request.seed,
+    )
+    spread = drawn.spread
+    lobe, title = largest_side_lobe(spread), _title(request, drawn)
+    made = _written(request, drawn)
+    files, said = dict(made.files), [title, *filter(None, [drawn.note]), _spread_sentence(lobe), *made.sentences]
+    if request.picture:
+        from mri_design.evaluation.plots.masks import mask_with_spread  # here, because no other figure is needed
+
+        with drawing():
+            figure = mask_with_spread(f"{title}\n{_spread_sentence(lobe)}", drawn.mask, spread, drawn.trajectory)
+            with placed(figure):
+                path = request.out.with_suffix(".png")
+                files[path] = png_bytes(figure)
+        said.append(f"picture: {path}")
+    return MadeFiles(files, tuple(said))
+
+
+def _title(request: MaskRequest, drawn: DrawnMask) -> str:
+    """The mask in one sentence."""
+    readouts, count = drawn.readouts, len(drawn.order)
+    name = request.kind if request.kind.endswith(drawn.kind) else f"{request.kind} ({drawn.kind})"
+    rows, columns = readouts.grid
+    if isinstance(readouts, ShotReadouts):
+        of = f"{count_text(count, readouts.unit)} of {readouts.shots.shape[1]} samples on {rows} x {columns}"
+        return f"{name}: {of}, one for {rows / count:.4g} lines"
+    plane = readouts.name == "plane"
+    of = f"{count} of {readouts.size} {readouts.unit}s" + (f" of a plane of {rows} x {columns}" if plane else "")
+    centre = ""
+    if request.calibration:
+        sides = [min(request.calibration, side) for side in readouts.shape]
+        centre = f", {' x '.join(map(str, sides))} at the centre without a gap"
+    elif drawn.n_start:
+        centre = f", {drawn.n_start} at the centre without a gap"
+    return f"{name}, seed {request.seed}: {of}, acceleration {readouts.size / count:.4g}{centre}"
+
+
+def _spread_sentence(lobe: SideLobe) -> str:
+    if not lobe.height:
+        return "Point-spread function: no side lobe"
+    place = ", ".join(f"{at:+d}" for at in lobe.place)
+    where = f"({place}) pixels" if len(lobe.place) > 1 else f"{place} pixels"
+    height = f"{lobe.height:.3f} of the peak ({lobe.decibels:.1f} dB)"
+    return f"Point-spread function: the largest side lobe is {height}, at {where}"
+
+
+def _written(request: MaskRequest, drawn: DrawnMask) -> MadeFiles:
+    """The file of the mask, in the format that its name asks for."""
+    out, shots = request.out, drawn.trajectory
+    kind = KINDS[request.recipe.design.encoding]
+    if out.suffix == ".npy":
+        values = drawn.mask if shots is None else shots
+        axes = "(ky,)" if drawn.mask.ndim == 1 else "(ky, kz)"
+        what = (
+            f"mask, bool {axes}, the centre at N // 2"
+            if shots is None
+            else ("trajectory (shot, sample, 2): ky and kx in cycles per field of view")
+        )
+        return MadeFiles({out: npy_bytes(values)}, (f"{what}: {out}",))
+    if shots is not None and out.suffix == ".cfl":
+        return MadeFiles(pair_files(out.with_suffix(""), to_bart(shots)), (f"trajectory (3, sample, shot): {out}",))
+    if isinstance(drawn.readouts, ShotReadouts) and out.suffix == ".csv":
+        angles = drawn.readouts.angles or ()
+        rows = [
+            {"order": place, "shot": number, "degrees": float(np.degrees(angles[number]))}
+            for place, number in enumerate(drawn.order)
+        ]
+        return MadeFiles(
+            {out: csv_text(rows).encode()}, (f"{count_text(len(rows), kind.unit)}, in their order: {out}",)
+        )
+    acquisition = in_acquisition_order(drawn.order, drawn.readouts, request.recipe)
+    trains = tuple((line,) for line in drawn.order) if acquisition is None else acquisition.trains
+    run = _Drawn(
+        folder=out.parent,
+        mask=drawn.mask,
+        chosen=drawn.order,
+        counted=kind.counted,
+        image=None,
+        std=None,
+        maps=None,
+        geometry=None,
+        source=None,
+        identity="",
+        part_of_scan="",
+        grid=drawn.readouts.grid,
+        acquired=trains,
+        shots=shots,
+    )
+    form = out.suffix.removeprefix(".")
+    wanted = ExportRequest(out.parent, form, out, field_of_view=request.field_of_view, sequence=request.sequence)
+    return export_of(wanted, run)

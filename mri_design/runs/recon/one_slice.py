@@ -1,0 +1,162 @@
+"""One slice, from what was read of it to its image: calibrated, then reconstructed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.evaluation.metrics import looks_folded
+from mri_design.experiment.ending import check_other_than_lines
+from mri_design.experiment.inputs import PreparedScan, prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, loops_at_most, reconstruct
+from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
+from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+from mri_design.runs.recon.stages import Stages
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+from mri_design.scan.data import KSpaceData, TrajectoryData
+from mri_design.scan.io.companions import read_mask
+
+_WITHOUT_STREAKS = ("mean", "map")
+
+
+def what_is_used(data: KSpaceData | TrajectoryData, mask: Path | None, recipe: Recipe) -> NDArray[np.bool_]:
+    """Lines (ky,), samples (ky, kz) or readouts of a slice that are used: those of a mask's file, or all measured.
+
+    Samples where a plane is asked for, lines have holes, or the mask is one of samples.
+
+    Raises
+    ------
+    InputError
+        For a mask that does not fit the slice.
+    """
+    if isinstance(data, TrajectoryData):
+        every = np.ones(data.n_readouts, dtype=bool)
+        return every if mask is None else read_mask(mask, every)
+    sampling = data.samplings[0]
+    if mask is not None:
+        return read_mask(mask, data.measured, sampling.samples)
+    plane = recipe.design.encoding == "plane" or (data.volume and not sampling.whole_lines)
+    return sampling.samples if plane or sampling.holes else data.measured
+
+
+def recipe_for(mask: NDArray[np.bool_], data: KSpaceData | TrajectoryData, recipe: Recipe) -> Recipe:
+    """The recipe for lines, or for samples of a plane, as a mask says.
+
+    Raises
+    ------
+    InputError
+        For settings that samples of a plane do not have.
+    """
+    if isinstance(data, TrajectoryData):
+        return recipe
+    recipe = recipe.replacing("design", encoding="plane" if mask.ndim == 2 else "lines")
+    check_other_than_lines(recipe)
+    return recipe
+
+
+@dataclass(frozen=True)
+class ReadySlice:
+    """A slice that is calibrated and waits for its reconstruction.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        In force.
+    data : KSpaceData or TrajectoryData
+        As read.
+    mask : bool array
+        See `what_is_used`.
+    scan : PreparedScan or PreparedSamples
+        Calibrated.
+    slice_model : MRSlice
+        As models take it.
+    lines : sequence of int
+        Candidates that are used, by number.
+    signal : float
+        Signal level.
+    """
+
+    recipe: Recipe
+    data: KSpaceData | TrajectoryData
+    mask: NDArray[np.bool_]
+    scan: PreparedScan | PreparedSamples
+    slice_model: MRSlice
+    lines: Sequence[int]
+    signal: float
+
+    @classmethod
+    def of(
+        cls,
+        data: KSpaceData | TrajectoryData,
+        mask: NDArray[np.bool_],
+        recipe: Recipe,
+        *,
+        directions: Array | None = None,
+        of_volume: bool = False,
+    ) -> ReadySlice:
+        """Calibrate a slice by what is used of it.
+
+        Parameters
+        ----------
+        data, mask, recipe
+            As the fields.
+        directions : complex array, shape (coil, coil), optional
+            Of coil space, those of its volume.
+        of_volume : bool
+            Whether it may hold noise only, as a slice beside the object does.
+
+        Raises
+        ------
+        InputError
+            Where it cannot be calibrated, or holds noise only and may not.
+        """
+        scan: PreparedScan | PreparedSamples
+        if isinstance(data, TrajectoryData):
+            scan = prepare_samples(data, recipe, used=data.select_readouts(mask))
+        else:
+            scan = prepare(data, recipe, measured=mask, ordinary=True, directions=directions)
+        slice_model = scan.slice_model(0, recipe)
+        along = isinstance(data, TrajectoryData)
+        lines = list(range(slice_model.candidates.size)) if along else np.flatnonzero(mask).tolist()
+        level = slice_model.level if of_volume else slice_model.signal_level
+        return cls(recipe, data, mask, scan, slice_model, lines, level(lines))
+
+    @property
+    def noise_only(self) -> bool:
+        """Whether the centre of k-space holds no more than noise might."""
+        return not self.slice_model.shows_signal(self.lines)
+
+    def reconstructed(self, seed: int, stages: Stages | None = None) -> Reconstruction:
+        """The image by the recipe's method, in the units of the calibrated data."""
+        recipe, method = self.recipe, self.recipe.reconstruction.method
+        along = isinstance(self.scan, PreparedSamples)
+        most = recipe.inference.loops if along else loops_at_most(self.slice_model, recipe)
+        options = InferenceOptions(signal=self.signal)
+        if stages is not None:
+            shown = stages
+            options = InferenceOptions(
+                signal=self.signal, callback=lambda s: shown.loop(s.loop, most), watch=stages.begin
+            )
+        rng = np.random.default_rng([seed, 2])
+        if along:
+            return reconstruct_samples(self.slice_model, method, recipe, rng, options)
+        return reconstruct(self.slice_model, self.lines, method, recipe, rng, options=options)
+
+    def known(self, image: Array) -> KnownScan | KnownSamples:
+        """What a run knows about the slice, of which this is the image."""
+        if isinstance(self.scan, PreparedSamples):
+            folded = self.recipe.reconstruction.method in _WITHOUT_STREAKS and looks_folded(image)
+            return KnownSamples(self.scan, self.slice_model, self.signal, folded)
+        assert isinstance(self.data, KSpaceData)
+        return KnownScan.of(self.data, self.scan, self.slice_model, self.signal)
+
+    def judged(self, known: KnownScan | KnownSamples, result: Reconstruction) -> list[NamedImage]:
+        """The image and the one to compare it with, in the input's units, with their errors."""
+        return known.judged(self.recipe.reconstruction.method, result, self.lines)

@@ -1,0 +1,402 @@
+"""Several slices of a scan, reconstructed one by one: what is finished is kept, so that an interrupted run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_status import PROGRESS
+from mri_design.experiment.held_back.error_bars import StdFactor
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.experiment.slice_choice import slices_text
+from mri_design.experiment.volume import AnySlice, Shared, Slices, Survey
+from mri_design.runs.image_sections import Rows, reconstruction_rows, sample_rows
+from mri_design.runs.kept_state import read_kept
+from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
+from mri_design.runs.recon.stages import REPORT
+from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.scan_facts import (
+    FOLDED,
+    KnownSamples,
+    KnownScan,
+    NamedImage,
+    simulated_from,
+    warn_of_left_out,
+    warn_of_noise,
+)
+from mri_design.runs.workers import Workers
+from mri_design.scan.data import TrajectoryData, without_part
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.atomic import write_json
+from mri_design.scan.io.npy import read_npz_members
+from mri_design.scan.io.safe import DEFAULT_LIMITS
+from mri_design.scan.source_image import SourceImage
+from mri_design.status import Convergence, Status
+
+SLICES = "slices"
+"""Name of the stage in which slices are reconstructed."""
+_ARRAYS = ("recon", "std", "coil_maps")
+_AHEAD = 2
+"""Slices in memory for each process."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceFacts:
+    """What is known of a reconstructed slice beside its arrays.
+
+    Parameters
+    ----------
+    rows : list of mappings
+        Of metrics.csv.
+    status : str
+        How the reconstruction ended, one of `Status`.
+    iterations, matvecs : int
+        Of the reconstruction.
+    residual : float
+        See `Convergence`.
+    noise_only : bool
+        Whether the slice holds no more than noise.
+    folded : bool
+        Whether its field of view looks too small.
+    account : mapping
+        `Reconstruction.account`.
+    std_factor : list, optional
+        Factor of `StdFactor`, and lines held back for it.
+    left_out : str
+        See `Reconstruction`.
+    """
+
+    rows: Rows
+    status: str
+    iterations: int
+    matvecs: int
+    residual: float
+    noise_only: bool
+    folded: bool
+    account: Mapping[str, str]
+    std_factor: Sequence[float] | None
+    left_out: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether the reconstruction did."""
+        return self.status == Status.CONVERGED.value
+
+
+@dataclass(frozen=True)
+class SliceImage:
+    """A reconstructed slice: in the input's units, as it is kept.
+
+    Parameters
+    ----------
+    number : int
+        Of the slice in the scan.
+    arrays : mapping of str to array
+        ``recon`` (ky, kx), and where there are some ``std`` and ``coil_maps`` (coil, ky, kx).
+    facts : SliceFacts
+        The rest.
+    """
+
+    number: int
+    arrays: Mapping[str, NDArray[Any]]
+    facts: SliceFacts
+
+
+@dataclass(frozen=True)
+class SliceWork:
+    """What every slice needs: the recipe, the seed, and what the slices share."""
+
+    recipe: Recipe
+    seed: int
+    shared: Shared
+
+    def ready(self, data: AnySlice, mask: NDArray[np.bool_]) -> ReadySlice:
+        """The slice, calibrated with what the slices share."""
+        known = self.shared.known_by(data)
+        return ReadySlice.of(known, mask, self.recipe, directions=self.shared.directions, of_volume=True)
+
+
+def slice_image(work: SliceWork, item: tuple[int, AnySlice, NDArray[np.bool_]]) -> SliceImage:
+    """Reconstruct one slice, given its number, its samples as read, and what is used of them."""
+    number, data, mask = item
+    ready = work.ready(data, mask)
+    result = ready.reconstructed(work.seed)
+    known = ready.known(result.image)
+    images = ready.judged(known, result)
+    shown, maps = images[0].reconstruction, ready.scan.maps_as_read
+    arrays = {"recon": np.asarray(shown.image, dtype=np.complex64)}
+    if shown.std is not None:
+        arrays["std"] = np.asarray(shown.std, dtype=np.float32)
+    if maps is not None:
+        arrays["coil_maps"] = np.asarray(maps[0], dtype=np.complex64)
+    rows = [{"slice": number, **row} for row in _rows(known, images, ready.lines)]
+    ended, factor = result.convergence, result.std_factor
+    facts = SliceFacts(
+        rows=rows,
+        status=ended.status.value,
+        iterations=ended.iterations,
+        matvecs=ended.matvecs,
+        residual=float(ended.residual),
+        noise_only=ready.noise_only,
+        folded=isinstance(known, KnownSamples) and known.folded,
+        account=result.account(),
+        std_factor=None if factor is None else [factor.factor, factor.held_back],
+        left_out=result.left_out,
+    )
+    return SliceImage(number, arrays, facts)
+
+
+def _rows(known: KnownScan | KnownSamples, images: Sequence[NamedImage], lines: Sequence[int]) -> Rows:
+    if isinstance(known, KnownSamples):
+        return sample_rows(known, images)
+    return reconstruction_rows(known, images, lines)
+
+
+@dataclass
+class KeptSlices:
+    """Finished slices in the run's folder: a file of arrays for each, and one that says which there are.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Of the run.
+    identity : str
+        Of the run; files of another one are refused.
+    facts : dict of int to SliceFacts
+        By number of the slice.
+    """
+
+    folder: RunFolder
+    identity: str
+    facts: dict[int, SliceFacts] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, folder: RunFolder, identity: str) -> KeptSlices:
+        """Read what is there, or begin.
+
+        Raises
+        ------
+        InputError
+            For a damaged file.
+        UsageError
+            For the file of another run.
+        """
+        path = folder.existing(PROGRESS)
+        if path is None:
+            return cls(folder, identity)
+
+        def parse(stored: dict[str, Any]) -> dict[int, SliceFacts]:
+            return {int(number): SliceFacts(**facts) for number, facts in stored["slices"].items()}
+
+        facts = read_kept(path, identity, "the progress of a reconstruction", "the progress of another run", parse)
+        return cls(folder, identity, facts)
+
+    def add(self, made: SliceImage) -> None:
+        """Keep a slice: its arrays first, then that they are there."""
+        self.folder.write_archive(_name(made.number), made.arrays)
+        self.facts[made.number] = made.facts
+        stored = {str(number): asdict(facts) for number, facts in sorted(self.facts.items())}
+        write_json(self.folder.output_path(PROGRESS), {"identity": self.identity, "slices": stored})
+
+    def arrays(self, number: int) -> Mapping[str, NDArray[Any]]:
+        """The arrays of a slice."""
+        arrays, _ = read_npz_members(self.folder.path / _name(number), _ARRAYS, DEFAULT_LIMITS)
+        return arrays
+
+    @property
+    def files(self) -> list[str]:
+        """Names of all files."""
+        return [PROGRESS, *map(_name, self.facts)]
+
+
+def _name(number: int) -> str:
+    return f"slice-{number:04d}.npz"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VolumeResult:
+    """Result of a reconstruction of several slices.
+
+    Parameters
+    ----------
+    record : Record
+        For the manifest.
+    ending : Ending
+        Status, and the lines that are used in any slice.
+    numbers : sequence of int
+        The slices, in the order of the arrays.
+    count : int
+        Slices of the input.
+    mask : bool array
+        What is used in any slice.
+    alike : bool
+        Whether it is used in all.
+    kept : KeptSlices
+        The images.
+    shown : int
+        Number of the slice that the report shows in detail.
+    known : KnownScan or KnownSamples
+        That slice, and what was known about it.
+    images : sequence of NamedImage
+        Its image, and the one to compare it with.
+    places : sequence of (SliceGeometry or None)
+        Of every slice.
+    sources : sequence of (SourceImage or None)
+        Likewise.
+    """
+
+    record: Record
+    ending: Ending
+    numbers: Sequence[int]
+    count: int
+    mask: NDArray[np.bool_]
+    alike: bool
+    kept: KeptSlices
+    shown: int
+    known: KnownScan | KnownSamples
+    images: Sequence[NamedImage]
+    places: Sequence[SliceGeometry | None]
+    sources: Sequence[SourceImage | None]
+
+    @property
+    def facts(self) -> list[SliceFacts]:
+        """Of the slices in their order."""
+        return [self.kept.facts[number] for number in self.numbers]
+
+    def stack(self, name: str) -> Iterator[NDArray[Any]]:
+        """The arrays of a name, slice by slice."""
+        for number in self.numbers:
+            yield self.kept.arrays(number)[name]
+
+
+@dataclass
+class _Looked:
+    """What a first look at all slices found: what they share, what is used of each, and where they lie."""
+
+    shared: Shared
+    masks: dict[int, NDArray[np.bool_]]
+    places: list[SliceGeometry | None]
+    sources: list[SourceImage | None]
+
+
+def reconstruct_volume(
+    recipe: Recipe, mask: Path | None, record: Record, slices: Slices, numbers: Sequence[int], run: Run
+) -> VolumeResult:
+    """Reconstruct several slices with one noise and one basis of coil maps; finished ones are not made again.
+
+    Raises
+    ------
+    InputError
+        Where a slice cannot be used, before any is reconstructed.
+    """
+    looked = _look(recipe, mask, slices, numbers, run)
+    first = looked.masks[numbers[0]]
+    recipe = recipe_for(first, slices.read(numbers[0]), recipe)
+    run.begin()
+    kept = KeptSlices.open(run.folder, record.identity)
+    work = SliceWork(recipe, run.seed, looked.shared)
+    left = [number for number in numbers if number not in kept.facts]
+    run.progress.show(SLICES, len(numbers) - len(left), len(numbers))
+    items = ((number, slices.read(number), looked.masks[number]) for number in left)
+    with Workers(work, max(1, min(run.jobs, len(left))), run.executor) as workers:
+        for made in workers.map(slice_image, items, ahead=_AHEAD * run.jobs):
+            kept.add(made)
+            run.progress.show(SLICES, len(kept.facts), len(numbers))
+    run.progress.show(REPORT, 0, 1)
+    noise_only = [number for number in numbers if kept.facts[number].noise_only]
+    if noise_only:
+        holds = "hold" if len(noise_only) > 1 else "holds"
+        run.progress.warn(f"{slices_text(noise_only)} {holds} noise only: what their images show is noise")
+    folded = [number for number in numbers if kept.facts[number].folded]
+    if folded:
+        run.progress.warn(f"{slices_text(folded)}: {FOLDED}")
+    seen = [number for number in numbers if number not in noise_only] or list(numbers)
+    shown = seen[len(seen) // 2]
+    ready = work.ready(slices.read(shown), looked.masks[shown])
+    warn_of_noise(ready.scan, run.progress)
+    known, images = _read_back(ready, kept.arrays(shown), kept.facts[shown])
+    union = np.logical_or.reduce(list(looked.masks.values()))
+    lines = () if isinstance(ready.data, TrajectoryData) else tuple(np.flatnonzero(union).tolist())
+    return VolumeResult(
+        record=record,
+        ending=Ending(_status([kept.facts[number] for number in numbers]), lines),
+        numbers=numbers,
+        count=slices.count,
+        mask=union,
+        alike=all(np.array_equal(one, first) for one in looked.masks.values()),
+        kept=kept,
+        shown=shown,
+        known=known,
+        images=images,
+        places=looked.places,
+        sources=looked.sources,
+    )
+
+
+def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[int], run: Run) -> _Looked:
+    """Read all slices once."""
+    survey, shape = Survey(recipe), None
+    masks, places, sources = dict[int, NDArray[np.bool_]](), list[SliceGeometry | None](), list[SourceImage | None]()
+    for done, number in enumerate(numbers):
+        run.progress.show("reading", done, len(numbers))
+        try:
+            data = slices.read(number)
+            masks[number] = what_is_used(data, mask, recipe)
+            survey.add(data, masks[number])
+        except InputError as error:
+            raise _of_slice(number, error) from error
+        if not done:
+            warn_of_left_out(_without_slice(data), recipe, run.progress)
+            if simulated_from(data):
+                run.progress.say(f"simulated k-space {simulated_from(data)}")
+        size = (data.n_coils, *data.grid_shape, masks[number].ndim)
+        if shape not in (None, size):
+            raise InputError(
+                field=f"slice {number}",
+                got=f"{size[0]} coils and {size[1]} x {size[2]} pixels",
+                wanted="the same as of the slices before, to lie in one volume",
+                cure="Reconstruct them in runs of their own, with --slices.",
+            )
+        shape = size
+        geometry = getattr(data, "geometry", None)
+        places.append(None if geometry is None else geometry[0])
+        sources.append(getattr(data, "source", None))
+    run.progress.show("reading", len(numbers), len(numbers))
+    return _Looked(survey.shared(), masks, places, sources)
+
+
+def _of_slice(number: int, error: InputError) -> InputError:
+    field = error.field if f"slice {number}" in error.field else f"slice {number}: {error.field}"
+    return InputError(field, error.got, error.wanted, error.cure or "Leave the slice out with --slices.")
+
+
+def _without_slice(data: AnySlice) -> AnySlice:
+    """The slice as if it were all that its file holds."""
+    return replace(data, header=without_part(data.header))
+
+
+def _read_back(
+    ready: ReadySlice, arrays: Mapping[str, NDArray[Any]], facts: SliceFacts
+) -> tuple[KnownScan | KnownSamples, list[NamedImage]]:
+    """What is known of a kept slice, and its images, as if it had been reconstructed just now."""
+    known = ready.known(arrays["recon"])
+    ended = Convergence(Status(facts.status), facts.iterations, facts.residual, facts.matvecs)
+    factor = None if facts.std_factor is None else StdFactor(facts.std_factor[0], int(facts.std_factor[1]))
+    blank = Reconstruction(arrays["recon"], arrays.get("std"), ended, left_out=facts.left_out, std_factor=factor)
+    own, *others = ready.judged(known, blank)  # of which the first is in its units already
+    reference = None if own.errors is None else known.shown_reference
+    return known, [NamedImage.judged(own.name, blank, reference), *others]
+
+
+def _status(facts: Sequence[SliceFacts]) -> str:
+    """ "converged", or of how many slices the reconstruction did not, and why that of the first did not."""
+    missed = [one.status for one in facts if not one.converged]
+    return f"not converged ({len(missed)} of {len(facts)} slices: {missed[0]})" if missed else Status.CONVERGED.value

@@ -1,0 +1,217 @@
+"""Report of several slices: the volume as arrays, a montage, a slider, one slice in detail, and errors of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mri_design.evaluation import plots
+from mri_design.evaluation.first_screen import FirstScreen
+from mri_design.evaluation.page import (
+    MOST_SLICE_BYTES,
+    Block,
+    ExploredSlice,
+    Paragraph,
+    ReportTable,
+    Section,
+    SliceExplorer,
+    saved_figure,
+)
+from mri_design.evaluation.plots.panels import GREY_SCALE, ImagePanel, Layout, object_top, scale_top
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.experiment.slice_choice import slices_text
+from mri_design.runs.first_pictures import measured_text
+from mri_design.runs.image_sections import (
+    COIL_MAPS,
+    Rows,
+    account_settings,
+    coil_map_sections,
+    image_sections,
+    layout_of,
+    mask_figure,
+)
+from mri_design.runs.recon.beginning import first_screen, judged
+from mri_design.runs.recon.stages import REPORT
+from mri_design.runs.recon.volume import VolumeResult
+from mri_design.runs.run import Ending, Run
+from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
+from mri_design.runs.verdicts import volume_verdict
+
+_MONTAGE, _COLUMNS = 24, 6
+"""Slices of the montage at most, and in a row."""
+_OF_ONE = ("part_of_scan", "geometry", "source_image")
+"""Settings of the slice shown that the others have for themselves."""
+
+
+def report_volume(run: Run, result: VolumeResult) -> Ending:
+    """Write everything about a reconstruction of several slices into the run's folder."""
+    folder, known, facts = run.folder, result.known, result.facts
+    rows = [row for one in facts for row in one.rows]
+    _save_arrays(folder, result)
+    folder.write_table("metrics.csv", [*rows, *totals(rows)])
+    folder.write_mask(result.mask)
+    account = dict(facts[list(result.numbers).index(result.shown)].account)
+    unit = known.slice_model.candidates.unit
+    of_all = slices_text(result.numbers).partition(" ")[2]
+    summary = {
+        "method": result.images[0].name,
+        "slices": f"{len(result.numbers)} of {result.count}: {of_all}",
+        f"{unit}s": _used(result),
+        **simulation_summary([simulated_from(known.data)]),
+        **{row: text for row, text in known.summary().items() if row != "part of the scan"},
+        **account,
+        "multiplications with A": sum(one.matvecs for one in facts),
+    }
+    noise_only = [number for number, one in zip(result.numbers, facts, strict=True) if one.noise_only]
+    if noise_only:
+        summary["noise only"] = slices_text(noise_only)
+    described = {name: entry for name, entry in known.settings().items() if name not in _OF_ONE}
+    settings = {**result.record.settings, **described, **account_settings(account), **_of_slices(result, noise_only)}
+    sections = [*volume_sections(folder, result), *_of_shown(folder, result)]
+    record = replace(result.record, settings=settings)
+    title = f"Reconstruction: {known.data.name.partition('[')[0]}"
+    ended = run.finish(
+        result.ending, record, title, lambda: _first_screen(result), summary, sections, checkpoints=result.kept.files
+    )
+    run.progress.show(REPORT, 1, 1)
+    return ended
+
+
+def _first_screen(result: VolumeResult) -> FirstScreen:
+    """The errors of all slices, and pictures of one."""
+    image, unit = result.images[0], result.known.slice_model.candidates
+    errors = {
+        number: float(str(facts.rows[0]["relative_l2"]))
+        for number, facts in zip(result.numbers, result.facts, strict=True)
+        if facts.rows[0]["relative_l2"] is not None
+    }
+    measured = measured_text(unit, int(np.count_nonzero(result.mask)))
+    shown = judged(result.known, image, result.mask)
+    verdict = volume_verdict(f"{measured}, {image.name}", len(result.numbers), result.shown, shown, errors)
+    return first_screen(verdict, result.known, image, result.mask)
+
+
+def _used(result: VolumeResult) -> str:
+    text = f"{np.count_nonzero(result.mask)} of {result.mask.size}"
+    return text if result.alike else f"{text} in any slice; slices differ, metrics.csv counts each"
+
+
+def _save_arrays(folder: RunFolder, result: VolumeResult) -> None:
+    """Write the volume slice by slice; arrays of an earlier run do not stay beside it."""
+    for name, file in (("recon", "recon.npy"), ("std", "std.npy"), ("coil_maps", COIL_MAPS)):
+        if name in result.kept.arrays(result.numbers[0]):
+            folder.write_stack(file, result.stack(name), len(result.numbers))
+        else:
+            folder.remove(file)
+
+
+def _of_slices(result: VolumeResult, noise_only: Sequence[int]) -> dict[str, object]:
+    """Numbers and places of the slices, and which image each was made from, for the manifest."""
+    found: dict[str, object] = {"slice_numbers": list(result.numbers), "slices_of_scan": result.count}
+    known = [place for place in result.places if place is not None]
+    if len(known) == len(result.numbers):
+        found["geometry"] = known[0].as_settings()
+        found["slice_geometries"] = [place.as_settings() for place in known]
+    sources = [source for source in result.sources if source is not None]
+    if len(sources) == len(result.numbers):
+        found["source_image"] = sources[0].as_settings()
+        if any(source != sources[0] for source in sources):
+            found["source_images"] = [source.as_settings() for source in sources]
+    return found | ({"slices_of_noise": list(noise_only)} if noise_only else {})
+
+
+def totals(rows: Rows) -> Rows:
+    """Rows over all slices, one for each method: means of the errors, whether all converged, and what all cost."""
+    said: Rows = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == method]
+        total: dict[str, object] = {"slice": "all", "method": method}
+        for name in ("relative_l2", "psnr", "ssim"):
+            numbers = [float(str(row[name])) for row in own if row[name] is not None]
+            total[name] = float(np.mean(numbers)) if numbers else None
+        total["converged"] = all(row["converged"] for row in own)
+        total["matvecs"] = sum(int(str(row["matvecs"])) for row in own)
+        said.append(total)
+    return said
+
+
+def volume_sections(folder: RunFolder, result: VolumeResult) -> list[Section]:
+    """Montage, slider and table of the slices."""
+    if not folder.reported:
+        return []
+    known = result.known
+    layout: Layout = "no-lines"
+    if isinstance(known, KnownScan):
+        layout = layout_of(known.slice_model.candidates, known.data.orientation)
+    top = max(object_top([np.abs(image)]) for image in result.stack("recon"))
+    chosen = _spread(len(result.numbers), _MONTAGE)
+    panels = []
+    for place in chosen:
+        number = result.numbers[place]
+        panels.append(ImagePanel(np.abs(result.kept.arrays(number)["recon"]), f"slice {number}"))
+    some = "" if len(chosen) == len(result.numbers) else f"{len(chosen)} of the {len(result.numbers)} slices. "
+    montage = saved_figure(
+        folder,
+        "slices",
+        lambda: plots.image_grid(panels, layout, _COLUMNS),
+        f"{some}{GREY_SCALE}; by the slices' numbers in the scan.",
+    )
+    rows = [row for one in result.facts for row in one.rows]
+    own = [row for row in rows if row["method"] == result.images[0].name]
+    table = ReportTable(
+        [*own, *totals(own)], "Every slice; the last row has the means of errors. metrics.csv has the other images too."
+    )
+    blocks: list[Block] = [montage, _slider(result, layout, top), table]
+    return [Section("Slices", blocks)]
+
+
+def _slider(result: VolumeResult, layout: Layout, top: float) -> SliceExplorer:
+    """Pictures at the images' own size, of as many slices as fit."""
+    has_std = "std" in result.kept.arrays(result.shown)
+    wrong = max(scale_top([std]) for std in result.stack("std")) if has_std else 0.0
+
+    def explored(number: int) -> ExploredSlice:
+        arrays, facts = result.kept.arrays(number), result.kept.facts[number]
+        picture = plots.pixels_png(np.abs(arrays["recon"]), top, layout)
+        std = plots.pixels_png(arrays["std"], wrong, layout, error=True) if has_std else b""
+        error = facts.rows[0]["relative_l2"]
+        text = "noise only" if facts.noise_only else "" if error is None else f"relative error {float(str(error)):.3g}"
+        return ExploredSlice(number, text, picture, std)
+
+    shown = explored(result.shown)
+    most = max(2, MOST_SLICE_BYTES // (4 * (len(shown.image) + len(shown.deviation)) // 3))
+    places = _spread(len(result.numbers), most)
+    pictures = [explored(result.numbers[place]) for place in places]
+    nearest = min(range(len(places)), key=lambda at: abs(result.numbers[places[at]] - result.shown))
+    caption = "All slices on one grey scale" + (", and error bars on one scale." if has_std else ".")
+    if len(places) < len(result.numbers):
+        caption += f" To keep the page small {len(places)} of the {len(result.numbers)} slices are here."
+    return SliceExplorer(pictures, len(result.numbers), caption, nearest)
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """At most so many places of a stack, from the first to the last one, evenly."""
+    if count <= most:
+        return list(range(count))
+    return sorted({round(place) for place in np.linspace(0, count - 1, most)})
+
+
+def _of_shown(folder: RunFolder, result: VolumeResult) -> list[Section]:
+    """One slice in detail, and what is used of it."""
+    known, rows = result.known, result.kept.facts[result.shown].rows
+    intro = Paragraph(f"Slice {result.shown} in detail; the same files of every slice are parts of the arrays.")
+    maps = known.scan.maps_as_read
+    if isinstance(known, KnownScan):
+        layout = layout_of(known.slice_model.candidates, known.data.orientation)
+        shown = image_sections(folder, result.images, known.shown_reference, layout, rows, known.reference_noise)
+        unit = known.slice_model.candidates.unit
+        used = [Section(f"{unit.capitalize()}s", [mask_figure(folder, f"measured {unit}s", result.mask)])]
+    else:
+        layout, used = "no-lines", []
+        about = f"{len(known.data.trajectory)} samples on {known.data.n_readouts} readouts of each slice."
+        shown = image_sections(folder, result.images, known.shown_reference, layout, rows, about=about)
+    first = replace(shown[0], title=f"Slice {result.shown}", blocks=[intro, *shown[0].blocks])
+    coils = coil_map_sections(folder, None if maps is None else maps[0], layout, known.scan.maps_source)
+    return [first, *shown[1:], *coils, *used]

@@ -1,0 +1,25 @@
+"""Designs with several coils: the centre that maps take, and what is said where it is most of the mask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from mri_design import load_phantom
+from tests.cli.folders import Run, page, settings
+
+
+def test_few_lines_begin_with_fewer_for_the_maps_and_a_mask_that_is_mostly_calibration_says_so(
+    run: Run, tmp_path: Path
+) -> None:
+    data = load_phantom("brain", shape=(48, 40), n_coils=3, rng=np.random.default_rng(0))
+    np.savez(tmp_path / "coils.npz", kspace=data.kspace, noise_variance=np.float64(data.noise_variance or 0))
+    words = ("design", tmp_path / "coils.npz", "--recipe", "fast.toml", "--strategy", "low-pass")
+    result = run(*words, "--acceleration", 2, "--no-report", "--out", tmp_path / "few", code=0)
+    assert "coil maps are estimated from 12 centre lines in the place of 24, as there are 24" in result.stdout
+    assert settings(tmp_path / "few")["start"] == 12
+    result = run(*words, "--lines", 12, "--start", 12, "--out", tmp_path / "all", code=0)
+    sentence = "12 of 12 lines are measured for the coil maps, so that strategies differ in 0 only"
+    assert sentence in result.stderr and sentence in page(tmp_path / "all")
+    assert "nothing was chosen: all 12 lines are those of the start" in result.stdout

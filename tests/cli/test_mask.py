@@ -1,0 +1,118 @@
+"""The verb `mask`: a mask without a scan, in every format, with a picture, and taken by other verbs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.evaluation.tables import read_csv
+from mri_design.scan.trajectories.point_spread import largest_side_lobe, spread_of_mask
+from tests.cli.folders import Run
+
+
+def make(run: Run, out: Path, *words: object, code: int = 0) -> str:
+    text = [str(word) for word in words]
+    result = run("mask", *text, "--out", out, code=code)
+    return result.stdout if code == 0 else result.stderr
+
+
+def test_the_mask_is_said_drawn_and_taken_by_recon(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "mask.npy"
+    said = make(run, out, "--kind", "vd", "--shape", "24x20", "--encoding", "lines", "--acceleration", 2, "--seed", 3)
+    mask = np.load(out)
+    assert mask.shape == (24,) and mask.dtype == bool and mask.sum() == 12
+    assert "vd (vd-polynomial), seed 3: 12 of 24 lines, acceleration 2, 8 at the centre" in said
+    lobe = largest_side_lobe(spread_of_mask(mask))
+    assert f"the largest side lobe is {lobe.height:.3f} of the peak" in said
+    assert (tmp_path / "mask.png").read_bytes().startswith(b"\x89PNG")
+    run("recon", "scan.npz", "--mask", out, "--recipe", "fast.toml", "--no-report", "--out", tmp_path / "r", code=0)
+    assert np.array_equal(np.load(tmp_path / "r" / "mask.npy"), mask)
+
+
+def test_bart_s_pair_is_read_by_hand_and_by_recon(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "mask.cfl"
+    words = ("--kind", "poisson-disc", "--shape", "24x20", "--acceleration", 4, "--calibration", 6, "--no-picture")
+    make(run, out, *words)
+    make(run, tmp_path / "mask.npy", *words)
+    sizes = [int(word) for word in (tmp_path / "mask.hdr").read_text().splitlines()[1].split()]
+    assert sizes[:4] == [1, 24, 20, 1]
+    stored = np.fromfile(out, dtype=np.complex64).reshape(sizes, order="F")[0, :, :].squeeze()
+    assert np.array_equal(stored != 0, np.load(tmp_path / "mask.npy")) and stored.sum() == 120
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mask.cfl", "mask.hdr", "mask.npy"]
+    run("recon", "scan.npz", "--mask", out, "--recipe", "fast.toml", "--no-report", "--out", tmp_path / "r", code=0)
+    assert np.load(tmp_path / "r" / "mask.npy").sum() == 120
+
+
+def test_a_table_has_the_lines_in_their_order(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "mask.csv"
+    words = ("--kind", "regular", "--shape", 32, "--acceleration", 4, "--calibration", 4, "--no-picture")
+    make(run, out, *words, "--order", "ascending")
+    rows = read_csv(out)
+    lines = [int(str(row["line"])) for row in rows]
+    assert lines == sorted(lines) and len(lines) == 8 and {14, 15, 16, 17} <= set(lines)
+    assert [row["ky"] for row in rows] == [line - 16 for line in lines]
+    make(run, out, *words, "--overwrite")
+    assert [row["line"] for row in read_csv(out)][:3] == [16, 15, 17]
+    make(run, out, "--kind", "radial:golden", "--shape", 32, "--shots", 3, "--no-picture", "--overwrite")
+    assert [row["degrees"] for row in read_csv(out)] == pytest.approx([0, 111.246, 222.492], abs=1e-3)
+
+
+def test_shots_are_written_as_their_trajectory(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("finufft")
+    said = make(run, tmp_path / "r.npy", "--kind", "radial", "--shape", 32, "--acceleration", 4)
+    assert "radial (half-turn): 8 spokes of 32 samples on 32 x 32, one for 4 lines" in said
+    shots = np.load(tmp_path / "r.npy")
+    assert shots.shape == (8, 32, 2)
+    make(run, tmp_path / "r.cfl", "--kind", "radial", "--shape", 32, "--acceleration", 4, "--no-picture")
+    bart = np.fromfile(tmp_path / "r.cfl", dtype=np.complex64).reshape(3, 32, 8, order="F")
+    np.testing.assert_allclose(bart[0].T.real, shots[..., 1], atol=1e-6)  # kx first
+
+
+@pytest.mark.parametrize(
+    ("words", "matrix"),
+    [
+        ("--kind regular --shape 32x20 --acceleration 4", "20 32 1"),
+        ("--kind caipi --shape 16x12 --acceleration 4 --calibration 4 --thickness 0.1", "16 16 12"),
+        ("--kind radial --shape 32 --shots 5", "32 32 1"),
+    ],
+)
+def test_a_sequence_is_verified_and_says_what_it_plays(run: Run, tmp_path: Path, words: str, matrix: str) -> None:
+    pytest.importorskip("pypulseq")
+    out = tmp_path / "mask.seq"
+    said = make(run, out, *words.split(), "--fov", 0.24, "--no-picture")
+    assert "Read back: every sample within" in said
+    assert f"\nMatrix {matrix}" in out.read_text()
+    assert "matches: the file is as it was written" in run("info", out, code=0).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--kind vd --shape 32", "how many lines in the end? Give --lines, or --acceleration"),
+        ("--kind vd --shape 32 --acceleration 4 --lines 8", "--lines 8 and --acceleration 4 both say how much"),
+        ("--kind vd --shape 32 --acceleration 0.5", "--acceleration: got 0.5"),
+        ("--kind vd --shape 32x32x32 --acceleration 4", "--shape 32x32x32: wanted one or two whole numbers"),
+        ("--kind vd --shape 2 --acceleration 4", "--shape 2"),
+        (
+            "--kind vd --shape 32 --acceleration 8 --calibration 5",
+            "--calibration: calibration region: got 5 lines, alone",
+        ),
+        ("--kind vd --shape 32 --acceleration 4 --te 0.01", "--te is for a sequence, --out NAME.seq"),
+        ("--kind vd --shape 32 --acceleration 4 --encoding rows", "--encoding rows: one of lines, plane"),
+        ("--kind information-gain --shape 32 --acceleration 4", "looks at a scan"),
+    ],
+)
+def test_refusals_say_what_to_give_and_write_nothing(run: Run, tmp_path: Path, words: str, said: str) -> None:
+    assert said in make(run, tmp_path / "mask.npy", *words.split(), code=2)
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_and_files_that_are_there_are_kept(run: Run, tmp_path: Path) -> None:
+    words = ("--kind", "vd", "--shape", 32, "--acceleration", 4)
+    assert "no file name ending in .npy, .cfl, .csv, .seq" in make(run, tmp_path / "mask.txt", *words, code=2)
+    assert "a sequence needs the field of view" in make(run, tmp_path / "mask.seq", *words, code=2)
+    (tmp_path / "mask.png").write_bytes(b"mine")
+    assert "mask.png is there already" in make(run, tmp_path / "mask.npy", *words, code=2)
+    assert (tmp_path / "mask.png").read_bytes() == b"mine" and not (tmp_path / "mask.npy").exists()

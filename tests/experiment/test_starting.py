@@ -1,0 +1,48 @@
+"""How many centre lines coil maps take of a mask, and what is said where these are most of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mri_design import Recipe
+from mri_design.experiment.starting import amount_wanted, calibration_for, mostly_calibration, require_amount
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts
+
+
+@pytest.mark.parametrize(
+    ("count", "wanted"),
+    [(None, None), (64, None), (25, None), (24, 12), (21, 12), (16, 12), (13, 12), (12, 8), (9, 8), (8, 8)],
+)
+def test_lines_for_the_maps_are_fewer_where_the_usual_ones_would_be_the_whole_mask(
+    count: int | None, wanted: int | None
+) -> None:
+    assert calibration_for(Recipe(), count) == wanted
+
+
+@pytest.mark.parametrize(("count", "wanted"), [(577, None), (576, 16), (300, 12), (128, 8), (90, 8)])
+def test_the_square_of_a_plane_is_at_most_half_of_the_mask(count: int, wanted: int | None) -> None:
+    assert calibration_for(Recipe().replacing("design", encoding="plane"), count) == wanted
+
+
+def test_what_was_asked_for_stays() -> None:
+    assert calibration_for(Recipe().replacing("design", start=20), 16) == 20
+    plane = Recipe().replacing("design", encoding="plane").replacing("constraints", calibration=30)
+    assert calibration_for(plane, 100) == 30
+    assert calibration_for(Recipe().replacing("design", encoding="radial"), 6) is None
+    few = Recipe().replacing("coils", calibration_lines=10)
+    assert calibration_for(few, 13) is None and calibration_for(few, 10) == 8
+
+
+def test_a_mask_of_which_three_quarters_are_calibration_is_said_to_be_one() -> None:
+    lines, plane = LineReadouts((128, 96)), PlaneReadouts((64, 48))
+    assert mostly_calibration(24, 32, lines).startswith("24 of 32 lines are measured for the coil maps, so that strat")
+    assert "differ in 8 only" in mostly_calibration(24, 32, lines) and "--start" in mostly_calibration(24, 32, lines)
+    assert "(--calibration)" in mostly_calibration(20, 500, plane)
+    assert (
+        mostly_calibration(24, 33, lines) == mostly_calibration(0, 4, lines) == mostly_calibration(10, 500, plane) == ""
+    )
+
+
+def test_amounts() -> None:
+    assert (amount_wanted(7, None, 99), amount_wanted(None, 6, 128), amount_wanted(None, 500, 128)) == (7, 21, 1)
+    require_amount(7, None, Recipe())

@@ -1,0 +1,147 @@
+"""Blocks and strategies of one's own, from the script to the image: no registration, no file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import mri_design as md
+
+LINES = [1, 4, 7, 9, *range(12, 20), 22, 24, 27, 30]
+
+
+class RowSums(md.LinearOperator):
+    """Image (ky, kx) -> sum of every row (ky,)."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        super().__init__(shape, shape[:1])
+
+    def _apply(self, u: np.ndarray) -> np.ndarray:
+        return u.sum(axis=-1)
+
+    def _adjoint(self, v: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(v[..., None], (*v.shape, self.in_shape[1])).copy()
+
+
+LOCAL = [md.SparsityBlock("pixels", 100.0, tau_limit=0.4), md.SparsityBlock("differences", 10.0)]
+ROWS = md.SparsityBlock(RowSums((32, 32)), 0.5)
+
+
+@pytest.fixture(scope="module")
+def head() -> md.LoadedScan:
+    return md.load("phantom:brain", matrix=32, recipe={"phase": {"model": "modulus"}})
+
+
+def with_prior(scan: md.LoadedScan, *blocks: object) -> md.Recipe:
+    return scan.recipe.replacing("prior", blocks=list(blocks))
+
+
+def test_error_bars_of_an_own_block_are_scaled_to_what_lines_held_back_show(head: md.LoadedScan) -> None:
+    image = head.reconstruct(LINES, recipe=with_prior(head, *LOCAL, ROWS))
+    factor = image.reconstruction.std_factor
+    assert factor is not None and factor.held_back >= 2
+    assert image.std is not None and image.reference is not None
+    found = np.sqrt(np.mean(np.abs(image.array - image.reference) ** 2))
+    bars = np.sqrt(np.mean(image.std.astype(float) ** 2))
+    plain = found / (bars / factor.factor)
+    assert abs(np.log(found / bars)) < 0.7 * abs(np.log(plain)), (plain, found / bars)
+
+
+def test_a_block_counts_as_it_does_by_its_name(head: md.LoadedScan) -> None:
+    named = head.reconstruct(LINES, recipe=with_prior(head, *LOCAL))
+    operators = [replace(LOCAL[0], kind=md.Identity((32, 32))), replace(LOCAL[1], kind=md.FiniteDifferences((32, 32)))]
+    made = head.reconstruct(LINES, recipe=with_prior(head, *operators))
+    np.testing.assert_array_equal(made.array, named.array)
+    by_function = [LOCAL[0], replace(LOCAL[1], kind=lambda block, image: md.FiniteDifferences(image.shape))]
+    again = head.reconstruct(LINES, recipe=with_prior(head, *by_function))
+    np.testing.assert_array_equal(again.array, named.array)
+    tables = [{"kind": "pixels", "scale": 100.0, "tau_limit": 0.4}, {"kind": "differences", "scale": 10.0}]
+    np.testing.assert_array_equal(head.reconstruct(LINES, recipe=with_prior(head, *tables)).array, named.array)
+
+
+def test_sites_as_they_are_take_the_tau_that_a_scale_would_have(head: md.LoadedScan) -> None:
+    one = head.prepared.slice_model(0, with_prior(head, LOCAL[0], ROWS))
+    signal, sigma = one.signal_level(LINES), np.sqrt(one.noise_variance)
+    sites = md.SiteBlock("sums", RowSums((32, 32)), md.Laplace(0.5 * sigma / signal))
+    given = replace(one, prior=(LOCAL[0], sites)).model(LINES)
+    followed = one.model(LINES)
+    np.testing.assert_allclose(given.blocks[1].potential.scale, followed.blocks[1].potential.scale)
+
+
+def test_a_design_goes_by_own_blocks_and_says_so(head: md.LoadedScan) -> None:
+    design = head.design(9, blocks=[*LOCAL, replace(ROWS, site=lambda tau: md.StudentT(3.0, tau**2))])
+    assert len(design.lines) == 9 and design.trace.steps[0].choice.scores is not None
+    names = [block.name for block in design.result.known.slice_model.model().blocks]
+    assert names == ["pixels", "differences", "RowSums"]
+    assert "RowSums" in str(design.result.record.settings["prior"])
+
+
+@pytest.mark.parametrize(
+    ("blocks", "words"),
+    [
+        (3, "blocks: got 3; wanted a list"),
+        ([3], "blocks.0: got 3"),
+        ([md.Laplace(1.0)], "blocks.0: got a Laplace"),
+        ([{"kind": "edges", "scale": 1.0}], "unknown kind 'edges'; wanted 'pixels'"),
+        ([md.SparsityBlock(RowSums((8, 8)), 1.0)], r"block RowSums: got an operator of \(8, 8\)"),
+        ([md.SiteBlock("own", RowSums((8, 8)), md.Laplace(1.0))], r"block own: got an operator of \(8, 8\)"),
+    ],
+)
+def test_blocks_of_a_wrong_kind_are_refused_by_name(head: md.LoadedScan, blocks: object, words: str) -> None:
+    with pytest.raises(md.InputError, match=words):
+        head.reconstruct(LINES, recipe=head.recipe.replacing("prior", blocks=blocks))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: md.SparsityBlock(RowSums, 1.0), "block kind: got the class RowSums"),
+        (lambda: md.SparsityBlock("edges", 1.0), "block kind: got 'edges'"),
+        (lambda: md.SparsityBlock("pixels", 1.0, site="flat"), "site: got 'flat'"),
+        (lambda: md.Recipe().replacing("prior", kind="pixels"), "Blocks are replaced as a whole"),
+    ],
+)
+def test_parts_that_are_none_are_refused(call: Callable[[], object], words: str) -> None:
+    with pytest.raises(md.InputError, match=words):
+        call()
+
+
+def test_a_slice_refuses_what_is_no_block_of_a_prior(head: md.LoadedScan) -> None:
+    one = head.prepared.slice_model()
+    with pytest.raises(md.InputError, match=r"prior\[0\]: got 3; wanted a SparsityBlock or a SiteBlock"):
+        replace(one, prior=(3,))
+
+
+@dataclass(frozen=True)
+class Outermost:
+    """The line that is farthest from the centre of k-space."""
+
+    name: str = "outermost-of-all"
+    needs_posterior: bool = False
+
+    def default_start(self, readouts: object, target: int, n_coils: int = 1) -> int:
+        return min(8, target)
+
+    def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
+        lines = np.flatnonzero(view.candidates.remaining)
+        return md.Choice(int(lines[np.argmax(np.abs(lines - len(view.candidates.remaining) // 2))]))
+
+
+def test_an_own_strategy_designs_as_an_object(head: md.LoadedScan) -> None:
+    design = head.design(10, strategy=Outermost(), recipe=with_prior(head, LOCAL[0]))
+    assert design.trace.strategy == "outermost-of-all" and 0 in design.lines
+    with pytest.raises(md.InputError, match="'random' is one that is known"):
+        head.design(10, strategy=Outermost(name="random"))
+
+
+def test_own_strategies_are_compared_with_others(head: md.LoadedScan) -> None:
+    recipe = with_prior(head, LOCAL[0]).replacing("reconstruction", method="zero-filled")
+    compared = head.compare(["low-pass", Outermost()], lines=[12, 16], recipe=recipe)
+    errors = compared.errors
+    assert set(errors) == {"low-pass", "outermost-of-all"} and errors["low-pass"].keys() == {12, 16}
+    assert errors["low-pass"][12] < errors["outermost-of-all"][12], "lines at the rim say nothing of an image"
+    assert len(repr(compared).splitlines()) == 3 and "low-pass: " in repr(compared)
+    assert compared.plot().axes and "low-pass: image" in compared._repr_html_()

@@ -1,0 +1,200 @@
+"""One object from scan to image: the numbers are those of the commands, and nothing is hidden."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mri_design as md
+from tests.command_line import called
+from tests.interactive.conftest import RECIPE
+from tests.undrawn import undrawn
+
+PLAIN = {"method": "zero-filled"}
+
+
+@pytest.fixture(scope="module")
+def recipe_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recipe") / "small.toml"
+    path.write_text(
+        "simulation.matrix = 32\n[[prior]]\nkind = 'pixels'\nscale = 100.0\ntau_limit = 0.4\n"
+        "[[prior]]\nkind = 'differences'\nscale = 10.0\n[phase]\nmodel = 'modulus'\n"
+    )
+    return path
+
+
+def test_lines_and_image_are_those_of_the_command(design: md.ScanDesign, recipe_file: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = ["design", "phantom:t2w", "--lines", "14", "--recipe", str(recipe_file), "--out", str(run), "--no-report"]
+    assert called(words).exit_code == 0
+    assert list(design.lines) == json.loads((run / "manifest.json").read_text())["lines"]
+    np.testing.assert_array_equal(design.mask, np.load(run / "mask.npy"))
+    np.testing.assert_array_equal(design.reconstruct().array, np.load(run / "recon.npy"))
+    np.testing.assert_array_equal(design.reconstruct().std, np.load(run / "std.npy"))
+    words = ["recon", "phantom:t2w", "--mask", str(run / "mask.npy"), "--recipe", str(recipe_file), "--no-report"]
+    assert called([*words, "--out", str(tmp_path / "recon")]).exit_code == 0
+    again = md.load("phantom:t2w", recipe=RECIPE).reconstruct(design.mask)
+    np.testing.assert_array_equal(again.array, np.load(tmp_path / "recon" / "recon.npy"))
+    np.testing.assert_array_equal(again.std, np.load(tmp_path / "recon" / "std.npy"))
+
+
+def test_everything_stands_underneath(scan: md.LoadedScan, design: md.ScanDesign, image: md.ScanImage) -> None:
+    assert isinstance(scan.data, md.KSpaceData) and isinstance(scan.prepared, md.PreparedScan)
+    assert design.trace.lines == design.lines and design.trace.steps[0].choice.scores is not None
+    assert isinstance(image.reconstruction, md.Reconstruction)
+    assert image.errors is not None and design.predicted_error is not None
+    assert 0.3 < design.predicted_error / image.errors.relative_l2_complex < 3
+    np.testing.assert_array_equal(np.asarray(image), image.array)
+    assert image.zero_filled is not None and image.reference is not None
+
+
+def test_another_method_goes_by_the_lines_of_the_design(scan: md.LoadedScan, design: md.ScanDesign) -> None:
+    plain = design.reconstruct("zero-filled")
+    assert plain.method == "zero-filled" and plain.std is None
+    np.testing.assert_array_equal(plain.array, design.reconstruct().zero_filled)
+    np.testing.assert_array_equal(plain.array, scan.reconstruct(design.lines, method="zero-filled").array)
+
+
+def test_what_is_saved_is_the_folder_of_the_verb(design: md.ScanDesign, image: md.ScanImage, tmp_path: Path) -> None:
+    folder = design.save(tmp_path / "design")
+    np.testing.assert_array_equal(np.load(folder / "recon.npy"), image.array)
+    assert not (folder / "report.html").exists()
+    with pytest.raises(md.UsageError, match="finished run"):
+        design.save(folder)
+    with undrawn():
+        page = image.report(tmp_path / "design", overwrite=True)
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_the_image_goes_to_nifti(image: md.ScanImage, tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    said = image.to_nifti(tmp_path / "image.nii.gz")
+    assert any("standard deviation" in sentence for sentence in said)
+    pixels = np.asanyarray(nibabel.load(tmp_path / "image.nii.gz").dataobj)
+    np.testing.assert_allclose(np.sort(pixels, axis=None), np.sort(abs(image.array), axis=None), rtol=1e-6)
+    with pytest.raises(md.UsageError, match="there already"):
+        image.to_nifti(tmp_path / "image.nii.gz")
+
+
+def test_arrays_are_scans_too(scan: md.LoadedScan, image: md.ScanImage) -> None:
+    kspace = scan.data.kspace[0, 0]
+    noise = {"variance": scan.data.noise_variance}
+    held = md.load(kspace, recipe={**RECIPE, "noise": noise})
+    np.testing.assert_array_equal(held.data.kspace[0, 0], kspace)
+    mask = np.abs(np.arange(32) - 16) < 6
+    ours, theirs = held.reconstruct(mask), scan.reconstruct(mask)
+    np.testing.assert_allclose(ours.array, theirs.array, atol=1e-3 * np.abs(theirs.array).max())
+    other = md.load(kspace * 2, recipe=RECIPE)
+    assert other.origin.source != held.origin.source, "what the scan is called tells its samples"
+
+
+def test_images_and_scans_of_the_package_are_taken(scan: md.LoadedScan) -> None:
+    stack = md.ImageStack(np.abs(scan.data.reference).astype(np.float32))
+    assert md.load(stack, recipe=RECIPE).data.grid_shape == (32, 32)
+    assert md.load(scan.data).data is scan.data
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda scan: md.load(np.ones((8, 8))), "source: got an array of float64.*md.ImageStack"),
+        (lambda scan: md.load(3), "source: got 3; wanted a path, phantom:NAME, a complex array"),
+        (lambda scan: md.load("phantom:t2w", recipe={"prior": 3}), "recipe: prior: got 3"),
+        (lambda scan: scan.reconstruct(np.ones(31, dtype=bool)), r"mask of lines: got bool \(31,\)"),
+        (lambda scan: scan.reconstruct([40]), "lines: got .40.; wanted numbers from 0 to 31"),
+        (lambda scan: scan.reconstruct(slices=3), "slice: got 3; wanted 0 to 0"),
+        (lambda scan: scan.design(8, strategy=3), "strategy: got 3"),
+        (lambda scan: scan.design(8, seed=-1), "seed: got -1"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name(
+    scan: md.LoadedScan, call: Callable[[md.LoadedScan], object], words: str
+) -> None:
+    with pytest.raises(md.InputError, match=words):
+        call(scan)
+
+
+def test_no_end_is_wrong_usage(scan: md.LoadedScan) -> None:
+    with pytest.raises(md.UsageError, match="when does the design end"):
+        scan.design()
+
+
+def test_each_says_what_it_is_in_six_lines(scan: md.LoadedScan, design: md.ScanDesign, image: md.ScanImage) -> None:
+    for one in (scan, design, image):
+        assert len(repr(one)) <= 500 and len(repr(one).splitlines()) <= 6
+        assert "data:image/png;base64," in one._repr_html_()
+    assert "14 lines of 32" in repr(design) and "predicted" in repr(design)
+    assert "32 x 32 pixels of 14 lines out of 32" in repr(image)
+
+
+def test_plots_are_figures(design: md.ScanDesign, image: md.ScanImage) -> None:
+    titles = [axes.get_title() for axes in image.plot().axes]
+    assert titles[:3] == ["mean", "error bars (std)", "actual error"]
+    assert design.plot().axes
+
+
+@pytest.fixture(scope="module")
+def three(scan: md.LoadedScan) -> md.LoadedScan:
+    """Three slices, each a little dimmer."""
+    one = scan.data.kspace
+    return md.load(np.concatenate([one, 0.8 * one, 0.6 * one]), recipe=RECIPE)
+
+
+def test_several_slices_make_a_volume(three: md.LoadedScan, tmp_path: Path) -> None:
+    mask = np.abs(np.arange(32) - 16) < 6
+    volume = three.reconstruct(mask, slices="all", method="map")
+    assert isinstance(volume, md.ScanVolume) and volume.numbers == (0, 1, 2) and volume.std is None
+    assert volume.array.shape == (3, 32, 32)
+    folder = volume.save(tmp_path / "volume")
+    np.testing.assert_array_equal(np.load(folder / "recon.npy"), volume.array)
+    assert [axes.get_title() for axes in volume.plot().axes] == ["slice 0", "slice 1", "slice 2"]
+    assert len(repr(volume).splitlines()) <= 6 and volume._repr_html_().count("<img") == 3
+
+
+def test_several_slices_share_the_mask_of_a_design(three: md.LoadedScan) -> None:
+    design = three.design(10, strategy="low-pass", slices=[0, 2])
+    assert len(design.lines) == 10 and design.result.numbers == [2, 0]
+    assert design.reconstruct("zero-filled").known.data.name == design.reconstruct().known.data.name == "scan[2]"
+
+
+def test_shots_are_chosen_and_scans_along_them_reconstructed(scan: md.LoadedScan, tmp_path: Path) -> None:
+    pytest.importorskip("finufft")
+    design = scan.design(5, encoding="radial", strategy="half-turn", recipe={**RECIPE, "reconstruction": PLAIN})
+    assert design.mask.sum() == 5 and len(design.plot().axes) == 1 and "5 spokes" in repr(design)
+    with pytest.raises(md.UsageError, match="give the method in its recipe"):
+        design.reconstruct("map")
+    spokes = md.load(design.save(tmp_path / "run") / "trajectory.npz", recipe=RECIPE)
+    assert isinstance(spokes.data, md.TrajectoryData) and "5 readouts" in repr(spokes)
+    image = spokes.reconstruct([0, 2, 4], method="zero-filled")
+    assert image.method == "gridded" and image.mask.tolist() == [True, False, True, False, True]
+    with pytest.raises(md.InputError, match="wanted k-space on a grid"):
+        spokes.design(4)
+
+
+def test_a_plane_is_designed_and_reconstructed_by_its_mask(scan: md.LoadedScan) -> None:
+    recipe = {**RECIPE, "reconstruction": PLAIN}
+    design = scan.design(90, encoding="plane", strategy="poisson-disc", recipe=recipe)
+    assert design.mask.shape == (32, 32) and design.mask.sum() == 90 and len(design.plot().axes) == 1
+    image = scan.reconstruct(design.mask, recipe=recipe)
+    np.testing.assert_array_equal(image.array, design.reconstruct().array)
+
+
+def test_a_design_goes_to_a_table_and_its_image_to_dicom(
+    design: md.ScanDesign, image: md.ScanImage, tmp_path: Path
+) -> None:
+    design.to_csv(tmp_path / "order.csv")
+    rows = (tmp_path / "order.csv").read_text().splitlines()
+    assert [int(row.split(",")[1]) for row in rows[1:]] == list(design.lines)
+    pydicom = pytest.importorskip("pydicom")
+    image.to_dicom(tmp_path / "image.dcm", field_of_view=(0.24, 0.12))
+    assert [float(size) for size in pydicom.dcmread(tmp_path / "image.dcm").PixelSpacing] == [7.5, 3.75]
+
+
+def test_coil_maps_come_from_a_file(tmp_path: Path) -> None:
+    known = md.load("phantom:brain", recipe={"simulation": {"matrix": 32, "coils": 3}}).data
+    np.save(tmp_path / "maps.npy", known.coil_maps[0])
+    scan = md.load(known.kspace, coil_maps=tmp_path / "maps.npy", recipe=RECIPE)
+    np.testing.assert_allclose(scan.data.coil_maps, known.coil_maps, atol=1e-6)
+    assert "coil maps: given" in repr(scan) and scan.reconstruct(method="zero-filled").array.shape == (32, 32)
