@@ -72,3 +72,10 @@ def test_a_conversion_of_one_slice_says_which(run: Run, stack: Path, tmp_path: P
     one = run("convert", stack, tmp_path / "one.npz", "--slice", -2)
     assert one.stderr == f"mri-design: stack[1]: {SLICE}\n"
     assert run("convert", stack, tmp_path / "all.npz").stderr == ""
+
+
+def test_a_conversion_takes_the_slices_that_are_named_in_their_order(run: Run, stack: Path, tmp_path: Path) -> None:
+    run("convert", stack, tmp_path / "two.npz", "--slices", "2,0", code=0)
+    np.testing.assert_array_equal(np.load(tmp_path / "two.npz")["kspace"], np.load(stack)["kspace"][[2, 0]])
+    refused = run("convert", stack, tmp_path / "none.npz", "--slices", "1-3", code=2)
+    assert "got 1-3; wanted 0 to 2" in refused.stderr and not (tmp_path / "none.npz").exists()
