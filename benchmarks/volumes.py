@@ -5,7 +5,7 @@
 writes scans of 256 x 256 to a temporary folder, reconstructs one slice and all of them with
 `mri-design recon --jobs 1`, each in a process of its own, and puts a row for each number of coils into
 results/first-hour/volumes.csv. Seconds are of the processor; those that the program needs to start are measured on a
-scan of 16 x 16 and taken off. Memory is the largest resident size of the process. Scans are .npy files: those in HDF5
+scan of 32 x 32 and taken off. Memory is the largest resident size of the process. Scans are .npy files: those in HDF5
 are read by a second process, which holds one slice too.
 """
 
@@ -53,7 +53,7 @@ def row(slices: int, coils: int, method: str, side: int) -> Row:
     """One row of the table."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for count, size, scan in ((1, 16, "start"), (1, side, "one"), (slices, side, "all")):
+        for count, size, scan in ((1, 32, "start"), (1, side, "one"), (slices, side, "all")):
             write_scan(folder / f"{scan}.npy", count, coils, size)
         start, (one, alone), (every, together) = (
             measured(folder / f"{scan}.npy", method, folder / "run") for scan in ("start", "one", "all")

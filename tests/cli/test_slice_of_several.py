@@ -34,7 +34,7 @@ def test_one_slice_of_several_is_named_everywhere(
     assert run("status", out).stdout.rstrip().endswith(f"; {SLICE}")
     said = run("export", out, "--to", "csv", "--out", tmp_path / "lines.csv").stdout
     assert f"Of the run's scan: {SLICE}." in said
-    quiet = run(verb[0], stack, *words, "--out", tmp_path / "first", "--quiet")
+    quiet = run(verb[0], stack, "--slices", 0, *words, "--out", tmp_path / "first", "--quiet")
     assert quiet.stderr == "" and "slice 0 of 3" in (tmp_path / "first" / "manifest.json").read_text()
 
 
