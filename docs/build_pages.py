@@ -26,6 +26,7 @@ from mri_design.experiment.settings import Kind, Settings
 
 ROOT = Path(__file__).parents[1]
 GROUPS = {
+    "from-scan-to-image": ("From scan to image", ("interactive",)),
     "scans": ("Scans and recipes", ("scan", "experiment")),
     "models": ("Models", ("model", "priors")),
     "operators": ("Operators", ("operators",)),
@@ -39,6 +40,16 @@ GROUPS = {
 """File of the reference: title, and the packages whose public names stand there."""
 STORIES, EXECUTED = ROOT / "notebooks", ROOT / "build" / "notebooks"
 """The notebooks as they are written, and as `make notebooks` left them: with outputs, under the same names."""
+GALLERY = """# Notebooks
+
+Longer stories, from the first line of code to the last picture. Each of them ran when these pages were built.
+
+<div class="grid cards" markdown>
+
+{}
+</div>
+"""
+"""The page that shows all notebooks; it takes their cards."""
 LINK = re.compile(r"\]\(\.\./([^)#\s]+)")
 
 
@@ -46,14 +57,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the reference, and the files of the repository that pages link to."""
     for name in GROUPS:
         files.append(File.generated(config, f"api/{name}.md", content=reference_page(name)))
+    cards = []
     for story in sorted(STORIES.glob("[0-9]*.py")):
         page, figures = notebook_page(story.stem, EXECUTED)
+        cards.append(gallery_card(story.stem, page))
         files.append(File.generated(config, f"notebooks/{story.stem}.md", content=page))
         files.append(File.generated(config, f"notebooks/{story.name}", abs_src_path=str(story)))
         executed = EXECUTED / f"{story.stem}.ipynb"
         files.append(File.generated(config, f"notebooks/{executed.name}", abs_src_path=str(executed)))
         for name, drawn in figures.items():
             files.append(File.generated(config, f"notebooks/{name}", content=drawn))
+    files.append(File.generated(config, "notebooks/index.md", content=GALLERY.format("\n".join(cards))))
     linked = {target for page in (ROOT / "docs").glob("*.md") for target in LINK.findall(page.read_text("utf-8"))}
     copied = {path.relative_to(ROOT).as_posix() for path in (ROOT / "results").rglob("*") if path.is_file()}
     for path in sorted(copied | {target for target in linked if (ROOT / target).is_file()}):
@@ -67,6 +81,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri.startswith("results/"):
         page.meta["search"] = {"boost": 0.01}  # tables of numbers hold every word: pages that explain it come first
         return markdown.replace("](../../docs/", "](../../")
+    if page.file.src_uri == "theory.md":
+        page.meta["search"] = {"boost": 0.3}  # formulas hold every letter
     if page.file.src_uri.startswith(("api/", "notebooks/")):
         return markdown
     markdown = re.sub(r"\]\(\.\./notebooks/(\w+)\.py", r"](notebooks/\1.md", markdown)
@@ -118,6 +134,23 @@ def notebook_page(name: str, folder: Path) -> tuple[str, dict[str, bytes]]:
         f"*A notebook, run at its small size when these pages were built. Download {downloads} to run it yourself.*"
     )
     return f"{title}\n\n{origin}\n{story}", dict(made["outputs"])
+
+
+def gallery_card(name: str, page: str) -> str:
+    """An entry of the gallery: a notebook's title, its last picture and what it says of itself first.
+
+    Parameters
+    ----------
+    name : str
+        Of the notebook, without an ending.
+    page : str
+        Its page, by `notebook_page`.
+    """
+    title, _, story = page.removeprefix("# ").partition("\n")
+    drawn = re.findall(r"^!\[.*?\]\((.+?)\)$", story, re.M)
+    picture = [f"[![]({drawn[-1]}){{ width=100% }}]({name}.md)"] if drawn else []
+    said = story.strip().split("\n\n")[1].replace("\n", " ")
+    return "\n\n    ".join([f"-   **[{title}]({name}.md)**", *picture, said]) + "\n"
 
 
 def settings_table(section: str) -> str:

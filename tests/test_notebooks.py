@@ -15,7 +15,7 @@ NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 def test_jupytext_executes_a_notebook_and_its_pictures_are_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    story = "01_reconstruct_a_scan"
+    story = "03_design_a_scan"
     shutil.copy(NOTEBOOKS / f"{story}.py", tmp_path)
     monkeypatch.setenv("MRI_DESIGN_NOTEBOOK_SIZE", "small")
     command = [sys.executable, "-m", "jupytext", "--quiet", "--to", "ipynb", "--execute", f"{story}.py"]
@@ -23,7 +23,7 @@ def test_jupytext_executes_a_notebook_and_its_pictures_are_seen(
     assert ended.returncode == 0, ended.stderr
     cells = json.loads((tmp_path / f"{story}.ipynb").read_text(encoding="utf-8"))["cells"]
     shown = [kind for cell in cells for output in cell.get("outputs", []) for kind in output.get("data", {})]
-    assert shown.count("image/png") == 2
+    assert shown.count("image/png") == 3
 
 
 def test_notebooks_stay_short() -> None:

@@ -35,6 +35,12 @@ def design() -> md.ScanDesign:
 
 
 @cache
+def volume() -> md.ScanVolume:
+    two = md.load(np.concatenate([scan().data.kspace[:, :1]] * 2), recipe=scan().recipe)
+    return two.reconstruct(slices="all", method="zero-filled")
+
+
+@cache
 def prepared() -> md.PreparedScan:
     return md.prepare(scan().data)
 
@@ -134,11 +140,13 @@ MADE: Mapping[str, Callable[[], object]] = {
     "Reconstruction": lambda: md.reconstruct(head(), method="zero-filled"),
     "ScanDesign": design,
     "ScanImage": lambda: design().reconstruct(),
+    "ScanVolume": volume,
     "Sech2": lambda: md.Sech2(wide()),
     "ShiftedMixture": lambda: md.ShiftedMixture([0.5, 0.5], [md.Gaussian(1.0), md.Gaussian(2.0)], [0.0, 1.0]),
     "SiteBlock": lambda: block(md.Laplace(np.linspace(1, 2, 30))),
     "SparsityBlock": lambda: md.SparsityBlock("wavelet", 3.0),
     "Status": lambda: md.Status.CONVERGED,
+    "StrategyComparison": lambda: scan().compare(["low-pass"], lines=10),
     "StudentT": lambda: md.StudentT(3.0, wide()),
     "Tilted": lambda: md.Tilted(md.Laplace(1.0), wide()),
     "TrajectoryData": lambda: md.TrajectoryData(np.ones((1, 1, 64), np.complex64), np.zeros((64, 2)), (8, 8)),

@@ -430,7 +430,7 @@ def small_slice() -> md.MRSlice:
         (lambda one, r: md.load_input(3, r), ["source: got 3", "a path"]),
         (lambda one, r: md.load_input("phantom:t2w", "local"), ["recipe: got 'local'", "load_recipe(None)"]),
         (lambda one, r: md.load_kspace(None), ["source: got None"]),
-        (lambda one, r: md.prepare(None, r), ["data: got None", "load_input"]),
+        (lambda one, r: md.prepare(None, r), ["data: got None", "load(FILE).data"]),
         (lambda one, r: md.reconstruct(one, "abc", "mean", r, RNG), ["lines: got 'abc'", "[31, 32, 33]"]),
         (lambda one, r: md.reconstruct(one, [15.5], "mean", r, RNG), ["lines: got [15.5]"]),
         (lambda one, r: md.reconstruct(one, 3, "mean", r, RNG), ["lines: got 3"]),
@@ -442,7 +442,7 @@ def small_slice() -> md.MRSlice:
         (lambda one, r: design(one, r, start="x"), ["start: got 'x'", "a whole number"]),
         (lambda one, r: design(one, r, target=99), ["number of lines: got 99"]),
         (lambda one, r: md.DesignEngine(3, md.DoubleLoop()), ["strategy: got 3", "make_strategy"]),
-        (lambda one, r: md.MRSlice.from_data(3), ["data: got 3", "load_input"]),
+        (lambda one, r: md.MRSlice.from_data(3), ["data: got 3", "load(FILE).data"]),
         (lambda one, r: md.mr_image_model(one.kspace[0], coil_maps="a"), ["coil_maps: got 'a'"]),
         (lambda one, r: md.mr_image_model("a"), ["kspace: got 'a'"]),
         (

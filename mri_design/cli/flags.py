@@ -77,7 +77,7 @@ def whole(*names: str, least: int | None = None, most: int | None = None, **desc
             raise typer.BadParameter(f"{number} is out of range. Give {limits}.")
         return number
 
-    return option(*names, min=least, max=most, parser=parsed, **described)
+    return option(*names, min=least, max=most, parser=parsed, **{"metavar": "N", **described})
 
 
 def of(key: str, more: str = "") -> OptionInfo:
@@ -253,16 +253,48 @@ def _made_of(kind: type, names: Iterable[str]) -> Callable[[dict[str, Any]], Any
     return lambda values: kind(**{name: values[name] for name in names})
 
 
+MOST_USED = {
+    "design": "--out --lines --acceleration --until-error --strategy",
+    "adapt": "--out --listen --lines --acceleration --strategy",
+    "recon": "--out --mask --method --maps --slices",
+    "compare": "--out --lines --acceleration --strategies --train",
+    "protocol": "--out --lines --acceleration --test --slices",
+    "train": "--out --lines --acceleration --rule --slices",
+    "export": "--to --out --fov --sequence --scanner",
+    "mask": "--kind --shape --acceleration --calibration --out",
+}
+"""Options that stand first in the help of verbs that have many."""
+_OTHERS = "More options"
+
+
 class HelpfulCommand(TyperCommand):
-    """A command whose help names what is registered, in the place of words like ``<strategies: lines>``."""
+    """A command whose help begins with its most used options and names what is registered.
+
+    Names take the place of words like ``<strategies: lines>``.
+    """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Fill in the names, which only help has to know."""
+        """Order the options, and fill in the names, which only help has to know."""
+        used, every = MOST_USED.get(self.name or "", "").split(), self.get_params(ctx)
+        for parameter in every:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""  # it takes no value
+            if used and parameter.param_type_name == "option":
+                first = any(name in used for name in parameter.opts)
+                panel = None if first else getattr(parameter, "rich_help_panel", None) or _OTHERS
+                parameter.rich_help_panel = panel  # type: ignore[attr-defined]
         for parameter in self.params:
             if "<strategies: " in (text := getattr(parameter, "help", None) or ""):
                 named = re.sub(r"<strategies: ([\w -]+)>", lambda found: ", ".join(_strategies(found[1])), text)
                 parameter.help = named  # type: ignore[attr-defined]
-        super().format_help(ctx, formatter)
+        names = [parameter.opts for parameter in every]
+        for parameter in every:  # the columns are narrow
+            parameter.opts = [name for name in parameter.opts if name != ACCELERATIONS[1]]
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            for parameter, own in zip(every, names, strict=True):
+                parameter.opts = own
 
 
 def _strategies(kind: str) -> list[str]:

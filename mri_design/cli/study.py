@@ -282,7 +282,7 @@ def demo(
     quiet: Quiet = False,
     png: Png = False,
 ) -> int:
-    """Choose lines for a head whose truth is known, against random ones; then for a real low-field scan.
+    """Choose lines for a head whose truth is known, against a tuned density; then for a real low-field scan.
 
     Uses the embedded scans only. Ends with the report to open.
     """

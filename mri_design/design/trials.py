@@ -74,6 +74,8 @@ class ReferenceSlice:
         What images are multiplied by to be shown and judged (`PreparedScan.image_unit`).
     doubtful_noise : str
         Where its noise is from, if that may be too large an estimate; else empty.
+    pixel : tuple of float, optional
+        Size of a pixel along (ky, kx) in millimetres; None where nobody says.
 
     Raises
     ------
@@ -91,6 +93,7 @@ class ReferenceSlice:
     source: str = ""
     left_out: str = ""
     doubtful_noise: str = ""
+    pixel: tuple[float, float] | None = None
     unit: float | Array = 1.0
 
     def __post_init__(self) -> None:

@@ -7,6 +7,8 @@ import hashlib
 import json
 import math
 import platform
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -37,6 +39,8 @@ _PACKAGES = (
 )
 _PERSONAL = ("source_image", "source_images")
 """Settings that name a patient."""
+_ABSOLUTE = re.compile(r"(?:^|[=:,])(?:/|~|[A-Za-z]:[\\/]|\\\\)")
+"""Somewhere in an argument an absolute path begins."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,12 @@ def manifest_text(manifest: Manifest | Mapping[str, object]) -> str:
     """
     plain = manifest.as_dict() if isinstance(manifest, Manifest) else manifest
     return json.dumps(_portable(plain), indent=2, sort_keys=True, allow_nan=False) + "\n"
+
+
+def command_line(command: Sequence[str]) -> str:
+    """The command as it was typed, for a shell; absolute paths lose their folders. Empty for calls from Python."""
+    typed = [_without_folders(argument) if _ABSOLUTE.search(argument) else argument for argument in command]
+    return shlex.join(["mri-design", *typed]) if typed else ""
 
 
 def _without_folders(argument: str) -> str:

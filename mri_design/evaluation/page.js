@@ -1,7 +1,35 @@
-// What a report can do where scripts run: tables that sort, curves that tell their values, and the steps of a design one
-// by one.
-// Without it the page is complete: tables stand as they are, and figures show every step.
+// What a report can do where scripts run: parts that open together, tables that sort, curves that tell their values, and
+// the steps of a design one by one.
+// Without it the page is complete: parts open one by one, tables stand as they are, and figures show every step.
 "use strict";
+
+// ---- parts ----
+
+const parts = [...document.querySelectorAll("details")];
+
+function reveal() { // the part that the address names, for browsers that leave it closed
+  const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const part = named && named.closest("details");
+  if (part) { part.open = true; named.scrollIntoView(); }
+}
+
+function opensAll(button) {
+  const told = () => { button.textContent = parts.every(part => part.open) ? "Close all" : "Open all"; };
+  button.addEventListener("click", () => {
+    const open = !parts.every(part => part.open);
+    parts.forEach(part => { part.open = open; });
+    told();
+  });
+  parts.forEach(part => part.addEventListener("toggle", told));
+  button.hidden = false;
+}
+
+let closed = []; // by printing
+addEventListener("beforeprint", () => { closed = parts.filter(part => !part.open); closed.forEach(part => { part.open = true; }); });
+addEventListener("afterprint", () => closed.forEach(part => { part.open = false; }));
+addEventListener("hashchange", reveal);
+document.querySelectorAll(".more button").forEach(opensAll);
+reveal();
 
 // ---- tables ----
 

@@ -1,4 +1,4 @@
-"""One HTML file that tells a run: key numbers, text, tables, figures, links, manifest."""
+"""One HTML file that tells a run: what came out first, and behind headings text, tables, figures, links, manifest."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -16,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.evaluation.manifest import Manifest, manifest_text
+from mri_design.evaluation.first_screen import FirstScreen
+from mri_design.evaluation.manifest import Manifest, command_line, installed_versions, manifest_text
 from mri_design.evaluation.pictures import (
     COLOURS,
     PALETTE,
@@ -73,11 +75,14 @@ class ReportTable:
     formats : mapping of str to str
         Format specification of a column's floats, for example ``{"psnr": ".1f"}``; without one a column has the
         decimals that `tables.shown_texts` finds for all its numbers.
+    explained : mapping of str to str
+        Texts of cells, names of strategies for example, and what each of them means.
     """
 
     rows: Sequence[Row]
     caption: str = ""
     formats: Mapping[str, str] = field(default_factory=dict)
+    explained: Mapping[str, str] = field(default_factory=dict)
     kind: str = field(default="table", init=False)
 
     @property
@@ -154,6 +159,19 @@ class Links:
         far = [address for address in self.targets if not _NEARBY.fullmatch(address)]
         if far:
             raise InputError(field="link", got=ascii(far[0]), wanted="a relative path of letters, digits and . _ + - %")
+
+
+@dataclass(frozen=True)
+class KeyNumbers:
+    """Numbers and words of a run, one below the other: label with unit to value."""
+
+    values: Mapping[str, object]
+    kind: str = field(default="numbers", init=False)
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """Labels, and values as text: three significant digits, all of those before the point."""
+        return [(label, _key_number(value)) for label, value in self.values.items()]
 
 
 MOST_NUMBERS = 60_000
@@ -307,7 +325,7 @@ def _plain(value: object) -> object:
     return value
 
 
-Block = Paragraph | ReportTable | ReportFigure | SideBySide | Links | StepExplorer | SliceExplorer
+Block = Paragraph | ReportTable | ReportFigure | SideBySide | KeyNumbers | Links | StepExplorer | SliceExplorer
 
 
 @dataclass(frozen=True)
@@ -321,7 +339,7 @@ class Section:
 def write_report(
     path: str | Path,
     title: str,
-    summary: Mapping[str, object],
+    first: FirstScreen | None,
     sections: Sequence[Section],
     *,
     warnings: Sequence[str] = (),
@@ -335,10 +353,10 @@ def write_report(
         The HTML file; `RunFolder.output_path` gives one inside a run folder.
     title : str
         Heading; text from a scan may stand here and everywhere else, it is escaped.
-    summary : mapping of str to object
-        Key numbers for the table on top: label with unit to value.
+    first : FirstScreen or None
+        What came out. Sections are closed below it, and stand open on a page without it.
     sections : sequence of Section
-        Linked to from the top where there are several.
+        In the order in which a reader asks.
     warnings : sequence of str
         Shown above everything, for example that a computation did not converge.
     manifest : Manifest or mapping, optional
@@ -349,13 +367,13 @@ def write_report(
     InputError
         Where a table is empty, a figure is more than a picture, or the manifest holds what JSON cannot.
     OSError
-        Where the file cannot be written; an older report is intact.
+        Where it cannot be written; an older report is then still there.
     """
     page = _template().render(
         title=title,
-        warnings=warnings,
-        summary=[(label, _key_number(value)) for label, value in summary.items()],
+        first=first,
         sections=list(zip(_anchors(sections), sections, strict=True)),
+        warnings=warnings,
         manifest=None if manifest is None else manifest_text(manifest),
         light={role: colour.light for role, colour in COLOURS.items()},
         dark={role: colour.dark for role, colour in COLOURS.items()},
@@ -377,7 +395,7 @@ def _anchors(sections: Sequence[Section]) -> list[str]:
     anchors: list[str] = []
     for number, section in enumerate(sections, 1):
         words = "-".join(re.findall(r"[a-z0-9]+", section.title.lower()))[:60] or "part"
-        anchors.append(f"{words}-{number}" if words in {*anchors, "top", "manifest"} else words)
+        anchors.append(f"{words}-{number}" if words in {*anchors, "reading", "manifest"} else words)
     return anchors
 
 
@@ -406,9 +424,16 @@ def files_section(folder: Path) -> Section:
     return Section("Files", [Links(there), Paragraph("The figures are in the folder figures.")])
 
 
+def dated(first: FirstScreen, command: Sequence[str]) -> FirstScreen:
+    """What a page begins with, with now, this version and the arguments that were typed behind its facts."""
+    made = f"{datetime.now():%Y-%m-%d %H:%M}", f"mri_design {installed_versions(('mri-design',))['mri-design']}"
+    return replace(first, facts=[*first.facts, *made], command=command_line(command))
+
+
 def save_report(
     folder: RunFolder,
     title: str,
+    first: Callable[[], FirstScreen],
     summary: Mapping[str, object],
     sections: Sequence[Section],
     manifest: Manifest,
@@ -416,6 +441,21 @@ def save_report(
     """Write manifest.json and report.html with links to the run's files; what did not converge stands on top.
 
     A folder without a report gets the manifest alone; figures and report of an earlier run there go.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Of the run.
+    title : str
+        Heading.
+    first : callable
+        Makes what came out; date, version and command are added. Not called where nobody wants a report.
+    summary : mapping of str to object
+        Key numbers of how it was computed.
+    sections : sequence of Section
+        What comes before them.
+    manifest : Manifest
+        Of the run.
     """
     folder.write_manifest(manifest)
     if not folder.reported:
@@ -424,8 +464,8 @@ def save_report(
     write_report(
         folder.output_path("report.html"),
         title,
-        summary,
-        [*sections, files_section(folder.path)],
+        dated(first(), manifest.command),
+        [*sections, Section("How it was computed", [KeyNumbers(summary)]), files_section(folder.path)],
         warnings=manifest.warnings,
         manifest=manifest.to_show(),
     )

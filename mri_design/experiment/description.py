@@ -13,7 +13,8 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.scan.calibration.coil_maps import gapless_square
 from mri_design.scan.calibration.noise import largest_correlation, noise_is_beside
 from mri_design.scan.data import Scan
-from mri_design.scan.sampling import Sampling, index_runs
+from mri_design.scan.sampling import Sampling, gapless_run, index_runs
+from mri_design.scan.source_image import SourceImage
 from mri_design.scan.summary import ScanSummary
 
 
@@ -42,14 +43,31 @@ def describe_scan(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
         "slices, coils": f"{scan.n_slices}, {scan.n_coils}",
         **_place(scan),
         **told,
+        **measured_how(None if scan.part is None else scan.part.source),
         **scan.header,
     }
+
+
+def measured_how(source: SourceImage | None) -> dict[str, str]:
+    """Protocol, times, flip angle and date, where the header of raw data or of a DICOM image says them."""
+    said = {} if source is None else source.identifiers
+    told = [f"{said['ProtocolName']}"] if "ProtocolName" in said else []
+    for name, word, unit in (
+        ("EchoTime", "TE", "ms"),
+        ("RepetitionTime", "TR", "ms"),
+        ("FlipAngle", "flip", "degrees"),
+    ):
+        if float(said.get(name, 0)) > 0:
+            told.append(f"{word} {float(said[name]):.6g} {unit}")
+    date = said.get("StudyDate", "")
+    rows = {"sequence": ", ".join(told)} if told else {}
+    return rows | ({"date": f"{date[:4]}-{date[4:6]}-{date[6:]}"} if date else {})
 
 
 def _place(scan: ScanSummary) -> dict[str, str]:
     """Field of view, resolution and orientation of the first slice, where the file says them."""
     if scan.geometry is None:
-        return {}
+        return {"field of view": "not in the file"}
     (ky, kx), first = scan.grid_shape, scan.geometry[0]
     extents = f"{ky * first.pixel[0]:.4g} x {kx * first.pixel[1]:.4g} mm"
     thickness = "" if first.thickness is None else f", {first.thickness:.3g} mm thick"
@@ -86,7 +104,7 @@ def _sampling_of(sampling: Sampling) -> dict[str, str]:
     lines, columns = sampling.lines, sampling.columns
     measured = f"{int(lines.sum())} of {len(lines)}"
     if not lines.all():
-        measured += f", missing {index_runs(~lines)}"
+        measured += f", {sampling.missing_in_words}"
         measured += f": acceleration {len(lines) / max(int(lines.sum()), 1):.3g}" if sampling.whole_lines else ""
     rows = {"measured lines": measured}
     if not sampling.whole_lines:
@@ -120,8 +138,7 @@ def _centre(scan: ScanSummary) -> dict[str, str]:
     place = f"line {row}, {across} {kx // 2}, counted from 0"
     if not lines[row]:
         return {"centre": f"{place}; that line was not measured"}
-    gaps = np.flatnonzero(~lines)
-    first, last = max(gaps[gaps < row], default=-1) + 1, min(gaps[gaps > row], default=ky) - 1
+    first, last = gapless_run(lines, row)
     text = f"{place}; {last - first + 1} lines without a gap around it ({first}-{last})"
     if scan.n_coils > 1:
         text += f", of which the innermost {gapless_square(scan.samplings)} can serve for coil maps"

@@ -393,7 +393,7 @@ def prepare(
     InputError
         Where there is not enough data to calibrate.
     """
-    require_instance(KSpaceData, wanted="k-space data", cure="load_input reads them.", data=data)
+    require_instance(KSpaceData, wanted="k-space data", cure="load(FILE).data has them.", data=data)
     recipe = recipe_or_default(recipe)
     data, noise_source, unit, mixing = with_known_noise(data, recipe, ordinary=ordinary)
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mri_design.errors import InputError, UsageError
 from mri_design.whole_numbers import number_ranges, whole_number
+
+if TYPE_CHECKING:  # help reads slices before there is a scan
+    from mri_design.scan.data import KSpaceData
 
 MIDDLE, EVERY = "middle", "all"
 _MOST_SPANS = 8
@@ -87,11 +91,14 @@ class ScanSource:
         Which of its slices.
     maps : Path, optional
         File of coil maps.
+    loaded : KSpaceData, optional
+        The scan, where it has been read already; ``path`` still says where it is from.
     """
 
     path: str
     slices: SliceChoice
     maps: Path | None = None
+    loaded: KSpaceData | None = None
 
     @property
     def label(self) -> str:

@@ -14,15 +14,14 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.pictures import Drawing
 from mri_design.experiment.reconstruction import Method
 from mri_design.experiment.slice_choice import SliceChoice
-from mri_design.interactive.image import ScanImage
+from mri_design.interactive.image import ScanImage, image_of
 from mri_design.interactive.running import Origin, Told, exported, reconstructed, saved
 from mri_design.interactive.shown import facts_html, facts_text, image_png, mask_png
 from mri_design.kinds import count_text
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.operators.readouts import PlaneReadouts, ShotReadouts
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.image_sections import layout_of
-from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconRequest
 from mri_design.runs.run import Ending, Run
 
@@ -95,20 +94,21 @@ class ScanDesign:
             raise UsageError("samples along shots were made for the design: give the method in its recipe")
         recipe = request.recipe.replacing("reconstruction", method=method)
         told = Told(self.told.seed, self.told.jobs, self.told.watch)
-        again = ReconRequest(request.source, recipe, maps=request.maps, slices=SliceChoice(str(request.index)))
-        result = reconstructed(self.origin, again, self.mask, told)
-        return ScanImage(
-            result.known, result.mask, tuple(result.images), told, lambda run: report_reconstruction(run, result)
-        )
+        shown = SliceChoice(str(self.result.numbers[0]))
+        again = ReconRequest(request.source, recipe, maps=request.maps, slices=shown)
+        return image_of(reconstructed(self.origin, again, self.mask, told), told)
 
     def plot(self) -> Drawing:
-        """The chosen lines in the order of choice, of a plane and of shots the mask: a figure of matplotlib."""
+        """Lines as they were added, samples of a plane as a mask, shots as curves: a figure of matplotlib."""
         candidates, trace = self.result.known.slice_model.candidates, self.trace
+        if isinstance(candidates, ShotReadouts):
+            chosen = {self._title: candidates.shots[self.mask]}
+            return plots.trajectory_curves(
+                chosen, candidates.grid, first=f"the {candidates.unit} with the lowest number"
+            )
         if isinstance(candidates, PlaneReadouts):
             return plots.plane_masks({self._title: self.mask})
-        if candidates.name == "lines":
-            return plots.mask_growth(trace.lines, trace.n_lines, len(trace.start))
-        return plots.mask_barcodes({self._title: self.mask})
+        return plots.mask_growth(trace.lines, trace.n_lines, len(trace.start))
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write the folder that ``mri-design design`` leaves, without its report: arrays, tables, manifest.
@@ -131,15 +131,16 @@ class ScanDesign:
     @property
     def facts(self) -> dict[str, str]:
         """Main facts in words, by what they are about."""
-        unit, trace = self.result.known.slice_model.candidates.unit, self.trace
+        candidates, trace = self.result.known.slice_model.candidates, self.trace
+        unit, where = candidates.unit, "" if isinstance(candidates, ShotReadouts) else " around the centre"
         predicted, found = self.predicted_error, self.result.images[0].errors
         error = "" if predicted is None else f"{predicted:.1%} predicted"
         if found is not None:
-            error = f"{error}{', ' if error else ''}{found.relative_l2:.1%} found"
+            error = f"{error}{', ' if error else ''}{found.relative_l2_complex:.1%} found"
         return {
             "chosen": f"{count_text(len(trace.lines), unit)} of {trace.n_lines} ({self.acceleration:.1f}x)",
-            "start": f"{count_text(len(trace.start), unit)} around the centre",
-            "error": error,
+            "start": f"{count_text(len(trace.start), unit)}{where}",
+            "error with phase": error,
             "ended": self.result.ended or self.result.ending.status,
         }
 

@@ -12,13 +12,20 @@ from numpy.typing import NDArray
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import Drawing
-from mri_design.evaluation.plots.panels import Layout, error_caption
+from mri_design.evaluation.plots.panels import ImagePanel, Layout, error_caption
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.interactive.running import Report, Told, exported, saved
 from mri_design.interactive.shown import facts_html, facts_text, image_png
 from mri_design.kinds import count_text
 from mri_design.runs.image_sections import layout_of
+from mri_design.runs.recon.report import report_reconstruction
+from mri_design.runs.recon.run import ReconResult
+from mri_design.runs.recon.volume import VolumeResult
+from mri_design.runs.recon.volume_report import report_volume
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+
+_COLUMNS = 6
+"""Slices in a row."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -104,8 +111,19 @@ class ScanImage:
         """`save`, with figures and ``report.html``, whose path is returned."""
         return saved(self.write, self.told, folder, overwrite=overwrite)
 
-    def to_nifti(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
+    def to_nifti(
+        self, path: str | Path, *, field_of_view: tuple[float, float] | None = None, overwrite: bool = False
+    ) -> list[str]:
         """Write magnitude, error bars (``..._std``) and coil maps (``..._maps``) as NIfTI, with size and place.
+
+        Parameters
+        ----------
+        path : str or Path
+            Of the magnitude; the others stand beside it.
+        field_of_view : tuple of float, optional
+            (ky, kx) in metres; by default that of the scan, where its file says.
+        overwrite : bool
+            Whether files that are there may be replaced.
 
         Returns
         -------
@@ -117,11 +135,15 @@ class ScanImage:
         UsageError
             Where a file is there already, or the name has another ending than ``.nii`` or ``.nii.gz``.
         """
-        return exported(self.write, self.told, "nifti", path, overwrite=overwrite)
+        fov = field_of_view
+        return exported(self.write, self.told, "nifti", path, field_of_view=fov, overwrite=overwrite)
 
-    def to_dicom(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
-        """Write magnitude and error bars as DICOM; returns and raises as `to_nifti`."""
-        return exported(self.write, self.told, "dicom", path, overwrite=overwrite)
+    def to_dicom(
+        self, path: str | Path, *, field_of_view: tuple[float, float] | None = None, overwrite: bool = False
+    ) -> list[str]:
+        """Write magnitude and error bars as DICOM, as `to_nifti` does."""
+        fov = field_of_view
+        return exported(self.write, self.told, "dicom", path, field_of_view=fov, overwrite=overwrite)
 
     @property
     def facts(self) -> dict[str, str]:
@@ -157,3 +179,70 @@ class ScanImage:
         if self.std is not None:
             pictures.append(("error bars", image_png(self.std, self._layout, error=True)))
         return facts_html(self._title, self.facts, pictures)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ScanVolume(ScanImage):
+    """Images of several slices, with error bars; what is said of one slice is said of the one in the middle.
+
+    Parameters
+    ----------
+    known, mask, images, told, write
+        As for `ScanImage`, of the slice in the middle.
+    result : VolumeResult
+        What ``mri-design recon`` computes of several slices.
+    """
+
+    result: VolumeResult
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers of the slices in the scan, in the order of the arrays."""
+        return tuple(self.result.numbers)
+
+    @property
+    def array(self) -> NDArray[np.complex64]:
+        """Complex pixels, shape (slice, ky, kx)."""
+        return np.stack(list(self.result.stack("recon")))
+
+    @property
+    def std(self) -> NDArray[np.float32] | None:
+        """Standard deviation of every complex pixel, shape (slice, ky, kx); None where the method knows none."""
+        known = "std" in self.result.kept.arrays(self.result.numbers[0])
+        return np.stack(list(self.result.stack("std"))) if known else None
+
+    def plot(self) -> Drawing:
+        """The slices side by side on one grey scale: a figure of matplotlib."""
+        panels = [ImagePanel(one, f"slice {number}") for number, one in zip(self.numbers, self.array, strict=True)]
+        return plots.image_grid(panels, self._layout, _COLUMNS)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Main facts in words, by what they are about."""
+        of_one = super().facts
+        every = [one.converged for one in self.result.facts]
+        ended = "converged" if all(every) else f"{every.count(False)} of {len(every)} slices not converged"
+        slices = f"{len(self.numbers)} of {self.result.count}; slice {self.result.shown} is told of below"
+        return {"slices": slices, **of_one, "ended": ended}
+
+    @property
+    def _title(self) -> str:
+        return f"ScanVolume of {self.known.data.name.partition('[')[0]}, {self.method}"
+
+    def _repr_html_(self) -> str:
+        shown = [(f"slice {number}", image_png(one, self._layout)) for number, one in self._some]
+        return facts_html(self._title, self.facts, shown)
+
+    @property
+    def _some(self) -> list[tuple[int, NDArray[np.complex64]]]:
+        """Some slices, evenly spread over the volume."""
+        every = list(zip(self.numbers, self.array, strict=True))
+        return every[:: -(-len(every) // _COLUMNS)]
+
+
+def image_of(result: ReconResult | VolumeResult, told: Told) -> ScanImage:
+    """What was reconstructed as an image, or of several slices as a volume."""
+    images = tuple(result.images)
+    if isinstance(result, VolumeResult):
+        return ScanVolume(result.known, result.mask, images, told, lambda run: report_volume(run, result), result)
+    return ScanImage(result.known, result.mask, images, told, lambda run: report_reconstruction(run, result))

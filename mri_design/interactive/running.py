@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,12 @@ from mri_design.errors import UsageError
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.inputs import require_grid_data
 from mri_design.notices import say_once
+from mri_design.runs.compare import ComparisonRequest, ComparisonResult, compare_strategies
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.made_files import write_made_files
 from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
+from mri_design.runs.recon.volume import KeptSlices, VolumeResult
 from mri_design.runs.run import Ending, Progress, Run
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.io.atomic import write_npy
@@ -72,8 +75,11 @@ class Told:
     seconds: float = 0.0
 
     @contextmanager
-    def computing(self) -> Iterator[Run]:
-        """A run whose folder is gone afterwards: it holds what a computation keeps while it lasts."""
+    def computing(self, *, reported: bool = False) -> Iterator[Run]:
+        """A run whose folder is gone afterwards: it holds what a computation keeps while it lasts.
+
+        With ``reported`` it computes what only a report shows, too.
+        """
 
         def warn(text: str) -> None:
             self.said.append(text)
@@ -81,10 +87,16 @@ class Told:
 
         told = Progress(say=self.said.append, warn=warn)
         began = time.perf_counter()
-        with TemporaryDirectory() as folder, RunFolder(Path(folder) / "run", reported=False) as kept:
+        with TemporaryDirectory() as folder, RunFolder(Path(folder) / "run", reported=reported) as kept:
             progress = told if self.watch is None else told.also(self.watch)
             yield Run(folder=kept, seed=self.seed, jobs=self.jobs, progress=progress)
         self.seconds = time.perf_counter() - began
+
+
+def compared(request: ComparisonRequest, told: Told) -> ComparisonResult:
+    """What `mri-design compare` computes of scans in memory, and what its report shows."""
+    with told.computing(reported=True) as run:
+        return compare_strategies(request, run)
 
 
 Report = Callable[[Run], Ending]
@@ -100,15 +112,39 @@ def designed(origin: Origin, request: DesignRequest, told: Told) -> DesignResult
     return result
 
 
-def reconstructed(origin: Origin, request: ReconRequest, mask: NDArray[np.bool_] | None, told: Told) -> ReconResult:
+def reconstructed(
+    origin: Origin, request: ReconRequest, mask: NDArray[np.bool_] | None, told: Told
+) -> ReconResult | VolumeResult:
     """What `mri-design recon` computes of a scan in memory, from all lines or those of a mask."""
     with told.computing() as run, TemporaryDirectory() as beside:
         if mask is not None:
             request = replace(request, mask=Path(beside) / "mask.npy")
             write_npy(Path(beside) / "mask.npy", mask)
         result = reconstruct_scan(replace(request, loaded=origin.data), run)
-    assert isinstance(result, ReconResult)  # of one slice, and nothing was finished there before
-    return result
+        assert not isinstance(result, Ending)  # nothing was finished there before
+        return replace(result, kept=HeldSlices.of(result)) if isinstance(result, VolumeResult) else result
+
+
+class HeldSlices(KeptSlices):
+    """Finished slices in memory, where the folder that they were kept in is gone."""
+
+    @classmethod
+    def of(cls, result: VolumeResult) -> HeldSlices:
+        """The slices of a result whose folder is still there."""
+        kept = cls(result.kept.folder, result.kept.identity, result.kept.facts)
+        kept.held = {number: result.kept.arrays(number) for number in result.numbers}
+        return kept
+
+    held: Mapping[int, Mapping[str, NDArray[Any]]]
+
+    def arrays(self, number: int) -> Mapping[str, NDArray[Any]]:
+        """The arrays of a slice."""
+        return self.held[number]
+
+    @property
+    def files(self) -> list[str]:
+        """None: there are no files."""
+        return []
 
 
 def saved(report: Report, told: Told, folder: str | Path, *, overwrite: bool = False, reported: bool = True) -> Path:
@@ -122,10 +158,18 @@ def saved(report: Report, told: Told, folder: str | Path, *, overwrite: bool = F
     return Path(folder) / "report.html" if reported else Path(folder)
 
 
-def exported(report: Report, told: Told, form: str, path: str | Path, *, overwrite: bool = False) -> list[str]:
+def exported(
+    report: Report,
+    told: Told,
+    form: str,
+    path: str | Path,
+    *,
+    field_of_view: tuple[float, float] | None = None,
+    overwrite: bool = False,
+) -> list[str]:
     """Write the files of one format (`mri-design export`), and return what is to be said of them."""
     with TemporaryDirectory() as folder:
         saved(report, told, Path(folder) / "run", reported=False)
-        made = export_run(ExportRequest(Path(folder) / "run", form, Path(path)))
+        made = export_run(ExportRequest(Path(folder) / "run", form, Path(path), field_of_view=field_of_view))
     write_made_files(made, overwrite=overwrite)
     return list(made.sentences)

@@ -20,27 +20,29 @@ from mri_design.experiment.inputs import (
     data_of_array,
     load_scan,
     prepare,
+    require_grid_data,
     scan_of,
     with_given_maps,
 )
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.reconstruction import Method
-from mri_design.experiment.slice_choice import SliceChoice
+from mri_design.experiment.slice_choice import ScanSource, SliceChoice
 from mri_design.experiment.strategy_names import name_of_strategy
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
+from mri_design.interactive.comparison import StrategyComparison
 from mri_design.interactive.design import ScanDesign
-from mri_design.interactive.image import ScanImage
-from mri_design.interactive.running import Origin, Told, Watch, designed, reconstructed
+from mri_design.interactive.image import ScanImage, image_of
+from mri_design.interactive.running import Origin, Told, Watch, compared, designed, reconstructed
 from mri_design.interactive.shown import facts_html, facts_text, image_png
 from mri_design.kinds import KINDS
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.sparsity import SparsityBlock
 from mri_design.operators.chosen import Chosen, chosen_numbers
+from mri_design.runs.compare import ComparisonRequest
 from mri_design.runs.design.run import DesignRequest
 from mri_design.runs.image_sections import layout_of
-from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconRequest
-from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
+from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 
 Source = str | os.PathLike[str] | KSpaceData | TrajectoryData | ImageStack | NDArray[np.complexfloating]
 Blocks = Sequence[SparsityBlock | SiteBlock | Mapping[str, object]]
@@ -180,8 +182,8 @@ class LoadedScan:
         encoding : {"lines", "plane", "radial", "spiral"}, optional
             What is chosen one by one; by default the recipe's, lines.
         slices : int, str or sequence of int
-            The slice, by number from 0; negative ones count from the end. Several share one mask where the verb takes
-            them; the image is that of the first.
+            The slice, by number from 0 (negative ones count from the end), several, or ``"all"``: these share one mask,
+            and the image is that of the one in their middle.
         seed : int, optional
             Of everything random; by default the scan's.
         recipe : Recipe, str, Path or mapping, optional
@@ -206,15 +208,16 @@ class LoadedScan:
         if strategy is not None:
             name = name_of_strategy(strategy, settings.design.encoding)
             settings = settings.replacing("design", strategy=name)
-        first, others = self._slices(slices)
+        chosen = self._choice(slices)
+        numbers = chosen.indices(self.data.n_slices)
         request = DesignRequest(
             self.origin.source,
             settings,
             lines,
-            first,
+            numbers[0],
             maps=self.origin.maps,
             acceleration=acceleration,
-            positions=others,
+            slices=chosen if len(numbers) > 1 else None,
         )
         told = self._told(seed, jobs, watch)
         return ScanDesign(self.origin, designed(self.origin, request, told), told)
@@ -224,7 +227,7 @@ class LoadedScan:
         lines: Chosen | None = None,
         *,
         method: Method | None = None,
-        slices: int = 0,
+        slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
         blocks: Blocks | None = None,
@@ -240,8 +243,8 @@ class LoadedScan:
             measured ones by default.
         method : {"mean", "map", "least-squares", "zero-filled"}, optional
             Posterior mean, which comes with error bars, MAP, least squares, or zero filling; the recipe's by default.
-        slices : int
-            The slice, by number from 0; negative ones count from the end.
+        slices : int, str or sequence of int
+            The slice, by number from 0 (negative ones count from the end); several, or ``"all"``, make a `ScanVolume`.
         seed, recipe, blocks, jobs, watch
             As for `design`.
 
@@ -252,12 +255,54 @@ class LoadedScan:
         """
         settings = self._settings(recipe, blocks).replacing("reconstruction", method=method)
         told = self._told(seed, jobs, watch)
-        index, _ = self._slices(slices)
-        request = ReconRequest(self.origin.source, settings, maps=self.origin.maps, slices=SliceChoice(str(index)))
-        result = reconstructed(self.origin, request, self._mask(lines), told)
-        return ScanImage(
-            result.known, result.mask, tuple(result.images), told, lambda run: report_reconstruction(run, result)
+        request = ReconRequest(self.origin.source, settings, maps=self.origin.maps, slices=self._choice(slices))
+        return image_of(reconstructed(self.origin, request, self._mask(lines), told), told)
+
+    def compare(
+        self,
+        strategies: Sequence[str | Strategy],
+        *,
+        lines: int | Sequence[int],
+        draws: int = 5,
+        slices: int | str | Sequence[int] = 0,
+        seed: int | None = None,
+        recipe: RecipeLike | None = None,
+        jobs: int = 1,
+        watch: Watch | None = None,
+    ) -> StrategyComparison:
+        """Compare strategies on the scan, which has to be fully sampled: ``mri-design compare``.
+
+        Parameters
+        ----------
+        strategies : sequence of str or Strategy
+            Names of `strategy_names`, and objects of your own, which become known by their names.
+        lines : int or sequence of int
+            Numbers of lines, samples of a plane, or shots.
+        draws : int
+            Of every random strategy.
+        slices, seed, recipe, jobs, watch
+            As for `design`; errors are means over the slices.
+
+        Raises
+        ------
+        UsageError, InputError
+            As the verb: for unknown strategies, and a scan that is not fully sampled.
+        """
+        settings, told = self._settings(recipe, None), self._told(seed, jobs, watch)
+        source = ScanSource(
+            self.origin.source,
+            self._choice(slices),
+            self.origin.maps,
+            require_grid_data(self.data, self.origin.source),
         )
+        request = ComparisonRequest(
+            sources=[source],
+            recipe=settings,
+            strategies=[name_of_strategy(one, settings.design.encoding) for one in strategies],
+            lines=[lines] if isinstance(lines, int | np.integer) else list(lines),
+            seeds=draws,
+        )
+        return StrategyComparison(compared(request, told), told)
 
     def _settings(self, recipe: RecipeLike | None, blocks: Blocks | None) -> Recipe:
         settings = self.recipe if recipe is None else recipe_from(recipe)
@@ -278,17 +323,13 @@ class LoadedScan:
         mask[list(numbers)] = True
         return mask
 
-    def _slices(self, slices: int | str | Sequence[int]) -> tuple[int, SliceChoice | None]:
-        """The slice of the image, and the others that share its mask."""
+    def _choice(self, slices: int | str | Sequence[int]) -> SliceChoice:
         if isinstance(slices, str):
-            slices = SliceChoice(slices).indices(self.data.n_slices)
-        if isinstance(slices, int | np.integer):
-            return int(slices), None
-        chosen = list(slices)
-        if not chosen:
+            return SliceChoice(slices)
+        numbers = [slices] if isinstance(slices, int | np.integer) else list(slices)
+        if not numbers:
             raise UsageError("slices: give one slice or more")
-        others = SliceChoice(",".join(map(str, chosen[1:]))) if chosen[1:] else None
-        return int(chosen[0]), others
+        return SliceChoice(",".join(str(slice_number(number, self.data.n_slices)) for number in numbers))
 
     def _told(self, seed: int | None, jobs: int, watch: Watch | None) -> Told:
         seed = self.seed if seed is None else seed

@@ -191,7 +191,7 @@ class MRSlice:
         InputError
             Where noise variance or coil maps are still unknown.
         """
-        require_instance(Scan, wanted="k-space data", cure="load_input reads them.", data=data)
+        require_instance(Scan, wanted="k-space data", cure="load(FILE).data has them.", data=data)
         if data.noise_variance is None:
             raise InputError("noise_variance", "unknown", "a number", "Calibrate the data first.")
         chosen = data.select_slice(index)

@@ -11,9 +11,18 @@ from numpy.typing import NDArray
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import UsageError
 from mri_design.evaluation import plots
+from mri_design.evaluation.first_screen import FirstPicture, FirstScreen
 from mri_design.evaluation.metrics import ImageMetrics, measure
-from mri_design.evaluation.page import Block, Paragraph, ReportTable, Section, saved_figure
-from mri_design.evaluation.plots.panels import ErrorCurve, ImagePanel, error_caption, metric_caption
+from mri_design.evaluation.page import Block, KeyNumbers, Paragraph, ReportTable, Section, saved_figure
+from mri_design.evaluation.plots.panels import (
+    GREY_SCALE,
+    ErrorCurve,
+    ImagePanel,
+    error_caption,
+    metric_caption,
+    object_top,
+    scale_top,
+)
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
@@ -23,15 +32,32 @@ from mri_design.experiment.ending import check_other_than_lines, require_number_
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.starting import readouts_wanted, require_lines, require_one_amount, with_calibration
-from mri_design.experiment.strategy_names import TRAINING_RULES, learns_from_scans, make_strategy, strategy_label
+from mri_design.experiment.strategy_names import (
+    ORACLES,
+    TRAINING_RULES,
+    learns_from_scans,
+    make_strategy,
+    strategy_label,
+)
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.runs.error_tables import FORMATS, paired_caption
+from mri_design.runs.first_pictures import (
+    ACCELERATION,
+    ERROR,
+    Frame,
+    doubt_picture,
+    facts_of,
+    image_picture,
+    mask_picture,
+    measured_text,
+)
 from mri_design.runs.image_sections import curves_figure, error_bars_figure, layout_of
 from mri_design.runs.run import Ending, Record, Run, Work
 from mri_design.runs.scan_facts import doubts_of_all, simulation_summary, tell_calibration
 from mri_design.runs.scans import load_images, require_apart
 from mri_design.runs.study import Cell, Study, StudyErrors, StudyProgress, StudyRequest, base_name, candidates_for
+from mri_design.runs.verdicts import comparison_verdict, percent
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json
 
@@ -220,10 +246,14 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     return ComparisonResult(study=study, pieces=pieces, record=record, shown=shown, orientation=orientation)
 
 
+def shown_count(study: Study) -> int:
+    """The number of lines whose masks and images are shown: the middle one."""
+    return sorted(study.lines)[len(study.lines) // 2]
+
+
 def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
     """Masks and images of a finished study for its pictures: the first test image with every strategy, one count."""
-    count = sorted(study.lines)[len(study.lines) // 2]
-    test, recipe = study.tests[0], study.recipe
+    count, test, recipe = shown_count(study), study.tests[0], study.recipe
     shown: list[ShownMask] = []
     for name in study.expanded():
         lines = study.mask_lines(pieces, name, count, study.typical_draw(pieces, name, count, 0), 0)
@@ -266,7 +296,100 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
     }
     record = replace(result.record, settings={**result.record.settings, **facts})
     ending = Ending(result.pieces.status)
-    return run.finish(ending, record, "Comparison of sampling strategies", numbers, sections)
+    title = "Comparison of sampling strategies"
+    return run.finish(ending, record, title, lambda: _first_screen(result, errors), numbers, sections)
+
+
+REGULAR = ("regular", "fastmri-equispaced")
+"""Strategies that readers ask for, whoever wins, beside the best of those that look at no data."""
+
+
+def _first_screen(result: ComparisonResult, errors: StudyErrors) -> FirstScreen:
+    """Which strategy is best, with its mask and image, and its errors beside those of the second."""
+    study, count = result.study, shown_count(result.study)
+    winner = next(row for row in errors.winners if row[study.counted] == count)
+    pair = [str(winner[place]) for place in ("best", "second") if winner[place] is not None]
+    wins = sum(row["best"] == pair[0] for row in errors.winners), len(study.lines)
+    at = study.lines.index(count)
+    means = {name: float(np.mean(runs[:, at])) for name, runs in errors.runs.items()}
+    blind, regular = list[str](), list[str]()
+    for name in study.expanded():
+        if base_name(name).partition(":")[0] in REGULAR:
+            regular.append(strategy_label(name))
+        if base_name(name) not in ORACLES and not study.rule(name).needs_posterior:
+            blind.append(strategy_label(name))
+    asked = [*sorted(blind, key=means.__getitem__)[:1], *regular]
+    images = len(study.tests)
+    repeats = f"{images} images" if images > 1 else f"{study.seeds} draws"
+    measured = measured_text(next(iter(result.shown)).readouts, count)
+    others = {name: means[name] for name in asked}
+    verdict = comparison_verdict(measured, winner, repeats=repeats, wins=wins, others=others)
+    return replace(
+        pair_screen(result, pair, verdict),
+        explained={name: study.words[name] for name in dict.fromkeys([*pair, *asked]) if name in study.words},
+    )
+
+
+def pair_screen(result: ComparisonResult, pair: Sequence[str], verdict: str) -> FirstScreen:
+    """Mask and image of one strategy, and its error beside that of another, on the first test image.
+
+    Parameters
+    ----------
+    result : ComparisonResult
+        With masks to look at.
+    pair : sequence of str
+        Names as tables have them: the strategy, and the other one if there is any.
+    verdict : str
+        What came out.
+    """
+    study, test = result.study, result.study.tests[0]
+    masks = [next(mask for mask in result.shown if strategy_label(mask.strategy) == name) for name in pair]
+    own, count = masks[0], shown_count(study)
+    frame = Frame(layout_of(own.readouts, result.orientation), test.pixel)
+    acceleration = next(
+        float(str(row["acceleration"]))
+        for row in result.errors.rows
+        if (row["strategy"], row[study.counted]) == (pair[0], count)
+    )
+    return FirstScreen(
+        verdict,
+        [
+            mask_picture(frame, own.readouts, own.mask, pair[0]),
+            image_picture(frame, own.reconstruction.image),
+            *_error_pictures(masks, test, frame),
+        ],
+        [
+            *facts_of(own.readouts, test.pixel, test.slice_model.n_coils, acceleration, test.name),
+            f"{count_text(len(study.tests), 'test image')}, reconstruction {study.recipe.reconstruction.method}",
+        ],
+        {name: study.words[name] for name in pair if name in study.words},
+        (
+            ERROR,
+            "Errors of strategies are means over test images and draws. What stands behind \N{PLUS-MINUS SIGN} is a "
+            "spread over images, or of one image over draws: a difference that is smaller may be chance.",
+            "Pictures are of the first test image; of random masks the draw with the median error is shown. Every mask "
+            "got the same reconstruction.",
+            ACCELERATION,
+        ),
+    )
+
+
+def _error_pictures(masks: Sequence[ShownMask], test: ReferenceSlice, frame: Frame) -> list[FirstPicture]:
+    """Actual errors of some strategies' images on one scale."""
+    wrong = [np.abs(np.abs(mask.reconstruction.image) - np.abs(test.shown)) for mask in masks]
+    top, white = scale_top(wrong), object_top([np.abs(test.shown)])
+    return [
+        doubt_picture(
+            frame,
+            error,
+            top,
+            white,
+            f"Error: {strategy_label(mask.strategy)}",
+            "Actual error of the magnitude, in per cent of what is white in the true image; its norm is "
+            f"{percent(mask.errors.relative_l2)} of the image's.",
+        )
+        for mask, error in zip(masks, wrong, strict=True)
+    ]
 
 
 def _mask_row(study: Study, pieces: StudyProgress, cell: Cell) -> Row:
@@ -301,8 +424,9 @@ def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Sec
         ReportTable(
             errors.winners,
             "The strategy with the least mean error at each count, the second, and the first one's error relative to "
-            "it.",
+            "it; sd lead is the spread of that over images, or of one image over draws.",
             FORMATS,
+            study.words,
         ),
         ReportTable(
             errors.summary,
@@ -310,10 +434,14 @@ def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Sec
             "spread over images and over draws; worst is the worst image."
             + noise_caption([test.noise for test in study.tests]),
             FORMATS,
+            study.words,
         ),
+        KeyNumbers(study.words),
     ]
     if errors.paired:
-        blocks.append(ReportTable(errors.paired, f"Designed masks. {paired_caption(errors.paired)}", FORMATS))
+        blocks.append(
+            ReportTable(errors.paired, f"Designed masks. {paired_caption(errors.paired)}", FORMATS, study.words)
+        )
     return Section("Errors", blocks)
 
 
@@ -357,7 +485,7 @@ def _pictures_section(
             folder,
             "reconstructions",
             lambda: plots.image_grid([ImagePanel(test.shown, "reference", ""), *panels], layout),
-            "Magnitudes on one grey scale, the same reconstruction for every mask.",
+            f"{GREY_SCALE}; the same reconstruction for every mask.",
         ),
         saved_figure(
             folder,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import (
     Block,
     Links,
@@ -18,6 +19,7 @@ from mri_design.evaluation.page import (
     ReportTable,
     Section,
     SideBySide,
+    dated,
     write_report,
 )
 from mri_design.evaluation.reference_noise import noise_caption
@@ -25,12 +27,13 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row, read_csv
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.slice_choice import scan_sources
-from mri_design.runs.compare import ComparisonRequest, ComparisonResult, compare_strategies
+from mri_design.runs.compare import ComparisonRequest, ComparisonResult, compare_strategies, pair_screen
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.error_tables import FORMATS, paired_caption, where_behind
 from mri_design.runs.image_sections import mask_sentence
 from mri_design.runs.run import Ending, Progress, Run
 from mri_design.runs.study import StudyErrors
+from mri_design.runs.verdicts import Duel, duel_verdict, what_follows
 from mri_design.status import Status
 
 STUDY, DESIGN = "compare", "design"
@@ -49,16 +52,8 @@ JOBS = 2
 SCAN = "phantom:lf-gre"
 LINES = 64
 BLOCK = 4
-DESIGNED = "calibrated"
-"""The strategy whose masks are called designed."""
-
-_WORDS = {
-    "calibrated": "one after another while this head is measured, from the posterior over its image",
-    "calibrated@train": "in the same way on another head, and then kept",
-    "vd-polynomial@tuned": "at random, from a density that was tuned on another head",
-    "fastmri-random": "at random around a full centre, as in fastMRI",
-    "low-pass": "nearest to the centre",
-}
+DESIGNED, RIVAL = "calibrated", "vd-polynomial@tuned"
+"""The strategy whose masks are called designed, and the strong competitor that it is held against."""
 
 
 def begin_demo(run: Run) -> None:
@@ -125,13 +120,36 @@ def report_demo(run: Run, study: ComparisonResult, designed: DesignResult | Endi
             warnings.append(f"{part.name}: {manifest['status']}.")
     sections = [
         _pictures(compared, study),
-        _numbers(compared, study.errors),
+        _numbers(compared, study),
         _real_scan(scan, designed),
         Section("Full reports", [Links(links), ReportTable(rows, "How the runs ended.", {"seconds": ".1f"})]),
     ]
-    path = run.folder.output_path("report.html")
-    write_report(path, "mri-design demo: which lines to measure", {}, sections, warnings=warnings)
+    path, title = run.folder.output_path("report.html"), "mri-design demo: which lines to measure"
+    write_report(path, title, dated(_first_screen(study), run.command), sections, warnings=warnings)
     return path
+
+
+def _first_screen(study: ComparisonResult) -> FirstScreen:
+    """Designed lines beside the strong competitor, and what follows."""
+    shown, grid = int(study.shown[0].mask.sum()), len(study.shown[0].mask)
+    fought = duels(study.errors)
+    at = next(duel for duel in fought if duel.lines == shown)
+    return pair_screen(study, (DESIGNED, RIVAL), duel_verdict(fought, at, grid, study.study.seeds))
+
+
+def duels(errors: StudyErrors) -> list[Duel]:
+    """The designed lines against the tuned density, at every number of lines."""
+    rows = {(str(row["strategy"]), int(str(row["lines"]))): row for row in errors.summary}
+    counts = sorted({count for _, count in rows})
+    return [
+        Duel(
+            count,
+            float(str(rows[DESIGNED, count]["relative_l2"])),
+            float(str(rows[RIVAL, count]["relative_l2"])),
+            float(str(rows[RIVAL, count]["sd_draws"])),
+        )
+        for count in counts
+    ]
 
 
 def _figures(run: Path, captions: Mapping[str, str]) -> Block:
@@ -164,7 +182,7 @@ def _pictures(folder: Path, study: ComparisonResult) -> Section:
             "relative_l2": row["relative_l2"],
             "sd_draws": row["sd_draws"],
             "ssim": row["ssim"],
-            "lines were chosen": _WORDS.get(str(row["strategy"])),
+            "which lines": study.study.words.get(str(row["strategy"])),
         }
         for row in study.errors.summary
         if row["lines"] == shown
@@ -187,21 +205,23 @@ def _pictures(folder: Path, study: ComparisonResult) -> Section:
         ReportTable(rows, caption, FORMATS),
         Paragraph(truth),
     ]
-    return Section("Random against designed", blocks)
+    return Section("Designed lines against others", blocks)
 
 
-def _numbers(folder: Path, errors: StudyErrors) -> Section:
+def _numbers(folder: Path, study: ComparisonResult) -> Section:
+    errors, words = study.errors, study.study.words
     others = [str(row["strategy"]) for row in errors.summary if row["strategy"] != DESIGNED]
     said = where_behind(errors.summary, DESIGNED, others)
     behind = f"No other mask is better than {DESIGNED} here, at any of these numbers of lines."
     if said:
         behind = f"Where other masks are better than {DESIGNED}:\n" + "\n".join(said)
+    behind += f"\n{what_follows(duels(errors))}"
     curves = {"error-curves": "Error against lines; lower is better. Random masks: mean over all draws."}
     blocks = [
         _figures(folder, curves),
         Paragraph(behind),
-        ReportTable(errors.paired, f"Designed masks. {paired_caption(errors.paired)}", FORMATS),
-        ReportTable(errors.summary, "All strategies at all numbers of lines.", FORMATS),
+        ReportTable(errors.paired, f"Designed masks. {paired_caption(errors.paired)}", FORMATS, words),
+        ReportTable(errors.summary, "All strategies at all numbers of lines.", FORMATS, words),
     ]
     return Section("Fewer and more lines", blocks)
 

@@ -24,7 +24,7 @@ from mri_design.evaluation.page import (
     StepExplorer,
     saved_figure,
 )
-from mri_design.evaluation.plots.panels import Layout, LinePanel, scale_top
+from mri_design.evaluation.plots.panels import Layout, LinePanel, object_top, scale_top
 from mri_design.evaluation.predictions import PredictionCheck
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.recipe import Recipe
@@ -454,7 +454,7 @@ def _images(
     if not known:
         return []
     truth = None if reference is None else np.abs(reference) * unit
-    bright = scale_top([known[-1][1]])
+    bright = object_top([known[-1][1]])
     wrong = scale_top([known[0][2]])
     return [
         ExploredImage(

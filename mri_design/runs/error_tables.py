@@ -24,6 +24,7 @@ FORMATS = {
     "ssim": ".4f",
     "change": "+.1%",
     "lead": "+.1%",
+    "sd_lead": ".1%",
     "worst_change": "+.1%",
     "p": ".3f",
 }
@@ -61,7 +62,8 @@ def summary_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequenc
 def winners_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
     """Strategies with the least and the second mean error at each count, and their relative distance.
 
-    The mean is over images and draws, as in `summary_table`; a lead says nothing about its significance.
+    The mean is over images and draws, as in `summary_table`. ``sd_lead`` is the spread of the distance over images, or
+    of a single image over draws; None of one image without draws.
     """
     table: list[Row] = []
     for count in lines:
@@ -69,9 +71,19 @@ def winners_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequenc
         row: dict[str, object] = {"lines": count, "best": ranked[0][1], "relative_l2": ranked[0][0]}
         second = ranked[1] if len(ranked) > 1 else None
         row["second"] = second[1] if second else None
-        row["lead"] = ranked[0][0] / second[0] - 1 if second and second[0] > 0 else None
+        known = second is not None and second[0] > 0
+        row["lead"] = ranked[0][0] / second[0] - 1 if second and known else None
+        row["sd_lead"] = _spread(rows, ranked[0][1], second[1], count) if second and known else None
         table.append(row)
     return table
+
+
+def _spread(rows: Sequence[Row], first: str, second: str, count: int) -> float | None:
+    """Standard deviation of one strategy's error relative to another's, over images, or over draws of one image."""
+    ours, theirs = (errors_by_image(rows, name, count) for name in (first, second))
+    # of one image, a strategy without draws is the same beside all of the other's
+    changes = ours.mean(axis=0) / theirs.mean(axis=0) if ours.shape[1] > 1 else (ours / theirs).ravel()
+    return float(changes.std(ddof=1)) if len(changes) > 1 else None
 
 
 def paired_table(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import Block, ReportFigure, ReportTable, Section, saved_figure
-from mri_design.evaluation.plots.panels import ImagePanel, Layout, error_caption, metric_caption
+from mri_design.evaluation.plots.panels import GREY_SCALE, ImagePanel, Layout, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import beyond_noise, noise_caption, ranked
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Reconstruction
@@ -18,6 +18,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.readouts import Readouts
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.scan.data import Orientation
+from mri_design.scan.sampling import gapless_run, line_pattern
 from mri_design.scan.trajectories.point_spread import compensated_spread
 
 COIL_MAPS = "coil_maps.npy"
@@ -134,7 +135,7 @@ def image_sections(
             about = "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."
     blocks: list[Block] = [
         ReportTable(rows, about + noise_caption([noise])),
-        saved_figure(folder, "images", lambda: plots.image_grid(panels, orientation), "Magnitudes on one grey scale."),
+        saved_figure(folder, "images", lambda: plots.image_grid(panels, orientation), f"{GREY_SCALE}."),
     ]
     if reference is not None:
         blocks.append(
@@ -168,7 +169,7 @@ def error_bars_figure(
     image, std = result.image, result.std
     assert std is not None
     if reference is None:
-        return saved_figure(folder, "std", lambda: plots.std_map(std, orientation), caption)
+        return saved_figure(folder, "std", lambda: plots.std_map(std, image, orientation), caption)
     return saved_figure(folder, "std", lambda: plots.std_against_error(std, image, reference, orientation), caption)
 
 
@@ -353,12 +354,11 @@ def mask_sentence(mask: NDArray[np.bool_]) -> str:
     said = [f"{len(lines)} of {len(mask)} lines are measured."]
     if not len(lines):
         return said[0]
+    pattern = line_pattern(mask)
+    if pattern:
+        return f"{said[0]} They are {pattern}."
     if mask[dc]:
-        low, high = dc, dc
-        while low > 0 and mask[low - 1]:
-            low -= 1
-        while high + 1 < len(mask) and mask[high + 1]:
-            high += 1
+        low, high = gapless_run(mask, dc)
         measured = "one line is measured" if high == low else f"{high - low + 1} are measured"
         said.append(f"Around the centre {measured} without a gap, ky = {low - dc} to {high - dc};")
         rest = lines[(lines < low) | (lines > high)]

@@ -16,9 +16,11 @@ from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
-from mri_design.scan.io.npy import read_npy_stream
+from mri_design.scan.io.npy import declared_dtype, is_npy, read_npy, read_npy_stream, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
+from mri_design.scan.sampling import gapless_run, index_runs, line_pattern
 from mri_design.scan.summary import ImageSummary, ScanSummary
+from mri_design.scan.trajectories.point_spread import largest_side_lobe, spread_of_mask
 
 if TYPE_CHECKING:
     from mri_design.evaluation.run_status import RunStatus
@@ -193,7 +195,8 @@ def _uses(folder: Path, what: str) -> list[str]:
         uses.append(f"mri-design recon SCAN --mask {folder / 'mask.npy'} reconstructs from what it chose")
     if (folder / "mask.npy").is_file():
         ordered = any((folder / name).is_file() for name in (SAMPLES, SHOTS))
-        takes = {"other formats": what == "lines", "a Pulseq sequence (--to seq)": ordered}
+        slab = " --thickness M, the extent along kz in metres" if what == "samples" else ""
+        takes = {"other formats": what == "lines", f"a Pulseq sequence (--to seq{slab})": ordered}
         where = [f"it to {form}" for form, able in takes.items() if able]
         where += ["its image to nifti and dicom"] if (folder / "recon.npy").is_file() and what != "lines" else []
         uses += [f"mri-design export {folder} takes {', and '.join(where)}"] if where else []
@@ -298,6 +301,100 @@ def _sections(text: str) -> dict[str, list[str]]:
     return sections
 
 
+_OF_RUNS = {
+    "recon.npy": "image of {run}: complex, {axes}",
+    "std.npy": "error bars of {run}: standard deviation of every pixel, {axes}",
+    "coil_maps.npy": "coil maps of {run}: complex (coil, ky, kx)",
+}
+_TURN = (
+    "rows follow ky, the phase-encode direction, and columns the readout, whatever way the report shows the image; "
+    "image.T turns it"
+)
+_LARGEST_LOOK = 2**26
+
+
+def describe_no_scan(path: Path) -> dict[str, str] | None:
+    """A mask, an order that training left, or an array of a run, as what it is; None for anything else.
+
+    Parameters
+    ----------
+    path : Path
+        A file, or what may be one.
+
+    Raises
+    ------
+    InputError
+        For a mask or an array of a run that is damaged.
+    """
+    if path.suffix not in (".npy", ".npz") or not path.is_file() or path.stat().st_size > _LARGEST_LOOK:
+        return None
+    if path.suffix == ".npz":
+        return _order(path)
+    if path.name in _OF_RUNS and (path.parent / _MANIFEST).is_file():
+        array = read_npy(path, DEFAULT_LIMITS)
+        plane = _mask_axes(path.parent / "mask.npy") == 2
+        axes = ("(ky, kz)" if plane else "(ky, kx)") if array.ndim == 2 else "(slice, ky, kx)"
+        run = f"the run in {path.resolve().parent.name}"
+        return {
+            "name": path.stem,
+            "array": _OF_RUNS[path.name].format(run=run, axes=axes),
+            "shape": " x ".join(map(str, array.shape)),
+            **({} if plane or path.name == "coil_maps.npy" else {"axes": _TURN}),
+            "k-space": "none: it is no scan, and its own values are not measured ones",
+            "next": f"mri-design info {path.parent} tells of the run; mri-design export {path.parent} --to nifti "
+            "writes the image as others read it",
+        }
+    return _mask(path) if is_npy(path) and declared_dtype(path, DEFAULT_LIMITS) == np.bool_ else None
+
+
+def _mask(path: Path) -> dict[str, str] | None:
+    mask = read_npy(path, DEFAULT_LIMITS)
+    if mask.ndim not in (1, 2) or not mask.any():
+        return None
+    count = int(mask.sum())
+    rows = {"name": path.stem, "mask": f"{count} of {mask.size}, acceleration {mask.size / count:.4g}"}
+    if mask.ndim == 1:
+        rows["mask"] = f"{count} of {mask.size} lines (ky), acceleration {mask.size / count:.4g}"
+        rows["lines"] = line_pattern(mask) or index_runs(mask)
+        low, high = gapless_run(mask, len(mask) // 2)
+        rows["centre"] = f"{high - low + 1} lines without a gap around line {len(mask) // 2}, counted from 0"
+    else:
+        plane = " x ".join(map(str, mask.shape))
+        rows["mask"] = f"{count} samples of a plane of {plane} (ky, kz), acceleration {mask.size / count:.4g}"
+    lobe = largest_side_lobe(spread_of_mask(mask))
+    rows["point spread"] = f"the largest side lobe is {lobe.height:.3f} of the peak"
+    return rows | {
+        "samples": "none: a mask says what is measured, and is no scan",
+        "next": f"mri-design recon SCAN --mask {path} reconstructs from what it measures",
+    }
+
+
+def _order(path: Path) -> dict[str, str] | None:
+    """What training left; None for other archives."""
+    try:
+        _, present = read_npz_members(path, {"n_start"}, DEFAULT_LIMITS)
+    except InputError:
+        return None  # which its reader refuses, and says why
+    if not {"lines", "n_start", "profile", "text"} <= set(present):
+        return None
+    from mri_design.experiment.trained_file import load_trained
+
+    order = load_trained(path)
+    what = "samples" if order.counts else "lines"
+    listed = ", ".join(map(str, order.lines[:_MOST_LINES])) + (", ..." if len(order.lines) > _MOST_LINES else "")
+    return {
+        "name": path.stem,
+        "order": f"{len(order.lines)} {what} of {' x '.join(map(str, order.grid))}, learnt by {order.rule}, the first "
+        f"{order.n_start} at the start",
+        what: listed,
+        "training": ", ".join(order.training),
+        "error": f"{order.errors[-1]:.3g} relative, mean over the training images, at the end",
+        "samples": "none: an order says what to measure next, and is no scan",
+        "next": f"mri-design design SCAN --strategy trained:{path} measures in this order; calibrated:{path} lets it "
+        "have a say",
+    }
+
+
 def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dict[str, str]:
     """Describe an input; nothing is simulated, but for phantoms that are simulations.
 
@@ -323,6 +420,10 @@ def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dic
         Where the input or the maps cannot be used.
     """
     if not source.startswith(PHANTOM_PREFIX):
+        no_scan = describe_no_scan(Path(source))
+        if no_scan is not None:
+            _refuse_maps(maps, "what is no scan")
+            return no_scan
         if Path(source).is_dir():
             _refuse_maps(maps, "the folder of a run")
             return describe_folder(Path(source))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from mri_design.design.training.exchanges import (
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import UsageError
 from mri_design.evaluation.account import DesignAccount, account_of
+from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import Paragraph, ReportTable, Section
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
@@ -30,6 +31,7 @@ from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, require_room, run_design
 from mri_design.experiment.ending import in_acquisition_order, refuse_shots, require_number_only
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.starting import (
     amount_wanted,
@@ -39,13 +41,16 @@ from mri_design.experiment.starting import (
     with_calibration,
 )
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label
+from mri_design.experiment.strategy_words import explained
 from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
 from mri_design.runs.error_tables import paired_caption
+from mri_design.runs.first_pictures import READING, Frame, facts_of, first_row, measured_text
+from mri_design.runs.image_sections import layout_of
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run, Work
-from mri_design.runs.scan_facts import doubts_of_all, simulation_summary, tell_calibration
+from mri_design.runs.scan_facts import NamedImage, doubts_of_all, simulation_summary, tell_calibration
 from mri_design.runs.scans import knowing_rule, load_images, require_apart
 from mri_design.runs.study import (
     Material,
@@ -56,7 +61,9 @@ from mri_design.runs.study import (
     StudyRequest,
     trial_outcome,
 )
+from mri_design.runs.verdicts import best_other, protocol_verdict
 from mri_design.runs.workers import Workers
+from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
 
@@ -163,6 +170,13 @@ class ProtocolResult:
         Exchanges, where there were any to try.
     tested : StudyErrors or None
         How wrong the test images are with the mask and with its competitors; None without test scans.
+    shown : NamedImage or None
+        The first test image through the mask, or the first training image where there is no other, with error bars;
+        None where nobody wants to look.
+    orientation : {"ky-rows", "ky-columns"}
+        How its input lays images.
+    words : mapping of str to str
+        What the competitors choose.
     """
 
     request: ProtocolRequest
@@ -174,6 +188,9 @@ class ProtocolResult:
     acquisition: Acquisition | None
     refined: Refinement | None
     tested: StudyErrors | None
+    shown: NamedImage | None
+    orientation: Orientation
+    words: Mapping[str, str]
 
 
 def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Ending:
@@ -196,8 +213,8 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     """
     recipe, show = request.recipe, run.progress.show
     record = request.record(run)
-    training, _ = load_images(request.sources, recipe, run, request.count)
-    tests, _ = load_images(request.test, recipe, run, request.count)
+    training, orientation = load_images(request.sources, recipe, run, request.count)
+    tests, of_tests = load_images(request.test, recipe, run, request.count)
     require_apart(training, tests)
     measurable, readouts = shared_lines(training), training[0].slice_model.candidates
     lines = request.count(readouts.size)
@@ -263,7 +280,16 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         acquisition=in_acquisition_order(trace.lines, readouts, recipe),
         refined=refined,
         tested=study.errors(tested) if study else None,
+        shown=_shown([*tests, *training][0], trace.lines, recipe, run) if run.folder.reported else None,
+        orientation=of_tests if tests else orientation,
+        words=study.words if study else {},
     )
+
+
+def _shown(image: ReferenceSlice, lines: Sequence[int], recipe: Recipe, run: Run) -> NamedImage:
+    """An image through the mask, with error bars where its method knows them."""
+    made = reconstruct_by_recipe(image.slice_model, lines, recipe, run.seed, with_std=True)
+    return NamedImage.judged(recipe.reconstruction.method, made.times(image.unit), image.shown)
 
 
 def protocol_strategy(recipe: Recipe) -> str:
@@ -332,14 +358,11 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     folder, trace, training, recipe = run.folder, result.account.trace, result.training, result.request.recipe
     readouts = training[0].slice_model.candidates
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
-    sections = [
-        *save_design(folder, result.account, readouts, noise),
-        *save_acquisition(folder, result.acquisition, recipe),
-    ]
-    if result.refined is not None:
-        sections.append(_exchange_section(folder, result.refined))
-    if result.tested is not None:
-        sections.append(_test_section(folder, result.tested, [image.noise for image in result.tests]))
+    lines, *others = save_design(folder, result.account, readouts, noise)
+    acquisition = save_acquisition(folder, result.acquisition, recipe)
+    tested = [] if result.tested is None else [_test_section(folder, result)]
+    refined = [] if result.refined is None else [_exchange_section(folder, result.refined)]
+    sections = [*tested, lines, *acquisition, *refined, *others]
     names = [image.name for image in training]
     doubts, told = doubts_of_all([*training, *result.tests])
     summary: dict[str, object] = {
@@ -354,7 +377,34 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     }
     facts = {"start": len(trace.start), **doubts}
     record = replace(result.record, settings={**result.record.settings, **facts})
-    return run.finish(result.ending, record, "One mask for many scans", summary, sections, CHECKPOINTS)
+    title = "One mask for many scans"
+    return run.finish(result.ending, record, title, lambda: _first_screen(result), summary, sections, CHECKPOINTS)
+
+
+def _first_screen(result: ProtocolResult) -> FirstScreen:
+    """What the mask came to, and an image through it."""
+    trace, shown = result.account.trace, result.shown
+    assert shown is not None
+    image = [*result.tests, *result.training][0]
+    readouts, strategy = image.slice_model.candidates, result.request.strategy
+    rows = [] if result.tested is None else result.tested.summary
+    mine = next((float(str(row["relative_l2"])) for row in rows if row["strategy"] == PROTOCOL), None)
+    rival = best_other(rows, PROTOCOL)
+    words = {strategy_label(strategy): f"{readouts.unit}s {explained(strategy)}", **result.words}
+    named = [strategy_label(strategy), *([rival[0]] if rival else [])]
+    acceleration, role = trace.n_lines / len(trace.lines), "test" if result.tests else "training"
+    return FirstScreen(
+        protocol_verdict(measured_text(readouts, len(trace.lines)), len(result.training), mine, rival),
+        first_row(
+            readouts,
+            trace.mask().reshape(readouts.shape),
+            shown.reconstruction,
+            Frame(layout_of(readouts, result.orientation), image.pixel),
+        ),
+        facts_of(readouts, image.pixel, image.slice_model.n_coils, acceleration, f"{role} image {image.name}"),
+        {name: words[name] for name in named if name in words},
+        READING,
+    )
 
 
 def _exchange_section(folder: RunFolder, refined: Refinement) -> Section:
@@ -374,7 +424,9 @@ def _exchange_section(folder: RunFolder, refined: Refinement) -> Section:
     return Section("Exchanges", [Paragraph(text), ReportTable(rows, caption, FORMATS)])
 
 
-def _test_section(folder: RunFolder, tested: StudyErrors, noise: list[float | None]) -> Section:
+def _test_section(folder: RunFolder, result: ProtocolResult) -> Section:
+    tested, noise = result.tested, [image.noise for image in result.tests]
+    assert tested is not None
     tested.save(folder, FORMATS)
     blocks = [
         ReportTable(
@@ -382,8 +434,9 @@ def _test_section(folder: RunFolder, tested: StudyErrors, noise: list[float | No
             "Errors on scans that the mask has not seen, the same reconstruction for all; lower is better."
             + noise_caption(noise),
             FORMATS,
+            result.words,
         )
     ]
     if tested.paired:
-        blocks.append(ReportTable(tested.paired, paired_caption(tested.paired), FORMATS))
+        blocks.append(ReportTable(tested.paired, paired_caption(tested.paired), FORMATS, result.words))
     return Section("On other scans", blocks)

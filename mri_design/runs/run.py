@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mri_design.errors import UsageError
+from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.page import Section, save_report
 from mri_design.evaluation.run_folder import RunFolder
@@ -169,8 +170,11 @@ class Run(Work):
         if not resumed:
             return None
         unfinished = self.folder.existing(checkpoint)
-        if before is not None and self.resume and unfinished is None:
-            self.progress.say("nothing to do")
+        report = self.folder.existing("report.html")
+        anew = self.folder.overwrite or (report is None and self.folder.reported)  # it was made without a report
+        if before is not None and unfinished is None and (self.resume or not anew):
+            where = f"; its report is {report}" if report is not None else ""
+            self.progress.say(f"nothing to do: this {resumed} is finished{where} (--overwrite makes it again)")
             return Ending(*before)
         if unfinished is not None and not (self.resume or self.folder.overwrite):
             raise UsageError(
@@ -188,6 +192,7 @@ class Run(Work):
         ending: Ending,
         record: Record,
         title: str,
+        first: Callable[[], FirstScreen],
         summary: Mapping[str, object],
         sections: Sequence[Section],
         checkpoints: Sequence[str] = (),
@@ -202,8 +207,10 @@ class Run(Work):
             For the manifest.
         title : str
             Of the page.
+        first : callable
+            Makes what the page begins with; not called where nobody wants a page.
         summary : mapping of str to object
-            Key numbers for the table on top of the page; seconds and status are added.
+            Key numbers of how it was computed; seconds and status are added.
         sections : sequence of Section
             The page.
         checkpoints : sequence of str
@@ -219,7 +226,7 @@ class Run(Work):
             lines=ending.lines,
         )
         numbers = {**summary, "seconds": round(manifest.wall_seconds, 1), "status": manifest.status}
-        save_report(self.folder, title, numbers, sections, manifest)
+        save_report(self.folder, title, first, numbers, sections, manifest)
         for name in checkpoints:
             self.folder.remove(name)
         return ending

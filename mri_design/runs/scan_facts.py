@@ -42,6 +42,11 @@ def simulated_from(data: Scan) -> str:
     return str(data.header.get("simulated", "")).split(",")[0]
 
 
+def pixel_of(scan: Scan) -> tuple[float, float] | None:
+    """Size of a pixel along (ky, kx) of a scan's first slice in millimetres; None where nobody says."""
+    return scan.geometry[0].pixel if isinstance(scan, KSpaceData) and scan.geometry is not None else None
+
+
 def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
     """One row for a report's table that says which k-space was simulated; none where no scan's was.
 

@@ -21,7 +21,7 @@ from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.runs.run import Work
-from mri_design.runs.scan_facts import simulated_from, warn_of_left_out, warn_of_noise
+from mri_design.runs.scan_facts import pixel_of, simulated_from, warn_of_left_out, warn_of_noise
 from mri_design.scan.data import Orientation, left_out_text
 from mri_design.scan.sampling import require_whole_lines
 
@@ -57,7 +57,7 @@ def load_images(
     on_grid = recipe.replacing("design", encoding="lines") if shots else recipe
     orientation: Orientation = "ky-rows"
     for source in sources:
-        data = load_input(source.path, recipe, work.seed, source.maps)
+        data = source.loaded or load_input(source.path, recipe, work.seed, source.maps)
         warn_of_left_out(data, recipe, work.progress)
         orientation = data.orientation if not images else orientation
         for index in source.slices.indices(data.n_slices):
@@ -94,6 +94,7 @@ def load_images(
                     source=source.path,
                     left_out=left_out_text(data.header),
                     doubtful_noise=scan.noise_source if scan.noise_doubt or scan.noise_raised else "",
+                    pixel=pixel_of(scan.data),
                 )
             )
     names = [image.name for image in images]

@@ -39,6 +39,7 @@ from mri_design.experiment.strategy_names import (
     strategy_label,
     tuned_families,
 )
+from mri_design.experiment.strategy_words import explained
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
@@ -394,6 +395,18 @@ class Study(Material):
             if self.training and name in tuned_families(self.recipe.design.encoding):
                 names[-1] = name + TUNED
         return names
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What its strategies choose, by their names in tables; those that nobody has explained are left out."""
+        unit, words = KINDS[self.recipe.design.encoding].unit, {}
+        for name in self.expanded():
+            about = explained(base_name(name))
+            if about:
+                trained = "; designed on the training scans, and then kept for all" if name.endswith(FIXED) else ""
+                trained = "; tuned on the training scans" if name.endswith(TUNED) else trained
+                words[strategy_label(name)] = f"{unit}s {about}{trained}"
+        return words
 
     def rule(self, name: str) -> Strategy:
         """The strategy called ``name``, which may have a suffix, for what the recipe chooses one by one."""

@@ -147,7 +147,10 @@ class Sampling:
         inside[measured[0] : measured[-1] + 1] = True
         gaps = inside & ~self.lines
         if gaps.any():
-            return f"lines {index_runs(gaps)} are missing inside the acquired window"
+            pattern = line_pattern(self.lines)
+            if pattern:
+                return f"{pattern}, the others are missing"
+            return f"lines {_few_runs(gaps)} are missing inside the acquired window"
         if not _alike(self.lines):
             low, high = _reach(self.lines)
             return (
@@ -155,6 +158,12 @@ class Sampling:
                 f"ky = {-low} to {high}"
             )
         return ""
+
+    @property
+    def missing_in_words(self) -> str:
+        """Which lines are missing: their numbers, or where there are many, which are there."""
+        pattern = line_pattern(self.lines)
+        return f"{pattern} measured" if pattern else f"missing {_few_runs(~self.lines)}"
 
     @property
     def missing_samples(self) -> str:
@@ -211,6 +220,54 @@ def index_runs(flags: Iterable[bool]) -> str:
     """Runs of true flags as text: 0-3, 7."""
     runs = [[i for i, _ in group] for flag, group in groupby(enumerate(flags), key=lambda pair: pair[1]) if flag]
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+_FEWEST_TEETH, _MOST_RUNS = 4, 8
+
+
+def line_pattern(measured: NDArray[np.bool_]) -> str:
+    """Lines at equal distances, and the centre, in words: "every 3rd line and 24 at the centre (52-75)"; else empty.
+
+    Parameters
+    ----------
+    measured : bool array, shape (ky,)
+        True where the line is measured; DC at ``N // 2``.
+    """
+    lines, dc = np.flatnonzero(measured), len(measured) // 2
+    low, high = gapless_run(measured, dc)
+    outside = lines[(lines < low) | (lines > high)]
+    for spacing in range(2, len(measured) // _FEWEST_TEETH + 1) if len(outside) >= _FEWEST_TEETH else ():
+        comb = np.zeros(len(measured), dtype=bool)
+        first = min(int(outside[0]), low if low <= high else len(measured))
+        comb[int(outside[0]) % spacing :: spacing] = True
+        comb[:first], comb[max(int(outside[-1]), high) + 1 :] = False, False
+        teeth = comb.copy()
+        comb[low : high + 1] = True
+        if (comb == measured).all():
+            nth = {2: "2nd", 3: "3rd"}.get(spacing, f"{spacing}th")
+            ends = "" if max(first, len(measured) - 1 - int(lines[-1])) < spacing else f" from {first} to {lines[-1]}"
+            centre = high - low + 1
+            more = (
+                f" and {centre} at the centre ({low}-{high})" if centre > 1 or not teeth[low : high + 1].all() else ""
+            )
+            return f"every {nth} line{ends}{more}"
+    return ""
+
+
+def gapless_run(measured: NDArray[np.bool_], dc: int) -> tuple[int, int]:
+    """First and last of the measured lines around DC without a gap; (dc, dc - 1) where DC is not measured."""
+    gaps = np.flatnonzero(~np.asarray(measured))
+    if not measured[dc]:
+        return dc, dc - 1
+    return int(max(gaps[gaps < dc], default=-1)) + 1, int(min(gaps[gaps > dc], default=len(measured))) - 1
+
+
+def _few_runs(flags: NDArray[np.bool_]) -> str:
+    """`index_runs` of a few runs; of many the first ones, and how many there are."""
+    runs = index_runs(flags).split(", ")
+    if len(runs) <= _MOST_RUNS:
+        return ", ".join(runs)
+    return f"{', '.join(runs[:3])}, ... ({int(np.sum(flags))} lines in {len(runs)} gaps)"
 
 
 def require_finite(name: str, samples: NDArray[Any]) -> None:

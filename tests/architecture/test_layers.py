@@ -59,7 +59,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "experiment/trajectories": {"preparing": 1, "reconstructing": 1, "shots": 1, "description": 2},
     "inference": {"base": 1, "criterion": 1, "dense_model": 1, "messages": 2, "site_gaussians": 2, "*": 3}
     | {"hyperparameters": 4, "references": 4},
-    "interactive": {"running": 1, "shown": 1, "image": 2, "design": 3, "scan": 4},
+    "interactive": {"running": 1, "shown": 1, "comparison": 2, "image": 2, "design": 3, "scan": 4},
     "krylov": {"*": 1},
     "model": {"*": 1, "circulant_inverse": 2, "sparsity": 2, "sums": 2, "precision": 3, "mr_image": 3, "posterior": 4},
     "operators": {
@@ -79,7 +79,7 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"adapt": 4, "demo": 4, "mask": 4, "warm_process": 4},  # a design; two runs; an export; loads what verbs need
     "runs/adapt": {"run": 1, "report": 2},
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
-    "runs/recon": {"stages": 1, "one_slice": 2, "volume": 3, "run": 4, "volume_report": 4, "report": 5},
+    "runs/recon": {"stages": 1, "beginning": 1, "one_slice": 2, "volume": 3, "run": 4, "volume_report": 4, "report": 5},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
     "scan/calibration": {"*": 1},
     "scan/io": {"": 1, "stored_arrays": 2, "mrd_acquisitions": 2, "nifti": 2, "pfile": 2, "twix_protocol": 2}

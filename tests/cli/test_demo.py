@@ -23,14 +23,19 @@ def test_the_demo_ends_with_one_report_of_both_runs(
     assert result.stdout == f"Open {out / 'report.html'}\n"
     page = (out / "report.html").read_text()
     assert page.count("<svg") == 9
-    assert page.index("Look at the error maps") < page.index("<svg") < page.index("<table")
+    verdict = page.index('<p class="verdict">')
+    assert verdict < page.index('<div class="row">') < page.index("<details") < page.index("<svg")
+    assert "drawn from a density that was tuned on another scan" in page[verdict : page.index("</p>", verdict)]
+    assert f"Error: {demo_run.DESIGNED}" in page and f"Error: {demo_run.RIVAL}" in page
     for run_folder in ("compare", "design"):
         assert f'<a href="{run_folder}/report.html">' in page
     with (out / "compare" / "summary.csv").open(newline="") as stream:
         summary = list(csv.DictReader(stream))
     assert {row["lines"] for row in summary} == {"8", "10"}
     for row in summary:
-        assert f'>{row["strategy"]}</td><td class="number">{row["relative_l2"]}</td>' in page  # means over all draws
+        assert (
+            f'>{row["strategy"]}</abbr></td><td class="number">{row["relative_l2"]}</td>' in page
+        )  # means over all draws
     mine = {row["lines"]: float(row["relative_l2"]) for row in summary if row["strategy"] == "calibrated"}
     for row in summary:
         if float(row["relative_l2"]) < mine[row["lines"]]:  # the page says where the design loses

@@ -178,8 +178,12 @@ def test_neither_the_same_nor_another_design_goes_on_from_it_by_accident(run: Ru
 def test_a_finished_design_is_left_as_it_is(run: Run, designed: Designed) -> None:
     out, first = designed
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
-    result = run("design", "scan.npz", *OPTIONS, "--out", out, "--resume", code=0)
-    assert result.stdout == f"nothing to do\n{first.stdout}"
+    finished = (
+        f"nothing to do: this design is finished; its report is {out / 'report.html'} (--overwrite makes it again)"
+    )
+    for resume in (["--resume"], []):
+        result = run("design", "scan.npz", *OPTIONS, "--out", out, *resume, code=0)
+        assert result.stdout == f"{finished}\n{first.stdout}"
     for other in (["--seed", 1], ["--lines", 13], ["--resume", "--start", 5]):
         refused = run("design", "scan.npz", *OPTIONS, *other, "--out", out, code=2)
         assert "designed holds a finished run; give another --out" in refused.stderr

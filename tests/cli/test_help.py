@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -79,7 +80,7 @@ def test_rules_that_learn_from_training_scans_are_offered_where_they_are_taken(
 
 
 def test_help_keeps_what_stands_in_brackets(run: Run) -> None:
-    assert "the strategy's]" in run("design", "--help").output
+    assert "the strategy's]" in " ".join(run("design", "--help").output.replace("│", " ").split())
 
 
 def test_help_does_not_wait_for_the_numerics() -> None:
@@ -126,3 +127,19 @@ def test_the_version_is_the_installed_one(run: Run) -> None:
         pytest.skip("the package is not installed here")
     result = run("--version")
     assert (result.exit_code, result.stdout) == (0, f"mri-design {installed}\n")
+
+
+@pytest.mark.parametrize("verb", flags.MOST_USED)
+def test_a_long_help_begins_with_the_options_that_are_used_most(run: Run, verb: str) -> None:
+    text = run(verb, "--help", code=0).output
+    panels = re.findall(r"─ ([A-Z][\w ,().-]*?) ─+╮\n(.*?)╰─", text, re.S)
+    names = [title for title, _ in panels if title != "Arguments"]
+    assert names[0] == "Options" and "More options" in names
+    shown = set(re.findall(r"^│ (?:[* ]  )?(--[a-z-]+)", dict(panels)["Options"], re.M))
+    wanted = set(flags.MOST_USED[verb].split())
+    assert len(wanted) == 5 and {name.split(",")[0] for name in shown} == wanted
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_options_without_a_value_show_no_type(run: Run, verb: str) -> None:
+    assert "<bool>" not in run(verb, "--help", code=0).output

@@ -122,7 +122,7 @@ def test_an_interrupted_protocol_goes_on(
     for name in ("lines.csv", "exchanges.csv", "metrics.csv"):
         assert (tmp_path / "run" / name).read_text() == (done[0] / name).read_text()
     again = run(*SWAPPED, "--resume", "--out", tmp_path / "run", code=0)
-    assert again.stdout.startswith("nothing to do\n")
+    assert again.stdout.startswith("nothing to do: this protocol is finished")
 
 
 def test_constraints_hold_through_exchanges(run: Run, work: Path, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ WORDS = [
     ("design scan.npz --lines 8 --start 9", "--start: start lines: got 9"),
     ("train scan.npz --lines 9 --start 12", "at most the number of lines, 9"),
     ("compare scan.npz --lines 8,x", "give positive whole numbers"),
-    ("design scan.npz --lines 8 --slice 3", "--slices: slice: got 3; wanted 0 to 0"),
+    ("design scan.npz --lines 8 --slice 3", "--slice: got 3; wanted 0 to 0"),
     ("compare scan.npz --slices 4 --lines 8", "--slices: got 4"),
     ("compare scan.npz#4 --lines 8", "INPUT: slices: got 4; wanted 0 to 0"),
     ("design scan.npz#2 --lines 8", "scan.npz --slices 2"),
@@ -225,6 +225,6 @@ def test_a_series_that_is_not_there_is_refused_by_its_option(run: Run, tmp_path:
 
 
 def test_wrong_words_are_told_before_whose_folder_it_is(run: Run, designed: Designed) -> None:
-    for words in (("--lines", 25), ("--lines", 8, "--slices", 3), ("--until-error", "nan")):
+    for words in (("--lines", 25), ("--lines", 8, "--slice", 3), ("--until-error", "nan")):
         result = run("design", "scan.npz", *words, "--out", designed[0], code=2)
         assert words[-2] in result.stderr and "finished run" not in result.stderr

@@ -68,7 +68,7 @@ def test_a_notebook_that_nobody_ran_is_an_error_that_names_the_cure(build_pages:
 def test_every_notebook_is_in_the_contents_and_links_to_it_lead_to_its_page(build_pages: ModuleType) -> None:
     stories = [path.stem for path in sorted((REPOSITORY / "notebooks").glob("*.py"))]
     contents = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")
-    assert re.findall(r"- notebooks/(\w+)\.md", contents) == stories
+    assert re.findall(r"- notebooks/(\d\w+)\.md", contents) == stories
 
     class Linking:
         meta: dict[str, object] = {}  # noqa: RUF012

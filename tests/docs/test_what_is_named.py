@@ -27,8 +27,8 @@ def test_every_strategy_is_on_its_page() -> None:
 
 def test_the_version_is_the_package_s_everywhere() -> None:
     version = tomllib.loads(_text("pyproject.toml"))["project"]["version"]
-    for page in ("README.md", "docs/install.md"):
-        assert re.findall(r"mri_design-(\S+?)-py3", _text(page)) == [version]
+    assert re.findall(r"mri_design-(\S+?)-py3", _text("docs/install.md")) == [version]
+    assert f"version = {{{version}}}" in _text("README.md")
     assert f"\nversion: {version}\n" in _text("CITATION.cff")
 
 
@@ -90,7 +90,10 @@ def test_the_shipped_default_is_written_from_the_settings(build_pages: ModuleTyp
     assert md.Recipe.of(tomllib.loads(text)) == md.Recipe()
 
 
-WORDS = "SENSE,ACS,autocalibration,g-factor,GRAPPA,sensitivity map,parallel imaging,compressed sensing,off-resonance"
+WORDS = (
+    "SENSE,ACS,autocalibration,g-factor,GRAPPA,sensitivity map,parallel imaging,compressed sensing,off-resonance,"
+    "prewhitening,undersampling,Poisson disk,k-t,GPU,T1w,T2w"
+)
 
 
 @pytest.mark.parametrize("word", WORDS.split(","))

@@ -17,10 +17,12 @@ from matplotlib.figure import Figure
 
 from mri_design import InputError
 from mri_design.evaluation import plots
+from mri_design.evaluation.first_screen import FirstPicture, FirstScreen, ScaleBar
 from mri_design.evaluation.page import (
     MOST_NUMBERS,
     ExploredImage,
     ExploredStep,
+    KeyNumbers,
     Links,
     Paragraph,
     ReportFigure,
@@ -83,11 +85,12 @@ def write(path, title, figure, text):
     write_report(
         path,
         title,
-        {"lines": 32, f"relative error (%) {text}": 5.25, "converged": True},
+        FirstScreen(f"verdict {text}", (), (text,), {text: text}, (text,), text),
         [
             Section(
                 f"Masks {text}",
                 [
+                    KeyNumbers({"lines": 32, f"relative error (%) {text}": 5.25, "converged": True}),
                     Paragraph(text),
                     ReportTable([{"scan": text, "psnr": 31.25}], caption=text, formats={"psnr": ".1f"}),
                     ReportFigure(figure, text),
@@ -101,7 +104,7 @@ def write(path, title, figure, text):
 
 
 def page_of(path, *blocks, titles=("One",)):
-    write_report(path / "r.html", "Brain", {}, [Section(title, blocks) for title in titles])
+    write_report(path / "r.html", "Brain", None, [Section(title, blocks) for title in titles])
     return Page((path / "r.html").read_text("utf-8"))
 
 
@@ -148,8 +151,8 @@ def test_markup_in_a_name_is_shown_not_obeyed(tmp_path, figure):
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in harmless.tags]
     assert [sorted(attributes) for _, attributes in page.tags] == [sorted(a) for _, a in harmless.tags]
     assert page.named("svg")[0]["aria-label"] == HOSTILE
-    # title, heading, warning, label, section, paragraph, cell and two captions
-    assert page.text.count(HOSTILE) == 9
+    # title, heading, warning, verdict, name, meaning, fact, command, reading, label, section, paragraph, cell, captions
+    assert page.text.count(HOSTILE) == 15
     assert source.count("<script") == 1
 
 
@@ -159,16 +162,16 @@ def test_the_same_input_gives_the_same_bytes(tmp_path, figure):
 
 
 def test_a_report_may_be_bare(tmp_path):
-    write_report(tmp_path / "r.html", "Nothing yet", {}, [])
+    write_report(tmp_path / "r.html", "Nothing yet", None, [])
     page = Page((tmp_path / "r.html").read_text())
     assert not page.named("table") and not page.named("details") and "Attention" not in page.text
 
 
 def test_a_failed_report_leaves_the_old_one(tmp_path):
-    write_report(tmp_path / "r.html", "old", {}, [])
+    write_report(tmp_path / "r.html", "old", None, [])
     before = (tmp_path / "r.html").read_bytes()
     with pytest.raises(InputError, match="no rows"):
-        write_report(tmp_path / "r.html", "new", {}, [Section("empty", [ReportTable([])])])
+        write_report(tmp_path / "r.html", "new", None, [Section("empty", [ReportTable([])])])
     assert (tmp_path / "r.html").read_bytes() == before
 
 
@@ -219,17 +222,67 @@ class TestInTheDark:
         assert "@media screen and (prefers-color-scheme: dark)" in source  # print is not screen
 
 
-class TestLinks:
-    def test_parts_are_linked_to_from_the_top(self, tmp_path):
-        page = page_of(tmp_path, Paragraph("x"), titles=("What was learned?", "Σ", "What was learned!", "Top"))
-        links = [link["href"] for link in page.named("a")]
-        there = {part["id"] for part in page.named("section")}
-        assert links[:4] == ["#what-was-learned", "#part", "#what-was-learned-3", "#top-4"]
-        assert {link[1:] for link in links[:4]} == there
-        assert set(links[4:]) == {"#top"} and page.named("body")[0]["id"] == "top"
+PNG = plots.pixels_png(np.eye(4), 1.0, "ky-rows")
+PICTURES = [
+    FirstPicture("Mask", PNG, (4, 4), "Lines."),
+    FirstPicture("Image", PNG, (4, 8), "Grey.", proportion=2.0, bar=ScaleBar(50, 0.25), ramp=PNG, top="812"),
+    FirstPicture("Error bars", PNG, (400, 4), "Doubt.", ramp=PNG, top="8 %"),
+]
 
-    def test_one_part_needs_none(self, tmp_path):
-        assert not page_of(tmp_path, Paragraph("x")).named("a")
+
+class TestTheFirstScreen:
+    @pytest.fixture
+    def page(self, tmp_path: Path) -> Page:
+        first = FirstScreen("32 of 128 lines.", PICTURES, ("1 coil",), {"map": "likely"}, ("So.",), "mri-design x")
+        table = ReportTable([{"a": 1}])
+        write_report(tmp_path / "r.html", "T", first, [Section("Files", [table])], manifest={"seed": 1})
+        return Page((tmp_path / "r.html").read_text("utf-8"))
+
+    def test_the_verdict_comes_first_then_the_pictures_in_one_row_then_facts(self, page: Page) -> None:
+        order = ["32 of 128 lines.", "Mask", "Image", "Error bars", "likely", "1 coil", "mri-design x"]
+        order += ["How to read", "Files"]
+        text = page.text[page.text.index("T", page.text.index("}")) :]
+        assert sorted(order, key=text.index) == order
+        rows = {tuple(inside[-3:-1]) for inside in page.around("img") if ("div", "pixels") in inside}
+        assert len(rows) == 1 and ("div", "row") in next(iter(rows))
+
+    def test_nothing_of_it_is_behind_a_click_and_everything_else_is(self, page: Page) -> None:
+        folded = [any(tag == "details" for tag, _ in inside) for inside in page.around("img")]
+        assert len(folded) == 5 and not any(folded)
+        assert all(any(tag == "details" for tag, _ in inside) for inside in page.around("table"))
+        assert [part["id"] for part in page.named("details")] == ["reading", "files", "manifest"]
+        assert not any("open" in part for part in page.named("details"))
+
+    def test_pictures_have_the_proportions_of_the_object_and_are_read_out(self, page: Page) -> None:
+        shown = [part["style"] for part in page.named("div") if part.get("class") == "pixels"]
+        assert [re.search(r"aspect-ratio: ([\d.]+)", style or "")[1] for style in shown] == [
+            "1.0000",
+            "1.0000",
+            "0.0100",
+        ]
+        assert shown[2] is not None and shown[2].startswith("width: min(100%, 0.20rem)")  # no higher than the screen
+        assert ["pixelated" in (style or "") for style in shown] == [True, True, False]
+        alts = [img["alt"] for img in page.named("img")]
+        assert alts == ["Mask. Lines.", "Image. Grey.", "", "Error bars. Doubt.", ""]
+        assert '<span class="bar" style="width: 25.00%">50 mm</span>' in page.source
+
+    @pytest.mark.parametrize(("width", "length"), [(240.0, 50), (20.0, 5), (3000.0, 500), (2.0, None)])
+    def test_a_scale_bar_is_a_round_length_that_fits(self, width: float, length: int | None) -> None:
+        bar = ScaleBar.across(width)
+        assert (bar and bar.millimetres) == length
+        assert bar is None or bar.share == length / width
+
+
+class TestLinks:
+    def test_every_part_has_an_address(self, tmp_path):
+        page = page_of(tmp_path, Paragraph("x"), titles=("What was learned?", "Σ", "What was learned!", "Reading"))
+        assert [part["id"] for part in page.named("details")] == [
+            "what-was-learned",
+            "part",
+            "what-was-learned-3",
+            "reading-4",
+        ]
+        assert not page.named("a")
 
     def test_files_are_linked_by_relative_address(self, tmp_path):
         page = page_of(tmp_path, Links({"lines.csv": "the <lines>", "a/report.html": ""}))
@@ -263,7 +316,7 @@ class TestTables:
 
     def test_key_numbers_have_three_digits(self, tmp_path):
         numbers = {"a": 3.0625, "b": 0.0386832, "c": 12345.6, "d": 2363, "e": 0.007}
-        write_report(tmp_path / "r.html", "Brain", numbers, [])
+        page_of(tmp_path, KeyNumbers(numbers))
         cells = re.findall(r"<td>(.*?)</td>", (tmp_path / "r.html").read_text())
         assert cells == ["3.06", "0.0387", "12346", "2363", "0.007"]
 

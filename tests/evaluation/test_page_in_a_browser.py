@@ -13,9 +13,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from mri_design.evaluation import plots
+from mri_design.evaluation.first_screen import FirstPicture, FirstScreen
 from mri_design.evaluation.page import (
     ExploredImage,
     ExploredStep,
+    KeyNumbers,
     Links,
     Paragraph,
     ReportFigure,
@@ -32,6 +34,10 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 FRAME = """<iframe src="report.html" style="width: WIDTHpx; height: 2000px; border: 0"></iframe><script>
 document.querySelector("iframe").onload = event => {
   const page = event.target.contentDocument, root = page.documentElement, out = [];
+  const shown = [...page.querySelectorAll(".row .pixels img")].map(e => e.getBoundingClientRect());
+  const tops = shown.map(box => Math.round(box.top)), parts = [...page.querySelectorAll("details")];
+  const folded = parts.filter(e => !e.open).length;
+  page.querySelector(".more button").click();
   const scrolls = e => e !== page.body && (/auto|scroll/.test(page.defaultView.getComputedStyle(e).overflowX) ||
     (e.parentElement && scrolls(e.parentElement)));
   for (const e of page.querySelectorAll("body *")) {
@@ -42,7 +48,8 @@ document.querySelector("iframe").onload = event => {
   const wide = [...page.querySelectorAll(".wide")].filter(e => e.scrollWidth > e.clientWidth + 1).length;
   const plots = [...page.querySelectorAll(".plot svg")];
   const letters = plots.map(e => e.getBoundingClientRect().width / e.viewBox.baseVal.width);
-  document.title = JSON.stringify({out, wide, page: root.scrollWidth, smallest: Math.min(...letters)});
+  const more = {tops, folded, open: parts.filter(e => e.open).length};
+  document.title = JSON.stringify({out, wide, page: root.scrollWidth, smallest: Math.min(...letters), ...more});
 };
 </script>"""
 
@@ -110,7 +117,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     axes.plot([1, 10, 100], [0.5, 0.25, -0.125], label="found")
     axes.plot([1, 100], [0.4, 0.2], label="predicted")
     sections.append(Section("Four", [ReportFigure(course, "A caption.", pointed_curves(course))]))
-    write_report(folder / "report.html", "A title " * 9, {"a label": "a value " * 12, "b": "x" * 90}, sections)
+    sections.append(Section("Five", [KeyNumbers({"a label": "a value " * 12, "b": "x" * 90})]))
+    pictures = [FirstPicture(name, png, (8, 8), "A caption.", ramp=png, top="8 %") for name in ("a", "b", "c")]
+    first = FirstScreen(
+        "A verdict " * 9, pictures, ["a fact " * 9], {"name": "what it is " * 9}, ["a word " * 99], "x" * 200
+    )
+    write_report(folder / "report.html", "A title " * 3, first, sections)
     return folder
 
 
@@ -136,6 +148,8 @@ def test_nothing_is_cut_off(report: Path, width: int) -> None:
     assert seen["out"] == [] and seen["page"] <= width
     assert seen["wide"] == 1  # the table is wider than either page, and scrolls by itself
     assert seen["smallest"] * 8 >= 7.5  # CSS pixels of letters of 8 points
+    assert seen["tops"][0] <= 500 and (len(set(seen["tops"])) == 1) == (width == 1280)  # one row; on a phone a column
+    assert seen["folded"] == seen["open"] == 6  # all parts, before and after a click on "Open all"
     assert not console
 
 

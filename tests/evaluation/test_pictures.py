@@ -90,7 +90,7 @@ def test_a_picture_scales_is_read_out_and_names_nothing_twice() -> None:
 
 
 def test_images_stay_pixels() -> None:
-    text = svg_text(plots.std_map(np.arange(16.0).reshape(4, 4)))
+    text = svg_text(plots.std_map(np.arange(16.0).reshape(4, 4), np.ones((4, 4))))
     assert 'href="data:image/png;base64,' in inline(text, "", "x")
     assert "pixelated" in text  # enlarged without being blurred
 
@@ -169,7 +169,7 @@ def test_a_saved_figure_brings_them_to_the_page_and_names_are_harmless(tmp_path:
     with RunFolder(tmp_path / "run") as folder:
         figure = saved_figure(folder, "course", lambda: figure_of("</script><b>", "two"), "A caption.")
     assert "</script>" not in figure.curves and json.loads(figure.curves)[0]["curves"][0]["name"] == "</script><b>"
-    write_report(tmp_path / "report.html", "t", {"a": 1}, [Section("s", [figure, ReportFigure(figure.picture, "b")])])
+    write_report(tmp_path / "report.html", "t", None, [Section("s", [figure, ReportFigure(figure.picture, "b")])])
     page = (tmp_path / "report.html").read_text()
     assert page.count('<figure class="pointed">') == 1 and figure.curves in page
 

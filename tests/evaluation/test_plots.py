@@ -19,6 +19,7 @@ from mri_design import (
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import PALETTE, png_bytes
+from mri_design.evaluation.plots.panels import object_top
 from mri_design.evaluation.plots.style import INK
 from mri_design.kinds import KINDS
 from mri_design.scan.trajectories.point_spread import largest_side_lobe
@@ -66,7 +67,7 @@ class TestImages:
         panel = plots.ImagePanel(image, "x")
         for figure in (
             plots.image_grid([panel], orientation),
-            plots.std_map(np.abs(image), orientation),
+            plots.std_map(np.abs(image), image, orientation),
             plots.error_maps([panel], np.zeros_like(image), orientation),
         ):
             np.testing.assert_allclose(shown(figure)[0], expected)
@@ -78,7 +79,7 @@ class TestImages:
         panel, name = plots.ImagePanel(image, "x", "error 5 %"), {1: "phase encode 1 (ky)", 2: "phase encode 2 (kz)"}
         for figure in (
             plots.image_grid([panel, panel], layout),
-            plots.std_map(np.abs(image), layout),
+            plots.std_map(np.abs(image), image, layout),
             plots.error_maps([panel], np.zeros_like(image), layout),
             plots.std_against_error(np.abs(image), image, image, layout),
         ):
@@ -96,8 +97,23 @@ class TestImages:
         limits = {axes.images[0].get_clim() for axes in figure.axes[:3]}
         assert len(limits) == 1
         assert limits.pop()[1] == pytest.approx(np.percentile(np.abs(image), 99.8))
-        assert "(image units)" in texts(figure)
+        white = object_top([np.abs(image)])
+        assert f"(image units; white in the image is {white:.3g})" in texts(figure)
         assert figure.axes[-1].get_position().y1 < figure.axes[0].get_position().y0  # the bar lies below
+
+    def test_error_bars_are_told_beside_the_size_of_the_image(self):
+        image = np.full((4, 4), 2 + 0j)
+        for figure in (
+            plots.std_map(np.ones((4, 4)), image),
+            plots.std_against_error(np.ones((4, 4)), image, 1.5 * image),
+        ):
+            assert "root mean square 1,\n50 % of the image's" in texts(figure)
+
+    def test_white_is_set_by_the_object_in_pictures_of_magnitudes(self, image):
+        bright = np.abs(image).copy()
+        bright[0, 0] = 1e6
+        (axes,) = plots.image_grid([plots.ImagePanel(bright, "one")]).axes
+        assert axes.images[0].get_clim()[1] == pytest.approx(object_top([bright]))
 
     def test_std_stands_beside_the_complex_error_on_one_scale(self, image):
         std = np.full(image.shape, 0.5)
@@ -115,7 +131,7 @@ class TestImages:
 
     def test_an_image_of_zeros_can_be_drawn(self, image):
         png_bytes(plots.image_grid([plots.ImagePanel(0 * image, "zero")]))
-        png_bytes(plots.std_map(np.zeros((4, 4))))
+        png_bytes(plots.std_map(np.zeros((4, 4)), np.zeros((4, 4))))
 
 
 class TestMasks:

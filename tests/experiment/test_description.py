@@ -7,9 +7,10 @@ import pytest
 
 from mri_design import KSpaceData, Recipe
 from mri_design.experiment import inputs
-from mri_design.experiment.description import describe_scan
+from mri_design.experiment.description import describe_scan, measured_how
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.sampling import Sampling
+from mri_design.scan.source_image import SourceImage
 from mri_design.scan.summary import ScanSummary
 
 
@@ -56,7 +57,7 @@ def test_size_place_and_acceleration_are_told() -> None:
     assert "orientation" not in describe_scan(
         ScanSummary.of(replace(scan(), geometry=(SliceGeometry((2.0, 1.5), None),) * 3)), Recipe()
     )
-    assert "field of view" not in describe_scan(told(), Recipe())
+    assert describe_scan(told(), Recipe())["field of view"] == "not in the file"
     turned = replace(oblique, read=(0.0, 0.8, 0.6), phase=(1.0, 0.0, 0.0), normal=(0.0, 0.6, -0.8))
     rows = describe_scan(ScanSummary.of(replace(scan(), geometry=(straight, straight, turned))), Recipe())
     other = "oblique, nearest to transverse, phase encoding left to right"
@@ -112,3 +113,12 @@ def test_of_other_slices_the_headers_tell() -> None:
     assert rows["told by"].startswith("the samples of slice 1, and the headers")
     assert "slices differ" in rows and "got 5 gapless lines" in rows["calibration"]
     assert "told by" not in describe_scan(whole, Recipe())
+
+
+def test_how_it_was_measured_is_told_where_the_header_says() -> None:
+    said = {"ProtocolName": "t2_tse", "EchoTime": "12.5", "RepetitionTime": "3000", "StudyDate": "20200304"}
+    source = SourceImage(said, image=False)
+    rows = describe_scan(ScanSummary.of(replace(scan(), source=source)), Recipe())
+    assert rows["sequence"] == "t2_tse, TE 12.5 ms, TR 3000 ms" and rows["date"] == "2020-03-04"
+    assert not {"sequence", "date"} & set(describe_scan(told(), Recipe()))
+    assert measured_how(SourceImage({"FlipAngle": "15"}, image=False)) == {"sequence": "flip 15 degrees"}

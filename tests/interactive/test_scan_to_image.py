@@ -12,6 +12,8 @@ from tests.command_line import called
 from tests.interactive.conftest import RECIPE
 from tests.undrawn import undrawn
 
+PLAIN = {"method": "zero-filled"}
+
 
 @pytest.fixture(scope="module")
 def recipe_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -102,7 +104,7 @@ def test_images_and_scans_of_the_package_are_taken(scan: md.LoadedScan) -> None:
         (lambda scan: md.load("phantom:t2w", recipe={"prior": 3}), "recipe: prior: got 3"),
         (lambda scan: scan.reconstruct(np.ones(31, dtype=bool)), r"mask of lines: got bool \(31,\)"),
         (lambda scan: scan.reconstruct([40]), "lines: got .40.; wanted numbers from 0 to 31"),
-        (lambda scan: scan.reconstruct(slices=3), "slices: got 3; wanted 0 to 0"),
+        (lambda scan: scan.reconstruct(slices=3), "slice: got 3; wanted 0 to 0"),
         (lambda scan: scan.design(8, strategy=3), "strategy: got 3"),
         (lambda scan: scan.design(8, seed=-1), "seed: got -1"),
     ],
@@ -131,3 +133,68 @@ def test_plots_are_figures(design: md.ScanDesign, image: md.ScanImage) -> None:
     titles = [axes.get_title() for axes in image.plot().axes]
     assert titles[:3] == ["mean", "error bars (std)", "actual error"]
     assert design.plot().axes
+
+
+@pytest.fixture(scope="module")
+def three(scan: md.LoadedScan) -> md.LoadedScan:
+    """Three slices, each a little dimmer."""
+    one = scan.data.kspace
+    return md.load(np.concatenate([one, 0.8 * one, 0.6 * one]), recipe=RECIPE)
+
+
+def test_several_slices_make_a_volume(three: md.LoadedScan, tmp_path: Path) -> None:
+    mask = np.abs(np.arange(32) - 16) < 6
+    volume = three.reconstruct(mask, slices="all", method="map")
+    assert isinstance(volume, md.ScanVolume) and volume.numbers == (0, 1, 2) and volume.std is None
+    assert volume.array.shape == (3, 32, 32)
+    folder = volume.save(tmp_path / "volume")
+    np.testing.assert_array_equal(np.load(folder / "recon.npy"), volume.array)
+    assert [axes.get_title() for axes in volume.plot().axes] == ["slice 0", "slice 1", "slice 2"]
+    assert len(repr(volume).splitlines()) <= 6 and volume._repr_html_().count("<img") == 3
+
+
+def test_several_slices_share_the_mask_of_a_design(three: md.LoadedScan) -> None:
+    design = three.design(10, strategy="low-pass", slices=[0, 2])
+    assert len(design.lines) == 10 and design.result.numbers == [2, 0]
+    assert design.reconstruct("zero-filled").known.data.name == design.reconstruct().known.data.name == "scan[2]"
+
+
+def test_shots_are_chosen_and_scans_along_them_reconstructed(scan: md.LoadedScan, tmp_path: Path) -> None:
+    pytest.importorskip("finufft")
+    design = scan.design(5, encoding="radial", strategy="half-turn", recipe={**RECIPE, "reconstruction": PLAIN})
+    assert design.mask.sum() == 5 and len(design.plot().axes) == 1 and "5 spokes" in repr(design)
+    with pytest.raises(md.UsageError, match="give the method in its recipe"):
+        design.reconstruct("map")
+    spokes = md.load(design.save(tmp_path / "run") / "trajectory.npz", recipe=RECIPE)
+    assert isinstance(spokes.data, md.TrajectoryData) and "5 readouts" in repr(spokes)
+    image = spokes.reconstruct([0, 2, 4], method="zero-filled")
+    assert image.method == "gridded" and image.mask.tolist() == [True, False, True, False, True]
+    with pytest.raises(md.InputError, match="wanted k-space on a grid"):
+        spokes.design(4)
+
+
+def test_a_plane_is_designed_and_reconstructed_by_its_mask(scan: md.LoadedScan) -> None:
+    recipe = {**RECIPE, "reconstruction": PLAIN}
+    design = scan.design(90, encoding="plane", strategy="poisson-disc", recipe=recipe)
+    assert design.mask.shape == (32, 32) and design.mask.sum() == 90 and len(design.plot().axes) == 1
+    image = scan.reconstruct(design.mask, recipe=recipe)
+    np.testing.assert_array_equal(image.array, design.reconstruct().array)
+
+
+def test_a_design_goes_to_a_table_and_its_image_to_dicom(
+    design: md.ScanDesign, image: md.ScanImage, tmp_path: Path
+) -> None:
+    design.to_csv(tmp_path / "order.csv")
+    rows = (tmp_path / "order.csv").read_text().splitlines()
+    assert [int(row.split(",")[1]) for row in rows[1:]] == list(design.lines)
+    pydicom = pytest.importorskip("pydicom")
+    image.to_dicom(tmp_path / "image.dcm", field_of_view=(0.24, 0.12))
+    assert [float(size) for size in pydicom.dcmread(tmp_path / "image.dcm").PixelSpacing] == [7.5, 3.75]
+
+
+def test_coil_maps_come_from_a_file(tmp_path: Path) -> None:
+    known = md.load("phantom:brain", recipe={"simulation": {"matrix": 32, "coils": 3}}).data
+    np.save(tmp_path / "maps.npy", known.coil_maps[0])
+    scan = md.load(known.kspace, coil_maps=tmp_path / "maps.npy", recipe=RECIPE)
+    np.testing.assert_allclose(scan.data.coil_maps, known.coil_maps, atol=1e-6)
+    assert "coil maps: given" in repr(scan) and scan.reconstruct(method="zero-filled").array.shape == (32, 32)

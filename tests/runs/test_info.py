@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, InputError, Recipe, read
-from mri_design.runs.info import describe_folder, describe_images, describe_sequence, is_sequence
+from mri_design import ImageStack, InputError, Recipe, UsageError, read
+from mri_design.design.trained_design import TrainedDesign
+from mri_design.experiment.trained_file import save_trained
+from mri_design.runs.info import describe_folder, describe_images, describe_input, describe_sequence, is_sequence
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.summary import ImageSummary
@@ -87,7 +89,7 @@ def test_a_design_of_a_plane_counts_samples_and_goes_to_a_sequence(tmp_path: Pat
     rows = describe_folder(folder(tmp_path, "mask.npy samples.csv recon.npy"))
     assert rows["samples"].startswith("30: 0, 1, 2,") and "lines" not in rows
     assert f"mri-design recon SCAN --mask {tmp_path / 'run/mask.npy'}" in rows["next"]
-    assert "to a Pulseq sequence (--to seq), and its image to nifti and dicom" in rows["next"]
+    assert "to a Pulseq sequence (--to seq --thickness M, the extent along kz in metres), and its image" in rows["next"]
 
 
 def test_a_reconstruction_of_a_plane_counts_samples_as_its_export_does(tmp_path: Path) -> None:
@@ -222,3 +224,50 @@ def test_what_the_package_writes_is_signed(tmp_path: Path) -> None:
 def test_as_a_scan_it_is_refused_with_the_way_out(path: Path) -> None:
     with pytest.raises(InputError, match=r"Pulseq sequence, without samples.*Give the raw data"):
         read(path)
+
+
+def test_a_mask_is_told_as_one_and_not_as_a_scan(tmp_path: Path) -> None:
+    lines = np.arange(48) % 3 == 0
+    lines[20:28] = True
+    np.save(tmp_path / "mask.npy", lines)
+    rows = describe_input(str(tmp_path / "mask.npy"), Recipe())
+    assert rows["mask"] == f"{lines.sum()} of 48 lines (ky), acceleration {48 / lines.sum():.4g}"
+    assert rows["lines"] == "every 3rd line and 8 at the centre (20-27)" and rows["centre"].startswith("8 lines")
+    assert "is no scan" in rows["samples"] and "--mask" in rows["next"]
+    np.save(tmp_path / "plane.npy", np.eye(8, dtype=bool))
+    assert describe_input(str(tmp_path / "plane.npy"), Recipe())["mask"].startswith("8 samples of a plane of 8 x 8")
+    with pytest.raises(UsageError, match="--maps belongs to a scan"):
+        describe_input(str(tmp_path / "mask.npy"), Recipe(), tmp_path / "plane.npy")
+
+
+def test_an_order_of_train_is_told_as_one(tmp_path: Path) -> None:
+    order = TrainedDesign(
+        grid=(8, 6),
+        lines=(4, 3, 5),
+        n_start=1,
+        profile=np.ones((3, 8)),
+        errors=np.array([0.9, 0.5, 0.25]),
+        rule="residual-greedy",
+    )
+    save_trained(tmp_path / "order.npz", order)
+    rows = describe_input(str(tmp_path / "order.npz"), Recipe())
+    assert rows["order"] == "3 lines of 8 x 6, learnt by residual-greedy, the first 1 at the start"
+    assert rows["lines"] == "4, 3, 5" and rows["error"].startswith("0.25") and "trained:" in rows["next"]
+
+
+def test_an_image_of_a_run_says_which_way_it_lies(tmp_path: Path) -> None:
+    made = folder(tmp_path, "recon.npy")
+    np.save(made / "recon.npy", np.ones((12, 10), np.complex64))
+    rows = describe_input(str(made / "recon.npy"), Recipe())
+    assert rows["array"] == "image of the run in run: complex, (ky, kx)" and rows["shape"] == "12 x 10"
+    assert "rows follow ky" in rows["axes"] and "image.T turns it" in rows["axes"] and "no scan" in rows["k-space"]
+    np.save(tmp_path / "recon.npy", np.ones((12, 10), np.complex64))  # nobody knows of what
+    assert describe_input(str(tmp_path / "recon.npy"), Recipe())["grid"].startswith("12 phase-encode lines")
+
+
+def test_a_slice_with_nan_is_named_by_its_number(tmp_path: Path) -> None:
+    stack = np.ones((3, 1, 12, 10), np.complex64)
+    stack[2, 0, 3, 4] = np.nan
+    np.save(tmp_path / "scan.npy", stack)
+    with pytest.raises(InputError, match=r"slice 2: got 1 NaN or infinite values, the first at index \(0, 3, 4\)"):
+        describe_input(str(tmp_path / "scan.npy"), Recipe())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mri_design import Recipe, UsageError
+from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import Paragraph, Section
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.runs.design.report import report_design
@@ -16,6 +17,7 @@ from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
 from mri_design.runs.run import Ending, Progress, Record, Run
 
 KEPT = "checkpoint.npz"
+FIRST = FirstScreen("Two lines.")
 SECTIONS = [Section("One", [Paragraph("text")])]
 
 
@@ -31,7 +33,7 @@ def visible(run: Run) -> set[str]:
 def end(run: Run, identity: str = "me", **options: object) -> Ending:
     ending = Ending("converged", (4, 3))
     record = Record(identity, [], {"a": 1})
-    return run.finish(ending, record, "A title", {"lines": 2}, SECTIONS, **options)  # type: ignore[arg-type]
+    return run.finish(ending, record, "A title", lambda: FIRST, {"lines": 2}, SECTIONS, **options)  # type: ignore[arg-type]
 
 
 def test_the_end_is_in_the_manifest_and_on_the_page(run: Run) -> None:
@@ -46,14 +48,20 @@ def test_the_end_is_in_the_manifest_and_on_the_page(run: Run) -> None:
     assert "A title" in page and "seconds" in page
 
 
-def test_a_finished_run_is_left_alone_where_it_is_to_be_resumed(run: Run) -> None:
+def test_a_finished_run_is_left_alone_unless_it_is_to_be_made_again(run: Run) -> None:
     said: list[str] = []
     watched = replace(run, resume=True, progress=Progress(say=said.append))
     assert watched.finished("me", checkpoint=KEPT, resumed="design") is None
     end(run)
     assert watched.finished("me", checkpoint=KEPT, resumed="design") == Ending("converged", (4, 3))
-    assert said == ["nothing to do"]
-    assert run.finished("me", checkpoint=KEPT, resumed="design") is None  # without resume it is made again
+    report = run.folder.path / "report.html"
+    finished = f"nothing to do: this design is finished; its report is {report} (--overwrite makes it again)"
+    assert said == [finished]
+    watched = replace(watched, resume=False)
+    assert watched.finished("me", checkpoint=KEPT, resumed="design") == Ending("converged", (4, 3))
+    assert said == [finished] * 2
+    report.unlink()
+    assert watched.finished("me", checkpoint=KEPT, resumed="design") is None  # to make the report that it lacks
     assert watched.finished("me") is None  # and so are those that nobody resumes
     with pytest.raises(UsageError, match="holds a finished run"):
         watched.finished("you", checkpoint=KEPT, resumed="design")

@@ -9,7 +9,15 @@ import pytest
 from mri_design import InputError, KSpaceData, Recipe, TrajectoryData, load_input, prepare, prepare_samples
 from mri_design.experiment.description import describe_scan
 from mri_design.experiment.trajectories.description import describe_samples
-from mri_design.scan.sampling import Sampling, index_runs, measured_samples, require_dynamic_range, require_whole_lines
+from mri_design.scan.sampling import (
+    Sampling,
+    gapless_run,
+    index_runs,
+    line_pattern,
+    measured_samples,
+    require_dynamic_range,
+    require_whole_lines,
+)
 from mri_design.scan.summary import ScanSummary
 
 N = (48, 40)
@@ -233,3 +241,44 @@ def test_integers_isolated_zeros_and_zero_filled_columns_pass() -> None:
 @pytest.mark.parametrize("name", ["phantom:shepp-logan", "phantom:lf-gre"])
 def test_phantoms_pass(name: str) -> None:
     require_dynamic_range(load_input(name, Recipe()).kspace)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda k: k % 3 == 0, "every 3rd line"),
+        (lambda k: (k % 2 == 0) | (abs(k - 32) < 6), "every 2nd line and 13 at the centre (26-38)"),
+        (lambda k: (k % 4 == 1) | (abs(k - 32) < 3), "every 4th line and 6 at the centre (29-34)"),
+        (
+            lambda k: (k % 3 == 0) & (k > 11) | (abs(k - 32) < 3),
+            "every 3rd line from 12 to 63 and 5 at the centre (30-34)",
+        ),
+        (lambda k: abs(k - 32) < 6, ""),
+        (lambda k: (k % 3 == 0) & (k != 15), ""),
+        (lambda k: k < 0, ""),
+        (lambda k: k >= 0, ""),
+    ],
+)  # fmt: skip
+def test_lines_at_equal_distances_are_said_in_words(make: Callable[[np.ndarray], np.ndarray], said: str) -> None:
+    assert line_pattern(make(np.arange(64))) == said
+
+
+def test_many_gaps_are_counted_and_not_listed() -> None:
+    rng = np.random.default_rng(0)
+    mask = rng.random(64) < 0.5
+    mask[[0, 32, 63]] = True
+    said = Sampling(np.repeat(mask[:, np.newaxis], 3, axis=1)).missing_lines
+    runs = index_runs(~mask).split(", ")
+    assert len(runs) > 8
+    counted = f"lines {', '.join(runs[:3])}, ... ({np.sum(~mask)} lines in {len(runs)} gaps)"
+    assert said == f"{counted} are missing inside the acquired window"
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [(range(9), (0, 8)), (range(4, 12), (4, 11)), (range(12), (0, 11)), ([6], (6, 6)), ([5], (6, 5))],
+)
+def test_the_run_around_the_centre_may_reach_the_edges(lines: range, found: tuple[int, int]) -> None:
+    measured = np.zeros(12, dtype=bool)
+    measured[list(lines)] = True
+    assert gapless_run(measured, 6) == found

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image as Pixels  # of the plotting library; what that writes itself has three times the bytes
 
-from mri_design.evaluation.plots.panels import Image, ImagePanel, Layout, displayed, scale_top
+from mri_design.evaluation.plots.panels import Image, ImagePanel, Layout, displayed, object_top, scale_top
 from mri_design.evaluation.plots.style import (
     ERROR_COLOURS,
     GREY,
@@ -30,7 +30,7 @@ _NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's na
 
 
 def image_grid(panels: Sequence[ImagePanel], orientation: Layout = "ky-rows", columns: int = 3) -> Figure:
-    """Magnitude images on one grey scale.
+    """Magnitude images on one grey scale, which `object_top` ends.
 
     Parameters
     ----------
@@ -57,20 +57,23 @@ def error_maps(panels: Sequence[ImagePanel], reference: Image, orientation: Layo
         How the source file lays the image.
     """
     errors = [np.abs(np.abs(panel.image) - np.abs(reference)) for panel in panels]
-    return _maps(errors, panels, orientation, 3, "|magnitude error| (image units)")
+    return _maps(errors, panels, orientation, 3, f"|magnitude error| ({_unit(reference)})")
 
 
-def std_map(std: NDArray[np.floating], orientation: Layout = "ky-rows") -> Figure:
+def std_map(std: NDArray[np.floating], image: Image, orientation: Layout = "ky-rows") -> Figure:
     """Posterior standard deviation of every pixel.
 
     Parameters
     ----------
     std : float array, shape (ky, kx)
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
+    image : complex or real array, shape (ky, kx)
+        Its norm and its white are what the numbers are held against.
     orientation : Layout
         How the source file lays the image.
     """
-    return _maps([std], [ImagePanel(std, "posterior std")], orientation, 1, "std per pixel (image units)")
+    panel = ImagePanel(std, "posterior std", _root_mean_square(std, image))
+    return _maps([std], [panel], orientation, 1, f"std per pixel ({_unit(image)})")
 
 
 def std_against_error(
@@ -92,10 +95,22 @@ def std_against_error(
     """
     error = np.abs(np.asarray(image) - np.asarray(reference))
     panels = [
-        ImagePanel(pixels, title, f"root mean square {np.sqrt(np.mean(np.square(pixels))):.3g}")
+        ImagePanel(pixels, title, _root_mean_square(pixels, image))
         for pixels, title in ((std, "posterior std"), (error, "actual error"))
     ]
-    return _maps([std, error], panels, orientation, 2, "per pixel (image units)")
+    return _maps([std, error], panels, orientation, 2, f"per pixel ({_unit(reference)})")
+
+
+def _root_mean_square(pixels: NDArray[np.floating], image: Image) -> str:
+    """In the image's units, and relative to that of the image."""
+    size, whole = (float(np.sqrt(np.mean(np.square(np.abs(values))))) for values in (pixels, image))
+    share = f",\n{100 * size / whole:.2g} % of the image's" if whole else ""
+    return f"root mean square {size:.3g}{share}"
+
+
+def _unit(image: Image) -> str:
+    """What numbers beside an image are in, and what of it is white."""
+    return f"image units; white in the image is {object_top([np.abs(image)]):.3g}"
 
 
 def image_with_error_bars(
@@ -157,7 +172,7 @@ def _maps(
     below = _LINE * max(len(text.splitlines()) for text in captions)
     height = down * (min(each * rows / row_length, 5.0) + _TITLE + below) + _BAR * bool(bar)
     figure, cells = grid_of_axes(len(shown), across, height, across * each + _NAME)
-    top = scale_top(shown)
+    top = object_top(shown) if colours == "gray" else scale_top(shown)
     for axes, pixels, panel, caption in zip(cells, shown, panels, captions, strict=True):
         axes.set_title(plain_text(panel.title, width=22), fontsize=LABEL)
         axes.set(xticks=[], yticks=[])

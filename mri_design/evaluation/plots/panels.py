@@ -38,6 +38,9 @@ def across(orientation: Layout) -> bool:
 
 Image = NDArray[np.complexfloating] | NDArray[np.floating]
 
+_OBJECT, _BRIGHT = 0.1, 99.0
+GREY_SCALE = "Magnitudes on one grey scale, white at the 99th percentile of the object"
+"""Of grids of images, for captions."""
 _SHOWN_FRACTION = 99.8  # percent of the pixels inside the scale: one bright vessel must not darken the rest
 
 
@@ -68,6 +71,24 @@ def metric_caption(metrics: ImageMetrics) -> str:
 def error_caption(metrics: ImageMetrics) -> str:
     """The error alone, for a map of it."""
     return f"error {100 * metrics.relative_l2:.2f} %"
+
+
+def object_top(images: Sequence[NDArray[np.floating]]) -> float:
+    """White of magnitude images: all but the brightest hundredth of the object's pixels lie below it.
+
+    The object is where the magnitude is above a tenth of its 99th percentile, so that neither air nor a few bright
+    pixels, a vessel or an artefact, set the scale.
+
+    Parameters
+    ----------
+    images : sequence of float array
+        Magnitudes on one scale.
+    """
+    tops = []
+    for pixels in images:
+        inside = pixels[pixels > _OBJECT * np.percentile(pixels, _BRIGHT)]
+        tops.append(float(np.percentile(inside, _BRIGHT)) if inside.size else 0.0)
+    return max(tops) or 1.0
 
 
 def scale_top(images: Sequence[NDArray[np.floating]]) -> float:

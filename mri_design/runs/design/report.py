@@ -7,11 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_status import CHECKPOINT
+from mri_design.experiment.ending import what_was_missed
 from mri_design.experiment.slice_choice import slices_text
 from mri_design.experiment.starting import mostly_calibration
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
+from mri_design.experiment.strategy_words import explained
 from mri_design.operators.readouts import ShotReadouts
 from mri_design.runs.design.earlier import contradicted, final_weight, weight_in_words
 from mri_design.runs.design.run import DesignResult
@@ -23,10 +26,13 @@ from mri_design.runs.design_sections import (
     score_unit,
     step_explorer,
 )
-from mri_design.runs.image_sections import account_settings, save_reconstruction
+from mri_design.runs.first_pictures import READING, Frame, facts_of, first_row, measured_text, predicted_error
+from mri_design.runs.image_sections import account_settings, layout_of, save_reconstruction
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import simulated_from, simulation_summary
+from mri_design.runs.scan_facts import pixel_of, simulated_from, simulation_summary
 from mri_design.runs.scans import ORACLE_NOTE
+from mri_design.runs.verdicts import Judged, Target, design_verdict
+from mri_design.scan.data import part_of_scan
 
 
 def report_design(
@@ -59,13 +65,9 @@ def report_design(
         )
         first = replace(first, blocks=[steps, *first.blocks])
     about = ABOUT_SHOTS if isinstance(candidates, ShotReadouts) else None
-    sections = [
-        first,
-        *others,
-        *save_acquisition(run.folder, result.acquisition, recipe),
-        *save_reconstruction(run.folder, known, result.images, trace.lines, about),
-        *more,
-    ]
+    images, *maps = save_reconstruction(run.folder, known, result.images, trace.lines, about)
+    acquisition = save_acquisition(run.folder, result.acquisition, recipe)
+    sections = [images, first, *acquisition, *others, *more, *maps]
     known_beside = dict(beside or {})
     ended = {"ended": result.ended} if result.ended else {}
     account = result.images[0].reconstruction.account()
@@ -99,7 +101,51 @@ def report_design(
     record = replace(result.record, settings={**result.record.settings, **facts})
     kind = f"{candidates.unit.capitalize()} design"
     title = f"{'Oracle, not a design' if name in ORACLES else kind}: {known.data.name}"
-    return run.finish(result.ending, record, title, summary, sections, [CHECKPOINT])
+    return run.finish(result.ending, record, title, lambda: _first_screen(result), summary, sections, [CHECKPOINT])
+
+
+def _first_screen(result: DesignResult) -> FirstScreen:
+    """What came out, where it is from, and how large it is."""
+    known, image, trace, name = result.known, result.images[0], result.trace, result.request.recipe.design.strategy
+    readouts, pixel = known.slice_model.candidates, pixel_of(known.data)
+    judged = Judged(
+        None if image.errors is None else image.errors.relative_l2,
+        predicted_error(image.reconstruction),
+        known.reference_noise,
+        itself=known.holds_reference(trace.lines),
+    )
+    verdict = design_verdict(
+        measured_text(readouts, len(trace.lines)),
+        judged,
+        target=_target(result),
+        ended=result.ended,
+        unit=readouts.unit,
+        oracle=name in ORACLES,
+        calibrating=mostly_calibration(known.scan.calibration_lines, len(trace.lines), readouts),
+    )
+    meaning = explained(name)
+    return FirstScreen(
+        verdict,
+        first_row(
+            readouts,
+            trace.mask().reshape(readouts.shape),
+            image.reconstruction,
+            Frame(layout_of(readouts, known.data.orientation), pixel),
+        ),
+        facts_of(readouts, pixel, known.data.n_coils, known.acceleration(trace.lines), part_of_scan(known.data.header)),
+        {strategy_label(name): f"{readouts.unit}s {meaning}"} if meaning else {},
+        READING,
+    )
+
+
+def _target(result: DesignResult) -> Target:
+    """How the design stands to the rule that could end it."""
+    trace = result.trace
+    if not result.ended:
+        return ""
+    if trace.declined is None or what_was_missed(trace, result.request.stop, result.known.slice_model.candidates.unit):
+        return "missed"
+    return "met" if trace.steps else "met at the start"
 
 
 def _side_information(result: DesignResult) -> dict[str, str]:

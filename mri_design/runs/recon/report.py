@@ -8,6 +8,7 @@ import numpy as np
 
 from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.runs.first_pictures import measured_text
 from mri_design.runs.image_sections import (
     account_settings,
     curves_figure,
@@ -19,12 +20,14 @@ from mri_design.runs.image_sections import (
     save_images,
     save_reconstruction,
 )
+from mri_design.runs.recon.beginning import first_screen, judged
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.stages import REPORT
 from mri_design.runs.recon.volume import VolumeResult
 from mri_design.runs.recon.volume_report import report_volume
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, simulated_from, simulation_summary
+from mri_design.runs.verdicts import image_verdict
 
 _WITH_THE_SCAN = ", by the weights that came with the scan,"
 
@@ -52,7 +55,12 @@ def report_reconstruction(run: Run, result: ReconResult | VolumeResult | Ending)
     }
     facts = {**known.settings(), **account_settings(account)}
     record = replace(result.record, settings={**result.record.settings, **facts})
-    ended = run.finish(result.ending, record, f"Reconstruction: {known.data.name}", summary, sections)
+    title = f"Reconstruction: {known.data.name}"
+    measured = measured_text(known.slice_model.candidates, int(np.count_nonzero(mask)))
+    verdict = image_verdict(measured, image.name, judged(known, image, mask))
+    ended = run.finish(
+        result.ending, record, title, lambda: first_screen(verdict, known, image, mask), summary, sections
+    )
     run.progress.show(REPORT, 1, 1)
     return ended
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mri_design.evaluation import plots
+from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import (
     MOST_SLICE_BYTES,
     Block,
@@ -18,9 +19,10 @@ from mri_design.evaluation.page import (
     SliceExplorer,
     saved_figure,
 )
-from mri_design.evaluation.plots.panels import ImagePanel, Layout, scale_top
+from mri_design.evaluation.plots.panels import GREY_SCALE, ImagePanel, Layout, object_top, scale_top
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.slice_choice import slices_text
+from mri_design.runs.first_pictures import measured_text
 from mri_design.runs.image_sections import (
     COIL_MAPS,
     Rows,
@@ -30,10 +32,12 @@ from mri_design.runs.image_sections import (
     layout_of,
     mask_figure,
 )
+from mri_design.runs.recon.beginning import first_screen, judged
 from mri_design.runs.recon.stages import REPORT
 from mri_design.runs.recon.volume import VolumeResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
+from mri_design.runs.verdicts import volume_verdict
 
 _MONTAGE, _COLUMNS = 24, 6
 """Slices of the montage at most, and in a row."""
@@ -68,9 +72,25 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
     sections = [*volume_sections(folder, result), *_of_shown(folder, result)]
     record = replace(result.record, settings=settings)
     title = f"Reconstruction: {known.data.name.partition('[')[0]}"
-    ended = run.finish(result.ending, record, title, summary, sections, checkpoints=result.kept.files)
+    ended = run.finish(
+        result.ending, record, title, lambda: _first_screen(result), summary, sections, checkpoints=result.kept.files
+    )
     run.progress.show(REPORT, 1, 1)
     return ended
+
+
+def _first_screen(result: VolumeResult) -> FirstScreen:
+    """The errors of all slices, and pictures of one."""
+    image, unit = result.images[0], result.known.slice_model.candidates
+    errors = {
+        number: float(str(facts.rows[0]["relative_l2"]))
+        for number, facts in zip(result.numbers, result.facts, strict=True)
+        if facts.rows[0]["relative_l2"] is not None
+    }
+    measured = measured_text(unit, int(np.count_nonzero(result.mask)))
+    shown = judged(result.known, image, result.mask)
+    verdict = volume_verdict(f"{measured}, {image.name}", len(result.numbers), result.shown, shown, errors)
+    return first_screen(verdict, result.known, image, result.mask)
 
 
 def _used(result: VolumeResult) -> str:
@@ -125,7 +145,7 @@ def volume_sections(folder: RunFolder, result: VolumeResult) -> list[Section]:
     layout: Layout = "no-lines"
     if isinstance(known, KnownScan):
         layout = layout_of(known.slice_model.candidates, known.data.orientation)
-    top = max(scale_top([np.abs(image)]) for image in result.stack("recon"))
+    top = max(object_top([np.abs(image)]) for image in result.stack("recon"))
     chosen = _spread(len(result.numbers), _MONTAGE)
     panels = []
     for place in chosen:
@@ -136,7 +156,7 @@ def volume_sections(folder: RunFolder, result: VolumeResult) -> list[Section]:
         folder,
         "slices",
         lambda: plots.image_grid(panels, layout, _COLUMNS),
-        f"{some}Magnitudes on one grey scale, by the slices' numbers in the scan.",
+        f"{some}{GREY_SCALE}; by the slices' numbers in the scan.",
     )
     rows = [row for one in result.facts for row in one.rows]
     own = [row for row in rows if row["method"] == result.images[0].name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal, get_args
@@ -198,7 +199,9 @@ def coil_directions(energies: NDArray[np.complex128]) -> NDArray[np.complex128]:
 
 def _espirit(kspace: NDArray[np.complex64], directions: NDArray[np.complex128], width: int) -> NDArray[np.complex64]:
     """Unit maps (coil, ky, kx) of one slice."""
-    from sigpy.mri.app import EspiritCalib  # here, because the import takes longer than most commands
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "IProgress not found")  # by tqdm, in notebooks without widgets
+        from sigpy.mri.app import EspiritCalib  # here, because the import takes longer than most commands
 
     strongest = np.abs(kspace).max()
     virtual = np.tensordot(directions.conj().T, kspace / (strongest or 1), axes=1).astype(np.complex64)

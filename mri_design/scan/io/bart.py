@@ -151,7 +151,7 @@ class _Slices(StackSource):
         found = list[Sampling]()
         for number in range(self.count):
             (part,) = self.part(number).values()
-            found.append(self._sampling(part))
+            found.append(self._sampling(part, number))
             ones = None if ones is None or not _is_mask(part) else ones + int(np.count_nonzero(part))
         if ones:
             raise _mask_error(ones)

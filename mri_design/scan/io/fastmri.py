@@ -164,7 +164,7 @@ def _provenance(
     if has_object(file, "ismrmrd_header"):
         header = parse_mrd_header(f"{path}: ismrmrd_header", read_text(file, "ismrmrd_header", limits), limits)
         source = header.source
-        provenance |= header.identifier_notes
+        provenance |= header.notes
         encoded, reconstructed = header.encodings[0].encoded, header.encodings[0].reconstructed
         provenance["encoded_matrix"] = "{} x {} x {}".format(*encoded.matrix)
         provenance["reconstruction_matrix"] = "{} x {} x {}".format(*reconstructed.matrix)

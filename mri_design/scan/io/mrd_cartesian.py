@@ -515,7 +515,7 @@ class CartesianSource(SlicedSource):
             bandwidth=self.header.noise_bandwidth, repeats=least if duplicates == "average" else 1,
         )  # fmt: skip
         notes = {**purposes.notes, **plan.notes, **coil_notes, **noise_notes, **images.notes(plan, kspace)}
-        notes |= self.header.identifier_notes
+        notes |= self.header.notes
         if acquisitions.dimensions[purposes.imaging].any():
             notes["coordinates_skipped"] = "those of the samples: by the header the scan is cartesian"
         if most > 1:

@@ -23,6 +23,8 @@ FOURIER_SIGN = "fourierSign"
 """User parameter (a whole number) of headers that this package writes: the sign s in ∑ u(r) exp(2πi s k·r), which a
 sample at k is, k growing along the directions that readouts give; -1 or 1."""
 _MAX_ENCODINGS, _LONGEST_NAME = 64, 64
+_STRONGEST = 50.0
+"""Tesla: what is said beyond is no field of a scanner."""
 _COUNT = re.compile(r"[1-9][0-9]{0,4}")
 _SUBJECT, _STUDY, _MEASUREMENT = "subjectInformation", "studyInformation", "measurementInformation"
 _SAID = {
@@ -113,6 +115,8 @@ class MrdHeader:
         Names, as DICOM has them, of what the header says of that in a form that DICOM does not take.
     vendor : str
         Who made the scanner (``systemVendor``); empty where the header does not say.
+    model, field_strength : str, float
+        Of the scanner (``systemModel``, ``systemFieldStrength_T``); empty and NaN where the header does not say.
     fourier_sign : int, optional
         The sign s with which samples go, ∑ u(r) exp(2πi s k·r), k growing along the directions of readouts: what the
         header says (`FOURIER_SIGN`), or what is known of its maker; None where that is not settled.
@@ -129,6 +133,8 @@ class MrdHeader:
     source: SourceImage | None = None
     wrong_identifiers: tuple[str, ...] = ()
     vendor: str = ""
+    model: str = ""
+    field_strength: float = math.nan
     fourier_sign: int | None = None
     unknown_place: bool = False
     echo_times: tuple[float, ...] = ()
@@ -150,6 +156,14 @@ class MrdHeader:
             f"the header {who} (systemVendor) and has no {FOURIER_SIGN}: whether its samples go with exp(-2πi k·r) or "
             "with the conjugate along the directions that it gives is not settled, and images could be turned by half"
         )
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """For a header: the scanner, where it is named, and `identifier_notes`."""
+        named = " ".join(filter(None, (self.vendor, self.model)))
+        field = f"{self.field_strength:.4g} T" if 0 < self.field_strength < _STRONGEST else ""
+        told = ", ".join(filter(None, (named, field)))
+        return ({"scanner": told} if told else {}) | self.identifier_notes
 
     @property
     def identifier_notes(self) -> dict[str, str]:
@@ -209,7 +223,11 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
     source, wrong = SourceImage.of_raw_data(_identifiers(root))
     bandwidth = root.findtext("{*}acquisitionSystemInformation/{*}relativeReceiverNoiseBandwidth")
     channels = root.findtext("{*}acquisitionSystemInformation/{*}receiverChannels")
-    vendor = " ".join((root.findtext("{*}acquisitionSystemInformation/{*}systemVendor") or "").split())[:_LONGEST_NAME]
+    system = {
+        name: " ".join((root.findtext(f"{{*}}acquisitionSystemInformation/{{*}}{name}") or "").split())[:_LONGEST_NAME]
+        for name in ("systemVendor", "systemModel", "systemFieldStrength_T")
+    }
+    vendor = system["systemVendor"]
     return MrdHeader(
         tuple(
             _encoding(field if not i else f"{field}: encoding {i}", encoding, limits, unknown)
@@ -220,6 +238,8 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
         source=source,
         wrong_identifiers=wrong,
         vendor=vendor,
+        model=system["systemModel"],
+        field_strength=as_number(system["systemFieldStrength_T"]),
         fourier_sign=_fourier_sign(field, root, vendor),
         unknown_place=bool(_user_values(root, "String", UNKNOWN_PLACE)),
         echo_times=tuple(_sequence_values(root, _MEASURED["EchoTime"])),

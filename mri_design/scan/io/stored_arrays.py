@@ -479,10 +479,11 @@ class StackSource(SlicedSource):
 
     def samplings(self) -> tuple[Sampling, ...]:
         """Which samples every slice holds, one after the other; lines filled with zeros hold nothing."""
-        return tuple(self._sampling(next(iter(self.part(number).values()))) for number in range(self.count))
+        return tuple(self._sampling(next(iter(self.part(number).values())), number) for number in range(self.count))
 
-    def _sampling(self, stored: NDArray[Any]) -> Sampling:
-        (coils,) = to_complex64("array", self.axes.arrange("array", stored))
+    def _sampling(self, stored: NDArray[Any], number: int) -> Sampling:
+        (coils,) = self.axes.arrange("array", stored)
+        coils = to_complex64(f"array, slice {number}", coils)
         held = measured_samples(coils)
         held[[line for line in self.header.zero_filled if 0 <= line < len(held)]] = False
         return Sampling(held)

@@ -108,3 +108,19 @@ def test_the_echo_time_is_that_of_the_contrast(times: tuple[str, ...], contrast:
     got = header(behind=f"<sequenceParameters><TR>10</TR>{echoes}</sequenceParameters>").source_of(contrast)
     assert got is not None
     assert got.identifiers == {"RepetitionTime": "10"} | ({"EchoTime": wanted} if wanted else {})
+
+
+@pytest.mark.parametrize(
+    ("system", "notes"),
+    [
+        (
+            "<systemVendor>SIEMENS</systemVendor><systemModel>Aera</systemModel>"
+            "<systemFieldStrength_T>1.494</systemFieldStrength_T>",
+            {"scanner": "SIEMENS Aera, 1.494 T"},
+        ),
+        ("<systemFieldStrength_T>0</systemFieldStrength_T>", {}),
+        ("<systemModel>X</systemModel><systemFieldStrength_T>strong</systemFieldStrength_T>", {"scanner": "X"}),
+    ],
+)
+def test_the_scanner_is_noted_where_the_header_names_it(system: str, notes: dict[str, str]) -> None:
+    assert header(f"<acquisitionSystemInformation>{system}</acquisitionSystemInformation>").notes == notes

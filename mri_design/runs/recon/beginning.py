@@ -1,0 +1,54 @@
+"""What the report of a reconstruction begins with, of one slice or of the one of several that is shown."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.evaluation.first_screen import FirstScreen
+from mri_design.evaluation.plots.panels import Layout
+from mri_design.runs.first_pictures import READING, Frame, facts_of, first_row, predicted_error
+from mri_design.runs.image_sections import layout_of
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage, pixel_of
+from mri_design.runs.verdicts import Judged
+from mri_design.scan.data import part_of_scan
+
+
+def judged(known: KnownScan | KnownSamples, image: NamedImage, mask: NDArray[np.bool_]) -> Judged:
+    """How wrong an image from what ``mask`` marks is, as far as it is known."""
+    error = None if image.errors is None else image.errors.relative_l2
+    predicted = predicted_error(image.reconstruction)
+    if isinstance(known, KnownSamples):
+        return Judged(error, predicted)
+    lines = np.flatnonzero(mask).tolist()
+    return Judged(error, predicted, known.reference_noise, itself=known.holds_reference(lines))
+
+
+def first_screen(
+    verdict: str, known: KnownScan | KnownSamples, image: NamedImage, mask: NDArray[np.bool_]
+) -> FirstScreen:
+    """Verdict, pictures and facts.
+
+    Parameters
+    ----------
+    verdict : str
+        What came out.
+    known : KnownScan or KnownSamples
+        The slice that is shown.
+    image : NamedImage
+        Its image.
+    mask : bool array
+        Lines or samples used; of a trajectory all readouts in ``known`` are.
+    """
+    readouts, pixel = known.slice_model.candidates, pixel_of(known.data)
+    layout: Layout = "no-lines"
+    used, acceleration = np.ones(readouts.shape, dtype=bool), None
+    if isinstance(known, KnownScan):
+        layout, used = layout_of(readouts, known.data.orientation), mask
+        acceleration = known.acceleration(np.flatnonzero(mask).tolist())
+    return FirstScreen(
+        verdict,
+        first_row(readouts, used, image.reconstruction, Frame(layout, pixel)),
+        facts_of(readouts, pixel, known.data.n_coils, acceleration, part_of_scan(known.data.header)),
+        reading=READING,
+    )

@@ -1,0 +1,289 @@
+"""The sentence that a report begins with, computed from what a run found, as far as it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mri_design.evaluation.tables import Row
+
+Target = Literal["", "met", "met at the start", "missed"]
+"""How a design stands to the end it was given: no rule, met, met before any choice, or not met."""
+
+
+def percent(value: float) -> str:
+    """A fraction in per cent with two digits, or all before the point; a line never ends before the sign."""
+    hundredths = 100 * value
+    size = abs(hundredths)
+    digits = ".0f" if size >= 9.95 or not size else ".1f" if size >= 0.95 else ".2g"
+    return f"{hundredths:{digits}}\N{NO-BREAK SPACE}%"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How wrong an image is, as far as it is known.
+
+    Parameters
+    ----------
+    error : float, optional
+        Relative error of the magnitude; None where there is nothing to hold it against.
+    predicted : float, optional
+        Relative error by the image's own error bars; None where it has none.
+    reference_noise : float, optional
+        The part of the error that the reference's own noise makes; None of a true image.
+    itself : bool
+        Whether the image is the very one that errors would be measured against.
+    """
+
+    error: float | None = None
+    predicted: float | None = None
+    reference_noise: float | None = None
+    itself: bool = False
+
+    @property
+    def words(self) -> str:
+        """Error and prediction, or why one is missing."""
+        predicted = "" if self.predicted is None else f"predicted {percent(self.predicted)}"
+        if self.error is None:
+            why = (
+                "it is made from all that the full scan has" if self.itself else "there is no full scan to check it by"
+            )
+            if predicted:
+                return f"error {predicted} ({why})"
+            return f"its error is not known: {why}, and the method has no error bars"
+        said = f"error {percent(self.error)}"
+        if self.reference_noise is not None:
+            said += f" against the full scan (its noise alone makes {percent(self.reference_noise)})"
+        return f"{said}, {predicted}" if predicted else said
+
+
+def design_verdict(
+    measured: str,
+    judged: Judged,
+    *,
+    target: Target = "",
+    ended: str = "",
+    unit: str = "line",
+    oracle: bool = False,
+    calibrating: str = "",
+) -> str:
+    """What a design came to.
+
+    Parameters
+    ----------
+    measured : str
+        "64 of 256 lines".
+    judged : Judged
+        Of the image from them.
+    target : Target
+        How it stands to its stop rule.
+    ended : str
+        Why it ended, see `how_it_ended`.
+    unit : str
+        What was chosen one by one.
+    oracle : bool
+        Whether it looked at the true image.
+    calibrating : str
+        See `mostly_calibration`.
+    """
+    said = f"{measured}: {judged.words}."
+    if oracle:
+        said = f"An oracle, no design: it chose with the true image before it. {said}"
+    if target == "missed":
+        return f"The target was not reached. {said} It {_was(ended)}."
+    if target == "met at the start":
+        return f"{said} The target was met without any {unit} chosen: those at the start were enough."
+    if target == "met":
+        return f"{said} The target was met: it {_was(ended)}."
+    return f"{said} {calibrating}." if calibrating else said
+
+
+def _was(ended: str) -> str:
+    """ "stopped after ..." as it is; "not stopped ...", "never asked ..." as what it was."""
+    return ended if ended.startswith("stopped") else f"was {ended}"
+
+
+def image_verdict(measured: str, method: str, judged: Judged) -> str:
+    """What a reconstruction came to: "64 of 256 lines, mean: error 4 %, predicted 5.3 %"."""
+    return f"{measured}, {method}: {judged.words}."
+
+
+def volume_verdict(measured: str, count: int, shown: int, one: Judged, errors: Mapping[int, float]) -> str:
+    """What a reconstruction of several slices came to.
+
+    Parameters
+    ----------
+    measured : str
+        "64 of 256 lines, mean".
+    count : int
+        Slices.
+    shown : int
+        Number of the slice that is shown.
+    one : Judged
+        Of its image.
+    errors : mapping of int to float
+        Slice to error, of those whose error is known.
+    """
+    said = f"{count} slices of {measured}"
+    if not errors:
+        return f"{said}: slice {shown}, {one.words}."
+    worst = max(errors, key=errors.__getitem__)
+    mean = sum(errors.values()) / len(errors)
+    which = "" if len(errors) == count else f" of the {len(errors)} whose error is known"
+    return (
+        f"{said}: mean error{which} {percent(mean)}, the largest {percent(errors[worst])} (slice {worst}); "
+        f"slice {shown}, below, {one.words}."
+    )
+
+
+def comparison_verdict(
+    measured: str,
+    winner: Row,
+    *,
+    repeats: str = "",
+    wins: tuple[int, int] = (1, 1),
+    others: Mapping[str, float] | None = None,
+) -> str:
+    """Which strategy is best, by how much, and whether that is more than chance.
+
+    Parameters
+    ----------
+    measured : str
+        "32 of 128 lines".
+    winner : mapping
+        Row of `winners_table` for this number.
+    repeats : str
+        What ``sd_lead`` is over: "5 draws", "12 images".
+    wins : tuple of int
+        At how many numbers of lines the strategy is best, of how many.
+    others : mapping of str to float
+        Errors of further strategies that readers ask for, such as regular sampling.
+    """
+    best, second = str(winner["best"]), winner.get("second")
+    said = f"With {measured} {best} has the least error, {percent(_float(winner['relative_l2']))}"
+    lead, spread = winner.get("lead"), winner.get("sd_lead")
+    if second is None or lead is None:
+        return f"{said}; nothing else was compared."
+    less = -_float(lead)
+    said += f": {percent(less)} less than the second, {second}"
+    if spread is None:
+        said += " (one image, so without a spread)"
+    else:
+        within = _float(spread) >= less
+        said += f" (\N{PLUS-MINUS SIGN} {percent(_float(spread))} over {repeats}"
+        said += ": no more than their spread)" if within else ")"
+    for name, error in (others or {}).items():
+        if name not in (best, second):
+            said += f"; {name} has {percent(error)}"
+    said += "."
+    if wins[1] > 1:
+        said += f" It is best at {wins[0]} of the {wins[1]} numbers compared."
+    return said
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Two strategies at one number of lines.
+
+    Parameters
+    ----------
+    lines : int
+        The number.
+    mine, rival : float
+        Mean relative errors of the one that is looked at, and of its competitor.
+    spread : float
+        Standard deviation of the competitor's error over its draws.
+    """
+
+    lines: int
+    mine: float
+    rival: float
+    spread: float
+
+    @property
+    def outcome(self) -> Literal["better", "as good", "worse"]:
+        """Whether the difference is larger than the spread, and whose error is the smaller one."""
+        if abs(self.mine - self.rival) <= self.spread:
+            return "as good"
+        return "better" if self.mine < self.rival else "worse"
+
+
+def duel_verdict(duels: Sequence[Duel], shown: Duel, grid: int, draws: int) -> str:
+    """What designed lines came to beside a tuned density, and what follows from it.
+
+    Parameters
+    ----------
+    duels : sequence of Duel
+        At every number of lines.
+    shown : Duel
+        The one whose images are shown.
+    grid : int
+        Lines of the grid.
+    draws : int
+        Draws of the density.
+    """
+    return (
+        f"{shown.lines} of {grid} lines: error {percent(shown.mine)} designed, {percent(shown.rival)} drawn from a "
+        f"density that was tuned on another scan (\N{PLUS-MINUS SIGN} {percent(shown.spread)} over {draws} draws). "
+        f"{what_follows(duels)}"
+    )
+
+
+def what_follows(duels: Sequence[Duel]) -> str:
+    """Advice from every number of lines at which designed lines were held against a tuned density."""
+    counts = {name: [duel.lines for duel in duels if duel.outcome == name] for name in ("better", "as good", "worse")}
+    found = [f"{name} at {_listed(numbers)} lines" for name, numbers in counts.items() if numbers]
+    said = f"Designed lines are {', '.join(found)}"
+    dense = sorted([*counts["as good"], *counts["worse"]])
+    if not dense:
+        return f"{said}: design."
+    if counts["better"]:
+        return f"{said}: design at {_listed(counts['better'])}; at {_listed(dense)} take the density, which is cheaper."
+    return (
+        f"{said}: take the density where there is another scan to tune it on, since it needs no posterior; design "
+        "where there is none."
+    )
+
+
+def _listed(counts: Sequence[int]) -> str:
+    """Numbers in words: "24, 32 and 48"."""
+    texts = [str(count) for count in counts]
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+
+
+def protocol_verdict(
+    measured: str, trained: int, mine: float | None = None, rival: tuple[str, float] | None = None
+) -> str:
+    """What one mask for many scans came to.
+
+    Parameters
+    ----------
+    measured : str
+        "32 of 128 lines".
+    trained : int
+        Scans it was designed on.
+    mine : float, optional
+        Its mean error on scans that it has not seen; None without such.
+    rival : tuple of (str, float), optional
+        Name and error of the best of the others, see `best_other`.
+    """
+    said = f"One mask of {measured} for {trained} scan{'s' * (trained != 1)}"
+    if mine is None:
+        return f"{said}; how good it is on others is not known (--test tries it)."
+    said += f": error {percent(mine)} on scans that it has not seen"
+    if rival is None:
+        return f"{said}."
+    change = mine / rival[1] - 1
+    return f"{said}, {percent(abs(change))} {'less' if change < 0 else 'more'} than the best of the others, {rival[0]}."
+
+
+def best_other(summary: Sequence[Row], name: str) -> tuple[str, float] | None:
+    """The strategy of a `summary_table` of one count that does best beside one, and its error; None where alone."""
+    errors = {str(row["strategy"]): _float(row["relative_l2"]) for row in summary if row["strategy"] != name}
+    best = min(errors, key=errors.__getitem__, default=None)
+    return None if best is None else (best, errors[best])
+
+
+def _float(value: object) -> float:
+    return float(str(value))

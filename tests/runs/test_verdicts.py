@@ -1,0 +1,152 @@
+"""The sentence that a report begins with says what is known, and that something is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from mri_design.runs.verdicts import (
+    Duel,
+    Judged,
+    best_other,
+    comparison_verdict,
+    design_verdict,
+    duel_verdict,
+    image_verdict,
+    percent,
+    protocol_verdict,
+    volume_verdict,
+    what_follows,
+)
+
+LINES = "32 of 128 lines"
+
+
+def plain(text: str) -> str:
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0.0593, "5.9 %"),
+        (0.1234, "12 %"),
+        (1.2, "120 %"),
+        (0.0004, "0.04 %"),
+        (0.0, "0 %"),
+        (0.06, "6.0 %"),
+        (0.0999, "10 %"),
+    ],
+)
+def test_fractions_have_two_digits(value: float, said: str) -> None:
+    assert plain(percent(value)) == said
+
+
+@pytest.mark.parametrize(
+    ("judged", "said"),
+    [
+        (Judged(0.1, 0.12), "error 10 %, predicted 12 %"),
+        (Judged(0.1), "error 10 %"),
+        (
+            Judged(0.1, 0.09, 0.06),
+            "error 10 % against the full scan (its noise alone makes 6.0 %), predicted 9.0 %",
+        ),
+        (Judged(None, 0.12), "error predicted 12 % (there is no full scan to check it by)"),
+        (Judged(None, 0.12, itself=True), "error predicted 12 % (it is made from all that the full scan has)"),
+        (Judged(), "its error is not known: there is no full scan to check it by, and the method has no error bars"),
+    ],
+)
+def test_an_image_is_judged_as_far_as_it_can_be(judged: Judged, said: str) -> None:
+    assert plain(image_verdict(LINES, "mean", judged)) == f"32 of 128 lines, mean: {said}."
+
+
+JUDGED = Judged(0.1, 0.12)
+
+
+def test_of_several_slices_the_mean_the_worst_and_the_one_shown_are_told() -> None:
+    known = plain(volume_verdict("64 of 256 lines, mean", 3, 1, JUDGED, {0: 0.2, 1: 0.1, 2: 0.12}))
+    assert known == (
+        "3 slices of 64 of 256 lines, mean: mean error 14 %, the largest 20 % (slice 0); slice 1, below, error 10 %, "
+        "predicted 12 %."
+    )
+    some = plain(volume_verdict("64 of 256 lines, mean", 3, 1, JUDGED, {1: 0.1}))
+    assert "mean error of the 1 whose error is known 10 %" in some
+    unknown = plain(volume_verdict("64 of 256 lines, mean", 3, 1, Judged(None, 0.12), {}))
+    assert unknown.endswith("mean: slice 1, error predicted 12 % (there is no full scan to check it by).")
+
+
+SAID = "32 of 128 lines: error 10 %, predicted 12 %."
+
+
+def test_a_design_says_whether_it_reached_its_target() -> None:
+    assert plain(design_verdict(LINES, JUDGED)) == SAID
+    ended = "not stopped early: all 32 lines measured, predicted error 12 % > 5 %"
+    missed = plain(design_verdict(LINES, JUDGED, target="missed", ended=ended))
+    assert missed == f"The target was not reached. {SAID} It was {ended}."
+    ended = "stopped after 32 of at most 64 lines: predicted error 12 % <= 15 %"
+    met = plain(design_verdict(LINES, JUDGED, target="met", ended=ended))
+    assert met == f"{SAID} The target was met: it {ended}."
+    at_once = plain(design_verdict(LINES, JUDGED, target="met at the start", ended=ended))
+    assert at_once == f"{SAID} The target was met without any line chosen: those at the start were enough."
+
+
+def test_a_design_says_that_it_saw_the_truth_or_hardly_chose() -> None:
+    assert plain(design_verdict(LINES, JUDGED, oracle=True)) == (
+        f"An oracle, no design: it chose with the true image before it. {SAID}"
+    )
+    mostly = plain(design_verdict(LINES, JUDGED, calibrating="24 of 32 lines are measured for the coil maps"))
+    assert mostly == f"{SAID} 24 of 32 lines are measured for the coil maps."
+
+
+ROW = {"best": "calibrated", "relative_l2": 0.08, "second": "vd@tuned", "lead": -0.02, "sd_lead": 0.05}
+
+
+def test_a_comparison_says_who_is_best_by_how_much_and_whether_that_may_be_chance() -> None:
+    within = plain(comparison_verdict(LINES, ROW, repeats="5 draws"))
+    assert within == (
+        "With 32 of 128 lines calibrated has the least error, 8.0 %: 2.0 % less than the second, vd@tuned (± 5.0 % "
+        "over 5 draws: no more than their spread)."
+    )
+    beyond = plain(comparison_verdict(LINES, {**ROW, "sd_lead": 0.01}, repeats="12 images", wins=(2, 3)))
+    assert beyond.endswith("(± 1.0 % over 12 images). It is best at 2 of the 3 numbers compared.")
+    once = plain(comparison_verdict(LINES, {**ROW, "sd_lead": None}, others={"regular": 0.14, "calibrated": 0.08}))
+    assert once.endswith("2.0 % less than the second, vd@tuned (one image, so without a spread); regular has 14 %.")
+    alone = {"best": "low-pass", "relative_l2": 0.1, "second": None, "lead": None}
+    assert plain(comparison_verdict(LINES, alone)).endswith("least error, 10 %; nothing else was compared.")
+
+
+def test_a_protocol_says_how_it_does_on_other_scans() -> None:
+    unknown = plain(protocol_verdict(LINES, 1))
+    assert unknown == "One mask of 32 of 128 lines for 1 scan; how good it is on others is not known (--test tries it)."
+    better = plain(protocol_verdict(LINES, 3, 0.09, ("low-pass", 0.1)))
+    assert better.endswith(
+        "for 3 scans: error 9.0 % on scans that it has not seen, 10 % less than the best of the others, low-pass."
+    )
+    worse = plain(protocol_verdict(LINES, 3, 0.11, ("low-pass", 0.1)))
+    assert "10 % more than the best of the others, low-pass." in worse
+    assert plain(protocol_verdict(LINES, 3, 0.11)).endswith("error 11 % on scans that it has not seen.")
+    rows = [{"strategy": name, "relative_l2": error} for name, error in (("protocol", 0.1), ("a", 0.3), ("b", 0.2))]
+    assert best_other(rows, "protocol") == ("b", 0.2)
+    assert best_other(rows[:1], "protocol") is None
+
+
+BETTER, ALIKE, WORSE = Duel(24, 0.08, 0.1, 0.01), Duel(32, 0.0805, 0.08, 0.001), Duel(48, 0.05, 0.04, 0.001)
+
+
+def test_advice_follows_from_where_designed_lines_win_and_lose() -> None:
+    assert what_follows([BETTER]) == "Designed lines are better at 24 lines: design."
+    assert what_follows([WORSE, ALIKE, BETTER]) == (
+        "Designed lines are better at 24 lines, as good at 32 lines, worse at 48 lines: design at 24; at 32 and 48 "
+        "take the density, which is cheaper."
+    )
+    none = what_follows([ALIKE, WORSE, Duel(64, 0.05, 0.05, 0.0)])
+    assert none == (
+        "Designed lines are as good at 32 and 64 lines, worse at 48 lines: take the density where there is another "
+        "scan to tune it on, since it needs no posterior; design where there is none."
+    )
+
+
+def test_the_strong_competitor_stands_in_the_first_sentence_with_its_spread() -> None:
+    assert plain(duel_verdict([BETTER], BETTER, 128, 5)) == (
+        "24 of 128 lines: error 8.0 % designed, 10 % drawn from a density that was tuned on another scan (± 1.0 % "
+        "over 5 draws). Designed lines are better at 24 lines: design."
+    )
