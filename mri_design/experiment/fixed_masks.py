@@ -112,11 +112,6 @@ class DrawnMask:
         return self.readouts.shots[list(self.order)] if isinstance(self.readouts, ShotReadouts) else None
 
     @property
-    def whole(self) -> int:
-        """Readouts of a fully sampled scan: of shots as many as the grid has lines."""
-        return self.readouts.grid[0] if isinstance(self.readouts, ShotReadouts) else self.readouts.size
-
-    @property
     def spread(self) -> NDArray[np.complex128]:
         """Point-spread function (y,) or (y, x); of shots with the density of their samples compensated for.
 

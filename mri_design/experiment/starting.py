@@ -42,7 +42,8 @@ def require_one_amount(count: object, acceleration: object, unit: str) -> None:
 
 def require_amount(count: int | None, acceleration: float | None, recipe: Recipe) -> None:
     """Refuse neither a number nor an acceleration, and both; raises `UsageError`, or `InputError` below 1."""
-    unit = KINDS[recipe.design.encoding].unit
+    kind = KINDS[recipe.design.encoding]
+    unit = "shot" if kind.shots else kind.unit
     require_one_amount(count, acceleration, unit)
     if acceleration is not None:
         require_numbers(least=1.0, acceleration=acceleration)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mri_design.errors import InputError, UsageError
-from mri_design.experiment.description import describe_scan
+from mri_design.experiment.description import describe_scan, measured_how
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
@@ -53,6 +53,7 @@ def describe_images(held: ImageSummary, recipe: Recipe) -> dict[str, str]:
         "name": held.name,
         "images": f"{count} of {rows} x {columns} pixels (rows x columns)",
         **_place(held),
+        **measured_how(held.source),
         "values": _values(held),
         "phase": "that of the images" if held.has_phase else "none: the images are real, as magnitudes are",
         "k-space": "none, and so no coils, no measured lines and no noise of a scanner",

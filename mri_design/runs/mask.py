@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import UsageError, require_numbers
+from mri_design.errors import UsageError
 from mri_design.evaluation.pictures import drawing, placed, png_bytes
 from mri_design.evaluation.tables import csv_text
 from mri_design.experiment.ending import check_other_than_lines, in_acquisition_order
 from mri_design.experiment.fixed_masks import DrawnMask, draw_mask, named_kind
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.starting import readouts_wanted, require_one_amount
+from mri_design.experiment.starting import amount_wanted, require_amount
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import ShotReadouts
 from mri_design.runs.export import ExportRequest, SequenceRequest, export_of
@@ -86,17 +86,13 @@ class MaskRequest:
     def __post_init__(self) -> None:
         if ending_of(self.out, ENDINGS) is None:
             raise UsageError(f"{self.out.name} is no file name ending in {', '.join(ENDINGS)}, as a mask needs")
-        require_one_amount(self.count, self.acceleration, "line")
-        if self.count is None and self.acceleration is None:
-            raise UsageError("how much is measured? Give --acceleration, or a number with --lines")
-        if self.acceleration is not None:
-            require_numbers(least=1.0, acceleration=self.acceleration)
         if self.out.suffix == ".seq" and self.field_of_view is None:
             raise UsageError("a sequence needs the field of view in metres, as --fov 0.24")
         strategy, encoding = named_kind(self.kind, len(self.shape), self.encoding)
         object.__setattr__(self, "strategy", strategy)
         object.__setattr__(self, "recipe", self.recipe.replacing("design", encoding=encoding))
         check_other_than_lines(self.recipe)
+        require_amount(self.count, self.acceleration, self.recipe)
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -151,14 +147,10 @@ def make_mask(request: MaskRequest) -> MadeFiles:
     UsageError, InputError, SequenceError, MissingPackageError
         As `draw_mask` and `export_run`; along shots, where FINUFFT is not installed.
     """
-    count = request.count
-    if request.acceleration is not None:
-        count = readouts_wanted(request.whole, request.acceleration)
-    assert count is not None
     drawn = draw_mask(
         request.strategy,
         request.grid,
-        count,
+        amount_wanted(request.count, request.acceleration, request.whole),
         request.recipe,
         calibration=request.calibration,
         seed=request.seed,

@@ -13,6 +13,7 @@ from mri_design.errors import InputError
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.sampling import Sampling, refused_samples
+from mri_design.scan.source_image import SourceImage
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class ImageSummary:
         Short name.
     header : mapping of str to str
         Provenance.
-    geometry : SliceGeometry, optional
+    geometry, source : optional
         As of an `ImageStack`.
 
     Raises
@@ -143,6 +144,7 @@ class ImageSummary:
     name: str = "images"
     header: Mapping[str, str] = field(default_factory=dict)
     geometry: SliceGeometry | None = None
+    source: SourceImage | None = None
 
     def __post_init__(self) -> None:
         if self.values == (0, 0):
@@ -152,12 +154,12 @@ class ImageSummary:
     def of(cls, stack: ImageStack) -> ImageSummary:
         """Summarise images that were read as a whole."""
         count, rows, columns = stack.images.shape
-        told = {"name": stack.name, "header": stack.header, "geometry": stack.geometry}
+        told = {"name": stack.name, "header": stack.header, "geometry": stack.geometry, "source": stack.source}
         return cls.of_images(stack.images, (count, rows, columns), **told)
 
     @classmethod
     def of_images(cls, images: Iterable[Image], shape: tuple[int, int, int], **told: Any) -> ImageSummary:
-        """Summarise images (row, column) that come one by one; ``told`` are name, header and geometry."""
+        """Summarise images (row, column) that come one by one; ``told`` are name, header, geometry and source."""
         low, high, has_phase = np.inf, -np.inf, False
         for image in images:
             has_phase = np.iscomplexobj(image)

@@ -90,7 +90,7 @@ def test_a_sequence_is_verified_and_says_what_it_plays(run: Run, tmp_path: Path,
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--kind vd --shape 32", "Give --acceleration, or a number with --lines"),
+        ("--kind vd --shape 32", "how many lines in the end? Give --lines, or --acceleration"),
         ("--kind vd --shape 32 --acceleration 4 --lines 8", "--lines 8 and --acceleration 4 both say how much"),
         ("--kind vd --shape 32 --acceleration 0.5", "--acceleration: got 0.5"),
         ("--kind vd --shape 32x32x32 --acceleration 4", "--shape 32x32x32: wanted one or two whole numbers"),

@@ -18,6 +18,7 @@ from mri_design.experiment.trained_file import save_trained
 from mri_design.runs.info import describe_folder, describe_images, describe_input, describe_sequence, is_sequence
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.source_image import SourceImage
 from mri_design.scan.summary import ImageSummary
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
@@ -27,6 +28,14 @@ from mri_design.sequences.settings import SequenceSettings
 PLACE = SliceGeometry((2.0, 1.5), 5.0, (1.0, 2.0, 3.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
 STACK = ImageStack(np.arange(1.0, 241, dtype=np.float32).reshape(3, 8, 10), "head", {"file": "head.nii"}, PLACE)
 HELD = ImageSummary.of(STACK)
+
+
+def test_how_a_dicom_image_was_measured_is_told() -> None:
+    uids = {"StudyInstanceUID": "1.2.3", "SOPClassUID": "1.2.4", "SOPInstanceUID": "1.2.5"}
+    source = SourceImage({**uids, "ProtocolName": "t1_mprage", "FlipAngle": "9", "StudyDate": "20191231"})
+    rows = describe_images(ImageSummary.of(replace(STACK, source=source)), Recipe())
+    assert (rows["sequence"], rows["date"]) == ("t1_mprage, flip 9 degrees", "2019-12-31")
+    assert "sequence" not in describe_images(HELD, Recipe())
 
 
 def test_size_voxels_orientation_and_use_are_told() -> None:

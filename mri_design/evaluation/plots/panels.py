@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.scan.data import Orientation
+
+if TYPE_CHECKING:  # to measure errors takes an import that figures of masks do without
+    from mri_design.evaluation.metrics import ImageMetrics
 
 Layout = Orientation | Literal["plane-rows", "plane-columns", "no-lines"]
 """Orientation of an image on the page: as its source file has it, or, where no lines were encoded, as its array.

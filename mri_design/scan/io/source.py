@@ -241,7 +241,7 @@ class ImageSource(Source):
 
     def summary(self) -> ImageSummary:
         """Their values' range, and what else is known of them."""
-        told = {"name": self.name, "header": self.header, "geometry": self.geometry}
+        told = {"name": self.name, "header": self.header, "geometry": self.geometry, "source": self.source}
         return ImageSummary.of_images(self.images, self.shape, **told)
 
 
