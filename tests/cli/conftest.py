@@ -14,6 +14,9 @@ from typer.testing import Result
 from mri_design import load_phantom
 from tests.command_line import called
 from tests.quick_recipes import quickened
+from tests.read_here import read_here
+
+__all__ = ["read_here"]
 
 REPOSITORY = Path(__file__).parents[2]
 QUICK = """

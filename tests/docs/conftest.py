@@ -19,7 +19,10 @@ from mri_design.priors import BLOCKS, SITES
 from mri_design.scan.io.formats import READERS
 from tests.docs.pages import REPOSITORY
 from tests.quick_recipes import quickened
+from tests.read_here import read_here
 from tests.undrawn import undrawn
+
+__all__ = ["read_here"]
 
 LINES, SAMPLES = 32, 24
 """Side of the small scans; the pages' examples are for scans eight times as large."""

@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, MRSlice, Recipe, load_input, prepare
+from tests.read_here import read_here
+
+__all__ = ["read_here"]
 
 RECIPE = Recipe.of(
     {

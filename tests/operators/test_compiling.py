@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba import types
 
 from mri_design.operators.kernels.compiling import compiled
 
@@ -13,6 +14,14 @@ from mri_design.operators.kernels.compiling import compiled
 def test_operators_are_imported_without_the_compiler():
     code = "import sys, mri_design.operators, mri_design.model; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+def test_a_number_written_into_a_call_is_no_type_of_its_own() -> None:
+    """Else every loop that calls another with 0 compiles it once more."""
+    loop = compiled(lambda x, at: x + at)
+    for number in (types.literal(0), types.literal(1), types.intp):
+        loop.get_call_template((types.float64, number), {})
+    assert loop.signatures == [(types.float64, types.intp)]
 
 
 COMPILES = """

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.evaluation.conftest import make_image, phased_slice, tiny
+from tests.read_here import read_here
 from tests.undrawn import undrawn
 
-__all__ = ["make_image", "phased_slice", "tiny"]
+__all__ = ["make_image", "phased_slice", "read_here", "tiny"]
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from mri_design import InputError, ReadLimits, read
 from mri_design.scan.io import isolated
 from mri_design.scan.io.isolated import IsolatedSource
 from mri_design.scan.io.source import ReadOptions
+from tests.command_line import called
 
 
 def test_the_scan_that_comes_back_is_the_one_read_here(fastmri_file: Path) -> None:
@@ -22,6 +23,13 @@ def test_the_scan_that_comes_back_is_the_one_read_here(fastmri_file: Path) -> No
         np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
     for name in ("name", "orientation", "header", "noise_variance"):
         assert getattr(there, name) == getattr(here, name)
+
+
+def test_verbs_ask_another_process(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolated, "_CHILD", "import os; os.abort()")
+    for words in (("info", fastmri_file), ("recon", fastmri_file, "--out", "nowhere")):
+        ended = called(words)
+        assert ended.exit_code == 3 and "a crash (SIGABRT)" in " ".join(ended.stderr.split())
 
 
 @pytest.mark.slow

@@ -13,7 +13,10 @@ from ismrmrd.xsd import CreateFromDocument
 
 from mri_design.scan.streaming.channel import Connected, Event
 from mri_design.scan.streaming.messages import JsonLines
+from tests.read_here import read_here
 from tests.simulated_scanner import header_text, readout
+
+__all__ = ["read_here"]
 
 
 @pytest.fixture

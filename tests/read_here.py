@@ -1,0 +1,44 @@
+"""HDF5 files that are read in the process of the tests.
+
+A process of its own for every file takes half a second; that verbs and `read` begin one is tested in
+`tests/scan/io/test_isolated.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from mri_design.scan.data import KSpaceData, TrajectoryData
+from mri_design.scan.io import formats
+from mri_design.scan.io.source import ReadOptions, Source
+from mri_design.scan.summary import ScanSummary
+
+
+@dataclass(frozen=True)
+class SourceHere(Source):
+    """In the place of an `IsolatedSource`: the same answers, without another process."""
+
+    path: Path
+    options: ReadOptions
+
+    def load(self) -> KSpaceData | TrajectoryData:
+        """All samples."""
+        with formats.opened(self.path, self.options, isolated=False) as source:
+            return source.load()
+
+    def summary(self) -> ScanSummary | TrajectoryData:
+        """The samplings, and the samples of one slice."""
+        with formats.opened(self.path, self.options, isolated=False) as source:
+            return source.summary()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_here() -> Iterator[None]:
+    """Imported into the conftest of a package, it holds for all tests in there."""
+    with mock.patch.object(formats, "IsolatedSource", SourceHere):
+        yield
