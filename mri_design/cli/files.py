@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.flags import SERIES, FieldOfView, Input, Maps, Override, Quiet, Replace, extents_of, option, whole
+from mri_design.cli.flags import (
+    SERIES,
+    FieldOfView,
+    Input,
+    Maps,
+    Override,
+    OwnSlices,
+    Quiet,
+    Replace,
+    extents_of,
+    option,
+)
 from mri_design.cli.sequence_flags import SequenceFlags
 from mri_design.cli.terminal import DONE, say, verb, warn
 from mri_design.errors import UsageError
@@ -47,9 +58,7 @@ def convert(
         ),
     ],
     fov: FieldOfView = None,
-    index: Annotated[
-        int | None, whole("--slice", help="Only this slice; negative counts from the end. [default: all]")
-    ] = None,
+    slices: OwnSlices = None,
     encoding: Annotated[
         str | None,
         option(
@@ -71,16 +80,18 @@ def convert(
     trajectory to .npz and .cfl (with NAME_traj); images to .nii.gz and .nii (NIfTI), .dcm (DICOM, one file for each
     slice), .npz and .npy. What a format cannot hold is named.
 
-    All slices of INPUT are taken, or that of --slice; of several contrasts, phases, repetitions and sets of raw data
+    All slices of INPUT are taken, or those of --slices; of several contrasts, phases, repetitions and sets of raw data
     the first, or those that are named.
     """
+    from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice
     from mri_design.runs.convert import convert_file
     from mri_design.runs.made_files import write_made_files
 
     if encoding not in (None, "lines", "plane"):
         raise UsageError(f"--encoding {encoding}: a conversion takes lines or plane")
     recipe = recipe.replacing("design", encoding=encoding)
-    made = convert_file(source, out, recipe, field_of_view=extents_of(fov), index=index)
+    chosen = ALL_SLICES if slices is None else SliceChoice(slices)
+    made = convert_file(source, out, recipe, field_of_view=extents_of(fov), slices=chosen)
     write_made_files(made, overwrite=overwrite)
     if made.warning:
         warn(made.warning, quiet)

@@ -34,7 +34,7 @@ _FLAGS = {
     "required samples": ("calibration", "lines"),
     "calibration region": ("calibration", "shutter", "partial_fourier"),
     "calibration lines": ("start",),
-    "slice": ("index",),
+    "slice": ("index", "slices"),
     "slices": ("slices", "sources"),
     "error to stop at": ("until_error",),
     "gain to stop at": ("until_gain",),
@@ -380,8 +380,8 @@ OwnSlices = Annotated[
     option(
         "--slices",
         "--slice",
-        metavar="0,3-5|middle|all",
-        help="Slices by number, from 0; one negative number counts from the end.",
+        metavar="0,3-5|all",
+        help="Slices by number, from 0, or middle; one negative number counts from the end.",
         show_default=False,
     ),
 ]

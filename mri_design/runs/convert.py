@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mri_design.errors import UsageError
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.slice_choice import require_no_slices
+from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice, require_no_slices
 from mri_design.runs.made_files import (
     NO_SIZES,
     WITHOUT_UNIT,
@@ -247,7 +247,7 @@ def convert_file(
     recipe: Recipe,
     *,
     field_of_view: tuple[float, float] | None = None,
-    index: int | None = None,
+    slices: SliceChoice = ALL_SLICES,
 ) -> MadeFiles:
     """Read a file and make those of another format; nothing is written.
 
@@ -262,8 +262,8 @@ def convert_file(
         over a plane, rows and columns of the one slice are ky and kz.
     field_of_view : tuple of float, optional
         (ky, kx) in metres, for formats that have sizes of pixels; by default that of the input, where it says one.
-    index : int, optional
-        The one slice to take, negative from the end; by default all.
+    slices : SliceChoice
+        Those to take; by default all.
 
     Raises
     ------
@@ -275,7 +275,7 @@ def convert_file(
     MissingPackageError
         Where the format needs a package that is not installed.
     """
-    require_no_slices(source, "give {0} --slice {1}")
+    require_no_slices(source, "give {0} --slices {1}")
     ending = ending_of(out, ENDINGS)
     if ending is None:
         raise UsageError(f"{out.name} has no ending that says a format: end it in {_listed(ENDINGS)}")
@@ -288,7 +288,7 @@ def convert_file(
         if phantom
         else read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
     )
-    data = data if index is None else data.select_slice(index)
+    data = data if slices == ALL_SLICES else data.select_slices(slices.indices(data.n_slices))
     if recipe.design.encoding == "plane":
         data = _as_plane(data, source)
     made = _made(data, source, out, field_of_view)
@@ -322,7 +322,7 @@ def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KS
     if data.volume:
         return data
     if data.n_slices > 1:
-        raise UsageError(f"{source} holds {data.n_slices} slices, and a plane (ky, kz) is one: choose it with --slice")
+        raise UsageError(f"{source} holds {data.n_slices} slices, and a plane (ky, kz) is one: choose it with --slices")
     return replace(data, header={**data.header, "volume": volume_note(1, data.grid_shape)})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
@@ -99,6 +99,23 @@ class Scan(ABC):
         InputError
             Where there is no such slice, or it holds no signal.
         """
+
+    def select_slices(self, numbers: Sequence[int]) -> Self:
+        """The same data with some of the slices, in this order, those without signal among them.
+
+        Raises
+        ------
+        InputError
+            Where there is no such slice; of a single one as `select_slice`.
+        """
+        if len(numbers) == 1:
+            return self.select_slice(numbers[0])
+        chosen = [slice_number(number, self.n_slices) for number in numbers]
+        held = {name: getattr(self, name, None) for name in ("coil_maps", "reference", "calibration")}
+        places = getattr(self, "geometry", None)
+        known: dict[str, Any] = {} if places is None else {"geometry": tuple(places[number] for number in chosen)}
+        known |= {name: array[chosen] for name, array in held.items() if array is not None}
+        return replace(self, kspace=self.kspace[chosen], **known)
 
     def encoded(self, encoding: str) -> Self:
         """The same data as lines, or as the samples of a plane; shots stay what they are."""
@@ -524,6 +541,22 @@ class ImageStack:
             geometry=None if self.geometry is None else self.geometry.slice_after(number),
             source=None if self.source is None else self.source.of_frame(number),
         )
+
+    def select_slices(self, numbers: Sequence[int]) -> ImageStack:
+        """The same with some of the slices, in this order; their places are kept where they follow one another.
+
+        Raises
+        ------
+        InputError
+            Where there is no such slice, or all are empty; of a single one as `select_slice`.
+        """
+        if len(numbers) == 1:
+            return self.select_slice(numbers[0])
+        chosen = [slice_number(number, self.n_slices) for number in numbers]
+        geometry = None if self.geometry is None else self.geometry.slice_after(chosen[0])
+        if geometry is not None and chosen != list(range(chosen[0], chosen[-1] + 1)):
+            geometry = replace(geometry, thickness=None, centre=None, phase=None, read=None, normal=None)
+        return replace(self, images=self.images[chosen], geometry=geometry)
 
 
 def left_out(header: Mapping[str, str]) -> dict[str, str]:

@@ -77,7 +77,7 @@ def test_one_slice_of_several(run: Run, work: Path, tmp_path: Path) -> None:
         run("convert", tmp_path / f"{name}.npy", out, "--slice", index, code=0)
         np.testing.assert_array_equal(np.load(out), expected)
     result = run("convert", tmp_path / "stack.npy", tmp_path / "b.npy", "--slice", 3, code=2)
-    assert "--slice: got 3; wanted 0 to 2" in result.stderr
+    assert "--slices: got 3; wanted 0 to 2" in result.stderr
 
 
 def test_a_mask_is_no_scan(run: Run, tmp_path: Path, designed: Designed) -> None:

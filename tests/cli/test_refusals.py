@@ -56,7 +56,7 @@ WORDS = [
     ("design scan.npz --lines 8 --slice 3", "--slice: got 3; wanted 0 to 0"),
     ("compare scan.npz --slices 4 --lines 8", "--slices: got 4"),
     ("compare scan.npz#4 --lines 8", "INPUT: slices: got 4; wanted 0 to 0"),
-    ("design scan.npz#2 --lines 8", "scan.npz --slice 2"),
+    ("design scan.npz#2 --lines 8", "scan.npz --slices 2"),
     ("info scan.npz#2", "info tells about all slices"),
     # Scans that cannot be held against each other
     ("compare scan.npz scan.npz --lines 8", "two inputs have the same name and slice"),

@@ -34,7 +34,7 @@ def test_one_slice_of_several_is_named_everywhere(
     assert run("status", out).stdout.rstrip().endswith(f"; {SLICE}")
     said = run("export", out, "--to", "csv", "--out", tmp_path / "lines.csv").stdout
     assert f"Of the run's scan: {SLICE}." in said
-    quiet = run(verb[0], stack, *words, "--out", tmp_path / "first", "--quiet")
+    quiet = run(verb[0], stack, "--slices", 0, *words, "--out", tmp_path / "first", "--quiet")
     assert quiet.stderr == "" and "slice 0 of 3" in (tmp_path / "first" / "manifest.json").read_text()
 
 
@@ -72,3 +72,10 @@ def test_a_conversion_of_one_slice_says_which(run: Run, stack: Path, tmp_path: P
     one = run("convert", stack, tmp_path / "one.npz", "--slice", -2)
     assert one.stderr == f"mri-design: stack[1]: {SLICE}\n"
     assert run("convert", stack, tmp_path / "all.npz").stderr == ""
+
+
+def test_a_conversion_takes_the_slices_that_are_named_in_their_order(run: Run, stack: Path, tmp_path: Path) -> None:
+    run("convert", stack, tmp_path / "two.npz", "--slices", "2,0", code=0)
+    np.testing.assert_array_equal(np.load(tmp_path / "two.npz")["kspace"], np.load(stack)["kspace"][[2, 0]])
+    refused = run("convert", stack, tmp_path / "none.npz", "--slices", "1-3", code=2)
+    assert "got 1-3; wanted 0 to 2" in refused.stderr and not (tmp_path / "none.npz").exists()

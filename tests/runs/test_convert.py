@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom, read
+from mri_design.experiment.slice_choice import SliceChoice
 from mri_design.runs.convert import convert_file
 from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.made_files import MadeFiles, write_made_files
@@ -373,7 +374,7 @@ def test_a_volume_goes_to_bart_and_back(tmp_path: Path) -> None:
     assert isinstance(first, KSpaceData) and isinstance(again, KSpaceData) and again.noise_variance == 0.5
     np.testing.assert_allclose(again.kspace, first.kspace, atol=1e-5)
     assert np.argwhere(~again.samplings[0].samples).tolist() == [[2, 3]]
-    write_made_files(convert_file(str(tmp_path / "bart.cfl"), tmp_path / "one.cfl", Recipe(), index=4))
+    write_made_files(convert_file(str(tmp_path / "bart.cfl"), tmp_path / "one.cfl", Recipe(), slices=SliceChoice("4")))
     assert read_pair(tmp_path / "one").shape[:4] == (1, 8, 6, 3)
     alone = read(tmp_path / "one.cfl")  # noise alone, which does not look like a plane: the header says it
     assert isinstance(alone, KSpaceData)
@@ -386,4 +387,4 @@ def test_slices_are_no_plane(tmp_path: Path) -> None:
     plane = Recipe().replacing("design", encoding="plane")
     with pytest.raises(UsageError, match=r"3 slices, and a plane .* is one: choose it with --slice"):
         convert_file(str(tmp_path / "slices.npy"), tmp_path / "a.cfl", plane)
-    convert_file(str(tmp_path / "slices.npy"), tmp_path / "a.cfl", plane, index=1)
+    convert_file(str(tmp_path / "slices.npy"), tmp_path / "a.cfl", plane, slices=SliceChoice("1"))

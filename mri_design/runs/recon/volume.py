@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -151,6 +152,8 @@ def slice_image(work: SliceWork, item: tuple[int, AnySlice, NDArray[np.bool_]]) 
         std_factor=None if factor is None else [factor.factor, factor.held_back],
         left_out=result.left_out,
     )
+    del ready, result, known, images, shown, maps
+    gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go
     return SliceImage(number, arrays, facts)
 
 
