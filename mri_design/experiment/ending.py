@@ -142,7 +142,9 @@ def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int, unit: st
     """
     lines = len(trace.lines)
     if rule is None:
-        return "" if trace.steps else f"nothing was chosen: all {count_text(lines, unit)} are those of the start"
+        from_grid = unit in (KINDS["lines"].unit, KINDS["plane"].unit)  # sets of shots begin with all that they have
+        chosen = bool(trace.steps) or not from_grid
+        return "" if chosen else f"nothing was chosen: all {count_text(lines, unit)} are those of the start"
     if trace.declined is not None:
         none = "" if trace.steps else ", none of them chosen, as those of the start suffice"
         return f"stopped after {lines} of at most {count_text(most, unit)}{none}: {rule.reason(trace.declined, unit)}"

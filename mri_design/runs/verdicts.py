@@ -33,7 +33,7 @@ class Judged:
     reference_noise : float, optional
         The part of the error that the reference's own noise makes; None of a true image.
     itself : bool
-        Whether the image is the very one that errors would be measured against.
+        Whether the image is made from the samples that errors are measured against: they say nothing of it then.
     """
 
     error: float | None = None
@@ -45,7 +45,7 @@ class Judged:
     def words(self) -> str:
         """Error and prediction, or why one is missing."""
         predicted = "" if self.predicted is None else f"predicted {percent(self.predicted)}"
-        if self.error is None:
+        if self.error is None or self.itself:
             why = (
                 "it is made from all that the full scan has" if self.itself else "there is no full scan to check it by"
             )
@@ -66,7 +66,7 @@ def design_verdict(
     ended: str = "",
     unit: str = "line",
     oracle: bool = False,
-    calibrating: str = "",
+    remark: str = "",
 ) -> str:
     """What a design came to.
 
@@ -84,8 +84,8 @@ def design_verdict(
         What was chosen one by one.
     oracle : bool
         Whether it looked at the true image.
-    calibrating : str
-        See `mostly_calibration`.
+    remark : str
+        A further sentence without its full stop, such as `mostly_calibration`; of a design that no rule could end.
     """
     said = f"{measured}: {judged.words}."
     if oracle:
@@ -96,7 +96,7 @@ def design_verdict(
         return f"{said} The target was met without any {unit} chosen: those at the start were enough."
     if target == "met":
         return f"{said} The target was met: it {_was(ended)}."
-    return f"{said} {calibrating}." if calibrating else said
+    return f"{said} {remark[:1].upper()}{remark[1:]}." if remark else said
 
 
 def _was(ended: str) -> str:
@@ -126,7 +126,7 @@ def volume_verdict(measured: str, count: int, shown: int, one: Judged, errors: M
         Slice to error, of those whose error is known.
     """
     said = f"{count} slices of {measured}"
-    if not errors:
+    if not errors or one.itself:
         return f"{said}: slice {shown}, {one.words}."
     worst = max(errors, key=errors.__getitem__)
     mean = sum(errors.values()) / len(errors)

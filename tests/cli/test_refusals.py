@@ -35,7 +35,7 @@ WORDS = [
     ("design scan.npz --lines 8 --jobs 1 --executor slurm", "wanted local, dask, or dask:ADDRESS"),
     ("recon scan.npz --method magic", "unknown method 'magic'"),
     ("recon scan.npz --png --no-report", "give one of them"),
-    ("recon scan.npz --resume --overwrite", "goes on with what is there"),
+    ("recon scan.npz --resume --overwrite", "give one of them"),
     ("design scan.npz --lines 8 --resume --overwrite", "give one of them"),
     # Strategies
     ("design scan.npz --lines 8 --strategy randm", "--strategy: got 'randm': unknown strategy 'randm' (did you mean"),

@@ -188,3 +188,9 @@ def test_what_cannot_be_reached_is_said_at_any_end() -> None:
     assert "would leave some 30 %" in what_was_missed(hopeless, RULE)
     assert "out of reach" in how_it_ended(hopeless, RULE, 8)
     assert what_was_missed(everything, None) == what_was_missed(ENDED, RULE) == ""
+
+
+def test_a_design_that_chose_nothing_says_so_but_a_fixed_set_of_shots_does_not() -> None:
+    start = DesignTrace("low-pass", 8, (4, 3))
+    assert how_it_ended(start, None, 2) == "nothing was chosen: all 2 lines are those of the start"
+    assert how_it_ended(start, None, 2, "arm") == ""

@@ -51,7 +51,7 @@ def test_fractions_have_two_digits(value: float, said: str) -> None:
             "error 10 % against the full scan (its noise alone makes 6.0 %), predicted 9.0 %",
         ),
         (Judged(None, 0.12), "error predicted 12 % (there is no full scan to check it by)"),
-        (Judged(None, 0.12, itself=True), "error predicted 12 % (it is made from all that the full scan has)"),
+        (Judged(0.1, 0.12, 0.2, itself=True), "error predicted 12 % (it is made from all that the full scan has)"),
         (Judged(), "its error is not known: there is no full scan to check it by, and the method has no error bars"),
     ],
 )
@@ -71,6 +71,8 @@ def test_of_several_slices_the_mean_the_worst_and_the_one_shown_are_told() -> No
     some = plain(volume_verdict("64 of 256 lines, mean", 3, 1, JUDGED, {1: 0.1}))
     assert "mean error of the 1 whose error is known 10 %" in some
     unknown = plain(volume_verdict("64 of 256 lines, mean", 3, 1, Judged(None, 0.12), {}))
+    own = plain(volume_verdict("64 of 64 lines, mean", 2, 1, Judged(0.1, 0.12, 0.2, itself=True), {0: 0.1, 1: 0.1}))
+    assert own.endswith("mean: slice 1, error predicted 12 % (it is made from all that the full scan has).")
     assert unknown.endswith("mean: slice 1, error predicted 12 % (there is no full scan to check it by).")
 
 
@@ -93,8 +95,10 @@ def test_a_design_says_that_it_saw_the_truth_or_hardly_chose() -> None:
     assert plain(design_verdict(LINES, JUDGED, oracle=True)) == (
         f"An oracle, no design: it chose with the true image before it. {SAID}"
     )
-    mostly = plain(design_verdict(LINES, JUDGED, calibrating="24 of 32 lines are measured for the coil maps"))
+    mostly = plain(design_verdict(LINES, JUDGED, remark="24 of 32 lines are measured for the coil maps"))
     assert mostly == f"{SAID} 24 of 32 lines are measured for the coil maps."
+    none = plain(design_verdict(LINES, JUDGED, remark="nothing was chosen: all 32 lines are those of the start"))
+    assert none == f"{SAID} Nothing was chosen: all 32 lines are those of the start."
 
 
 ROW = {"best": "calibrated", "relative_l2": 0.08, "second": "vd@tuned", "lead": -0.02, "sd_lead": 0.05}

@@ -121,7 +121,7 @@ def _first_screen(result: DesignResult) -> FirstScreen:
         ended=result.ended,
         unit=readouts.unit,
         oracle=name in ORACLES,
-        calibrating=mostly_calibration(known.scan.calibration_lines, len(trace.lines), readouts),
+        remark=result.ended or mostly_calibration(known.scan.calibration_lines, len(trace.lines), readouts),
     )
     meaning = explained(name)
     return FirstScreen(
@@ -141,7 +141,7 @@ def _first_screen(result: DesignResult) -> FirstScreen:
 def _target(result: DesignResult) -> Target:
     """How the design stands to the rule that could end it."""
     trace = result.trace
-    if not result.ended:
+    if result.request.stop is None:
         return ""
     if trace.declined is None or what_was_missed(trace, result.request.stop, result.known.slice_model.candidates.unit):
         return "missed"
