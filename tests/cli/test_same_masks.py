@@ -20,7 +20,7 @@ PLANE = "[design]\nencoding = 'plane'\nblock = 20\n"
         ("scan.npz", ("information-gain", "vd-polynomial:3"), LINES, "[constraints]\nmax_jump = 6\n"),
         ("coils.npy", ("calibrated",), LINES, "[design]\nstart = 8\nblock = 2\n"),
         ("scan.npz", ("calibrated", "caipi:2x2"), ("--samples", "80"), "[design]\nencoding = 'plane'\nblock = 20\n"),
-        ("phantom:brain", ("information-gain", "half-turn"), ("--shots", "4"), "[design]\nencoding = 'radial'\n"),
+        ("phantom:brain", ("information-gain", "half-turn"), ("--shots", "6"), "[design]\nencoding = 'radial'\n"),
     ],
     ids=["short jumps", "coils and blocks", "plane", "spokes"],
 )
