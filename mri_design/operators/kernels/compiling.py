@@ -29,8 +29,8 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     Nothing else of IEEE arithmetic is relaxed, and no loop runs in several threads: the same input gives the same
     bits in every process on a machine.
     """
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy", "no_cfunc_wrapper": True}
-    loop: Any = numba.njit(**options)(function)
+    jit: Any = numba.njit  # whose types do not know all of its options
+    loop = jit(nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True)(function)
     typed = loop.get_call_template
     # A number written into a call is an integer like others: the compiler would make the loop once more for each.
     loop.get_call_template = lambda given, named: typed([types.unliteral(kind) for kind in given], named)
