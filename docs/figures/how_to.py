@@ -1,4 +1,4 @@
-"""Draw the pictures of the how-to pages and the README's thumbnails, by the commands that these pages teach.
+"""Draw the pictures of the how-to pages, by the commands that these pages teach.
 
     OMP_NUM_THREADS=1 python docs/figures/how_to.py [PAGE ...]
 
@@ -39,14 +39,11 @@ class Picture:
         Name of the figure in the run's folder.
     run : str
         Name of the run, under which later commands find it.
-    width : int, optional
-        In pixels, where it is to be smaller than the run's figure.
     """
 
     command: str
     figure: str
     run: str
-    width: int | None = None
 
 
 COMPARED = (
@@ -74,9 +71,6 @@ PICTURES = {
         "protocol phantom:t1w --lines 32 --test phantom:t2w --recipe PLACE/local.toml", "mask-growth", "protocol"
     ),
     "choose-a-strategy": Picture(COMPARED, "masks", "strategies"),
-    "thumb-design": Picture("design phantom:lf-gre --lines 48 --block 4", "mask-growth", "designed", 280),
-    "thumb-recon": Picture("recon phantom:lf-gre --mask PLACE/designed/mask.npy", "std", "image", 280),
-    "thumb-compare": Picture(COMPARED, "error-curves", "strategies", 280),
 }
 """By the name of the file, without ending."""
 
@@ -90,8 +84,6 @@ def make(name: str, place: Path) -> None:
         command = [sys.executable, "-m", "mri_design.cli.start", *words, "--out", str(folder), "--png", "--quiet"]
         subprocess.run(command, check=True)
     drawn = Image.open(folder / "figures" / f"{wanted.figure}.png").convert("RGB")
-    if wanted.width is not None:
-        drawn = drawn.resize((wanted.width, round(drawn.height * wanted.width / drawn.width)), Image.Resampling.LANCZOS)
     drawn.quantize(64, method=Image.Quantize.MEDIANCUT).save(HERE / f"{name}.png", optimize=True)
 
 

@@ -29,12 +29,13 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     Nothing else of IEEE arithmetic is relaxed, and no loop runs in several threads: the same input gives the same
     bits in every process on a machine.
     """
-    loop = numba.njit(nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True)(function)
+    jit: Any = numba.njit  # whose types do not know all of its options
+    loop = jit(nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True)(function)
     typed = loop.get_call_template
     # A number written into a call is an integer like others: the compiler would make the loop once more for each.
     loop.get_call_template = lambda given, named: typed([types.unliteral(kind) for kind in given], named)
     try:
-        loop._cache = _Kept(function)  # type: ignore[attr-defined]
+        loop._cache = _Kept(function)
     except RuntimeError:  # no folder for the cache can be written
         say_not_kept()
     return loop
