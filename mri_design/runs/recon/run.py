@@ -77,9 +77,9 @@ class ReconRequest:
             "phantom": "" if names_file(self.source) else self.source,
             "inputs": [file.sha256 for file in inputs],
             "beside": list(beside),
-            "slice": self.slices.text,
+            "slices": self.slices.text,
         }
-        settings = {"source": self.source, "slice": self.slices.text, **self.recipe.as_settings()}
+        settings = {"source": self.source, "slices": self.slices.text, **self.recipe.as_settings()}
         return Record(run.identity("reconstruction", choices), inputs, settings)
 
 
