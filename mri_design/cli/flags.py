@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -65,10 +65,14 @@ def option(*names: str, panel: str | None = None, **described: Any) -> OptionInf
     return made
 
 
-def whole(*names: str, least: int | None = None, most: int | None = None, **described: Any) -> OptionInfo:
-    """An option that takes one whole number, in digits, from ``least`` to ``most``."""
+def whole(
+    *names: str, least: int | None = None, most: int | None = None, words: Sequence[str] = (), **described: Any
+) -> OptionInfo:
+    """An option that takes one whole number, in digits, from ``least`` to ``most``, or one of some words."""
 
-    def parsed(text: str | int) -> int:
+    def parsed(text: str | int) -> int | str:
+        if text in words:
+            return text
         number = whole_number(text) if isinstance(text, str) else text  # a default is a number already
         if number is None:
             raise typer.BadParameter(f"{text!r} is no whole number. Give one, in digits.")
@@ -103,7 +107,7 @@ def of(key: str, more: str = "") -> OptionInfo:
     }
     if kind.base is int:
         limits = (None if limit is None else int(limit) for limit in (setting.least, setting.most))
-        return whole(f"--{name}", **dict(zip(("least", "most"), limits, strict=True)), **said)
+        return whole(f"--{name}", **dict(zip(("least", "most"), limits, strict=True)), words=kind.words, **said)
     return option(f"--{name}/--no-{name}" if kind.base is bool else f"--{name}", **said)
 
 

@@ -16,7 +16,7 @@ from mri_design.evaluation.run_status import PROGRESS
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice
-from mri_design.experiment.volume import AnySlice, Slices, opened_slices
+from mri_design.experiment.volume import AnySlice, Slices, opened_slices, recipe_of_frame
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
 from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.recon.volume import VolumeResult, reconstruct_volume
@@ -127,11 +127,13 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeRes
     run.progress.show("reading", 0, 1)
     record = request.record(run)
     with _opened(request, run) as slices:
-        numbers = request.slices.indices(slices.count)
-        if len(numbers) == 1:
+        numbers = slices.numbering.images(request.slices.indices(slices.count))
+        if len(numbers) == 1 and slices.frames is None:
             return _one_slice(request, record, slices.read(numbers[0]), run)
         before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
-        return before or reconstruct_volume(request.recipe, request.mask, record, slices, numbers, run)
+        recipe, frames = request.recipe, slices.frames
+        recipe = recipe if frames is None else recipe_of_frame(recipe, frames.numbers[0])
+        return before or reconstruct_volume(recipe, request.mask, record, slices, numbers, run)
 
 
 def _opened(request: ReconRequest, run: Run) -> AbstractContextManager[Slices]:

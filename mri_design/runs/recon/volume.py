@@ -17,8 +17,7 @@ from mri_design.evaluation.run_status import PROGRESS
 from mri_design.experiment.held_back.error_bars import StdFactor
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
-from mri_design.experiment.slice_choice import slices_text
-from mri_design.experiment.volume import AnySlice, Shared, Slices, Survey
+from mri_design.experiment.volume import AnySlice, Frames, Shared, Slices, Survey
 from mri_design.runs.image_sections import Rows, reconstruction_rows, sample_rows
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
@@ -113,11 +112,12 @@ class SliceImage:
 
 @dataclass(frozen=True)
 class SliceWork:
-    """What every slice needs: the recipe, the seed, and what the slices share."""
+    """What every slice needs: the recipe, the seed, what the slices share, and how they are numbered."""
 
     recipe: Recipe
     seed: int
     shared: Shared
+    numbering: Frames
 
     def ready(self, data: AnySlice, mask: NDArray[np.bool_]) -> ReadySlice:
         """The slice, calibrated with what the slices share."""
@@ -138,7 +138,7 @@ def slice_image(work: SliceWork, item: tuple[int, AnySlice, NDArray[np.bool_]]) 
         arrays["std"] = np.asarray(shown.std, dtype=np.float32)
     if maps is not None:
         arrays["coil_maps"] = np.asarray(maps[0], dtype=np.complex64)
-    rows = [{"slice": number, **row} for row in _rows(known, images, ready.lines)]
+    rows = [{**work.numbering.place(number), **row} for row in _rows(known, images, ready.lines)]
     ended, factor = result.convergence, result.std_factor
     facts = SliceFacts(
         rows=rows,
@@ -235,9 +235,11 @@ class VolumeResult:
     ending : Ending
         Status, and the lines that are used in any slice.
     numbers : sequence of int
-        The slices, in the order of the arrays.
+        The slices, in the order of the arrays; of several frames the images, as `numbering` has them.
     count : int
-        Slices of the input.
+        Slices of the input, in each frame.
+    numbering : Frames
+        How images are numbered.
     mask : bool array
         What is used in any slice.
     alike : bool
@@ -245,7 +247,7 @@ class VolumeResult:
     kept : KeptSlices
         The images.
     shown : int
-        Number of the slice that the report shows in detail.
+        Number of the slice that the report shows in detail, of the first frame where there are several.
     known : KnownScan or KnownSamples
         That slice, and what was known about it.
     images : sequence of NamedImage
@@ -260,6 +262,7 @@ class VolumeResult:
     ending: Ending
     numbers: Sequence[int]
     count: int
+    numbering: Frames
     mask: NDArray[np.bool_]
     alike: bool
     kept: KeptSlices
@@ -268,6 +271,11 @@ class VolumeResult:
     images: Sequence[NamedImage]
     places: Sequence[SliceGeometry | None]
     sources: Sequence[SourceImage | None]
+
+    @property
+    def first_frame(self) -> Sequence[int]:
+        """The slices, of the first frame where there are several."""
+        return [number for number in self.numbers if number < self.count]
 
     @property
     def facts(self) -> list[SliceFacts]:
@@ -293,19 +301,20 @@ class _Looked:
 def reconstruct_volume(
     recipe: Recipe, mask: Path | None, record: Record, slices: Slices, numbers: Sequence[int], run: Run
 ) -> VolumeResult:
-    """Reconstruct several slices with one noise and one basis of coil maps; finished ones are not made again.
+    """Reconstruct slices, in one frame or several, with one noise and one basis of coil maps; finished ones are kept.
 
     Raises
     ------
     InputError
         Where a slice cannot be used, before any is reconstructed.
     """
+    numbering = slices.numbering
     looked = _look(recipe, mask, slices, numbers, run)
     first = looked.masks[numbers[0]]
     recipe = recipe_for(first, slices.read(numbers[0]), recipe)
     run.begin()
     kept = KeptSlices.open(run.folder, record.identity)
-    work = SliceWork(recipe, run.seed, looked.shared)
+    work = SliceWork(recipe, run.seed, looked.shared, numbering)
     left = [number for number in numbers if number not in kept.facts]
     run.progress.show(SLICES, len(numbers) - len(left), len(numbers))
     items = ((number, slices.read(number), looked.masks[number]) for number in left)
@@ -317,11 +326,12 @@ def reconstruct_volume(
     noise_only = [number for number in numbers if kept.facts[number].noise_only]
     if noise_only:
         holds = "hold" if len(noise_only) > 1 else "holds"
-        run.progress.warn(f"{slices_text(noise_only)} {holds} noise only: what their images show is noise")
+        run.progress.warn(f"{numbering.names(noise_only)} {holds} noise only: what their images show is noise")
     folded = [number for number in numbers if kept.facts[number].folded]
     if folded:
-        run.progress.warn(f"{slices_text(folded)}: {FOLDED}")
-    seen = [number for number in numbers if number not in noise_only] or list(numbers)
+        run.progress.warn(f"{numbering.names(folded)}: {FOLDED}")
+    begun = [number for number in numbers if number < slices.count]
+    seen = [number for number in begun if number not in noise_only] or begun
     shown = seen[len(seen) // 2]
     ready = work.ready(slices.read(shown), looked.masks[shown])
     warn_of_noise(ready.scan, run.progress)
@@ -333,6 +343,7 @@ def reconstruct_volume(
         ending=Ending(_status([kept.facts[number] for number in numbers]), lines),
         numbers=numbers,
         count=slices.count,
+        numbering=numbering,
         mask=union,
         alike=all(np.array_equal(one, first) for one in looked.masks.values()),
         kept=kept,
@@ -346,7 +357,7 @@ def reconstruct_volume(
 
 def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[int], run: Run) -> _Looked:
     """Read all slices once."""
-    survey, shape = Survey(recipe), None
+    survey, shape, numbering = Survey(recipe), None, slices.numbering
     masks, places, sources = dict[int, NDArray[np.bool_]](), list[SliceGeometry | None](), list[SourceImage | None]()
     for done, number in enumerate(numbers):
         run.progress.show("reading", done, len(numbers))
@@ -355,7 +366,7 @@ def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[i
             masks[number] = what_is_used(data, mask, recipe)
             survey.add(data, masks[number])
         except InputError as error:
-            raise _of_slice(number, error) from error
+            raise _of_slice(numbering, number, error) from error
         if not done:
             warn_of_left_out(_without_slice(data), recipe, run.progress)
             if simulated_from(data):
@@ -363,10 +374,10 @@ def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[i
         size = (data.n_coils, *data.grid_shape, masks[number].ndim)
         if shape not in (None, size):
             raise InputError(
-                field=f"slice {number}",
+                field=numbering.name(number),
                 got=f"{size[0]} coils and {size[1]} x {size[2]} pixels",
                 wanted="the same as of the slices before, to lie in one volume",
-                cure="Reconstruct them in runs of their own, with --slices.",
+                cure=f"Reconstruct them in runs of their own, with --{numbering.axis or 'slices'}.",
             )
         shape = size
         geometry = getattr(data, "geometry", None)
@@ -376,8 +387,10 @@ def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[i
     return _Looked(survey.shared(), masks, places, sources)
 
 
-def _of_slice(number: int, error: InputError) -> InputError:
-    field = error.field if f"slice {number}" in error.field else f"slice {number}: {error.field}"
+def _of_slice(numbering: Frames, number: int, error: InputError) -> InputError:
+    field = error.field
+    for name, counter in reversed(numbering.place(number).items()):
+        field = field if f"{name} {counter}" in field else f"{name} {counter}: {field}"
     return InputError(field, error.got, error.wanted, error.cure or "Leave the slice out with --slices.")
 
 
