@@ -25,6 +25,15 @@ def recon(
     ] = None,
     maps: Maps = None,
     slices: OwnSlices = None,
+    reference: Annotated[
+        Path | None,
+        option(
+            "--reference",
+            metavar="FILE",
+            help="Errors against the images of FILE (.npy/.npz as recon.npy, NIfTI, DICOM, .cfl), each scaled to fit. "
+            "[default: the scan's own, where it knows one]",
+        ),
+    ] = None,
     *,
     recipe: Annotated[Recipe, Override(f"reconstruction.method input.matrix {SERIES}")],
 ) -> int:
@@ -40,7 +49,9 @@ def recon(
     from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
 
     require_no_slices(source, "give {0} --slices {1}")
-    request = ReconRequest(source, recipe, mask, maps, ALL_SLICES if slices is None else SliceChoice(slices))
+    request = ReconRequest(
+        source, recipe, mask, maps, ALL_SLICES if slices is None else SliceChoice(slices), reference=reference
+    )
     with to.opened(PROGRESS) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))
     return to.ended(recipe.reconstruction.method, ended.status)

@@ -223,7 +223,7 @@ def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
     known, order, said = run.geometry, [0], list[str]()
     if run.numbers:
         order = list(range(len(run.numbers)))
-        if run.geometry is not None:
+        if run.geometry is not None and len(run.numbers) > 1:
             known, order = stacked(_places(run) or (run.geometry,) * len(run.numbers), run.numbers)
         said = [_in_order(run, order)]
     if run.frames:

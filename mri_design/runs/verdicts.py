@@ -34,12 +34,15 @@ class Judged:
         The part of the error that the reference's own noise makes; None of a true image.
     itself : bool
         Whether the image is made from the samples that errors are measured against: they say nothing of it then.
+    against : str
+        Name of a file whose image errors are measured against.
     """
 
     error: float | None = None
     predicted: float | None = None
     reference_noise: float | None = None
     itself: bool = False
+    against: str = ""
 
     @property
     def words(self) -> str:
@@ -52,7 +55,7 @@ class Judged:
             if predicted:
                 return f"error {predicted} ({why})"
             return f"its error is not known: {why}, and the method has no error bars"
-        said = f"error {percent(self.error)}"
+        said = f"error {percent(self.error)}" + (f" against {self.against}" if self.against else "")
         if self.reference_noise is not None:
             said += f" against the full scan (its noise alone makes {percent(self.reference_noise)})"
         return f"{said}, {predicted}" if predicted else said

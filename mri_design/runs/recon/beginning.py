@@ -18,6 +18,8 @@ def judged(known: KnownScan | KnownSamples, image: NamedImage, mask: NDArray[np.
     """How wrong an image from what ``mask`` marks is, as far as it is known."""
     error = None if image.errors is None else image.errors.relative_l2
     predicted = predicted_error(image.reconstruction)
+    if known.given is not None:
+        return Judged(error, predicted, against=known.given.name)
     if isinstance(known, KnownSamples):
         return Judged(error, predicted)
     lines = np.flatnonzero(mask).tolist()

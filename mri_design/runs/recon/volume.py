@@ -18,6 +18,7 @@ from mri_design.experiment.held_back.error_bars import StdFactor
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.volume import AnySlice, Frames, Shared, Slices, Survey
+from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.image_sections import Rows, reconstruction_rows, sample_rows
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
@@ -72,6 +73,8 @@ class SliceFacts:
         Factor of `StdFactor`, and lines held back for it.
     left_out : str
         See `Reconstruction`.
+    reference_scale : float, optional
+        What its image of a file of references was multiplied by.
     """
 
     rows: Rows
@@ -84,6 +87,7 @@ class SliceFacts:
     account: Mapping[str, str]
     std_factor: Sequence[float] | None
     left_out: str
+    reference_scale: float | None = None
 
     @property
     def converged(self) -> bool:
@@ -119,18 +123,22 @@ class SliceWork:
     shared: Shared
     numbering: Frames
 
-    def ready(self, data: AnySlice, mask: NDArray[np.bool_]) -> ReadySlice:
+    def ready(self, data: AnySlice, mask: NDArray[np.bool_], reference: GivenReference | None) -> ReadySlice:
         """The slice, calibrated with what the slices share."""
-        known = self.shared.known_by(data)
-        return ReadySlice.of(known, mask, self.recipe, directions=self.shared.directions, of_volume=True)
+        known, directions = self.shared.known_by(data), self.shared.directions
+        return ReadySlice.of(known, mask, self.recipe, directions=directions, of_volume=True, reference=reference)
 
 
-def slice_image(work: SliceWork, item: tuple[int, AnySlice, NDArray[np.bool_]]) -> SliceImage:
-    """Reconstruct one slice, given its number, its samples as read, and what is used of them."""
-    number, data, mask = item
-    ready = work.ready(data, mask)
+Item = tuple[int, AnySlice, NDArray[np.bool_], GivenReference | None]
+"""A slice's number, its samples as read, what is used of them, and what its errors are measured against."""
+
+
+def slice_image(work: SliceWork, item: Item) -> SliceImage:
+    """Reconstruct one slice."""
+    number, data, mask, reference = item
+    ready = work.ready(data, mask, reference)
     result = ready.reconstructed(work.seed)
-    known = ready.known(result.image)
+    known = ready.known(ready.in_units(result).image)
     images = ready.judged(known, result)
     shown, maps = images[0].reconstruction, ready.scan.maps_as_read
     arrays = {"recon": np.asarray(shown.image, dtype=np.complex64)}
@@ -151,6 +159,7 @@ def slice_image(work: SliceWork, item: tuple[int, AnySlice, NDArray[np.bool_]]) 
         account=result.account(),
         std_factor=None if factor is None else [factor.factor, factor.held_back],
         left_out=result.left_out,
+        reference_scale=None if known.given is None else known.given.factor,
     )
     del ready, result, known, images, shown, maps
     gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go
@@ -299,7 +308,13 @@ class _Looked:
 
 
 def reconstruct_volume(
-    recipe: Recipe, mask: Path | None, record: Record, slices: Slices, numbers: Sequence[int], run: Run
+    recipe: Recipe,
+    mask: Path | None,
+    record: Record,
+    slices: Slices,
+    numbers: Sequence[int],
+    run: Run,
+    references: GivenReferences | None = None,
 ) -> VolumeResult:
     """Reconstruct slices, in one frame or several, with one noise and one basis of coil maps; finished ones are kept.
 
@@ -310,14 +325,18 @@ def reconstruct_volume(
     """
     numbering = slices.numbering
     looked = _look(recipe, mask, slices, numbers, run)
-    first = looked.masks[numbers[0]]
-    recipe = recipe_for(first, slices.read(numbers[0]), recipe)
+    first, example = looked.masks[numbers[0]], slices.read(numbers[0])
+    recipe = recipe_for(first, example, recipe)
+    given: Mapping[int, GivenReference] = {}
+    if references is not None:
+        chosen = [number for number in numbers if number < slices.count]  # of the first frame, for all of them
+        given = references.of_slices(chosen, slices.count, example.grid_shape)
     run.begin()
     kept = KeptSlices.open(run.folder, record.identity)
     work = SliceWork(recipe, run.seed, looked.shared, numbering)
     left = [number for number in numbers if number not in kept.facts]
     run.progress.show(SLICES, len(numbers) - len(left), len(numbers))
-    items = ((number, slices.read(number), looked.masks[number]) for number in left)
+    items = ((number, slices.read(number), looked.masks[number], given.get(number % slices.count)) for number in left)
     with Workers(work, max(1, min(run.jobs, len(left))), run.executor) as workers:
         for made in workers.map(slice_image, items, ahead=_AHEAD * run.jobs):
             kept.add(made)
@@ -333,7 +352,7 @@ def reconstruct_volume(
     begun = [number for number in numbers if number < slices.count]
     seen = [number for number in begun if number not in noise_only] or begun
     shown = seen[len(seen) // 2]
-    ready = work.ready(slices.read(shown), looked.masks[shown])
+    ready = work.ready(slices.read(shown), looked.masks[shown], given.get(shown))
     warn_of_noise(ready.scan, run.progress)
     known, images = _read_back(ready, kept.arrays(shown), kept.facts[shown])
     union = np.logical_or.reduce(list(looked.masks.values()))

@@ -23,6 +23,7 @@ from mri_design.evaluation.plots.panels import GREY_SCALE, ImagePanel, Layout, o
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.slice_choice import slices_text
 from mri_design.runs.first_pictures import measured_text
+from mri_design.runs.given_reference import scaled_words
 from mri_design.runs.image_sections import (
     COIL_MAPS,
     Rows,
@@ -70,6 +71,11 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
         summary["noise only"] = frames.names(noise_only)
     described = {name: entry for name, entry in known.settings().items() if name not in _OF_ONE}
     settings = {**result.record.settings, **described, **account_settings(account), **_of_slices(result, noise_only)}
+    scales = [one.reference_scale for one in facts if one.reference_scale is not None]
+    if known.given is not None:
+        said = f"{known.given.name}, {scaled_words(scales)}"
+        summary["reference"] = settings["reference_source"] = said
+        settings["reference_scales"] = scales
     sections = [*volume_sections(folder, result), *_of_shown(folder, result)]
     record = replace(result.record, settings=settings)
     title = f"Reconstruction: {known.data.name.partition('[')[0]}"

@@ -84,6 +84,12 @@ class IsolatedSource(Source):
         assert isinstance(told, ScanSummary | TrajectoryData)
         return told
 
+    @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """Numbers of the counters, of which the child that reads slices tells."""
+        with self.slice_reader() as slices:
+            return slices.series
+
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
         """The slices, which one child sends one by one; it has the time of `load` for each, to compute for all."""
