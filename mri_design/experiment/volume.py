@@ -272,10 +272,12 @@ class Survey:
     ----------
     recipe : Recipe
         Given noise and calibration settings.
+    what : str
+        What is looked at, in words: "slices", or of several frames "images".
     """
 
-    def __init__(self, recipe: Recipe) -> None:
-        self._recipe = recipe
+    def __init__(self, recipe: Recipe, what: str = "slices") -> None:
+        self._recipe, self._what = recipe, what
         self._noise: list[tuple[CoilNoise, str]] = []
         self._refused: InputError | None = None
         self._energies: NDArray[np.complex128] | None = None
@@ -318,7 +320,7 @@ class Survey:
             raise self._refused
         noise, doubt = median_noise(self._noise) if self._noise else (None, "")
         covariance = None if noise is None else noise.covariance
-        said = f"the median of {len(self._noise)} slices"
+        said = f"the median of {len(self._noise)} {self._what}"
         if noise is not None and noise.doubt:
             said = f"{said}, {each_coil_alone(noise.doubt)}"
         return Shared(covariance, f"{said}{though(doubt)}", doubt, self._directions(covariance))

@@ -376,7 +376,8 @@ def reconstruct_volume(
 
 def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[int], run: Run) -> _Looked:
     """Read all slices once."""
-    survey, shape, numbering = Survey(recipe), None, slices.numbering
+    shape, numbering = None, slices.numbering
+    survey = Survey(recipe, "images" if numbering.axis else "slices")
     masks, places, sources = dict[int, NDArray[np.bool_]](), list[SliceGeometry | None](), list[SourceImage | None]()
     for done, number in enumerate(numbers):
         run.progress.show("reading", done, len(numbers))
