@@ -69,7 +69,7 @@ EVERY = "all"
 
 def _counter(name: str) -> Any:
     return setting(
-        f"Number of the {name} to read, by the file's own numbers; of recon also all, a further axis of its images.",
+        f"Number of the {name} to read, by the file's own numbers; with 'all' recon makes images of every one.",
         None,
         least=0,
         most=65535,
