@@ -61,6 +61,11 @@ class Frames:
     numbers: tuple[int, ...]
     n_slices: int
 
+    @property
+    def unit(self) -> str:
+        """What is numbered: "slices", or of several frames "images"."""
+        return "images" if self.axis else "slices"
+
     def images(self, slices: Sequence[int]) -> list[int]:
         """Numbers of the images of some slices in every frame."""
         return [frame * self.n_slices + number for frame in range(max(1, len(self.numbers))) for number in slices]

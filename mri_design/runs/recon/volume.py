@@ -359,7 +359,7 @@ def reconstruct_volume(
     lines = () if isinstance(ready.data, TrajectoryData) else tuple(np.flatnonzero(union).tolist())
     return VolumeResult(
         record=record,
-        ending=Ending(_status([kept.facts[number] for number in numbers]), lines),
+        ending=Ending(_status([kept.facts[number] for number in numbers], numbering.unit), lines),
         numbers=numbers,
         count=slices.count,
         numbering=numbering,
@@ -377,7 +377,7 @@ def reconstruct_volume(
 def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[int], run: Run) -> _Looked:
     """Read all slices once."""
     shape, numbering = None, slices.numbering
-    survey = Survey(recipe, "images" if numbering.axis else "slices")
+    survey = Survey(recipe, numbering.unit)
     masks, places, sources = dict[int, NDArray[np.bool_]](), list[SliceGeometry | None](), list[SourceImage | None]()
     for done, number in enumerate(numbers):
         run.progress.show("reading", done, len(numbers))
@@ -432,7 +432,7 @@ def _read_back(
     return known, [NamedImage.judged(own.name, blank, reference), *others]
 
 
-def _status(facts: Sequence[SliceFacts]) -> str:
-    """ "converged", or of how many slices the reconstruction did not, and why that of the first did not."""
+def _status(facts: Sequence[SliceFacts], unit: str) -> str:
+    """ "converged", or of how many slices or images the reconstruction did not, and why that of the first did not."""
     missed = [one.status for one in facts if not one.converged]
-    return f"not converged ({len(missed)} of {len(facts)} slices: {missed[0]})" if missed else Status.CONVERGED.value
+    return f"not converged ({len(missed)} of {len(facts)} {unit}: {missed[0]})" if missed else Status.CONVERGED.value
