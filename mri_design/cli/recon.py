@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from mri_design.cli.flags import SERIES, Input, Maps, Override, OwnSlices, option
+from mri_design.cli.flags import SERIES, AllSlices, Input, Maps, Override, option
 from mri_design.cli.terminal import Resumed, load_ahead, verb
 from mri_design.experiment.recipe import Recipe
 
@@ -24,7 +24,7 @@ def recon(
         ),
     ] = None,
     maps: Maps = None,
-    slices: OwnSlices = None,
+    slices: AllSlices = None,
     reference: Annotated[
         Path | None,
         option(

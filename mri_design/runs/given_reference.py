@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,18 @@ from mri_design.errors import InputError
 from mri_design.operators.base import Array
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.companions import read_images
+
+_TURNS: Mapping[str, Callable[[Array], Array]] = {
+    "flipped along ky": lambda pixels: pixels[::-1],
+    "flipped along kx": lambda pixels: pixels[:, ::-1],
+    "turned by 180 degrees": lambda pixels: pixels[::-1, ::-1],
+    "with rows and columns exchanged": lambda pixels: pixels.T,
+    "turned by 90 degrees": lambda pixels: pixels.T[::-1],
+    "turned by 270 degrees": lambda pixels: pixels.T[:, ::-1],
+    "with rows and columns exchanged and turned by 180 degrees": lambda pixels: pixels.T[::-1, ::-1],
+}
+_MUCH_BETTER = 0.7
+"""An image lies otherwise than its reference where the error would be less than this part of what it is."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +39,24 @@ class FittedReference:
         Magnitude of the file's image times ``factor``, with the phase of the image that is judged.
     factor : float
         What the file's image was multiplied by.
+    turned : str
+        How the file's image would fit much better; empty where it fits best as it lies.
     """
 
     name: str
     image: Array
     factor: float
+    turned: str = ""
+
+    @property
+    def doubt(self) -> str:
+        """What speaks against the way the file's image lies, in a sentence; empty where nothing does."""
+        if not self.turned:
+            return ""
+        return (
+            f"{self.name} fits the image much better {self.turned}: the errors are those of its orientation. Turn it, "
+            "so that it has ky along rows and kx along columns as recon.npy has them"
+        )
 
     @property
     def words(self) -> str:
@@ -72,7 +97,8 @@ class GivenReference:
         # in double precision and scaled to a peak of one: squares of scanners' units would leave the range
         own, theirs = (np.abs(one).astype(np.float64) for one in (image, self.image))
         peak = theirs.max()
-        factor = float(np.vdot(theirs / peak, own) / np.vdot(theirs / peak, theirs / peak)) / peak
+        given = theirs / peak
+        factor = float(np.vdot(given, own) / np.vdot(given, given)) / peak
         if not factor > 0:
             raise InputError(
                 field=f"reference {self.name}",
@@ -80,7 +106,20 @@ class GivenReference:
                 wanted="an image of the same object in the same place",
             )
         phase = np.exp(1j * np.angle(image))
-        return FittedReference(self.name, np.asarray(factor * theirs * phase, dtype=np.complex64), factor)
+        fitted = np.asarray(factor * theirs * phase, dtype=np.complex64)
+        return FittedReference(self.name, fitted, factor, _better_turned(given, own))
+
+
+def _better_turned(given: Array, image: Array) -> str:
+    """How a reference fits an image much better than it does as it lies, each scaled to fit; empty if in no way."""
+
+    def missed(pixels: Array) -> float:
+        alike = float(np.vdot(pixels, image)) / float(np.linalg.norm(pixels) * np.linalg.norm(image))
+        return 1 - min(alike, 1.0) ** 2
+
+    errors = {name: missed(turn(given)) for name, turn in _TURNS.items() if turn(given).shape == image.shape}
+    best = min(errors, key=errors.__getitem__)
+    return best if errors[best] < _MUCH_BETTER**2 * missed(given) else ""
 
 
 @dataclass(frozen=True)

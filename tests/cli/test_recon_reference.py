@@ -8,7 +8,7 @@ import pytest
 from mri_design import measure
 from tests.cli.folders import Run, manifest, page, rows, settings
 
-FAST = ("--recipe", "fast.toml", "--quiet")
+FAST = ("--recipe", "fast.toml")
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,9 @@ def truth(work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_errors_are_those_of_the_image_against_the_scaled_file(run: Run, truth: Path, tmp_path: Path) -> None:
-    run("recon", "scan.npz", "--reference", truth, *FAST, "--out", tmp_path / "run")
+    done = run("recon", "scan.npz", "--reference", truth, *FAST, "--out", tmp_path / "run")
     image, given = np.abs(np.load(tmp_path / "run" / "recon.npy")), np.load(truth)
+    assert "fits the image much better" not in done.stderr
     factor = np.vdot(given, image) / np.vdot(given, given)
     by_hand = measure(image, factor * given)
     (row,) = rows(tmp_path / "run" / "metrics.csv")
@@ -45,9 +46,13 @@ def test_another_unit_changes_no_error(run: Run, truth: Path, work: Path, tmp_pa
     assert "holds a finished run" in run(*again, tmp_path / "complex.npy", code=2).stderr
 
 
-def test_wrong_sizes_are_refused_before_anything_is_computed(run: Run, truth: Path, tmp_path: Path) -> None:
+def test_what_lies_otherwise_is_doubted_and_other_sizes_are_refused(run: Run, truth: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "flipped.npy", np.load(truth)[::-1])
+    words = ("recon", "scan.npz", "--reference", tmp_path / "flipped.npy", *FAST, "--no-report")
+    said = run(*words, "--out", tmp_path / "flipped", code=0).stderr
+    assert "flipped.npy fits the image much better flipped along ky" in " ".join(said.split())
     np.save(tmp_path / "turned.npy", np.load(truth).T)
-    refused = run("recon", "scan.npz", "--reference", tmp_path / "turned.npy", *FAST, "--out", tmp_path / "x", code=2)
+    refused = run("recon", "scan.npz", "--reference", tmp_path / "turned.npy", *FAST, "--out", tmp_path / "x", code=3)
     assert "1 x 20 x 24" in refused.stderr and "1 x 24 x 20" in refused.stderr and "transpose" in refused.stderr
     assert not (tmp_path / "x").exists()
 

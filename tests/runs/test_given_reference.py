@@ -70,6 +70,25 @@ def test_what_shows_nothing_is_refused(image: np.ndarray) -> None:
         GivenReference("r.npy", apart).fitted(image * (apart == 0))
 
 
+@pytest.mark.parametrize(
+    ("turn", "said"),
+    [
+        (lambda pixels: pixels, ""),
+        (lambda pixels: pixels[::-1], "flipped along ky"),
+        (lambda pixels: pixels[:, ::-1], "flipped along kx"),
+        (lambda pixels: pixels[::-1, ::-1], "turned by 180 degrees"),
+        (np.transpose, "with rows and columns exchanged"),
+        (np.rot90, "turned by 270 degrees"),
+    ],
+)
+def test_a_reference_that_lies_otherwise_is_doubted(turn: object, said: str, rng: np.random.Generator) -> None:
+    truth = rng.random((8, 8)) ** 3
+    noisy = truth + 0.05 * rng.standard_normal((8, 8))
+    fitted = GivenReference("r.npy", turn(truth)).fitted(noisy)
+    assert fitted.turned == said and fitted.doubt.startswith("r.npy fits the image much better" if said else "")
+    assert bool(fitted.doubt) == bool(said)
+
+
 @pytest.mark.parametrize("kind", ["npy", "npz", "nii", "cfl"])
 def test_images_lie_as_the_package_writes_them(kind: str, image: np.ndarray, tmp_path: Path) -> None:
     path, seen = tmp_path / f"image.{kind}", image.astype(np.complex64)

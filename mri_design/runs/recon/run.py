@@ -172,6 +172,8 @@ def _one_slice(
     known = ready.known(ready.in_units(result).image)
     if isinstance(known, KnownSamples) and known.folded:
         run.progress.warn(f"{data.name}: {FOLDED}")
+    if known.given is not None and known.given.doubt:
+        run.progress.warn(known.given.doubt)
     converged = result.convergence.converged
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
     images = ready.judged(known, result)

@@ -355,6 +355,8 @@ def reconstruct_volume(
     ready = work.ready(slices.read(shown), looked.masks[shown], given.get(shown))
     warn_of_noise(ready.scan, run.progress)
     known, images = _read_back(ready, kept.arrays(shown), kept.facts[shown])
+    if known.given is not None and known.given.doubt:
+        run.progress.warn(f"slice {shown}: {known.given.doubt}")
     union = np.logical_or.reduce(list(looked.masks.values()))
     lines = () if isinstance(ready.data, TrajectoryData) else tuple(np.flatnonzero(union).tolist())
     return VolumeResult(
