@@ -49,6 +49,14 @@ class FittedReference:
     turned: str = ""
 
     @property
+    def caption(self) -> str:
+        """What errors mean, for a table of them."""
+        return (
+            f"Errors are of the magnitude, relative to {self.words}. Phase is not compared: the actual error beside "
+            "error bars is that of the magnitude too, less than that of complex pixels, which they predict."
+        )
+
+    @property
     def doubt(self) -> str:
         """What speaks against the way the file's image lies, in a sentence; empty where nothing does."""
         if not self.turned:

@@ -33,6 +33,7 @@ def test_errors_are_those_of_the_image_against_the_scaled_file(run: Run, truth: 
     assert "reference_noise" not in told and "beyond_reference_noise" not in row and "ranks" not in row
     assert [file["name"] for file in manifest(tmp_path / "run")["inputs"]] == ["scan.npz", "truth.npy"]
     assert "against truth.npy" in page(tmp_path / "run") and told["reference_source"] in page(tmp_path / "run")
+    assert f"relative to {told['reference_source']}. Phase is not compared" in page(tmp_path / "run")
 
 
 def test_another_unit_changes_no_error(run: Run, truth: Path, work: Path, tmp_path: Path) -> None:
@@ -73,4 +74,4 @@ def test_every_slice_of_a_volume_has_its_own_image(run: Run, work: Path, tmp_pat
         expected = measure(np.abs(images[number]), scales[number] * truths[number]).relative_l2
         assert float(table[number]["relative_l2"]) == pytest.approx(expected, rel=1e-4)
     assert scales[1] == pytest.approx(2 * scales[0], rel=0.1)
-    assert "slice by slice" in page(tmp_path / "run")
+    assert "slice by slice" in page(tmp_path / "run") and "Phase is not compared" in page(tmp_path / "run")

@@ -231,7 +231,8 @@ def _of_shown(folder: RunFolder, result: VolumeResult) -> list[Section]:
     maps = known.scan.maps_as_read
     if isinstance(known, KnownScan):
         layout = layout_of(known.slice_model.candidates, known.data.orientation)
-        shown = image_sections(folder, result.images, known.shown_reference, layout, rows, known.reference_noise)
+        noise, about = known.reference_noise, None if known.given is None else known.given.caption
+        shown = image_sections(folder, result.images, known.shown_reference, layout, rows, noise, about)
         unit = known.slice_model.candidates.unit
         used = [Section(f"{unit.capitalize()}s", [mask_figure(folder, f"measured {unit}s", result.mask)])]
     else:
