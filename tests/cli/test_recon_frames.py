@@ -1,5 +1,7 @@
 """Reconstructions of every repetition, contrast, phase or set of raw data: a further axis of files and report."""
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from mri_design import load_phantom
 from mri_design.errors import InputError
 from mri_design.experiment.recipe import InputRecipe
+from mri_design.experiment.volume import Frames
 from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.recon import volume
 from tests.cli.folders import Run, manifest, rows
@@ -29,8 +32,8 @@ def kspace() -> np.ndarray:
     return (brightness * scan + noise).astype(np.complex64)
 
 
-def raw(folder: Path) -> MrdFile:
-    return MrdFile(folder, nx=SHAPE[1], ny=SHAPE[0], rx=SHAPE[1])
+def raw(folder: Path, **more: str) -> MrdFile:
+    return MrdFile(folder, nx=SHAPE[1], ny=SHAPE[0], rx=SHAPE[1], **more)
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +107,46 @@ def test_nifti_has_repetitions_along_its_fourth_axis_and_dicom_is_refused(
     assert "(frame, slice, ky, kx)" in run("info", out / "recon.npy", code=0).stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("slice_geometries", [{"pixel_mm": [8, 10], "thickness_mm": 5}] * 5, "wanted 6, one a slice"),
+        ("frames", {"axis": "echo", "numbers": [0, 2, 5]}, "wanted an axis of contrast"),
+        ("frames", {"axis": "set", "numbers": [0]}, "got shape (3, 2, 24, 20)"),
+    ],
+)
+def test_a_folder_whose_frames_contradict_each_other_is_refused(
+    stopped_and_resumed: Path, tmp_path: Path, name: str, value: object, said: str
+) -> None:
+    found = _changed(stopped_and_resumed, tmp_path / "copy", name, value)
+    with pytest.raises(InputError) as caught:
+        export_run(ExportRequest(found, "nifti", tmp_path / "all.nii"))
+    assert said in str(caught.value)
+
+
+def test_a_volume_whose_slices_move_is_refused_by_the_frame_that_does(
+    stopped_and_resumed: Path, tmp_path: Path
+) -> None:
+    places = manifest(stopped_and_resumed)["settings"]["slice_geometries"]
+    moved = [*places[:3], {**places[3], "thickness_mm": 6.0}, *places[4:]]
+    found = _changed(stopped_and_resumed, tmp_path / "copy", "slice_geometries", moved)
+    with pytest.raises(InputError, match="repetition 2, slice 1") as caught:
+        export_run(ExportRequest(found, "nifti", tmp_path / "all.nii"))
+    assert "--repetition N" in caught.value.cure
+
+
+def _changed(folder: Path, copy: Path, name: str, value: object) -> Path:
+    """A copy of a run's folder, in whose manifest one setting is another."""
+    shutil.copytree(folder, copy)
+    stored = manifest(copy)
+    stored["settings"][name] = value
+    (copy / "manifest.json").write_text(json.dumps(stored))
+    return copy
+
+
 def test_several_coils_and_one_slice(run: Run, kspace: np.ndarray, tmp_path: Path) -> None:
-    file, coils = raw(tmp_path), np.array([1.0, 0.8 + 0.3j])[:, None, None]
+    times = "<sequenceParameters><TE>10</TE><TE>25</TE></sequenceParameters>"
+    file, coils = raw(tmp_path, more=times), np.array([1.0, 0.8 + 0.3j])[:, None, None]
     for number in (1, 0):
         file.add_scan((kspace[number, :1, None] * coils).astype(np.complex64), contrast=number)
     (tmp_path / "plain.toml").write_text(f"{RECIPE}[coils]\ncalibration_lines = 12\n")
@@ -115,9 +156,19 @@ def test_several_coils_and_one_slice(run: Run, kspace: np.ndarray, tmp_path: Pat
     assert np.load(out / "coil_maps.npy").shape == (2, 1, 2, *SHAPE)
     page = (out / "report.html").read_text()
     assert "1 slice in 2 contrasts" in page
+    sources = manifest(out)["settings"]["source_images"]
+    assert [source["identifiers"]["EchoTime"] for source in sources] == ["10", "25"]
     made = export_run(ExportRequest(out, "nifti", tmp_path / "echoes.nii"))
     assert nibabel.Nifti1Image.from_bytes(made.files[tmp_path / "echoes_maps.nii"]).shape == (20, 24, 1, 2)
     assert any("coil maps of contrast 0" in sentence for sentence in made.sentences)
+
+
+def test_images_are_named_by_frame_and_slice() -> None:
+    frames = Frames("repetition", (0, 2, 5), 4)
+    assert frames.images([3, 1]) == [3, 1, 7, 5, 11, 9]
+    assert frames.name(7) == "repetition 2, slice 3"
+    assert frames.names([9, 4, 5, 6]) == "repetition 2, slices 0-2; repetition 5, slice 1"
+    assert Frames("", (), 4).images([2]) == [2] and Frames("", (), 4).names([0, 1, 3]) == "slices 0-1 and 3"
 
 
 def test_frames_that_do_not_fit_are_refused_by_name(run: Run, kspace: np.ndarray, tmp_path: Path) -> None:
