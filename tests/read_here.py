@@ -7,6 +7,7 @@ A process of its own for every file takes half a second; that verbs and `read` b
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -15,7 +16,7 @@ import pytest
 
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.io import formats
-from mri_design.scan.io.source import ReadOptions, Source
+from mri_design.scan.io.source import ReadOptions, SliceReader, Source
 from mri_design.scan.summary import ScanSummary
 
 
@@ -35,6 +36,12 @@ class SourceHere(Source):
         """The samplings, and the samples of one slice."""
         with formats.opened(self.path, self.options, isolated=False) as source:
             return source.summary()
+
+    @contextmanager
+    def slice_reader(self) -> Iterator[SliceReader]:
+        """The slices one by one."""
+        with formats.opened(self.path, self.options, isolated=False) as source, source.slice_reader() as slices:
+            yield slices
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -10,11 +10,11 @@ import typer
 
 from mri_design.cli.flags import (
     SERIES,
+    AllSlices,
     FieldOfView,
     Input,
     Maps,
     Override,
-    OwnSlices,
     Quiet,
     Replace,
     extents_of,
@@ -58,7 +58,7 @@ def convert(
         ),
     ],
     fov: FieldOfView = None,
-    slices: OwnSlices = None,
+    slices: AllSlices = None,
     encoding: Annotated[
         str | None,
         option(

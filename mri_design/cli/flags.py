@@ -10,13 +10,13 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from mri_design.errors import InputError, UsageError
@@ -65,10 +65,14 @@ def option(*names: str, panel: str | None = None, **described: Any) -> OptionInf
     return made
 
 
-def whole(*names: str, least: int | None = None, most: int | None = None, **described: Any) -> OptionInfo:
-    """An option that takes one whole number, in digits, from ``least`` to ``most``."""
+def whole(
+    *names: str, least: int | None = None, most: int | None = None, words: Sequence[str] = (), **described: Any
+) -> OptionInfo:
+    """An option that takes one whole number, in digits, from ``least`` to ``most``, or one of some words."""
 
-    def parsed(text: str | int) -> int:
+    def parsed(text: str | int) -> int | str:
+        if text in words:
+            return text
         number = whole_number(text) if isinstance(text, str) else text  # a default is a number already
         if number is None:
             raise typer.BadParameter(f"{text!r} is no whole number. Give one, in digits.")
@@ -103,7 +107,7 @@ def of(key: str, more: str = "") -> OptionInfo:
     }
     if kind.base is int:
         limits = (None if limit is None else int(limit) for limit in (setting.least, setting.most))
-        return whole(f"--{name}", **dict(zip(("least", "most"), limits, strict=True)), **said)
+        return whole(f"--{name}", **dict(zip(("least", "most"), limits, strict=True)), words=kind.words, **said)
     return option(f"--{name}/--no-{name}" if kind.base is bool else f"--{name}", **said)
 
 
@@ -267,6 +271,22 @@ MOST_USED = {
 _OTHERS = "More options"
 
 
+def _without_types(parameters: Iterable[Any]) -> None:
+    """Take the type from flags in the help: they have no value."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+
+
+class HelpfulGroup(TyperGroup):
+    """The command with the verbs, whose help shows no type of flags."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The help without types."""
+        _without_types(self.get_params(ctx))
+        super().format_help(ctx, formatter)
+
+
 class HelpfulCommand(TyperCommand):
     """A command whose help begins with its most used options and names what is registered.
 
@@ -276,9 +296,8 @@ class HelpfulCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Order the options, and fill in the names, which only help has to know."""
         used, every = MOST_USED.get(self.name or "", "").split(), self.get_params(ctx)
+        _without_types(every)
         for parameter in every:
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""  # it takes no value
             if used and parameter.param_type_name == "option":
                 first = any(name in used for name in parameter.opts)
                 panel = None if first else getattr(parameter, "rich_help_panel", None) or _OTHERS
@@ -375,16 +394,15 @@ LINES = whole(
 )
 LineCount = Annotated[int | None, LINES]
 SliceIndex = Annotated[int, whole("--slice", help="Slice index; negative counts from the end.")]
-OwnSlices = Annotated[
-    str | None,
-    option(
-        "--slices",
-        "--slice",
-        metavar="0,3-5|all",
-        help="Slices by number, from 0, or middle; one negative number counts from the end.",
-        show_default=False,
-    ),
-]
+
+
+def own_slices(default: str) -> Any:
+    """The slices of the one input, with what help says of them where nobody names any."""
+    text = f"Slices by number, from 0, or middle; one negative number counts from the end. [default: {default}]"
+    return Annotated[str | None, option("--slices", "--slice", metavar="0,3-5|all", help=text, show_default=False)]
+
+
+FirstSlice, AllSlices = own_slices("0"), own_slices("all")
 Slices = Annotated[
     str, option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
 ]

@@ -10,7 +10,7 @@ import typer
 from mri_design.cli.adapt import adapt
 from mri_design.cli.design import design
 from mri_design.cli.files import convert, export, info
-from mri_design.cli.flags import HelpfulCommand
+from mri_design.cli.flags import HelpfulCommand, HelpfulGroup
 from mri_design.cli.mask import mask
 from mri_design.cli.recon import recon
 from mri_design.cli.status import status
@@ -36,7 +36,13 @@ EXAMPLES = {
 }
 """Every verb, in the order of the help, and words to call it with."""
 
-app = typer.Typer(name="mri-design", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+app = typer.Typer(
+    name="mri-design",
+    cls=HelpfulGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
 for verb, words in EXAMPLES.items():
     name = verb.__name__
     app.command(name, cls=HelpfulCommand, epilog=f"Example: mri-design {name} {words}")(verb)

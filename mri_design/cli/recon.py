@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from mri_design.cli.flags import SERIES, Input, Maps, Override, OwnSlices, option
+from mri_design.cli.flags import SERIES, AllSlices, Input, Maps, Override, option
 from mri_design.cli.terminal import Resumed, load_ahead, verb
 from mri_design.experiment.recipe import Recipe
 
@@ -24,7 +24,16 @@ def recon(
         ),
     ] = None,
     maps: Maps = None,
-    slices: OwnSlices = None,
+    slices: AllSlices = None,
+    reference: Annotated[
+        Path | None,
+        option(
+            "--reference",
+            metavar="FILE",
+            help="Errors against the images of FILE (.npy/.npz as recon.npy, NIfTI, DICOM, .cfl), each scaled to fit. "
+            "[default: the scan's own, where it knows one]",
+        ),
+    ] = None,
     *,
     recipe: Annotated[Recipe, Override(f"reconstruction.method input.matrix {SERIES}")],
 ) -> int:
@@ -40,7 +49,9 @@ def recon(
     from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
 
     require_no_slices(source, "give {0} --slices {1}")
-    request = ReconRequest(source, recipe, mask, maps, ALL_SLICES if slices is None else SliceChoice(slices))
+    request = ReconRequest(
+        source, recipe, mask, maps, ALL_SLICES if slices is None else SliceChoice(slices), reference=reference
+    )
     with to.opened(PROGRESS) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))
     return to.ended(recipe.reconstruction.method, ended.status)

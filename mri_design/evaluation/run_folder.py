@@ -32,7 +32,8 @@ from mri_design.scan.io.atomic import (
 LEDGER_NAME = ".mri-design.json"
 _MAX_BYTES = 1 << 20
 OUTPUTS = {
-    "recon.npy": "the image, complex64 (ky, kx); of several slices (slice, ky, kx)",
+    "recon.npy": "the image, complex64 (ky, kx); of several slices (slice, ky, kx), of several repetitions, contrasts, "
+    "phases or sets (frame, slice, ky, kx)",
     "std.npy": "standard deviation of every pixel, float32 (ky, kx); of several slices (slice, ky, kx)",
     "coil_maps.npy": "coil sensitivity maps of the scan's own coils, complex64 (coil, ky, kx); of several slices "
     "(slice, coil, ky, kx)",
@@ -423,8 +424,8 @@ class RunFolder:
             raise InputError(field=name, got="complex or negative values", wanted="standard deviations")
         return self._write_array(name, _finite(name, std, np.float32))
 
-    def write_stack(self, name: str, parts: Iterable[NDArray[Any]], count: int) -> Path:
-        """Write arrays of one shape, which come one by one, as one npy array along a first axis.
+    def write_stack(self, name: str, parts: Iterable[NDArray[Any]], *counts: int) -> Path:
+        """Write arrays of one shape, which come one by one, as one npy array along a first axis or several.
 
         Parameters
         ----------
@@ -432,8 +433,8 @@ class RunFolder:
             For example ``recon.npy``.
         parts : iterable of arrays
             Of complex64 or float32.
-        count : int
-            How many come.
+        counts : ints
+            How many come along each of these axes, the last one fastest.
 
         Raises
         ------
@@ -443,7 +444,7 @@ class RunFolder:
         path, coming = self.output_path(name), iter(parts)
         first = next(coming)
         checked = (_finite(name, part, first.dtype.type) for part in chain([first], coming))
-        write_npy_parts(path, (count, *first.shape), first.dtype, checked)
+        write_npy_parts(path, (*counts, *first.shape), first.dtype, checked, axes=len(counts))
         return path
 
     def write_archive(self, name: str, arrays: Mapping[str, ArrayLike]) -> Path:

@@ -63,9 +63,13 @@ def _require_no_truth(name: str, field: str) -> None:
         raise InputError(field, repr(name), wanted)
 
 
+EVERY = "all"
+"""Stands for all numbers of a counter."""
+
+
 def _counter(name: str) -> Any:
     return setting(
-        f"Number of the {name} to read, by the file's own numbers.",
+        f"Number of the {name} to read, by the file's own numbers; with 'all' recon makes images of every one.",
         None,
         least=0,
         most=65535,
@@ -210,10 +214,10 @@ class InputRecipe(Settings):
     duplicates: Literal["error", "average", "last"] = setting(
         "What becomes of a line that raw data hold twice.", "error", expert=True
     )
-    contrast: int | None = _counter("contrast")
-    phase: int | None = _counter("phase")
-    repetition: int | None = _counter("repetition")
-    set: int | None = _counter("set")
+    contrast: int | Literal["all"] | None = _counter("contrast")
+    phase: int | Literal["all"] | None = _counter("phase")
+    repetition: int | Literal["all"] | None = _counter("repetition")
+    set: int | Literal["all"] | None = _counter("set")
     matrix: tuple[int, ...] | None = setting(
         "Pixels (ky, kx) of the image of samples along a trajectory, in the place of what a NumPy or BART file says.",
         None,
@@ -228,11 +232,44 @@ class InputRecipe(Settings):
         """The matrix (ky, kx), where it is given."""
         return None if self.matrix is None else (self.matrix[0], self.matrix[1])
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        every = [name for name, number in self._given.items() if number == EVERY]
+        if len(every) > 1:
+            raise InputError(
+                field=f"input.{every[1]}",
+                got=f"all, and all of {every[0]}",
+                wanted="one further axis of the images",
+                cure=f"Name one {every[1]} a run, by its number.",
+            )
+
     @property
-    def counters(self) -> dict[str, int]:
-        """The numbers that are given, by name."""
+    def _given(self) -> dict[str, int | str]:
         numbers = {name: getattr(self, name) for name in ("contrast", "phase", "repetition", "set")}
         return {name: number for name, number in numbers.items() if number is not None}
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """The numbers that are given, by name.
+
+        Raises
+        ------
+        InputError
+            Where all numbers of a kind are asked for, which is for reconstructions from files alone.
+        """
+        if self.axis:
+            raise InputError(
+                field=f"input.{self.axis}",
+                got="all",
+                wanted="one number, as everywhere but in recon of a file",
+                cure=f"Give one, as --{self.axis} 0, or none for the first.",
+            )
+        return {name: int(number) for name, number in self._given.items()}
+
+    @property
+    def axis(self) -> str:
+        """Of which counter all numbers are asked for; empty where of none."""
+        return next((name for name, number in self._given.items() if number == EVERY), "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,6 +104,8 @@ class Kind:
         Whether None stands for no value.
     inner : Kind, optional
         Of the members of a tuple.
+    words : tuple of str
+        Texts that may stand in the place of a number.
     """
 
     base: Any
@@ -111,19 +113,21 @@ class Kind:
     listed: tuple[str, ...] = ()
     optional: bool = False
     inner: Kind | None = None
+    words: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, hint: Any, setting: Setting) -> Kind:
         """The kind that an annotation means."""
-        optional = False
+        optional, words = False, tuple[str, ...]()
         if get_origin(hint) in (Union, UnionType):
             optional = NoneType in get_args(hint)
-            (hint,) = (one for one in get_args(hint) if one is not NoneType)
+            hint, *others = (one for one in get_args(hint) if one is not NoneType)
+            words = tuple(word for other in others for word in get_args(other))
         if get_origin(hint) is Literal:
             return cls(str, setting, get_args(hint), optional)
         if get_origin(hint) is tuple:
             return cls(tuple, setting, (), optional, cls.of(get_args(hint)[0], setting))
-        return cls(hint, setting, (), optional)
+        return cls(hint, setting, (), optional, None, words)
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -137,7 +141,8 @@ class Kind:
             *others, last = map(repr, self.choices)
             return f"{', '.join(others)} or {last}"
         if self.base in (int, float):
-            return ("a whole number" if self.base is int else "a finite number") + self.setting.limits
+            number = ("a whole number" if self.base is int else "a finite number") + self.setting.limits
+            return " or ".join([number, *map(repr, self.words)])
         if self.inner is not None:
             many = "" if self.setting.members is None else " of {} to {}".format(*self.setting.members)
             return f"a list{many}, each {self.inner.wanted}"
@@ -151,8 +156,8 @@ class Kind:
         InputError
             About ``place``.
         """
-        if value is None and self.optional:
-            return None
+        if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
+            return value
         if issubclass(self.base, Settings):
             return value if isinstance(value, self.base) else self.base.of(value, place)
         if self.inner is not None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ from mri_design.experiment.inputs import (
     though,
 )
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.slice_choice import slices_text
 from mri_design.scan.calibration.coil_maps import calibration_energies, coil_directions
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
@@ -41,29 +44,91 @@ AnySlice = KSpaceData | TrajectoryData
 
 
 @dataclass(frozen=True)
+class Frames:
+    """Frames of the same slices, whose images are numbered slice by slice, frame after frame.
+
+    Parameters
+    ----------
+    axis : str
+        What the frames are: "contrast", "phase", "repetition" or "set"; empty where there is one, which has no number.
+    numbers : tuple of int
+        Of the frames, by the file's own counter.
+    n_slices : int
+        Of each.
+    """
+
+    axis: str
+    numbers: tuple[int, ...]
+    n_slices: int
+
+    @property
+    def unit(self) -> str:
+        """What is numbered: "slices", or of several frames "images"."""
+        return "images" if self.axis else "slices"
+
+    def images(self, slices: Sequence[int]) -> list[int]:
+        """Numbers of the images of some slices in every frame."""
+        return [frame * self.n_slices + number for frame in range(max(1, len(self.numbers))) for number in slices]
+
+    def place(self, image: int) -> dict[str, int]:
+        """Frame, where there are several, and slice of an image, by name."""
+        frame, number = divmod(image, self.n_slices)
+        return {self.axis: self.numbers[frame], "slice": number} if self.axis else {"slice": number}
+
+    def name(self, image: int) -> str:
+        """An image in words: "slice 3", or "repetition 1, slice 3"."""
+        return ", ".join(f"{name} {number}" for name, number in self.place(image).items())
+
+    def names(self, images: Sequence[int]) -> str:
+        """Several images in words: "slices 0-9 and 12", frame by frame."""
+        if not self.axis:
+            return slices_text(images)
+        parts = groupby(sorted(images), lambda image: image // self.n_slices)
+        told = [
+            f"{self.axis} {self.numbers[frame]}, {slices_text([image % self.n_slices for image in found])}"
+            for frame, found in parts
+        ]
+        return "; ".join(told)
+
+
+@dataclass(frozen=True)
 class Slices:
     """The slices of an open input.
 
     Parameters
     ----------
     count : int
-        Slices of the input.
+        Slices of the input, of each frame where there are several.
     read : function
-        The slice of a number, as `load_scan` and `select_slice` give it.
+        The slice of a number, as `load_scan` and `select_slice` give it; of several frames the image of a number of
+        `Frames`.
+    series : mapping of str to tuple of int
+        See `Source`.
+    frames : Frames, optional
+        How images are numbered; by the slice alone without them.
     """
 
     count: int
     read: Callable[[int], AnySlice]
+    series: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    frames: Frames | None = None
 
     @classmethod
-    def of(cls, scan: AnySlice) -> Slices:
+    def of(cls, scan: AnySlice, series: Mapping[str, tuple[int, ...]] | None = None) -> Slices:
         """The slices of a scan that is in memory."""
-        return cls(scan.n_slices, scan.select_slice)
+        return cls(scan.n_slices, scan.select_slice, series or {})
+
+    @property
+    def numbering(self) -> Frames:
+        """How images are numbered."""
+        return self.frames or Frames("", (), self.count)
 
 
 @contextmanager
 def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: Path | None = None) -> Iterator[Slices]:
     """The slices of an input, which are read one by one where its format allows.
+
+    Where the recipe asks for all numbers of a counter, the frames are opened one after the other, as they are read.
 
     Phantoms, images (from which k-space is simulated), samples along a trajectory, volumes whose readouts bring a
     sample to every plane, and scans with a file of coil maps are held in memory as a whole.
@@ -78,6 +143,78 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: Path | None 
     InputError
         As `load_scan`; of a slice when it is read.
     """
+    axis = recipe.input.axis
+    if not axis:
+        with _opened_frame(source, recipe, seed, maps) as found:
+            yield found
+        return
+
+    def opened_frame(number: int | None, maps: Path | None) -> AbstractContextManager[Slices]:
+        return _opened_frame(source, recipe_of_frame(recipe, number), seed, maps)
+
+    with opened_frame(None, None) as first:
+        count, numbers = first.count, first.series.get(axis)
+    if numbers is None:
+        raise InputError(
+            field=f"{source}: {axis}",
+            got="all asked for of an input that has no numbers of this kind",
+            wanted="raw data whose readouts are numbered",
+            cure=f"Leave out --{axis}, or {axis} under [input] in the recipe.",
+        )
+    frames = Frames(axis, numbers, count)
+    reader = _FrameReader(frames, partial(opened_frame, maps=maps))
+    try:
+        yield Slices(count, reader.read, first.series, frames)
+    finally:
+        reader.close()
+
+
+def recipe_of_frame(recipe: Recipe, number: int | None) -> Recipe:
+    """A recipe that asks for all numbers of a counter with one of them in their place; the first there is for None."""
+    chosen: dict[str, Any] = {recipe.input.axis: number}
+    return replace(recipe, input=replace(recipe.input, **chosen))
+
+
+@dataclass
+class _FrameReader:
+    """Images of several frames, of which one is open."""
+
+    frames: Frames
+    opened: Callable[[int], AbstractContextManager[Slices]]
+    _open: tuple[int, Slices, ExitStack] | None = None
+
+    def read(self, image: int) -> AnySlice:
+        frame, number = divmod(image, self.frames.n_slices)
+        if self._open is None or self._open[0] != frame:
+            self.close()
+            with ExitStack() as files:
+                slices = files.enter_context(self.opened(self.frames.numbers[frame]))
+                self._require_as_many(frame, slices.count)
+                self._open = (frame, slices, files.pop_all())
+        data = self._open[1].read(number)
+        header = {
+            name: text for name, text in data.header.items() if name != self.frames.axis
+        }  # the others are read too
+        return replace(data, header=header)
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open[2].close()
+            self._open = None
+
+    def _require_as_many(self, frame: int, count: int) -> None:
+        axis, numbers = self.frames.axis, self.frames.numbers
+        if count != self.frames.n_slices:
+            raise InputError(
+                field=f"{axis} {numbers[frame]}",
+                got=f"{count} slices",
+                wanted=f"{self.frames.n_slices}, as {axis} {numbers[0]} has",
+                cure=f"Reconstruct frames that are whole one by one, with --{axis} N.",
+            )
+
+
+@contextmanager
+def _opened_frame(source: str, recipe: Recipe, seed: int, maps: Path | None) -> Iterator[Slices]:
     policy = recipe.input
     if source.startswith(PHANTOM_PREFIX) or maps is not None or policy.pixels is not None:
         yield Slices.of(load_scan(source, recipe, seed, maps))
@@ -88,9 +225,9 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: Path | None 
         if reader.whole is not None:
             scan = scan_of(reader.whole, recipe, seed)
             require_dynamic_range(scan.kspace, f"{source}: kspace")
-            found = Slices.of(scan)
+            found = Slices.of(scan, reader.series)
         else:
-            found = Slices(reader.count, partial(_checked, reader, source))
+            found = Slices(reader.count, partial(_checked, reader, source), reader.series)
         opened_files = files.pop_all()
     try:
         yield found
@@ -140,10 +277,12 @@ class Survey:
     ----------
     recipe : Recipe
         Given noise and calibration settings.
+    what : str
+        What is looked at, in words: "slices", or of several frames "images".
     """
 
-    def __init__(self, recipe: Recipe) -> None:
-        self._recipe = recipe
+    def __init__(self, recipe: Recipe, what: str = "slices") -> None:
+        self._recipe, self._what = recipe, what
         self._noise: list[tuple[CoilNoise, str]] = []
         self._refused: InputError | None = None
         self._energies: NDArray[np.complex128] | None = None
@@ -186,7 +325,7 @@ class Survey:
             raise self._refused
         noise, doubt = median_noise(self._noise) if self._noise else (None, "")
         covariance = None if noise is None else noise.covariance
-        said = f"the median of {len(self._noise)} slices"
+        said = f"the median of {len(self._noise)} {self._what}"
         if noise is not None and noise.doubt:
             said = f"{said}, {each_coil_alone(noise.doubt)}"
         return Shared(covariance, f"{said}{though(doubt)}", doubt, self._directions(covariance))

@@ -86,7 +86,7 @@ class ScanImage:
 
     @property
     def reference(self) -> NDArray[Any] | None:
-        """The true image, or the scan's own from all its lines, shape (ky, kx); None where neither is known."""
+        """What was given, the true image, or the scan's own from all its lines, shape (ky, kx); None without any."""
         return self.known.shown_reference
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:

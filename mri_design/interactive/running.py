@@ -113,13 +113,21 @@ def designed(origin: Origin, request: DesignRequest, told: Told) -> DesignResult
 
 
 def reconstructed(
-    origin: Origin, request: ReconRequest, mask: NDArray[np.bool_] | None, told: Told
+    origin: Origin,
+    request: ReconRequest,
+    mask: NDArray[np.bool_] | None,
+    told: Told,
+    reference: NDArray[np.generic] | None = None,
 ) -> ReconResult | VolumeResult:
-    """What `mri-design recon` computes of a scan in memory, from all lines or those of a mask."""
+    """What `mri-design recon` computes of a scan in memory, with a mask and references that are arrays."""
     with told.computing() as run, TemporaryDirectory() as beside:
+        files = {name: Path(beside) / f"{name}.npy" for name in ("mask", "reference")}
         if mask is not None:
-            request = replace(request, mask=Path(beside) / "mask.npy")
-            write_npy(Path(beside) / "mask.npy", mask)
+            request = replace(request, mask=files["mask"])
+            write_npy(files["mask"], mask)
+        if reference is not None:
+            request = replace(request, reference=files["reference"])
+            write_npy(files["reference"], reference)
         result = reconstruct_scan(replace(request, loaded=origin.data), run)
         assert not isinstance(result, Ending)  # nothing was finished there before
         return replace(result, kept=HeldSlices.of(result)) if isinstance(result, VolumeResult) else result

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.strategy import Strategy
-from mri_design.errors import InputError, UsageError, described, require_counts
+from mri_design.errors import InputError, UsageError, described, number_array, require_counts
 from mri_design.experiment.inputs import (
     MEMORY_PREFIX,
     PreparedScan,
@@ -227,6 +227,7 @@ class LoadedScan:
         lines: Chosen | None = None,
         *,
         method: Method | None = None,
+        reference: str | os.PathLike[str] | NDArray[np.generic] | None = None,
         slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
@@ -243,6 +244,9 @@ class LoadedScan:
             measured ones by default.
         method : {"mean", "map", "least-squares", "zero-filled"}, optional
             Posterior mean, which comes with error bars, MAP, least squares, or zero filling; the recipe's by default.
+        reference : array, str or Path, optional
+            Image (ky, kx), or one for each slice (slice, ky, kx), real or complex, or a file of such, that errors are
+            measured against, its magnitude scaled to fit; by default what the scan knows of itself.
         slices : int, str or sequence of int
             The slice, by number from 0 (negative ones count from the end); several, or ``"all"``, make a `ScanVolume`.
         seed, recipe, blocks, jobs, watch
@@ -255,8 +259,19 @@ class LoadedScan:
         """
         settings = self._settings(recipe, blocks).replacing("reconstruction", method=method)
         told = self._told(seed, jobs, watch)
-        request = ReconRequest(self.origin.source, settings, maps=self.origin.maps, slices=self._choice(slices))
-        return image_of(reconstructed(self.origin, request, self._mask(lines), told), told)
+        path, array = None, None
+        if isinstance(reference, str | os.PathLike):
+            path = Path(reference)
+        elif reference is not None:
+            array = number_array("reference", reference)
+        request = ReconRequest(
+            self.origin.source,
+            settings,
+            maps=self.origin.maps,
+            slices=self._choice(slices),
+            reference=path,
+        )
+        return image_of(reconstructed(self.origin, request, self._mask(lines), told, array), told)
 
     def compare(
         self,

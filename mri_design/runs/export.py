@@ -23,7 +23,7 @@ from mri_design.runs.made_files import (
     whose_it_is,
 )
 from mri_design.runs.stored_run import StoredRun, read_run
-from mri_design.scan.geometry import stacked
+from mri_design.scan.geometry import SliceGeometry, stacked
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart
 from mri_design.scan.writing.cfl import pair_files, stacked_slices
@@ -223,14 +223,16 @@ def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
     known, order, said = run.geometry, [0], list[str]()
     if run.numbers:
         order = list(range(len(run.numbers)))
-        if run.geometry is not None:
-            known, order = stacked(run.places or (run.geometry,) * len(run.numbers), run.numbers)
+        if run.geometry is not None and len(run.numbers) > 1:
+            known, order = stacked(_places(run) or (run.geometry,) * len(run.numbers), run.numbers)
         said = [_in_order(run, order)]
+    if run.frames:
+        said.append(f"{len(run.frames)} {run.axis}s along the fourth axis: {_listed(run.frames)}.")
     geometry = sized(known, request.field_of_view, images[0][2].shape[-2:])
     compressed = request.out.name.endswith(".gz")
     files = {
         path: nifti_bytes(
-            image[order] if run.numbers else image, geometry, f"{name}, mri-design", compressed=compressed
+            image[..., order, :, :] if run.numbers else image, geometry, f"{name}, mri-design", compressed=compressed
         )
         for path, name, image in images
     }
@@ -243,19 +245,48 @@ def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
         maps = np.moveaxis(run.maps[order], 1, 0) if run.numbers else run.maps[:, np.newaxis]
         path, text = request.beside(_MAPS), f"{len(maps)} coil maps, mri-design"
         files[path] = nifti_bytes(maps, geometry, text, compressed=compressed)
-        said.append(f"coil maps, complex, coil after coil along the fourth axis: {path}")
+        of_first = f" of {run.axis} {run.frames[0]}" if run.frames else ""
+        said.append(f"coil maps{of_first}, complex, coil after coil along the fourth axis: {path}")
     return MadeFiles(files, tuple(said))
 
 
 def _in_order(run: StoredRun, order: Sequence[int]) -> str:
     numbers = [run.numbers[place] for place in order]
-    listed = ", ".join(map(str, numbers[:_LISTED])) + (", ..." if len(numbers) > _LISTED else "")
     turned = "" if list(order) == sorted(order) else ", in the order in which they lie"
-    return f"{len(numbers)} slices along the third axis{turned}: {listed}."
+    return f"{len(numbers)} slices along the third axis{turned}: {_listed(numbers)}."
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:_LISTED])) + (", ..." if len(numbers) > _LISTED else "")
+
+
+def _places(run: StoredRun) -> tuple[SliceGeometry, ...]:
+    """Of the slices, which are the same in all frames.
+
+    Raises
+    ------
+    InputError
+        Where they are not.
+    """
+    count = len(run.numbers)
+    for number, place in enumerate(run.places):
+        if place != run.places[number % count]:
+            raise InputError(
+                field=f"{run.axis} {run.frames[number // count]}, slice {run.numbers[number % count]}",
+                got="another place than in the first frame",
+                wanted=f"slices that lie alike in every {run.axis}",
+                cure=f"Reconstruct frames one by one, with --{run.axis} N, and export each.",
+            )
+    return run.places[:count]
 
 
 def _dicom(request: ExportRequest, run: StoredRun) -> MadeFiles:
     images = _images(request, run)
+    if run.frames:
+        raise UsageError(
+            f"{run.name} holds {len(run.frames)} {run.axis}s, and --to dicom writes one: --to nifti takes all of "
+            f"them, and recon --{run.axis} N makes a run of one"
+        )
     derivation = f"{run.measured}, reconstructed by mri-design"
     files, said = dict[Path, bytes](), list[str]()
     for series, (path, name, image) in enumerate(images, 1):

@@ -55,6 +55,20 @@ READING = (
 """How to read what stands above it, in paragraphs."""
 
 
+def reading_of(layout: Layout) -> tuple[str, ...]:
+    """`READING`, and how the image's array in the folder lies against the picture of it."""
+    second = {"plane-rows": "kz", "plane-columns": "kz", "no-lines": "columns"}.get(layout, "kx")
+    first = "rows" if layout == "no-lines" else "ky"
+    axes = f"Arrays: recon.npy has the axes {first} and {second}, behind that of slices where there are several"
+    if not across(layout):
+        return *READING, f"{axes}, and lies as the picture does."
+    return (
+        *READING,
+        f"{axes}. The picture has {first} across, as the scan's file has it: numpy.transpose of an image, or "
+        "numpy.swapaxes(array, -2, -1) of several, lies as the picture does.",
+    )
+
+
 def predicted_error(result: Reconstruction) -> float | None:
     """Relative L2 error of the complex image by its error bars, with no look at the truth; None without error bars."""
     norm = float(np.linalg.norm(result.image))

@@ -252,6 +252,8 @@ def save_reconstruction(
     about : str, optional
         Caption of the table, see `image_sections`.
     """
+    if about is None and known.given is not None:
+        about = known.given.caption
     rows = reconstruction_rows(known, images, lines)
     save_images(folder, images[0].reconstruction, rows)
     layout = layout_of(known.slice_model.candidates, known.data.orientation)

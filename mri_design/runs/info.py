@@ -303,9 +303,9 @@ def _sections(text: str) -> dict[str, list[str]]:
 
 
 _OF_RUNS = {
-    "recon.npy": "image of {run}: complex, {axes}",
-    "std.npy": "error bars of {run}: standard deviation of every pixel, {axes}",
-    "coil_maps.npy": "coil maps of {run}: complex (coil, ky, kx)",
+    "recon.npy": "image of {run}: complex, ({axes})",
+    "std.npy": "error bars of {run}: standard deviation of every pixel, ({axes})",
+    "coil_maps.npy": "coil maps of {run}: complex, ({axes})",
 }
 _TURN = (
     "rows follow ky, the phase-encode direction, and columns the readout, whatever way the report shows the image; "
@@ -334,13 +334,14 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
     if path.name in _OF_RUNS and (path.parent / _MANIFEST).is_file():
         array = read_npy(path, DEFAULT_LIMITS)
         plane = _mask_axes(path.parent / "mask.npy") == 2
-        axes = ("(ky, kz)" if plane else "(ky, kx)") if array.ndim == 2 else "(slice, ky, kx)"
+        coils = ["coil"] * (path.name == "coil_maps.npy")
+        axes = ", ".join(["frame", "slice", *coils, "ky", "kz" if plane else "kx"][-array.ndim :])
         run = f"the run in {path.resolve().parent.name}"
         return {
             "name": path.stem,
             "array": _OF_RUNS[path.name].format(run=run, axes=axes),
             "shape": " x ".join(map(str, array.shape)),
-            **({} if plane or path.name == "coil_maps.npy" else {"axes": _TURN}),
+            **({} if plane or coils else {"axes": _TURN}),
             "k-space": "none: it is no scan, and its own values are not measured ones",
             "next": f"mri-design info {path.parent} tells of the run; mri-design export {path.parent} --to nifti "
             "writes the image as others read it",

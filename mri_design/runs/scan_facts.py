@@ -20,6 +20,7 @@ from mri_design.experiment.trajectories.preparing import PreparedSamples
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import Readouts, ShotReadouts
+from mri_design.runs.given_reference import FittedReference
 from mri_design.runs.run import Progress
 from mri_design.scan.data import KSpaceData, Scan, TrajectoryData, left_out, left_out_text, part_of_scan
 from mri_design.status import Convergence, Status
@@ -238,7 +239,9 @@ class KnownScan:
     reference : complex array, shape (ky, kx), or None
         Image behind all errors, in the units of the calibrated data; `shown_reference` is in the input's.
     reference_noise : float or None
-        Error that the reference's own noise makes, see `reference_noise`; None for a true image.
+        Error that the reference's own noise makes, see `reference_noise`; None for a true image, and for a given one.
+    given : FittedReference, optional
+        What somebody gave to measure errors against, in the place of ``reference``.
     """
 
     data: KSpaceData
@@ -247,14 +250,22 @@ class KnownScan:
     signal: float
     reference: Array | None
     reference_noise: float | None
+    given: FittedReference | None = None
 
     @classmethod
-    def of(cls, data: KSpaceData, scan: PreparedScan, slice_model: MRSlice, signal: float) -> KnownScan:
-        """The slice with the reference that the scan brings, if it brings one."""
-        reference = scan.reference(0)
+    def of(
+        cls,
+        data: KSpaceData,
+        scan: PreparedScan,
+        slice_model: MRSlice,
+        signal: float,
+        given: FittedReference | None = None,
+    ) -> KnownScan:
+        """The slice with the reference that was given, or that the scan brings, if it brings one."""
+        reference = scan.reference(0) if given is None else None
         unit = scan.image_unit(0)
         noise = None if reference is None else reference_noise(scan.data, reference * unit, unit)
-        return cls(data, scan, slice_model, signal, reference, noise)
+        return cls(data, scan, slice_model, signal, reference, noise, given)
 
     @property
     def image_unit(self) -> float | Array:
@@ -264,11 +275,17 @@ class KnownScan:
     @property
     def shown_reference(self) -> Array | None:
         """The reference in the input's units, as images are shown, written and judged."""
+        if self.given is not None:
+            return self.given.image
         return None if self.reference is None else np.asarray(self.reference * self.image_unit)
 
     @property
     def reference_source(self) -> str:
-        """The reference of errors, in words."""
+        """The reference of errors, in words; empty where there is none."""
+        if self.given is not None:
+            return self.given.words
+        if self.reference is None:
+            return ""
         if self.data.reference is not None:
             return "the true image"
         own = "the scan's own image from all its lines"
@@ -309,7 +326,7 @@ class KnownScan:
         noise: dict[str, object] = {}
         if self.reference_noise is not None:
             noise["reference_noise"] = self.reference_noise
-        if self.reference is not None:
+        if self.reference_source:
             noise["reference_source"] = self.reference_source
         levels = level_settings(self.slice_model.noise_variance, self.signal, typical_unit(self.image_unit))
         sampling = self.data.samplings[0]
@@ -323,7 +340,7 @@ class KnownScan:
     def summary(self) -> dict[str, object]:
         """The main of `settings` for a report's table."""
         levels = level_summary(self.slice_model.noise_variance, self.signal, typical_unit(self.image_unit))
-        reference = {"reference": self.reference_source} if self.reference is not None else {}
+        reference = {"reference": self.reference_source} if self.reference_source else {}
         return {**calibration_summary(self.scan), **levels, **reference, **left_out_summary(self.data)}
 
 
@@ -342,12 +359,15 @@ class KnownSamples:
         Signal level that the prior's scales follow.
     folded : bool
         Whether the field of view looks too small for the image.
+    given : FittedReference, optional
+        What somebody gave to measure errors against, in the place of the scan's true image.
     """
 
     scan: PreparedSamples
     slice_model: MRSlice
     signal: float
     folded: bool
+    given: FittedReference | None = None
 
     @property
     def data(self) -> TrajectoryData:
@@ -357,6 +377,8 @@ class KnownSamples:
     @property
     def shown_reference(self) -> Array | None:
         """The reference in the input's units."""
+        if self.given is not None:
+            return self.given.image
         return None if self.data.reference is None else np.asarray(self.data.reference[0] * self.scan.image_unit(0))
 
     def judged(self, method: str, result: Reconstruction, readouts: Sequence[int]) -> list[NamedImage]:
@@ -373,6 +395,7 @@ class KnownSamples:
             "coil_maps_source": self.scan.maps_source,
             "readouts": self.data.n_readouts,
             "matrix": list(self.data.grid_shape),
+            **({} if self.given is None else {"reference_source": self.given.words}),
             **levels,
             **left_out_settings(self.data),
             **({"field_of_view_doubt": FOLDED} if self.folded else {}),
@@ -385,6 +408,7 @@ class KnownSamples:
             "samples": len(self.data.trajectory),
             **calibration_summary(self.scan),
             **levels,
+            **({} if self.given is None else {"reference": self.given.words}),
             **left_out_summary(self.data),
             **({"field of view": FOLDED} if self.folded else {}),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -18,6 +19,7 @@ from mri_design.scan.data import TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
+from mri_design.scan.io.source import COUNTERS
 from mri_design.scan.source_image import SourceImage
 from mri_design.sequences.orders import LineOrder, PlaneOrder, SpiralOrder, SpokeOrder
 
@@ -70,12 +72,12 @@ class StoredRun:
         The same in the order of choice; none of readouts, and by number where nothing was chosen.
     counted : str
         Name of what the mask is over: "lines", "samples", "shots" or "readouts".
-    image : complex64 array, shape (ky, kx) or (ky, kz), of a volume (slice, ky, kx), or None
-        The reconstruction.
+    image : complex64 array, shape (ky, kx) or (ky, kz), of a volume (slice, ky, kx), of frames (frame, slice, ky, kx)
+        The reconstruction; None where there is none.
     std : float32 array, shape as ``image``, or None
         Its error bars.
     maps : complex64 array, shape (coil, ky, kx), of a volume (slice, coil, ky, kx), or None
-        Coil maps of the scan's own coils; None where it has one coil.
+        Coil maps of the scan's own coils, of the first frame where there are several; None where it has one coil.
     geometry : SliceGeometry or None
         Pixel size and place, where the scan's file said.
     source : SourceImage or None
@@ -87,9 +89,13 @@ class StoredRun:
     numbers : tuple of int
         Of the slices of a volume in their scan; none where ``image`` is one slice.
     places : tuple of SliceGeometry
-        Of the slices of a volume; none where they are not known.
+        Of the slices of a volume, frame after frame; none where they are not known.
     sources : tuple of SourceImage
-        Of the slices of a volume, where they are made from several images.
+        Of the slices of a volume, frame after frame, where they are made from several images.
+    axis : str
+        What the frames are: "contrast", "phase", "repetition" or "set"; empty where there is one.
+    frames : tuple of int
+        Their numbers.
     """
 
     folder: Path
@@ -106,6 +112,8 @@ class StoredRun:
     numbers: tuple[int, ...] = ()
     places: tuple[SliceGeometry, ...] = ()
     sources: tuple[SourceImage, ...] = ()
+    axis: str = ""
+    frames: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -226,22 +234,25 @@ def read_run(folder: Path) -> StoredRun:
         raise InputError(field=field, got="no list of lines", wanted="the manifest of a run about one mask")
     mask = _array(folder / "mask.npy", "b", 1, 2)
     what = counted(folder, settings, mask.ndim)
-    numbers = _numbers(settings, field)
-    further = 1 if numbers else 0
+    numbers, (axis, frames) = _numbers(settings, "slice_numbers", field), _frames(settings, field)
+    counts = (len(frames),) * bool(frames) + (len(numbers),) * bool(numbers)
+    further = len(counts)
     found = {"recon.npy": ("c", 2 + further), "std.npy": ("f", 2 + further), _MAPS: ("c", 3 + further)}
     image, std, maps = (
         _array(folder / name, kind, axes) if (folder / name).is_file() else None for name, (kind, axes) in found.items()
     )
     sides = mask.shape if what in ("lines", "samples") else ()
     if image is not None:
-        stack, pixels = (len(numbers),) * further, image.shape[further:]
-        _require_shape(folder / "recon.npy", image.shape, (*stack, *sides, *pixels[len(sides) :]), "mask.npy")
+        pixels = image.shape[further:]
+        _require_shape(folder / "recon.npy", image.shape, (*counts, *sides, *pixels[len(sides) :]), "mask.npy")
         for name, beside in (("std.npy", std), (_MAPS, maps)):
             if beside is not None:
                 coils = beside.shape[further:-2]
-                _require_shape(folder / name, beside.shape, (*stack, *coils, *pixels), "recon.npy")
+                _require_shape(folder / name, beside.shape, (*counts, *coils, *pixels), "recon.npy")
     stored, source = settings.get("geometry"), settings.get("source_image")
-    places, sources = (_of_all(settings, name, len(numbers), field) for name in ("slice_geometries", "source_images"))
+    places, sources = (
+        _of_all(settings, name, math.prod(counts), field) for name in ("slice_geometries", "source_images")
+    )
     return StoredRun(
         folder=folder,
         mask=mask,
@@ -249,7 +260,7 @@ def read_run(folder: Path) -> StoredRun:
         counted=what,
         image=image,
         std=std,
-        maps=maps,
+        maps=maps[0] if maps is not None and frames else maps,
         geometry=None if stored is None else SliceGeometry.from_settings(field, stored),
         source=None if source is None else SourceImage.from_settings(field, source),
         identity=str(settings.get("identity", "")),
@@ -257,15 +268,25 @@ def read_run(folder: Path) -> StoredRun:
         numbers=numbers,
         places=tuple(SliceGeometry.from_settings(field, place) for place in places),
         sources=tuple(SourceImage.from_settings(field, image) for image in sources),
+        axis=axis,
+        frames=frames,
     )
 
 
-def _numbers(settings: Mapping[str, Any], field: str) -> tuple[int, ...]:
-    """Of the slices of a volume; none of a run about one slice."""
-    numbers = settings.get("slice_numbers", [])
+def _numbers(settings: Mapping[str, Any], name: str, field: str) -> tuple[int, ...]:
+    """Of the slices of a volume, or its frames; none of a run about one."""
+    numbers = settings.get(name, [])
     if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
-        raise InputError(field=f"{field}: slice_numbers", got="another type", wanted="whole numbers")
+        raise InputError(field=f"{field}: {name}", got="another type", wanted="whole numbers")
     return tuple(numbers)
+
+
+def _frames(settings: Mapping[str, Any], field: str) -> tuple[str, tuple[int, ...]]:
+    """What the frames are, and their numbers; neither of a run about one."""
+    frames = settings.get("frames", {"axis": "", "numbers": []})
+    if not isinstance(frames, dict) or frames.get("axis") not in ("", *COUNTERS):
+        raise InputError(field=f"{field}: frames", got="another type", wanted=f"an axis of {', '.join(COUNTERS)}")
+    return frames["axis"], _numbers(frames, "numbers", f"{field}: frames")
 
 
 def _of_all(settings: Mapping[str, Any], name: str, count: int, field: str) -> list[Any]:

@@ -34,12 +34,15 @@ class Judged:
         The part of the error that the reference's own noise makes; None of a true image.
     itself : bool
         Whether the image is made from the samples that errors are measured against: they say nothing of it then.
+    against : str
+        Name of a file whose image errors are measured against.
     """
 
     error: float | None = None
     predicted: float | None = None
     reference_noise: float | None = None
     itself: bool = False
+    against: str = ""
 
     @property
     def words(self) -> str:
@@ -52,7 +55,7 @@ class Judged:
             if predicted:
                 return f"error {predicted} ({why})"
             return f"its error is not known: {why}, and the method has no error bars"
-        said = f"error {percent(self.error)}"
+        said = f"error {percent(self.error)}" + (f" against {self.against}" if self.against else "")
         if self.reference_noise is not None:
             said += f" against the full scan (its noise alone makes {percent(self.reference_noise)})"
         return f"{said}, {predicted}" if predicted else said
@@ -109,31 +112,30 @@ def image_verdict(measured: str, method: str, judged: Judged) -> str:
     return f"{measured}, {method}: {judged.words}."
 
 
-def volume_verdict(measured: str, count: int, shown: int, one: Judged, errors: Mapping[int, float]) -> str:
+def volume_verdict(what: str, count: int, shown: str, one: Judged, errors: Mapping[str, float]) -> str:
     """What a reconstruction of several slices came to.
 
     Parameters
     ----------
-    measured : str
-        "64 of 256 lines, mean".
+    what : str
+        "8 slices of 64 of 256 lines, mean".
     count : int
-        Slices.
-    shown : int
-        Number of the slice that is shown.
+        Images.
+    shown : str
+        The image that is shown: "slice 3".
     one : Judged
-        Of its image.
-    errors : mapping of int to float
-        Slice to error, of those whose error is known.
+        Of it.
+    errors : mapping of str to float
+        Image to error, of those whose error is known.
     """
-    said = f"{count} slices of {measured}"
     if not errors or one.itself:
-        return f"{said}: slice {shown}, {one.words}."
+        return f"{what}: {shown}, {one.words}."
     worst = max(errors, key=errors.__getitem__)
     mean = sum(errors.values()) / len(errors)
     which = "" if len(errors) == count else f" of the {len(errors)} whose error is known"
     return (
-        f"{said}: mean error{which} {percent(mean)}, the largest {percent(errors[worst])} (slice {worst}); "
-        f"slice {shown}, below, {one.words}."
+        f"{what}: mean error{which} {percent(mean)}, the largest {percent(errors[worst])} ({worst}); "
+        f"{shown}, below, {one.words}."
     )
 
 

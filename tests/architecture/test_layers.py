@@ -84,7 +84,7 @@ INSIDE: dict[str, dict[str, int]] = {
     "scan/calibration": {"*": 1},
     "scan/io": {"": 1, "stored_arrays": 2, "mrd_acquisitions": 2, "nifti": 2, "pfile": 2, "twix_protocol": 2}
     | dict.fromkeys(("bart", "dicom", "fastmri", "isolated", "mrd_cartesian", "numpy_files"), 3)
-    | {"companions": 4, "ismrmrd": 4, "twix": 5, "formats": 6},
+    | {"ismrmrd": 4, "twix": 5, "formats": 6, "companions": 7},
     "scan/writing": {"*": 1},
     "scan/simulation": {"settings": 1, "ellipses": 2, "phase": 2, "*": 3, "scanner": 4, "phantoms": 5},
     "scan/streaming": {"messages": 1, "*": 2, "scanner": 3},

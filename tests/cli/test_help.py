@@ -143,3 +143,14 @@ def test_a_long_help_begins_with_the_options_that_are_used_most(run: Run, verb: 
 @pytest.mark.parametrize("verb", VERBS)
 def test_options_without_a_value_show_no_type(run: Run, verb: str) -> None:
     assert "<bool>" not in run(verb, "--help", code=0).output
+
+
+def test_the_help_of_all_verbs_shows_no_type_either(run: Run) -> None:
+    shown = run("--help", code=0).output
+    assert "<bool>" not in shown and "--install-completion" in shown
+
+
+@pytest.mark.parametrize(("verb", "default"), [("recon", "all"), ("convert", "all"), ("design", "0")])
+def test_help_says_which_slices_are_taken_where_none_is_named(run: Run, verb: str, default: str) -> None:
+    row = run(verb, "--help", code=0).output.partition("--slices,--slice")[2].partition("│ --")[0]
+    assert f"[default: {default}]" in re.sub(r"[\s│]+", " ", row)

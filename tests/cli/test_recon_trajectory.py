@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import NonUniformFourier, golden_angles, load_phantom, load_phantom_shots, radial_spokes
+from mri_design import NonUniformFourier, golden_angles, load_phantom, load_phantom_shots, measure, radial_spokes
 from mri_design.operators.nonuniform import density_weights
 from tests.cli.folders import Run, page, rows, settings
 
@@ -53,6 +53,18 @@ def test_a_mask_chooses_readouts(run: Run, spoke_file: Path, tmp_path: Path) -> 
     assert not (out / "std.npy").exists()
     first = rows(out / "metrics.csv")[0]
     assert (first["readouts"], first["method"]) == ("10", "gridded")
+
+
+def test_errors_are_against_the_image_that_is_given(run: Run, spoke_file: Path, tmp_path: Path) -> None:
+    truth = np.abs(np.load(spoke_file)["reference"])
+    np.save(tmp_path / "truth.npy", 7 * truth)
+    words = (spoke_file, "--method", "zero-filled", "--reference", tmp_path / "truth.npy", "--out", tmp_path / "x")
+    run("recon", *words, code=0)
+    image = np.abs(np.load(tmp_path / "x" / "recon.npy"))
+    expected = measure(image, np.vdot(truth, image) / np.vdot(truth, truth) * truth).relative_l2
+    assert float(rows(tmp_path / "x" / "metrics.csv")[0]["relative_l2"]) == pytest.approx(expected, rel=1e-4)
+    assert settings(tmp_path / "x")["reference_source"].startswith("truth.npy, its magnitude scaled by")
+    assert "against truth.npy" in page(tmp_path / "x") and "Phase is not compared" in page(tmp_path / "x")
 
 
 def test_a_mask_of_another_length_is_refused(run: Run, spoke_file: Path, tmp_path: Path) -> None:

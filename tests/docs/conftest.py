@@ -20,6 +20,7 @@ from mri_design.scan.io.formats import READERS
 from tests.docs.pages import REPOSITORY
 from tests.quick_recipes import quickened
 from tests.read_here import read_here
+from tests.scan.io.conftest import MrdFile
 from tests.undrawn import undrawn
 
 __all__ = ["read_here"]
@@ -74,6 +75,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert coils.coil_maps is not None
     np.save(folder / "maps.npy", coils.coil_maps[0])
     _write_readouts(folder / "readouts.jsonl", coils.kspace[0, :1])
+    raw = MrdFile(folder, nx=SAMPLES, ny=LINES, rx=SAMPLES)
+    for number in range(2):
+        raw.add_scan(coils.kspace[:, :1], repetition=number)
+    raw.write("dynamic.h5")
     (folder / "small.toml").write_text(SMALL)
     (folder / "small-local.toml").write_text(quickened("local", SMALL))
     return folder

@@ -57,6 +57,19 @@ def test_another_method_goes_by_the_lines_of_the_design(scan: md.LoadedScan, des
     np.testing.assert_array_equal(plain.array, scan.reconstruct(design.lines, method="zero-filled").array)
 
 
+def test_errors_are_against_the_image_that_is_given(scan: md.LoadedScan, tmp_path: Path) -> None:
+    truth = np.abs(scan.data.reference[0])
+    np.save(tmp_path / "truth.npy", truth)
+    lines = range(10, 22)
+    for given in (truth, 3 * truth, tmp_path / "truth.npy"):
+        image = scan.reconstruct(lines, method="zero-filled", reference=given)
+        size = np.abs(image.array)
+        by_hand = md.measure(size, np.vdot(truth, size) / np.vdot(truth, truth) * truth)
+        assert image.errors.relative_l2 == pytest.approx(by_hand.relative_l2, rel=1e-5)
+    saved = json.loads((image.save(tmp_path / "run") / "manifest.json").read_text())
+    assert "truth.npy" in saved["settings"]["reference_source"]
+
+
 def test_what_is_saved_is_the_folder_of_the_verb(design: md.ScanDesign, image: md.ScanImage, tmp_path: Path) -> None:
     folder = design.save(tmp_path / "design")
     np.testing.assert_array_equal(np.load(folder / "recon.npy"), image.array)
@@ -105,6 +118,7 @@ def test_images_and_scans_of_the_package_are_taken(scan: md.LoadedScan) -> None:
         (lambda scan: scan.reconstruct(np.ones(31, dtype=bool)), r"mask of lines: got bool \(31,\)"),
         (lambda scan: scan.reconstruct([40]), "lines: got .40.; wanted numbers from 0 to 31"),
         (lambda scan: scan.reconstruct(slices=3), "slice: got 3; wanted 0 to 0"),
+        (lambda scan: scan.reconstruct(reference=np.ones((3, 4))), "reference reference.npy: got 1 x 3 x 4"),
         (lambda scan: scan.design(8, strategy=3), "strategy: got 3"),
         (lambda scan: scan.design(8, seed=-1), "seed: got -1"),
     ],

@@ -9,9 +9,17 @@ import pytest
 from PIL import Image
 
 from mri_design import Convergence, Reconstruction, Status
-from mri_design.evaluation.plots.panels import object_top
+from mri_design.evaluation.plots.panels import displayed, object_top
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
-from mri_design.runs.first_pictures import Frame, facts_of, first_row, mask_picture, measured_text, predicted_error
+from mri_design.runs.first_pictures import (
+    Frame,
+    facts_of,
+    first_row,
+    mask_picture,
+    measured_text,
+    predicted_error,
+    reading_of,
+)
 
 DONE = Convergence(Status.CONVERGED, 1, 0.0)
 
@@ -34,6 +42,15 @@ def test_lines_and_samples_are_shown_where_they_lie_in_the_image() -> None:
     np.testing.assert_array_equal(
         pixels(mask_picture(Frame("plane-rows"), PlaneReadouts((4, 4)), plane).png), 255 * plane
     )
+
+
+def test_the_page_says_how_the_array_lies_against_its_picture() -> None:
+    assert "the axes ky and kx" in reading_of("ky-rows")[-1] and "lies as the picture does" in reading_of("ky-rows")[-1]
+    assert "transpose" not in reading_of("ky-rows")[-1] + reading_of("no-lines")[-1]
+    assert "ky across" in reading_of("ky-columns")[-1] and "numpy.transpose" in reading_of("ky-columns")[-1]
+    assert "the axes ky and kz" in reading_of("plane-columns")[-1]
+    image = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(displayed(image, "ky-columns"), np.transpose(image))
 
 
 def test_shots_mark_the_cells_that_hold_their_samples() -> None:

@@ -63,15 +63,17 @@ JUDGED = Judged(0.1, 0.12)
 
 
 def test_of_several_slices_the_mean_the_worst_and_the_one_shown_are_told() -> None:
-    known = plain(volume_verdict("64 of 256 lines, mean", 3, 1, JUDGED, {0: 0.2, 1: 0.1, 2: 0.12}))
+    of_three = "3 slices of 64 of 256 lines, mean"
+    known = plain(volume_verdict(of_three, 3, "slice 1", JUDGED, {"slice 0": 0.2, "slice 1": 0.1, "slice 2": 0.12}))
     assert known == (
         "3 slices of 64 of 256 lines, mean: mean error 14 %, the largest 20 % (slice 0); slice 1, below, error 10 %, "
         "predicted 12 %."
     )
-    some = plain(volume_verdict("64 of 256 lines, mean", 3, 1, JUDGED, {1: 0.1}))
+    some = plain(volume_verdict(of_three, 3, "slice 1", JUDGED, {"slice 1": 0.1}))
     assert "mean error of the 1 whose error is known 10 %" in some
-    unknown = plain(volume_verdict("64 of 256 lines, mean", 3, 1, Judged(None, 0.12), {}))
-    own = plain(volume_verdict("64 of 64 lines, mean", 2, 1, Judged(0.1, 0.12, 0.2, itself=True), {0: 0.1, 1: 0.1}))
+    unknown = plain(volume_verdict(of_three, 3, "slice 1", Judged(None, 0.12), {}))
+    itself = Judged(0.1, 0.12, 0.2, itself=True)
+    own = plain(volume_verdict("2 slices of 64 of 64 lines, mean", 2, "slice 1", itself, {"slice 0": 0.1}))
     assert own.endswith("mean: slice 1, error predicted 12 % (it is made from all that the full scan has).")
     assert unknown.endswith("mean: slice 1, error predicted 12 % (there is no full scan to check it by).")
 

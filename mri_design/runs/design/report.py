@@ -26,7 +26,7 @@ from mri_design.runs.design_sections import (
     score_unit,
     step_explorer,
 )
-from mri_design.runs.first_pictures import READING, Frame, facts_of, first_row, measured_text, predicted_error
+from mri_design.runs.first_pictures import Frame, facts_of, first_row, measured_text, predicted_error, reading_of
 from mri_design.runs.image_sections import account_settings, layout_of, save_reconstruction
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import pixel_of, simulated_from, simulation_summary
@@ -123,18 +123,18 @@ def _first_screen(result: DesignResult) -> FirstScreen:
         oracle=name in ORACLES,
         remark=result.ended or mostly_calibration(known.scan.calibration_lines, len(trace.lines), readouts),
     )
-    meaning = explained(name)
+    meaning, layout = explained(name), layout_of(readouts, known.data.orientation)
     return FirstScreen(
         verdict,
         first_row(
             readouts,
             trace.mask().reshape(readouts.shape),
             image.reconstruction,
-            Frame(layout_of(readouts, known.data.orientation), pixel),
+            Frame(layout, pixel),
         ),
         facts_of(readouts, pixel, known.data.n_coils, known.acceleration(trace.lines), part_of_scan(known.data.header)),
         {strategy_label(name): f"{readouts.unit}s {meaning}"} if meaning else {},
-        READING,
+        reading_of(layout),
     )
 
 

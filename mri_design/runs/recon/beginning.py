@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.plots.panels import Layout
-from mri_design.runs.first_pictures import READING, Frame, facts_of, first_row, predicted_error
+from mri_design.runs.first_pictures import Frame, facts_of, first_row, predicted_error, reading_of
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage, pixel_of
 from mri_design.runs.verdicts import Judged
@@ -18,6 +18,8 @@ def judged(known: KnownScan | KnownSamples, image: NamedImage, mask: NDArray[np.
     """How wrong an image from what ``mask`` marks is, as far as it is known."""
     error = None if image.errors is None else image.errors.relative_l2
     predicted = predicted_error(image.reconstruction)
+    if known.given is not None:
+        return Judged(error, predicted, against=known.given.name)
     if isinstance(known, KnownSamples):
         return Judged(error, predicted)
     lines = np.flatnonzero(mask).tolist()
@@ -50,5 +52,5 @@ def first_screen(
         verdict,
         first_row(readouts, used, image.reconstruction, Frame(layout, pixel)),
         facts_of(readouts, pixel, known.data.n_coils, acceleration, part_of_scan(known.data.header)),
-        reading=READING,
+        reading=reading_of(layout),
     )

@@ -18,6 +18,7 @@ from mri_design.experiment.trajectories.preparing import PreparedSamples, prepar
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.recon.stages import Stages
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.scan.data import KSpaceData, TrajectoryData
@@ -61,7 +62,7 @@ def recipe_for(mask: NDArray[np.bool_], data: KSpaceData | TrajectoryData, recip
     return recipe
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadySlice:
     """A slice that is calibrated and waits for its reconstruction.
 
@@ -81,6 +82,8 @@ class ReadySlice:
         Candidates that are used, by number.
     signal : float
         Signal level.
+    reference : GivenReference, optional
+        What somebody gave to measure errors against.
     """
 
     recipe: Recipe
@@ -90,6 +93,7 @@ class ReadySlice:
     slice_model: MRSlice
     lines: Sequence[int]
     signal: float
+    reference: GivenReference | None = None
 
     @classmethod
     def of(
@@ -100,12 +104,13 @@ class ReadySlice:
         *,
         directions: Array | None = None,
         of_volume: bool = False,
+        reference: GivenReference | None = None,
     ) -> ReadySlice:
         """Calibrate a slice by what is used of it.
 
         Parameters
         ----------
-        data, mask, recipe
+        data, mask, recipe, reference
             As the fields.
         directions : complex array, shape (coil, coil), optional
             Of coil space, those of its volume.
@@ -126,7 +131,16 @@ class ReadySlice:
         along = isinstance(data, TrajectoryData)
         lines = list(range(slice_model.candidates.size)) if along else np.flatnonzero(mask).tolist()
         level = slice_model.level if of_volume else slice_model.signal_level
-        return cls(recipe, data, mask, scan, slice_model, lines, level(lines))
+        return cls(
+            recipe=recipe,
+            data=data,
+            mask=mask,
+            scan=scan,
+            slice_model=slice_model,
+            lines=lines,
+            signal=level(lines),
+            reference=reference,
+        )
 
     @property
     def noise_only(self) -> bool:
@@ -149,13 +163,24 @@ class ReadySlice:
             return reconstruct_samples(self.slice_model, method, recipe, rng, options)
         return reconstruct(self.slice_model, self.lines, method, recipe, rng, options=options)
 
+    def in_units(self, result: Reconstruction) -> Reconstruction:
+        """A reconstruction of the calibrated data in the units of the input."""
+        return result.times(self.scan.image_unit(0))
+
     def known(self, image: Array) -> KnownScan | KnownSamples:
-        """What a run knows about the slice, of which this is the image."""
+        """What a run knows about the slice, of which this is the image (ky, kx), in the input's units.
+
+        Raises
+        ------
+        InputError
+            Where a reference that was given has nothing in common with it.
+        """
+        given = None if self.reference is None else self.reference.fitted(image)
         if isinstance(self.scan, PreparedSamples):
             folded = self.recipe.reconstruction.method in _WITHOUT_STREAKS and looks_folded(image)
-            return KnownSamples(self.scan, self.slice_model, self.signal, folded)
+            return KnownSamples(self.scan, self.slice_model, self.signal, folded, given)
         assert isinstance(self.data, KSpaceData)
-        return KnownScan.of(self.data, self.scan, self.slice_model, self.signal)
+        return KnownScan.of(self.data, self.scan, self.slice_model, self.signal, given)
 
     def judged(self, known: KnownScan | KnownSamples, result: Reconstruction) -> list[NamedImage]:
         """The image and the one to compare it with, in the input's units, with their errors."""

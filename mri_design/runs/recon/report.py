@@ -73,6 +73,7 @@ def _along_trajectory(folder: RunFolder, known: KnownSamples, result: ReconResul
     about = (
         f"{count} samples on {data.n_readouts} readouts; the image has {pixels} pixels. The gridded image compensates "
         f"for the density of the samples{_WITH_THE_SCAN if data.density is not None else ''} and knows nothing else."
+        + ("" if known.given is None else f" {known.given.caption}")
     )
     first = "the first of the scan" if result.mask[0] else "the first of those used, in the order of the scan"
     title, maps = f"{data.n_readouts} readouts", scan.maps_as_read

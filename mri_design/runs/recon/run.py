@@ -16,7 +16,8 @@ from mri_design.evaluation.run_status import PROGRESS
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice
-from mri_design.experiment.volume import AnySlice, Slices, opened_slices
+from mri_design.experiment.volume import AnySlice, Slices, opened_slices, recipe_of_frame
+from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
 from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.recon.volume import VolumeResult, reconstruct_volume
@@ -53,6 +54,8 @@ class ReconRequest:
         All by default; several make a volume.
     loaded : KSpaceData or TrajectoryData, optional
         The scan, where it has been read already; ``source`` still says where it is from.
+    reference : Path, optional
+        File of images that errors are measured against (`read_images`); by default what the scan knows of itself.
     """
 
     source: str
@@ -61,6 +64,7 @@ class ReconRequest:
     maps: Path | None = None
     slices: SliceChoice = ALL_SLICES
     loaded: AnySlice | None = None
+    reference: Path | None = None
 
     def record(self, run: Run) -> Record:
         """Inputs and settings for the manifest, before anything is computed.
@@ -70,7 +74,8 @@ class ReconRequest:
         InputError
             Where a file cannot be read.
         """
-        beside = {name: str(path) for name, path in (("mask", self.mask), ("maps", self.maps)) if path is not None}
+        files = {"mask": self.mask, "maps": self.maps, "reference": self.reference}
+        beside = {name: str(path) for name, path in files.items() if path is not None}
         inputs = InputFile.of_all([self.source, *beside.values()])
         choices = {
             "recipe": self.recipe.as_settings(),
@@ -126,12 +131,17 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeRes
     """
     run.progress.show("reading", 0, 1)
     record = request.record(run)
+    references = None if request.reference is None else GivenReferences.read(request.reference)
     with _opened(request, run) as slices:
-        numbers = request.slices.indices(slices.count)
-        if len(numbers) == 1:
-            return _one_slice(request, record, slices.read(numbers[0]), run)
+        numbers = slices.numbering.images(request.slices.indices(slices.count))
+        if len(numbers) == 1 and slices.frames is None:
+            data = slices.read(numbers[0])
+            given = None if references is None else references.of_slices(numbers, slices.count, data.grid_shape)
+            return _one_slice(request, record, data, run, None if given is None else given[numbers[0]])
         before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
-        return before or reconstruct_volume(request.recipe, request.mask, record, slices, numbers, run)
+        recipe, frames = request.recipe, slices.frames
+        recipe = recipe if frames is None else recipe_of_frame(recipe, frames.numbers[0])
+        return before or reconstruct_volume(recipe, request.mask, record, slices, numbers, run, references)
 
 
 def _opened(request: ReconRequest, run: Run) -> AbstractContextManager[Slices]:
@@ -140,7 +150,9 @@ def _opened(request: ReconRequest, run: Run) -> AbstractContextManager[Slices]:
     return opened_slices(request.source, request.recipe, run.seed, request.maps)
 
 
-def _one_slice(request: ReconRequest, record: Record, data: AnySlice, run: Run) -> ReconResult | Ending:
+def _one_slice(
+    request: ReconRequest, record: Record, data: AnySlice, run: Run, reference: GivenReference | None
+) -> ReconResult | Ending:
     recipe, stages = request.recipe, Stages(run.progress.show, request.recipe.reconstruction.method)
     tell_part(data, recipe, run.progress)
     stages.begin("calibrating")
@@ -149,7 +161,7 @@ def _one_slice(request: ReconRequest, record: Record, data: AnySlice, run: Run) 
     before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
     if before is not None:
         return before
-    ready = ReadySlice.of(data, mask, recipe)
+    ready = ReadySlice.of(data, mask, recipe, reference=reference)
     warn_of_noise(ready.scan, run.progress)
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
@@ -157,9 +169,11 @@ def _one_slice(request: ReconRequest, record: Record, data: AnySlice, run: Run) 
     result = ready.reconstructed(run.seed, stages)
     if result.left_out:
         run.progress.say(result.left_out)
-    known = ready.known(result.image)
+    known = ready.known(ready.in_units(result).image)
     if isinstance(known, KnownSamples) and known.folded:
         run.progress.warn(f"{data.name}: {FOLDED}")
+    if known.given is not None and known.given.doubt:
+        run.progress.warn(known.given.doubt)
     converged = result.convergence.converged
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
     images = ready.judged(known, result)

@@ -17,8 +17,8 @@ from mri_design.evaluation.run_status import PROGRESS
 from mri_design.experiment.held_back.error_bars import StdFactor
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
-from mri_design.experiment.slice_choice import slices_text
-from mri_design.experiment.volume import AnySlice, Shared, Slices, Survey
+from mri_design.experiment.volume import AnySlice, Frames, Shared, Slices, Survey
+from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.image_sections import Rows, reconstruction_rows, sample_rows
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
@@ -73,6 +73,8 @@ class SliceFacts:
         Factor of `StdFactor`, and lines held back for it.
     left_out : str
         See `Reconstruction`.
+    reference_scale : float, optional
+        What its image of a file of references was multiplied by.
     """
 
     rows: Rows
@@ -85,6 +87,7 @@ class SliceFacts:
     account: Mapping[str, str]
     std_factor: Sequence[float] | None
     left_out: str
+    reference_scale: float | None = None
 
     @property
     def converged(self) -> bool:
@@ -113,24 +116,29 @@ class SliceImage:
 
 @dataclass(frozen=True)
 class SliceWork:
-    """What every slice needs: the recipe, the seed, and what the slices share."""
+    """What every slice needs: the recipe, the seed, what the slices share, and how they are numbered."""
 
     recipe: Recipe
     seed: int
     shared: Shared
+    numbering: Frames
 
-    def ready(self, data: AnySlice, mask: NDArray[np.bool_]) -> ReadySlice:
+    def ready(self, data: AnySlice, mask: NDArray[np.bool_], reference: GivenReference | None) -> ReadySlice:
         """The slice, calibrated with what the slices share."""
-        known = self.shared.known_by(data)
-        return ReadySlice.of(known, mask, self.recipe, directions=self.shared.directions, of_volume=True)
+        known, directions = self.shared.known_by(data), self.shared.directions
+        return ReadySlice.of(known, mask, self.recipe, directions=directions, of_volume=True, reference=reference)
 
 
-def slice_image(work: SliceWork, item: tuple[int, AnySlice, NDArray[np.bool_]]) -> SliceImage:
-    """Reconstruct one slice, given its number, its samples as read, and what is used of them."""
-    number, data, mask = item
-    ready = work.ready(data, mask)
+Item = tuple[int, AnySlice, NDArray[np.bool_], GivenReference | None]
+"""A slice's number, its samples as read, what is used of them, and what its errors are measured against."""
+
+
+def slice_image(work: SliceWork, item: Item) -> SliceImage:
+    """Reconstruct one slice."""
+    number, data, mask, reference = item
+    ready = work.ready(data, mask, reference)
     result = ready.reconstructed(work.seed)
-    known = ready.known(result.image)
+    known = ready.known(ready.in_units(result).image)
     images = ready.judged(known, result)
     shown, maps = images[0].reconstruction, ready.scan.maps_as_read
     arrays = {"recon": np.asarray(shown.image, dtype=np.complex64)}
@@ -138,7 +146,7 @@ def slice_image(work: SliceWork, item: tuple[int, AnySlice, NDArray[np.bool_]]) 
         arrays["std"] = np.asarray(shown.std, dtype=np.float32)
     if maps is not None:
         arrays["coil_maps"] = np.asarray(maps[0], dtype=np.complex64)
-    rows = [{"slice": number, **row} for row in _rows(known, images, ready.lines)]
+    rows = [{**work.numbering.place(number), **row} for row in _rows(known, images, ready.lines)]
     ended, factor = result.convergence, result.std_factor
     facts = SliceFacts(
         rows=rows,
@@ -151,6 +159,7 @@ def slice_image(work: SliceWork, item: tuple[int, AnySlice, NDArray[np.bool_]]) 
         account=result.account(),
         std_factor=None if factor is None else [factor.factor, factor.held_back],
         left_out=result.left_out,
+        reference_scale=None if known.given is None else known.given.factor,
     )
     del ready, result, known, images, shown, maps
     gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go
@@ -235,9 +244,11 @@ class VolumeResult:
     ending : Ending
         Status, and the lines that are used in any slice.
     numbers : sequence of int
-        The slices, in the order of the arrays.
+        The slices, in the order of the arrays; of several frames the images, as `numbering` has them.
     count : int
-        Slices of the input.
+        Slices of the input, in each frame.
+    numbering : Frames
+        How images are numbered.
     mask : bool array
         What is used in any slice.
     alike : bool
@@ -245,7 +256,7 @@ class VolumeResult:
     kept : KeptSlices
         The images.
     shown : int
-        Number of the slice that the report shows in detail.
+        Number of the slice that the report shows in detail, of the first frame where there are several.
     known : KnownScan or KnownSamples
         That slice, and what was known about it.
     images : sequence of NamedImage
@@ -260,6 +271,7 @@ class VolumeResult:
     ending: Ending
     numbers: Sequence[int]
     count: int
+    numbering: Frames
     mask: NDArray[np.bool_]
     alike: bool
     kept: KeptSlices
@@ -268,6 +280,11 @@ class VolumeResult:
     images: Sequence[NamedImage]
     places: Sequence[SliceGeometry | None]
     sources: Sequence[SourceImage | None]
+
+    @property
+    def first_frame(self) -> Sequence[int]:
+        """The slices, of the first frame where there are several."""
+        return [number for number in self.numbers if number < self.count]
 
     @property
     def facts(self) -> list[SliceFacts]:
@@ -291,24 +308,35 @@ class _Looked:
 
 
 def reconstruct_volume(
-    recipe: Recipe, mask: Path | None, record: Record, slices: Slices, numbers: Sequence[int], run: Run
+    recipe: Recipe,
+    mask: Path | None,
+    record: Record,
+    slices: Slices,
+    numbers: Sequence[int],
+    run: Run,
+    references: GivenReferences | None = None,
 ) -> VolumeResult:
-    """Reconstruct several slices with one noise and one basis of coil maps; finished ones are not made again.
+    """Reconstruct slices, in one frame or several, with one noise and one basis of coil maps; finished ones are kept.
 
     Raises
     ------
     InputError
         Where a slice cannot be used, before any is reconstructed.
     """
+    numbering = slices.numbering
     looked = _look(recipe, mask, slices, numbers, run)
-    first = looked.masks[numbers[0]]
-    recipe = recipe_for(first, slices.read(numbers[0]), recipe)
+    first, example = looked.masks[numbers[0]], slices.read(numbers[0])
+    recipe = recipe_for(first, example, recipe)
+    given: Mapping[int, GivenReference] = {}
+    if references is not None:
+        chosen = [number for number in numbers if number < slices.count]  # of the first frame, for all of them
+        given = references.of_slices(chosen, slices.count, example.grid_shape)
     run.begin()
     kept = KeptSlices.open(run.folder, record.identity)
-    work = SliceWork(recipe, run.seed, looked.shared)
+    work = SliceWork(recipe, run.seed, looked.shared, numbering)
     left = [number for number in numbers if number not in kept.facts]
     run.progress.show(SLICES, len(numbers) - len(left), len(numbers))
-    items = ((number, slices.read(number), looked.masks[number]) for number in left)
+    items = ((number, slices.read(number), looked.masks[number], given.get(number % slices.count)) for number in left)
     with Workers(work, max(1, min(run.jobs, len(left))), run.executor) as workers:
         for made in workers.map(slice_image, items, ahead=_AHEAD * run.jobs):
             kept.add(made)
@@ -317,22 +345,26 @@ def reconstruct_volume(
     noise_only = [number for number in numbers if kept.facts[number].noise_only]
     if noise_only:
         holds = "hold" if len(noise_only) > 1 else "holds"
-        run.progress.warn(f"{slices_text(noise_only)} {holds} noise only: what their images show is noise")
+        run.progress.warn(f"{numbering.names(noise_only)} {holds} noise only: what their images show is noise")
     folded = [number for number in numbers if kept.facts[number].folded]
     if folded:
-        run.progress.warn(f"{slices_text(folded)}: {FOLDED}")
-    seen = [number for number in numbers if number not in noise_only] or list(numbers)
+        run.progress.warn(f"{numbering.names(folded)}: {FOLDED}")
+    begun = [number for number in numbers if number < slices.count]
+    seen = [number for number in begun if number not in noise_only] or begun
     shown = seen[len(seen) // 2]
-    ready = work.ready(slices.read(shown), looked.masks[shown])
+    ready = work.ready(slices.read(shown), looked.masks[shown], given.get(shown))
     warn_of_noise(ready.scan, run.progress)
     known, images = _read_back(ready, kept.arrays(shown), kept.facts[shown])
+    if known.given is not None and known.given.doubt:
+        run.progress.warn(f"slice {shown}: {known.given.doubt}")
     union = np.logical_or.reduce(list(looked.masks.values()))
     lines = () if isinstance(ready.data, TrajectoryData) else tuple(np.flatnonzero(union).tolist())
     return VolumeResult(
         record=record,
-        ending=Ending(_status([kept.facts[number] for number in numbers]), lines),
+        ending=Ending(_status([kept.facts[number] for number in numbers], numbering.unit), lines),
         numbers=numbers,
         count=slices.count,
+        numbering=numbering,
         mask=union,
         alike=all(np.array_equal(one, first) for one in looked.masks.values()),
         kept=kept,
@@ -346,7 +378,8 @@ def reconstruct_volume(
 
 def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[int], run: Run) -> _Looked:
     """Read all slices once."""
-    survey, shape = Survey(recipe), None
+    shape, numbering = None, slices.numbering
+    survey = Survey(recipe, numbering.unit)
     masks, places, sources = dict[int, NDArray[np.bool_]](), list[SliceGeometry | None](), list[SourceImage | None]()
     for done, number in enumerate(numbers):
         run.progress.show("reading", done, len(numbers))
@@ -355,7 +388,7 @@ def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[i
             masks[number] = what_is_used(data, mask, recipe)
             survey.add(data, masks[number])
         except InputError as error:
-            raise _of_slice(number, error) from error
+            raise _of_slice(numbering, number, error) from error
         if not done:
             warn_of_left_out(_without_slice(data), recipe, run.progress)
             if simulated_from(data):
@@ -363,10 +396,10 @@ def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[i
         size = (data.n_coils, *data.grid_shape, masks[number].ndim)
         if shape not in (None, size):
             raise InputError(
-                field=f"slice {number}",
+                field=numbering.name(number),
                 got=f"{size[0]} coils and {size[1]} x {size[2]} pixels",
                 wanted="the same as of the slices before, to lie in one volume",
-                cure="Reconstruct them in runs of their own, with --slices.",
+                cure=f"Reconstruct them in runs of their own, with --{numbering.axis or 'slices'}.",
             )
         shape = size
         geometry = getattr(data, "geometry", None)
@@ -376,8 +409,10 @@ def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[i
     return _Looked(survey.shared(), masks, places, sources)
 
 
-def _of_slice(number: int, error: InputError) -> InputError:
-    field = error.field if f"slice {number}" in error.field else f"slice {number}: {error.field}"
+def _of_slice(numbering: Frames, number: int, error: InputError) -> InputError:
+    field = error.field
+    for name, counter in reversed(numbering.place(number).items()):
+        field = field if f"{name} {counter}" in field else f"{name} {counter}: {field}"
     return InputError(field, error.got, error.wanted, error.cure or "Leave the slice out with --slices.")
 
 
@@ -399,7 +434,7 @@ def _read_back(
     return known, [NamedImage.judged(own.name, blank, reference), *others]
 
 
-def _status(facts: Sequence[SliceFacts]) -> str:
-    """ "converged", or of how many slices the reconstruction did not, and why that of the first did not."""
+def _status(facts: Sequence[SliceFacts], unit: str) -> str:
+    """ "converged", or of how many slices or images the reconstruction did not, and why that of the first did not."""
     missed = [one.status for one in facts if not one.converged]
-    return f"not converged ({len(missed)} of {len(facts)} slices: {missed[0]})" if missed else Status.CONVERGED.value
+    return f"not converged ({len(missed)} of {len(facts)} {unit}: {missed[0]})" if missed else Status.CONVERGED.value

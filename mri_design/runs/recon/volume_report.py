@@ -23,6 +23,7 @@ from mri_design.evaluation.plots.panels import GREY_SCALE, ImagePanel, Layout, o
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.slice_choice import slices_text
 from mri_design.runs.first_pictures import measured_text
+from mri_design.runs.given_reference import scaled_words
 from mri_design.runs.image_sections import (
     COIL_MAPS,
     Rows,
@@ -54,10 +55,11 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
     folder.write_mask(result.mask)
     account = dict(facts[list(result.numbers).index(result.shown)].account)
     unit = known.slice_model.candidates.unit
-    of_all = slices_text(result.numbers).partition(" ")[2]
+    of_all, frames = slices_text(result.first_frame).partition(" ")[2], result.numbering
     summary = {
         "method": result.images[0].name,
-        "slices": f"{len(result.numbers)} of {result.count}: {of_all}",
+        **({f"{frames.axis}s": f"{len(frames.numbers)}: {', '.join(map(str, frames.numbers))}"} if frames.axis else {}),
+        "slices": f"{len(result.first_frame)} of {result.count}: {of_all}",
         f"{unit}s": _used(result),
         **simulation_summary([simulated_from(known.data)]),
         **{row: text for row, text in known.summary().items() if row != "part of the scan"},
@@ -66,9 +68,14 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
     }
     noise_only = [number for number, one in zip(result.numbers, facts, strict=True) if one.noise_only]
     if noise_only:
-        summary["noise only"] = slices_text(noise_only)
+        summary["noise only"] = frames.names(noise_only)
     described = {name: entry for name, entry in known.settings().items() if name not in _OF_ONE}
     settings = {**result.record.settings, **described, **account_settings(account), **_of_slices(result, noise_only)}
+    scales = [one.reference_scale for one in facts if one.reference_scale is not None]
+    if known.given is not None:
+        said = f"{known.given.name}, {scaled_words(scales)}"
+        summary["reference"] = settings["reference_source"] = said
+        settings["reference_scales"] = scales
     sections = [*volume_sections(folder, result), *_of_shown(folder, result)]
     record = replace(result.record, settings=settings)
     title = f"Reconstruction: {known.data.name.partition('[')[0]}"
@@ -83,13 +90,17 @@ def _first_screen(result: VolumeResult) -> FirstScreen:
     """The errors of all slices, and pictures of one."""
     image, unit = result.images[0], result.known.slice_model.candidates
     errors = {
-        number: float(str(facts.rows[0]["relative_l2"]))
+        result.numbering.name(number): float(str(facts.rows[0]["relative_l2"]))
         for number, facts in zip(result.numbers, result.facts, strict=True)
         if facts.rows[0]["relative_l2"] is not None
     }
     measured = measured_text(unit, int(np.count_nonzero(result.mask)))
     shown = judged(result.known, image, result.mask)
-    verdict = volume_verdict(f"{measured}, {image.name}", len(result.numbers), result.shown, shown, errors)
+    name, frames = result.numbering.name(result.shown), len(result.numbering.numbers)
+    many = f" in {frames} {result.numbering.axis}s" if frames else ""
+    slices = "1 slice" if len(result.first_frame) == 1 else f"{len(result.first_frame)} slices"
+    what = f"{slices}{many} of {measured}, {image.name}"
+    verdict = volume_verdict(what, len(result.numbers), name, shown, errors)
     return first_screen(verdict, result.known, image, result.mask)
 
 
@@ -102,14 +113,19 @@ def _save_arrays(folder: RunFolder, result: VolumeResult) -> None:
     """Write the volume slice by slice; arrays of an earlier run do not stay beside it."""
     for name, file in (("recon", "recon.npy"), ("std", "std.npy"), ("coil_maps", COIL_MAPS)):
         if name in result.kept.arrays(result.numbers[0]):
-            folder.write_stack(file, result.stack(name), len(result.numbers))
+            frames = len(result.numbering.numbers)
+            counts = (frames, len(result.first_frame)) if frames else (len(result.numbers),)
+            folder.write_stack(file, result.stack(name), *counts)
         else:
             folder.remove(file)
 
 
 def _of_slices(result: VolumeResult, noise_only: Sequence[int]) -> dict[str, object]:
     """Numbers and places of the slices, and which image each was made from, for the manifest."""
-    found: dict[str, object] = {"slice_numbers": list(result.numbers), "slices_of_scan": result.count}
+    found: dict[str, object] = {"slice_numbers": list(result.first_frame), "slices_of_scan": result.count}
+    numbering = result.numbering
+    if numbering.axis:
+        found["frames"] = {"axis": numbering.axis, "numbers": list(numbering.numbers)}
     known = [place for place in result.places if place is not None]
     if len(known) == len(result.numbers):
         found["geometry"] = known[0].as_settings()
@@ -119,15 +135,18 @@ def _of_slices(result: VolumeResult, noise_only: Sequence[int]) -> dict[str, obj
         found["source_image"] = sources[0].as_settings()
         if any(source != sources[0] for source in sources):
             found["source_images"] = [source.as_settings() for source in sources]
-    return found | ({"slices_of_noise": list(noise_only)} if noise_only else {})
+    if noise_only:
+        found["slices_of_noise"] = [numbering.place(number) if numbering.axis else number for number in noise_only]
+    return found
 
 
 def totals(rows: Rows) -> Rows:
-    """Rows over all slices, one for each method: means of the errors, whether all converged, and what all cost."""
+    """Rows over all images, one for each method: means of the errors, whether all converged, and what all cost."""
     said: Rows = []
     for method in dict.fromkeys(row["method"] for row in rows):
         own = [row for row in rows if row["method"] == method]
-        total: dict[str, object] = {"slice": "all", "method": method}
+        named = list(own[0])
+        total: dict[str, object] = dict.fromkeys(named[: named.index("method")], "all") | {"method": method}
         for name in ("relative_l2", "psnr", "ssim"):
             numbers = [float(str(row[name])) for row in own if row[name] is not None]
             total[name] = float(np.mean(numbers)) if numbers else None
@@ -138,7 +157,7 @@ def totals(rows: Rows) -> Rows:
 
 
 def volume_sections(folder: RunFolder, result: VolumeResult) -> list[Section]:
-    """Montage, slider and table of the slices."""
+    """Montage, slider and table of the slices; of several frames a montage of each of both."""
     if not folder.reported:
         return []
     known = result.known
@@ -146,25 +165,31 @@ def volume_sections(folder: RunFolder, result: VolumeResult) -> list[Section]:
     if isinstance(known, KnownScan):
         layout = layout_of(known.slice_model.candidates, known.data.orientation)
     top = max(object_top([np.abs(image)]) for image in result.stack("recon"))
-    chosen = _spread(len(result.numbers), _MONTAGE)
-    panels = []
-    for place in chosen:
-        number = result.numbers[place]
-        panels.append(ImagePanel(np.abs(result.kept.arrays(number)["recon"]), f"slice {number}"))
-    some = "" if len(chosen) == len(result.numbers) else f"{len(chosen)} of the {len(result.numbers)} slices. "
-    montage = saved_figure(
-        folder,
-        "slices",
-        lambda: plots.image_grid(panels, layout, _COLUMNS),
-        f"{some}{GREY_SCALE}; by the slices' numbers in the scan.",
-    )
+
+    def montage(name: str, numbers: Sequence[int], axis: str) -> Block:
+        chosen = [numbers[place] for place in _spread(len(numbers), _MONTAGE)]
+        panels = [
+            ImagePanel(np.abs(result.kept.arrays(number)["recon"]), f"{axis} {result.numbering.place(number)[axis]}")
+            for number in chosen
+        ]
+        some = "" if len(chosen) == len(numbers) else f"{len(chosen)} of the {len(numbers)} {axis}s. "
+        caption = f"{some}{GREY_SCALE}; by the {axis}s' numbers in the scan."
+        return saved_figure(folder, name, lambda: plots.image_grid(panels, layout, _COLUMNS), caption)
+
     rows = [row for one in result.facts for row in one.rows]
     own = [row for row in rows if row["method"] == result.images[0].name]
     table = ReportTable(
         [*own, *totals(own)], "Every slice; the last row has the means of errors. metrics.csv has the other images too."
     )
-    blocks: list[Block] = [montage, _slider(result, layout, top), table]
-    return [Section("Slices", blocks)]
+    blocks: list[Block] = [montage("slices", result.first_frame, "slice"), _slider(result, layout, top), table]
+    axis, sections = result.numbering.axis, list[Section]()
+    if axis:
+        frames = [number for number in result.numbers if number % result.count == result.shown]
+        about = Paragraph(
+            f"Slice {result.shown} in every {axis}; what follows is of {result.numbering.name(result.shown)}."
+        )
+        sections.append(Section(f"{axis.capitalize()}s", [about, montage("frames", frames, axis)]))
+    return [*sections, Section("Slices", blocks)]
 
 
 def _slider(result: VolumeResult, layout: Layout, top: float) -> SliceExplorer:
@@ -182,13 +207,14 @@ def _slider(result: VolumeResult, layout: Layout, top: float) -> SliceExplorer:
 
     shown = explored(result.shown)
     most = max(2, MOST_SLICE_BYTES // (4 * (len(shown.image) + len(shown.deviation)) // 3))
-    places = _spread(len(result.numbers), most)
-    pictures = [explored(result.numbers[place]) for place in places]
-    nearest = min(range(len(places)), key=lambda at: abs(result.numbers[places[at]] - result.shown))
+    numbers = result.first_frame
+    places = _spread(len(numbers), most)
+    pictures = [explored(numbers[place]) for place in places]
+    nearest = min(range(len(places)), key=lambda at: abs(numbers[places[at]] - result.shown))
     caption = "All slices on one grey scale" + (", and error bars on one scale." if has_std else ".")
-    if len(places) < len(result.numbers):
-        caption += f" To keep the page small {len(places)} of the {len(result.numbers)} slices are here."
-    return SliceExplorer(pictures, len(result.numbers), caption, nearest)
+    if len(places) < len(numbers):
+        caption += f" To keep the page small {len(places)} of the {len(numbers)} slices are here."
+    return SliceExplorer(pictures, len(numbers), caption, nearest)
 
 
 def _spread(count: int, most: int) -> list[int]:
@@ -205,7 +231,8 @@ def _of_shown(folder: RunFolder, result: VolumeResult) -> list[Section]:
     maps = known.scan.maps_as_read
     if isinstance(known, KnownScan):
         layout = layout_of(known.slice_model.candidates, known.data.orientation)
-        shown = image_sections(folder, result.images, known.shown_reference, layout, rows, known.reference_noise)
+        noise, about = known.reference_noise, None if known.given is None else known.given.caption
+        shown = image_sections(folder, result.images, known.shown_reference, layout, rows, noise, about)
         unit = known.slice_model.candidates.unit
         used = [Section(f"{unit.capitalize()}s", [mask_figure(folder, f"measured {unit}s", result.mask)])]
     else:

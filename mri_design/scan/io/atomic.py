@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import math
 import os
 import secrets
 import zipfile
@@ -75,9 +76,14 @@ def write_npy(path: str | os.PathLike[str], array: ArrayLike) -> None:
 
 
 def write_npy_parts(
-    path: str | os.PathLike[str], shape: tuple[int, ...], dtype: DTypeLike, parts: Iterable[np.ndarray[Any, Any]]
+    path: str | os.PathLike[str],
+    shape: tuple[int, ...],
+    dtype: DTypeLike,
+    parts: Iterable[np.ndarray[Any, Any]],
+    *,
+    axes: int = 1,
 ) -> None:
-    """Replace the file at ``path`` by an array whose parts along the first axis come one by one; see `write_bytes`.
+    """Replace the file at ``path`` by an array whose parts along its first axes come one by one; see `write_bytes`.
 
     Parameters
     ----------
@@ -87,8 +93,10 @@ def write_npy_parts(
         Of the whole array.
     dtype : dtype
         Of its numbers.
-    parts : iterable of arrays, shape ``shape[1:]``
-        As many as the first axis says, of which one is in memory at a time.
+    parts : iterable of arrays, shape ``shape[axes:]``
+        As many as the first axes say, the last of these fastest, of which one is in memory at a time.
+    axes : int
+        How many axes these are.
 
     Raises
     ------
@@ -101,12 +109,12 @@ def write_npy_parts(
         np.lib.format.write_array_header_1_0(stream, described)
         written = 0
         for part in parts:
-            if part.shape != shape[1:]:
-                raise InputError(field=str(path), got=f"a part of shape {part.shape}", wanted=f"shape {shape[1:]}")
+            if part.shape != shape[axes:]:
+                raise InputError(field=str(path), got=f"a part of shape {part.shape}", wanted=f"shape {shape[axes:]}")
             stream.write(np.ascontiguousarray(part, dtype=kind).reshape(-1).view(np.uint8).data)
             written += 1
-        if written != shape[0]:
-            raise InputError(field=str(path), got=f"{written} parts", wanted=f"{shape[0]}")
+        if written != math.prod(shape[:axes]):
+            raise InputError(field=str(path), got=f"{written} parts", wanted=f"{math.prod(shape[:axes])}")
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> None:

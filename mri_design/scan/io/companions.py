@@ -1,7 +1,8 @@
-"""Files beside a scan: coil maps (.npy, .npz, BART's .cfl), and masks of the lines or samples to take."""
+"""Files beside a scan: coil maps, masks of the lines or samples to take, and images to compare with."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,14 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import Scan
+from mri_design.scan.data import ImageStack, Scan
 from mri_design.scan.io.bart import AXES, is_bart, read_pair
+from mri_design.scan.io.formats import read
 from mri_design.scan.io.npy import is_npy, read_npy, read_npz_members
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
-from mri_design.scan.io.samples import to_complex64
+from mri_design.scan.io.numpy_files import is_numpy
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
+from mri_design.scan.io.samples import to_complex64, to_float32
 from mri_design.scan.trajectories.exchange import maps_from_bart, planes_from_bart
 
-_MEMBERS = ("coil_maps", "maps", "sensitivities")
+_MAPS = ("coil_maps", "maps", "sensitivities")
+_IMAGES = ("reference", "image", "recon")
 _UNIT = 1e-3
 AnyScan = TypeVar("AnyScan", bound=Scan)
 
@@ -44,7 +48,7 @@ def with_maps(data: AnyScan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS)
         For a damaged file, other sizes than the scan's, values that are not finite, or maps without a signal.
     """
     from_bart = is_bart(path)
-    stored = _maps_of_bart(read_pair(path, limits)) if from_bart else _stored_maps(path, limits)
+    stored = _maps_of_bart(read_pair(path, limits)) if from_bart else _stored(path, _MAPS, limits)
     turned = data.orientation == "ky-columns" and not from_bart
     if turned and stored.ndim >= 2:
         stored = stored.swapaxes(-1, -2)
@@ -80,16 +84,16 @@ def _maps_of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:
     return np.stack([maps_from_bart(one) for one in slices]) if len(slices) > 1 else maps_from_bart(pair)
 
 
-def _stored_maps(path: Path, limits: ReadLimits) -> NDArray[Any]:
+def _stored(path: Path, members: Sequence[str], limits: ReadLimits) -> NDArray[Any]:
     check_file(path)
     if is_npy(path):
         return read_npy(path, limits, field=path.name)
-    arrays, present = read_npz_members(path, _MEMBERS, limits)
-    for name in _MEMBERS:
+    arrays, present = read_npz_members(path, members, limits)
+    for name in members:
         if name in arrays:
             return arrays[name]
     raise InputError(
-        field=path.name, got=", ".join(present[:8]) or "no arrays", wanted=f"an array named {', '.join(_MEMBERS)}"
+        field=path.name, got=", ".join(present[:8]) or "no arrays", wanted=f"an array named {', '.join(members)}"
     )
 
 
@@ -166,3 +170,46 @@ def _mask_of_bart(path: Path, limits: ReadLimits) -> NDArray[np.bool_]:
     if partitions > 1:
         return flags[0]
     return flags[0, :, 0] if whole_readouts else flags[:, :, 0].T
+
+
+def read_images(path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStack:
+    """Images to compare reconstructions with, real or complex.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.npy`` array, or a ``.npz`` archive with a member ``reference``, ``image`` or ``recon``: (ky, kx) or (slice,
+        ky, kx), as the package writes its own images; BART's pair of files (x, y), with the phase encode along y and
+        slices along the 14th axis; or a file of images of any other format, such as NIfTI and DICOM, whose rows are ky.
+    limits : ReadLimits
+        Bounds of untrusted files.
+
+    Raises
+    ------
+    InputError
+        For a damaged file, one without images, pixels that are not finite, or zeros only.
+    """
+    if is_bart(path):
+        pair = _maps_of_bart(read_pair(path, limits))
+        if pair.shape[-3] != 1:
+            raise InputError(
+                field=path.name, got=f"images of {pair.shape[-3]} coils", wanted="one image, its coils combined"
+            )
+        images = pair[..., 0, :, :]
+    else:
+        check_file(path)
+        if not is_numpy(path):
+            held = read(path, limits=limits)
+            if not isinstance(held, ImageStack):
+                raise InputError(
+                    field=path.name,
+                    got="samples of k-space",
+                    wanted="an image",
+                    cure="Reconstruct it first, and give the recon.npy of that run.",
+                )
+            return held
+        images = _stored(path, _IMAGES, limits)
+    images = images.reshape(1, *images.shape) if images.ndim == 2 else images
+    convert = to_complex64 if images.dtype.kind == "c" else to_float32
+    with errors_named(path):
+        return ImageStack(convert("pixels", images), path.stem)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +92,11 @@ class ShotSource(Source):
     header: MrdHeader
     purposes: Purposes
     options: ReadOptions
+
+    @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """See `Source`."""
+        return self.purposes.series
 
     def load(self) -> TrajectoryData:
         """All shots of all slices."""

@@ -43,6 +43,8 @@ _KINDS = {
 }
 """What the child may send; each checks itself when it is made anew."""
 _ROOM = 2 * 2**30  # address space for the interpreter and its libraries
+Told = KSpaceData | TrajectoryData | ScanSummary | int | dict[str, list[int]]
+"""Answers of the child."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,12 @@ class IsolatedSource(Source):
         assert isinstance(told, ScanSummary | TrajectoryData)
         return told
 
+    @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """Numbers of the counters, of which the child that reads slices tells."""
+        with self.slice_reader() as slices:
+            return slices.series
+
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
         """The slices, which one child sends one by one; it has the time of `load` for each, to compute for all."""
@@ -93,9 +101,9 @@ class IsolatedSource(Source):
                 assert isinstance(scan, KSpaceData | TrajectoryData)
                 return scan
 
-            count = child.answer()
-            assert isinstance(count, int)
-            yield SliceReader(count, slice_of)
+            count, series = child.answer(), child.answer()
+            assert isinstance(count, int) and isinstance(series, dict)
+            yield SliceReader(count, slice_of, series={name: tuple(numbers) for name, numbers in series.items()})
 
     @contextmanager
     def _asked(self, question: str) -> Iterator[_Child]:
@@ -150,7 +158,7 @@ class _Child:
             self.process.stdin.write(b"%d\n" % number)
             self.process.stdin.flush()
 
-    def answer(self) -> KSpaceData | TrajectoryData | ScanSummary | int:
+    def answer(self) -> Told:
         """What it sends; raises as `IsolatedSource` says."""
         assert self.process.stdout is not None
         stalled = threading.Event()
@@ -191,6 +199,7 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
             if request["question"] == "slices":
                 with source.slice_reader() as slices:
                     _send(slices.count)
+                    _send(slices.series)
                     for line in sys.stdin:
                         _send(slices.read(int(line)))
             else:
@@ -243,7 +252,7 @@ def _stop(child: subprocess.Popen[bytes], stalled: threading.Event) -> None:
     child.kill()
 
 
-def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryData | ScanSummary | int | None:
+def _received(stream: IO[bytes], limits: ReadLimits) -> Told | None:
     """The scan or summary that the child sends; None where it ended before or sends something else."""
     try:
         reply = json.loads(stream.readline(2 * limits.max_text_bytes))
@@ -255,5 +264,5 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> KSpaceData | TrajectoryD
         arrays = [read_npy_stream(stream, None, "array", limits, alone=False) for _ in range(reply["arrays"])]
     except InputError:  # cut short: the child was killed
         return None
-    told: KSpaceData | TrajectoryData | ScanSummary | int = _unpacked(reply["told"], arrays)
+    told: Told = _unpacked(reply["told"], arrays)
     return told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -250,6 +250,8 @@ class Purposes:
         Of the image.
     notes : mapping of str to str
         What was left out, for the header.
+    series : mapping of str to tuple of int
+        Numbers that there are, of each counter of which one is read.
     """
 
     imaging: Places
@@ -257,6 +259,7 @@ class Purposes:
     noise: Places
     encoding: MrdEncoding
     notes: Mapping[str, str]
+    series: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def sort_by_purpose(
@@ -280,7 +283,7 @@ def sort_by_purpose(
     InputError
         Where there is no imaging readout, none with a number that was asked for, or no such encoding.
     """
-    chosen, notes = dict(counters or {}), dict[str, str]()
+    chosen, notes, series = dict(counters or {}), dict[str, str](), dict[str, tuple[int, ...]]()
     noise, calibration, imaging = by_flags(heads)
     skipped = int((~(noise | calibration | imaging)).sum())
     if skipped:
@@ -289,12 +292,14 @@ def sort_by_purpose(
         raise InputError(field=field, got=f"no imaging readout among {len(heads)}", wanted="at least one")
     # Calibration was perhaps scanned on its own, with counters of its own: what is missing there is no error.
     there = {name: number for name, number in chosen.items() if (heads["idx"][name][calibration] == number).any()}
-    calibration = _of_one_series(field, heads, calibration, there, COUNTERS, {})
-    imaging = _of_one_series(field, heads, imaging, chosen, ("encoding_space_ref", *COUNTERS), notes)
+    calibration = _of_one_series(field, heads, calibration, there, COUNTERS, {}, {})
+    imaging = _of_one_series(field, heads, imaging, chosen, ("encoding_space_ref", *COUNTERS), notes, series)
     imaging = _of_most_channels(heads, imaging, notes)
     first = int(np.argmax(imaging))
     encoding = header.encoding(f"{field}[{first}]", int(heads["encoding_space_ref"][first]))
-    return Purposes(np.flatnonzero(imaging), np.flatnonzero(calibration), np.flatnonzero(noise), encoding, notes)
+    return Purposes(
+        np.flatnonzero(imaging), np.flatnonzero(calibration), np.flatnonzero(noise), encoding, notes, series
+    )
 
 
 def _of_one_series(
@@ -304,6 +309,7 @@ def _of_one_series(
     chosen: Mapping[str, int],
     names: Sequence[str],
     notes: dict[str, str],
+    series: dict[str, tuple[int, ...]],
 ) -> NDArray[np.bool_]:
     """Those of ``keep`` with the chosen numbers, and of the other counters with the first number that is left."""
     for name in (*chosen, *(name for name in names if name not in chosen)):
@@ -311,6 +317,7 @@ def _of_one_series(
         present = np.unique(counter[keep])
         if not present.size:
             return keep
+        series[name] = tuple(map(int, present))
         number = chosen.get(name, int(present[0]))
         if number not in present:
             raise InputError(

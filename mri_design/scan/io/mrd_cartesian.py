@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
@@ -401,6 +401,11 @@ class CartesianSource(SlicedSource):
     purposes: Purposes
     options: ReadOptions
     by_headers: ClassVar[bool] = True
+
+    @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """See `Source`."""
+        return self.purposes.series
 
     @cached_property
     def plan(self) -> ReadoutPlan:

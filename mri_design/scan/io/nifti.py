@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import math
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -17,9 +18,10 @@ import numpy as np
 from mri_design.errors import InputError, MissingPackageError, optional_package
 from mri_design.scan.data import OTHERS_UNREAD
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
-from mri_design.scan.io.safe import check_declared_shape, check_expansion, check_file
+from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_file
 from mri_design.scan.io.samples import to_complex64, to_float32
 from mri_design.scan.io.source import ImageSource, ReadOptions
+from mri_design.scan.source_image import SourceImage
 
 _PIECE = 2**18
 _ZLIB_GZIP = 31
@@ -138,7 +140,8 @@ def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
 
     Slices lie along z. Rows, the phase encode, are y, and columns x, in the order of the file: nothing is turned.
     There is neither k-space nor noise in such a file, so it serves simulations only. A thickness of 1 mm of which the
-    description says that it is not known, as this package writes it, is none.
+    description says that it is not known, as this package writes it, is none. A JSON file of the same name beside it,
+    as BIDS has them, may tell protocol, echo and repetition time in seconds, and flip angle.
 
     Raises
     ------
@@ -183,7 +186,42 @@ def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
             provenance["volumes"] = f"first of {shape[3]}; {OTHERS_UNREAD}"
         slices = _slices(stream, volume, dtype, header.get_slope_inter(), limits.max_bytes)
         columns, rows, count = volume
-        yield ImageSource(slices, (count, rows, columns), name=_stem(path), header=provenance, geometry=geometry)
+        source, said = _sidecar(path, limits)
+        stack, about = (count, rows, columns), provenance | said
+        yield ImageSource(slices, stack, name=_stem(path), header=about, geometry=geometry, source=source)
+
+
+_PER_UNIT = {"EchoTime": 1e3, "RepetitionTime": 1e3, "FlipAngle": 1.0}
+"""By what numbers of a sidecar, seconds and degrees, are multiplied to be milliseconds and degrees."""
+_LARGEST = 1e6
+"""Above this no time or angle is believed."""
+
+
+def _sidecar(path: Path, limits: ReadLimits) -> tuple[SourceImage | None, dict[str, str]]:
+    """How the images were measured, by the JSON file of their name as BIDS has it, and an entry where it is damaged."""
+    beside = path.with_name(f"{_stem(path)}.json")
+    if not beside.is_file():
+        return None, {}
+    try:
+        if beside.stat().st_size > limits.max_text_bytes:
+            raise ValueError(f"more than {limits.max_text_bytes} bytes")
+        said = json.loads(beside.read_bytes())
+        if not isinstance(said, dict):
+            raise ValueError("no table")
+    except (OSError, ValueError, RecursionError) as error:
+        return None, {"sidecar": f"{beside.name} was not read: {str(error)[:80]}"}
+    return SourceImage.of_raw_data(_measured(said))[0], {"sidecar": beside.name}
+
+
+def _measured(said: Mapping[str, object]) -> dict[str, str]:
+    """Protocol, times in milliseconds and flip angle, as far as they are texts and numbers."""
+    found = {}
+    for name, factor in _PER_UNIT.items():
+        value = said.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LARGEST:
+            found[name] = f"{factor * float(value):.6g}"
+    protocol = said.get("ProtocolName") or said.get("SeriesDescription")
+    return found | ({"ProtocolName": protocol} if isinstance(protocol, str) else {})
 
 
 def _slices(

@@ -88,16 +88,20 @@ class SliceReader:
         The slice of a number, named by it, as `load` and `select_slice` give it; refused where it holds no signal.
     whole : Content, optional
         All slices, where the file had to be read as a whole.
+    series : mapping of str to tuple of int
+        See `Source.series`.
     """
 
     count: int
     read: Callable[[int], Content]
     whole: Content | None = None
+    series: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, held: Content) -> SliceReader:
-        """The slices of what was read as a whole."""
-        return cls(held.n_slices, held.select_slice, held)
+    def of(cls, source: Source) -> SliceReader:
+        """The slices of what is read as a whole."""
+        held = source.load()
+        return cls(held.n_slices, held.select_slice, held, source.series)
 
 
 class Source(ABC):
@@ -113,6 +117,11 @@ class Source(ABC):
             Where samples are missing, are not finite, or contradict the header.
         """
 
+    @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """Numbers that the file holds, of each counter of which one is read; none where it has no such counters."""
+        return {}
+
     def slice(self, index: int) -> KSpaceData | TrajectoryData | ImageStack:
         """One slice; read on its own where the format allows."""
         return self.load().select_slice(index)
@@ -120,7 +129,7 @@ class Source(ABC):
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
         """The slices one by one, without the others in memory where the format allows."""
-        yield SliceReader.of(self.load())
+        yield SliceReader.of(self)
 
     def summary(self) -> Summary:
         """Summarise the file with as few samples in memory as the format allows.
@@ -166,9 +175,9 @@ class SlicedSource(Source):
     def slice_reader(self) -> Iterator[SliceReader]:
         """The slices one by one."""
         if self.one_by_one:
-            yield SliceReader(self.n_slices, self._named_slice)
+            yield SliceReader(self.n_slices, self._named_slice, series=self.series)
         else:
-            yield SliceReader.of(self.load())
+            yield SliceReader.of(self)
 
     def _named_slice(self, number: int) -> KSpaceData:
         """One slice under its number, with the lines that it holds."""

@@ -12,6 +12,7 @@ import pytest
 
 from mri_design import ImageStack, InputError, ReadLimits, read
 from mri_design.errors import MissingPackageError
+from mri_design.experiment.description import measured_how
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import summary
 from mri_design.scan.io.nifti import InflatedStream
@@ -73,6 +74,34 @@ def test_sizes_that_nobody_gave_are_not_known(
     assert isinstance(stack, ImageStack)
     assert (stack.geometry is None) == (pixel is None) == ("pixel_mm" not in stack.header)
     assert stack.geometry is None or stack.geometry.pixel == pytest.approx(pixel)
+
+
+def test_a_sidecar_tells_how_the_images_were_measured(tmp_path: Path) -> None:
+    path = saved(tmp_path / "head_T2w.nii.gz", np.ones((5, 4, 3), np.float32))
+    assert summary(path).source is None
+    beside = tmp_path / "head_T2w.json"
+    beside.write_text('{"EchoTime": 0.0925, "RepetitionTime": 5.2, "FlipAngle": 120, "ProtocolName": "t2 tse"}')
+    found = summary(path)
+    assert measured_how(found.source) == {"sequence": "t2 tse, TE 92.5 ms, TR 5200 ms, flip 120 degrees"}
+    assert found.header["sidecar"] == "head_T2w.json" and read(path).source == found.source
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"EchoTime": "long", "RepetitionTime": true, "FlipAngle": NaN}', "head.json"),
+        (f'{{"EchoTime": 1{"0" * 400}, "ProtocolName": "a\\\\b"}}', "head.json"),
+        ("{", "head.json was not read: Expecting"),
+        ("[1]", "head.json was not read: no table"),
+        ("[" * 10**5, "head.json was not read"),
+        (" " * 2**22 + "{}", "head.json was not read: more than"),
+    ],
+)
+def test_a_sidecar_that_says_nothing_of_use_hinders_nobody(tmp_path: Path, text: str, said: str) -> None:
+    path = saved(tmp_path / "head.nii", np.ones((5, 4, 3), np.float32))
+    (tmp_path / "head.json").write_text(text)
+    found = summary(path)
+    assert found.source is None and found.header["sidecar"].startswith(said)
 
 
 def test_places_come_in_the_unit_of_the_sizes(tmp_path: Path) -> None:

@@ -1,0 +1,194 @@
+"""Images of a user's file that errors are measured against, in the place of what a scan knows of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.operators.base import Array
+from mri_design.scan.data import ImageStack
+from mri_design.scan.io.companions import read_images
+
+_TURNS: Mapping[str, Callable[[Array], Array]] = {
+    "flipped along ky": lambda pixels: pixels[::-1],
+    "flipped along kx": lambda pixels: pixels[:, ::-1],
+    "turned by 180 degrees": lambda pixels: pixels[::-1, ::-1],
+    "with rows and columns exchanged": lambda pixels: pixels.T,
+    "turned by 90 degrees": lambda pixels: pixels.T[::-1],
+    "turned by 270 degrees": lambda pixels: pixels.T[:, ::-1],
+    "with rows and columns exchanged and turned by 180 degrees": lambda pixels: pixels.T[::-1, ::-1],
+}
+_MUCH_BETTER = 0.7
+"""An image lies otherwise than its reference where the error would be less than this part of what it is."""
+
+
+@dataclass(frozen=True)
+class FittedReference:
+    """The reference of one image, in its units.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    image : complex array, shape (ky, kx)
+        Magnitude of the file's image times ``factor``, with the phase of the image that is judged.
+    factor : float
+        What the file's image was multiplied by.
+    turned : str
+        How the file's image would fit much better; empty where it fits best as it lies.
+    """
+
+    name: str
+    image: Array
+    factor: float
+    turned: str = ""
+
+    @property
+    def caption(self) -> str:
+        """What errors mean, for a table of them."""
+        return (
+            f"Errors are of the magnitude, relative to {self.words}. Phase is not compared: the actual error beside "
+            "error bars is that of the magnitude too, less than that of complex pixels, which they predict."
+        )
+
+    @property
+    def doubt(self) -> str:
+        """What speaks against the way the file's image lies, in a sentence; empty where nothing does."""
+        if not self.turned:
+            return ""
+        return (
+            f"{self.name} fits the image much better {self.turned}: the errors are those of its orientation. Turn it, "
+            "so that it has ky along rows and kx along columns as recon.npy has them"
+        )
+
+    @property
+    def words(self) -> str:
+        """The reference, and what was done with it."""
+        return f"{self.name}, {scaled_words([self.factor])}"
+
+
+def scaled_words(factors: Sequence[float]) -> str:
+    """What the images of a file were multiplied by."""
+    least, most = min(factors), max(factors)
+    by = f"{least:.4g}" if least == most else f"{least:.4g} to {most:.4g}, slice by slice"
+    return f"its magnitude scaled by {by}, which fits the image best"
+
+
+@dataclass(frozen=True)
+class GivenReference:
+    """An image that somebody measures a slice against.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    image : float or complex array, shape (ky, kx)
+        In any unit; only its magnitude counts.
+    """
+
+    name: str
+    image: Array
+
+    def fitted(self, image: Array) -> FittedReference:
+        """Scale it to an image (ky, kx) by the one factor that leaves the least squares of magnitudes.
+
+        Raises
+        ------
+        InputError
+            Where no pixel is bright in both.
+        """
+        # in double precision and scaled to a peak of one: squares of scanners' units would leave the range
+        own, theirs = (np.abs(one).astype(np.float64) for one in (image, self.image))
+        peak = theirs.max()
+        given = theirs / peak
+        factor = float(np.vdot(given, own) / np.vdot(given, given)) / peak
+        if not factor > 0:
+            raise InputError(
+                field=f"reference {self.name}",
+                got="an image that is zero wherever the reconstruction is not",
+                wanted="an image of the same object in the same place",
+            )
+        phase = np.exp(1j * np.angle(image))
+        fitted = np.asarray(factor * theirs * phase, dtype=np.complex64)
+        return FittedReference(self.name, fitted, factor, _better_turned(given, own))
+
+
+def _better_turned(given: Array, image: Array) -> str:
+    """How a reference fits an image much better than it does as it lies, each scaled to fit; empty if in no way."""
+
+    def missed(pixels: Array) -> float:
+        alike = float(np.vdot(pixels, image)) / float(np.linalg.norm(pixels) * np.linalg.norm(image))
+        return 1 - min(alike, 1.0) ** 2
+
+    errors = {name: missed(turn(given)) for name, turn in _TURNS.items() if turn(given).shape == image.shape}
+    best = min(errors, key=errors.__getitem__)
+    return best if errors[best] < _MUCH_BETTER**2 * missed(given) else ""
+
+
+@dataclass(frozen=True)
+class GivenReferences:
+    """The images of a file.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    stack : ImageStack
+        One image or several.
+    """
+
+    name: str
+    stack: ImageStack
+
+    @classmethod
+    def read(cls, path: Path) -> GivenReferences:
+        """Read them, see `read_images`."""
+        return cls(path.name, read_images(path))
+
+    def of_slices(self, numbers: Sequence[int], count: int, grid: tuple[int, int]) -> dict[int, GivenReference]:
+        """The image of every slice, by its number.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+            Slices that are reconstructed.
+        count : int
+            Slices of the input. A file of as many images has one for each of them; another one has an image for each of
+            ``numbers``, in their order.
+        grid : tuple of int
+            Pixels (ky, kx).
+
+        Raises
+        ------
+        InputError
+            For images of another number or size, and such without signal.
+        """
+        images: NDArray[np.generic] = self.stack.images
+        by_number = len(images) == count
+        if images.shape[1:] != grid or not (by_number or len(images) == len(numbers)):
+            raise InputError(
+                field=f"reference {self.name}",
+                got=f"{len(images)} x {images.shape[1]} x {images.shape[2]} (images, rows, columns)",
+                wanted=f"{len(numbers)} x {grid[0]} x {grid[1]}, the slices reconstructed, their ky and kx"
+                + (f"; or images of all {count} slices" if count != len(numbers) else ""),
+                cure="Give an image on the matrix of the reconstruction, with ky along rows as recon.npy has it"
+                + (" (turn it by numpy.transpose)." if images.shape[:0:-1] == grid else "."),
+            )
+        found = {
+            number: GivenReference(self.name, np.asarray(images[number if by_number else place]))
+            for place, number in enumerate(numbers)
+        }
+        for number, given in found.items():
+            if not given.image.any():
+                raise InputError(
+                    field=f"reference {self.name}, slice {number}",
+                    got="all zeros",
+                    wanted="an image with signal",
+                    cure="Leave the slice out with --slices.",
+                )
+        return found

@@ -1,0 +1,197 @@
+"""Reconstructions of every repetition, contrast, phase or set of raw data: a further axis of files and report."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import load_phantom
+from mri_design.errors import InputError
+from mri_design.experiment.recipe import InputRecipe
+from mri_design.experiment.volume import Frames
+from mri_design.runs.export import ExportRequest, export_run
+from mri_design.runs.recon import volume
+from tests.cli.folders import Run, manifest, rows
+from tests.scan.io.conftest import MrdFile
+
+nibabel = pytest.importorskip("nibabel")
+
+SHAPE, REPETITIONS, SLICES = (24, 20), (0, 2, 5), 2
+RECIPE = '[reconstruction]\nmethod = "zero-filled"\n[noise]\nvariance = 4e-4\n'
+
+
+@pytest.fixture(scope="module")
+def kspace() -> np.ndarray:
+    """Images (repetition, slice, ky, kx) of a head, each of another brightness."""
+    scan = load_phantom("brain", shape=SHAPE, noise=0.0, rng=np.random.default_rng(0)).kspace[0, 0]
+    brightness = 1 + np.arange(len(REPETITIONS) * SLICES).reshape(-1, SLICES, 1, 1)
+    rng, shape = np.random.default_rng(1), (len(REPETITIONS), SLICES, *SHAPE)
+    noise = 0.02 * (rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
+    return (brightness * scan + noise).astype(np.complex64)
+
+
+def raw(folder: Path, **more: str) -> MrdFile:
+    return MrdFile(folder, nx=SHAPE[1], ny=SHAPE[0], rx=SHAPE[1], **more)
+
+
+@pytest.fixture(scope="module")
+def series(kspace: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of three repetitions, a recipe beside it."""
+    folder = tmp_path_factory.mktemp("series")
+    (folder / "plain.toml").write_text(RECIPE)
+    file = raw(folder)
+    for number, frame in zip(REPETITIONS, kspace, strict=True):
+        file.add_scan(frame[:, None], repetition=number)
+    return file.write("series.h5")
+
+
+def words(series: Path, *more: object) -> tuple[object, ...]:
+    return ("recon", series, "--recipe", series.parent / "plain.toml", "--jobs", 1, *more)
+
+
+@pytest.fixture(scope="module")
+def stopped_and_resumed(run: Run, series: Path) -> Path:
+    """All repetitions, interrupted after the third image, and resumed."""
+    out, made, real = series.parent / "all", list[int](), volume.slice_image
+
+    def stopping(work, item):
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        made.append(item[0])
+        return real(work, item)
+
+    command = words(series, "--repetition", "all", "--out", out)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(volume, "slice_image", stopping)
+        run(*command, code=130)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(volume, "slice_image", lambda work, item: made.append(item[0]) or real(work, item))
+        run(*command, "--resume", code=(0, 4))
+    assert made == [0, 1, 2, 3, 4, 5]
+    return out
+
+
+def test_every_repetition_is_a_frame_of_all_files(
+    run: Run, series: Path, stopped_and_resumed: Path, tmp_path: Path
+) -> None:
+    out = stopped_and_resumed
+    images = np.load(out / "recon.npy")
+    assert images.shape == (3, SLICES, *SHAPE) and images.dtype == np.complex64
+    run(*words(series, "--repetition", 2, "--no-report", "--out", tmp_path / "one"), code=(0, 4))
+    np.testing.assert_array_equal(images[1], np.load(tmp_path / "one" / "recon.npy"))
+    own = [row for row in rows(out / "metrics.csv") if row["method"] == "zero-filled"]
+    assert [(row["repetition"], row["slice"]) for row in own[:-1]] == [(f, s) for f in "025" for s in "01"]
+    assert (own[-1]["repetition"], own[-1]["slice"]) == ("all", "all")
+    settings = manifest(out)["settings"]
+    assert settings["frames"] == {"axis": "repetition", "numbers": [0, 2, 5]}
+    assert settings["slice_numbers"] == [0, 1] and "left_out_of_scan" not in settings
+    page = (out / "report.html").read_text()
+    assert "2 slices in 3 repetitions of 24 of 24 lines" in page and "3: 0, 2, 5" in page
+    assert "Slice 1 in every repetition" in page and (out / "figures" / "frames.svg").is_file()
+
+
+def test_nifti_has_repetitions_along_its_fourth_axis_and_dicom_is_refused(
+    run: Run, stopped_and_resumed: Path, tmp_path: Path
+) -> None:
+    out = stopped_and_resumed
+    told = run("export", out, "--to", "nifti", "--out", tmp_path / "all.nii.gz", code=0)
+    assert "3 repetitions along the fourth axis: 0, 2, 5." in told.stdout
+    read = nibabel.load(tmp_path / "all.nii.gz")
+    assert read.shape == (SHAPE[1], SHAPE[0], SLICES, 3)
+    np.testing.assert_allclose(read.header.get_zooms()[:3], (10, 200 / 24, 5), rtol=1e-6)
+    np.testing.assert_array_equal(read.get_fdata(dtype=np.float32).T, np.abs(np.load(out / "recon.npy")))
+    refused = run("export", out, "--to", "dicom", "--out", tmp_path / "all.dcm", code=2)
+    assert "holds 3 repetitions" in refused.stderr and "--repetition N" in refused.stderr
+    assert "(frame, slice, ky, kx)" in run("info", out / "recon.npy", code=0).stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("slice_geometries", [{"pixel_mm": [8, 10], "thickness_mm": 5}] * 5, "wanted 6, one a slice"),
+        ("frames", {"axis": "echo", "numbers": [0, 2, 5]}, "wanted an axis of contrast"),
+        ("frames", {"axis": "set", "numbers": [0]}, "got shape (3, 2, 24, 20)"),
+    ],
+)
+def test_a_folder_whose_frames_contradict_each_other_is_refused(
+    stopped_and_resumed: Path, tmp_path: Path, name: str, value: object, said: str
+) -> None:
+    found = _changed(stopped_and_resumed, tmp_path / "copy", name, value)
+    with pytest.raises(InputError) as caught:
+        export_run(ExportRequest(found, "nifti", tmp_path / "all.nii"))
+    assert said in str(caught.value)
+
+
+def test_a_volume_whose_slices_move_is_refused_by_the_frame_that_does(
+    stopped_and_resumed: Path, tmp_path: Path
+) -> None:
+    places = manifest(stopped_and_resumed)["settings"]["slice_geometries"]
+    moved = [*places[:3], {**places[3], "thickness_mm": 6.0}, *places[4:]]
+    found = _changed(stopped_and_resumed, tmp_path / "copy", "slice_geometries", moved)
+    with pytest.raises(InputError, match="repetition 2, slice 1") as caught:
+        export_run(ExportRequest(found, "nifti", tmp_path / "all.nii"))
+    assert "--repetition N" in caught.value.cure
+
+
+def _changed(folder: Path, copy: Path, name: str, value: object) -> Path:
+    """A copy of a run's folder, in whose manifest one setting is another."""
+    shutil.copytree(folder, copy)
+    stored = manifest(copy)
+    stored["settings"][name] = value
+    (copy / "manifest.json").write_text(json.dumps(stored))
+    return copy
+
+
+def test_several_coils_and_one_slice(run: Run, kspace: np.ndarray, tmp_path: Path) -> None:
+    times = "<sequenceParameters><TE>10</TE><TE>25</TE></sequenceParameters>"
+    file, coils = raw(tmp_path, more=times), np.array([1.0, 0.8 + 0.3j])[:, None, None]
+    for number in (1, 0):
+        file.add_scan((kspace[number, :1, None] * coils).astype(np.complex64), contrast=number)
+    (tmp_path / "plain.toml").write_text(f"{RECIPE}[coils]\ncalibration_lines = 12\n")
+    path, out = file.write("echoes.h5"), tmp_path / "out"
+    run(*words(path, "--contrast", "all", "--out", out), code=(0, 4))
+    assert np.load(out / "recon.npy").shape == (2, 1, *SHAPE)
+    assert np.load(out / "coil_maps.npy").shape == (2, 1, 2, *SHAPE)
+    page = (out / "report.html").read_text()
+    assert "1 slice in 2 contrasts" in page
+    sources = manifest(out)["settings"]["source_images"]
+    assert [source["identifiers"]["EchoTime"] for source in sources] == ["10", "25"]
+    made = export_run(ExportRequest(out, "nifti", tmp_path / "echoes.nii"))
+    assert nibabel.Nifti1Image.from_bytes(made.files[tmp_path / "echoes_maps.nii"]).shape == (20, 24, 1, 2)
+    assert any("coil maps of contrast 0" in sentence for sentence in made.sentences)
+
+
+def test_images_are_named_by_frame_and_slice() -> None:
+    frames = Frames("repetition", (0, 2, 5), 4)
+    assert frames.images([3, 1]) == [3, 1, 7, 5, 11, 9]
+    assert frames.name(7) == "repetition 2, slice 3"
+    assert frames.names([9, 4, 5, 6]) == "repetition 2, slices 0-2; repetition 5, slice 1"
+    assert Frames("", (), 4).images([2]) == [2] and Frames("", (), 4).names([0, 1, 3]) == "slices 0-1 and 3"
+
+
+def test_frames_that_do_not_fit_are_refused_by_name(run: Run, kspace: np.ndarray, tmp_path: Path) -> None:
+    (tmp_path / "plain.toml").write_text(RECIPE)
+    missing = raw(tmp_path).add_scan(kspace[0][:, None], repetition=0).add_scan(kspace[1][:1, None], repetition=3)
+    other = raw(tmp_path).add_scan(kspace[0][:, None], set=0)
+    other.add_scan(np.stack([kspace[1], 2j * kspace[2]], 1), set=4)
+    for name, file, axis, said in (
+        ("missing", missing, "repetition", "repetition 3: got 1 slices; wanted 2, as repetition 0 has"),
+        ("other", other, "set", "set 4, slice 0: got 2 coils and 24 x 20 pixels; wanted the same"),
+    ):
+        refused = run(*words(file.write(f"{name}.h5"), f"--{axis}", "all", "--out", tmp_path / "x"), code=3)
+        assert said in " ".join(refused.stderr.split()) and f"--{axis}" in refused.stderr
+        assert not (tmp_path / "x").exists()
+
+
+def test_all_is_for_one_counter_of_raw_data_and_for_recon(run: Run, series: Path, work: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="one further axis"):
+        InputRecipe(contrast="all", set="all")
+    with pytest.raises(InputError, match="0 to 65535 or 'all'"):
+        InputRecipe(contrast="every")
+    out = ("--out", tmp_path / "x")
+    for command in (("info", series), ("design", series, "--lines", 12, *out)):
+        assert "recon" in run(*command, "--repetition", "all", code=(2, 3)).stderr
+    for source in (work / "scan.npz", "phantom:brain"):
+        assert "numbers of this kind" in run("recon", source, "--repetition", "all", *out, code=(2, 3)).stderr
