@@ -27,7 +27,7 @@ def test_a_field_of_view_that_nobody_knows_is_not_invented_on_the_way(run: Run, 
         previous = str(tmp_path / name)
         scan = read(previous, isolated=False)
         assert isinstance(scan, KSpaceData) and scan.geometry is None
-    assert "field of view" not in run("info", previous).stdout
+    assert "field of view   not in the file" in run("info", previous).stdout
     out = tmp_path / "run"
     run("recon", previous, "--recipe", "fast.toml", "--out", out, code=0)
     refused = run("export", out, "--to", "seq", "--out", tmp_path / "s.seq", code=2)

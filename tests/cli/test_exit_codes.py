@@ -6,7 +6,7 @@ import pytest
 from typer.testing import Result
 
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.runs.recon import run as recon_run
+from mri_design.runs.recon import one_slice
 from mri_design.scan.io import atomic
 from tests.cli.folders import Run, Spawn
 
@@ -67,7 +67,7 @@ def test_an_interruption_ends_with_130_in_words(run: Run, tmp_path: Path, monkey
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(recon_run, "reconstruct", interrupt)
+    monkeypatch.setattr(one_slice, "reconstruct", interrupt)
     monkeypatch.setattr("sys.argv", ["mri-design", "recon", "scan.npz", "--out", "x"])
     said = "interrupted; there is nothing to go on from; begin again with: mri-design recon scan.npz --out x"
     assert_refused(run("recon", "scan.npz", "--out", tmp_path / "x"), 130, said)

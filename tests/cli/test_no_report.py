@@ -38,10 +38,10 @@ def test_no_report_of_an_earlier_run_stays_beside_other_results(run: Run, tmp_pa
     command = ("recon", "scan.npz", *FAST, "--out", tmp_path / "a")
     run(*command, code=0)
     (tmp_path / "a" / "figures" / "mine.png").write_bytes(b"mine")
-    run(*command, "--no-report", code=0)
+    run(*command, "--no-report", "--overwrite", code=0)
     assert not (tmp_path / "a" / "report.html").exists()
     assert [path.name for path in (tmp_path / "a" / "figures").iterdir()] == ["mine.png"]
-    run(*command, code=0)
+    run(*command, "--overwrite", code=0)
     assert (tmp_path / "a" / "report.html").exists()
 
 

@@ -22,7 +22,7 @@ def test_without_a_hash_the_default_holds(default: str, expected: list[int]) -> 
     assert source.slices.indices(6) == expected
 
 
-@pytest.mark.parametrize("text", ["", "a", "1,,2", "-1", "3-", "1:4", "2-0", "0,9-7"])
+@pytest.mark.parametrize("text", ["", "a", "1,,2", "-1,0", "3-", "1:4", "2-0", "0,9-7"])
 def test_other_words_are_wrong_usage(text: str) -> None:
     with pytest.raises(UsageError, match="slices"):
         SliceChoice(text)
