@@ -13,7 +13,7 @@ export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast lint format types picture notebooks docs lock clean
+.PHONY: help demo test test-all test-fast lint format types picture notebooks docs lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
@@ -24,10 +24,13 @@ demo: $(READY)  ## hold designed lines against a tuned density, design a real sc
 
 # Files go to the processes whole, so that what a file's tests share is made once; the longest come first.
 test: $(READY)  ## run the tests, in as many processes as there are cores
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not thorough"
+
+test-all: $(READY)  ## run all tests, with those that repeat at length what the others show
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-fast: $(READY)  ## run the tests that take no more than a second each, a few cases of each idea
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow and not thorough"
 
 lint: $(READY)  ## check style and formatting
 	$(BIN)/ruff check .
@@ -74,7 +77,8 @@ clean:  ## remove the environment, the caches and the demo's output
 	  echo "Name another one, for example: make $(or $(MAKECMDGOALS),test) PYTHON=python3.12"; exit 1; } >&2
 	@$(PYTHON) -m venv --clear .venv || { \
 	  echo "$(PYTHON) cannot make virtual environments (Debian and Ubuntu: install python3-venv)." >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
+	@$(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null 2>&1 || true # on all cores; some packages ship files of Python 2
 	@touch $@
 
 $(READY): .venv/.locked pyproject.toml

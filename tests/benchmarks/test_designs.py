@@ -12,6 +12,8 @@ import pytest
 from mri_design import load_recipe
 from tests.benchmarks.conftest import BENCHMARKS, Tables
 
+pytestmark = pytest.mark.thorough
+
 Module = Callable[[str], ModuleType]
 
 

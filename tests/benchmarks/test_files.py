@@ -19,6 +19,8 @@ from mri_design.sequences.scanner import load_scanner
 from mri_design.sequences.settings import SequenceSettings
 from tests.benchmarks.conftest import BENCHMARKS, Tables
 
+pytestmark = pytest.mark.thorough
+
 Module = Callable[[str], ModuleType]
 
 

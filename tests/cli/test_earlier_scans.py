@@ -99,6 +99,7 @@ def test_another_object_is_said_in_a_plane_too(run: Run, tmp_path: Path) -> None
     assert said in " ".join(result.output.split()) and said in page(tmp_path / "run")
 
 
+@pytest.mark.thorough
 def test_positions_have_an_earlier_scan_each(
     run: Run, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

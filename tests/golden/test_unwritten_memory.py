@@ -9,6 +9,8 @@ import pytest
 
 from tests.golden.outcomes import EXPECTED, carried_out
 
+pytestmark = pytest.mark.thorough
+
 RUNS = ["design-calibrated", "design-calibrated-coils", "design-plane-gain", "design-spokes", "protocol"]
 
 

@@ -103,6 +103,7 @@ def test_the_gradient_of_the_dual() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_dual_meets_the_bound_at_the_fixed_point() -> None:
     """-dual = sum E log t - KL there: phi / 2 with its constants."""
     model = mixed(4)
@@ -121,6 +122,7 @@ def test_the_dual_meets_the_bound_at_the_fixed_point() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_student_t_site_settles_with_the_quartic_term() -> None:
     rng = np.random.default_rng(4)
     inputs = rng.standard_normal((5, 2))

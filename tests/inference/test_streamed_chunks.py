@@ -39,6 +39,7 @@ def model_of(analysis, labels):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_peak_memory_is_that_of_one_chunk_and_a_few_numbers_per_site(on_disk) -> None:
     path, labels = on_disk
     engine = md.LaplacePropagation(partition="random", chunk_size=CHUNK, max_sweeps=4)

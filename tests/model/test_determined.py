@@ -97,6 +97,7 @@ def test_a_null_space_of_a_large_model_is_found_by_a_probe(free, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.thorough
 def test_large_determined_models_pass_the_probe(kind):
     require_determined(large(0, kind))
     weights = np.geomspace(1e-4, 1, 800).reshape(40, 20).astype(kind)

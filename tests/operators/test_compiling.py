@@ -75,6 +75,7 @@ def read_only(code: str) -> str:
     )
 
 
+@pytest.mark.thorough
 def test_without_a_folder_for_the_cache_loops_are_compiled_all_the_same_and_it_is_said_once(
     unwritable: dict[str, str], tmp_path: Path
 ) -> None:
@@ -84,6 +85,7 @@ def test_without_a_folder_for_the_cache_loops_are_compiled_all_the_same_and_it_i
     assert anew.stderr.startswith(NOT_KEPT) and anew.stderr.count("\n") == 1 and "NUMBA_CACHE_DIR" in anew.stderr
 
 
+@pytest.mark.thorough
 def test_a_cache_that_cannot_be_written_later_is_said_once_too(unwritable: dict[str, str], tmp_path: Path) -> None:
     environment = unwritable | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     done = ran(SERIAL, environment, tmp_path, "gone")
@@ -91,6 +93,7 @@ def test_a_cache_that_cannot_be_written_later_is_said_once_too(unwritable: dict[
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_worker_processes_do_not_repeat_that_no_cache_can_be_written(
     unwritable: dict[str, str], tmp_path: Path
 ) -> None:
@@ -100,6 +103,7 @@ def test_worker_processes_do_not_repeat_that_no_cache_can_be_written(
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_loop_that_another_process_wrote_over_is_compiled_anew(tmp_path: Path) -> None:
     """As where two processes compile one loop for different numbers at a time, and choose one file for both."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_CACHE_DIR": str(tmp_path)}

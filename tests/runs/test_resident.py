@@ -229,6 +229,7 @@ def test_a_strategy_may_look_at_posteriors_as_a_whole(slices: list[MRSlice], rec
         assert design(slices, recipe, keeper, ByHand()).trace.lines == here.trace.lines
 
 
+@pytest.mark.thorough
 class TestDask:
     def test_the_design_is_that_of_this_process(self, slices: list[MRSlice], recipe: Recipe, address: str) -> None:
         with Workers(None, 1, address) as workers, keeper_of(workers, 3) as keeper:

@@ -148,6 +148,7 @@ def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
         Workers(3, 2, "dask")
 
 
+@pytest.mark.thorough
 class TestDask:
     def test_a_poisonous_piece_is_told_of_when_the_others_are_done(self, address: str) -> None:
         got = []

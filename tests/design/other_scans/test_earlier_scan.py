@@ -104,6 +104,7 @@ def test_an_interrupted_design_goes_on_to_the_same_lines(make_slice: SliceMaker,
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_scan_of_the_same_object_takes_over_and_one_of_another_is_overruled(make_slice: SliceMaker) -> None:
     """Three draws of the noise; lines in common with the design that knows the image."""
     weights: dict[str, list[float]] = {"brain": [], "shepp-logan": []}

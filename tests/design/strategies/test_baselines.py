@@ -240,6 +240,7 @@ def test_masses_add_up_and_none_is_above_one(power: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", [JitteredDensity(power=2.0), SystematicDensity(power=2.0)])
+@pytest.mark.thorough
 def test_lines_are_drawn_as_often_as_their_mass_says(rule: VariableDensity) -> None:
     masses = inclusion_masses(rule.density(FREE - 48), 20)
     draws = 600

@@ -74,6 +74,7 @@ def test_other_things_and_other_grids_are_refused(spectrum: np.ndarray) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_right_ones_help_and_wrong_ones_are_overruled(make_slice: SliceMaker, spectrum: np.ndarray) -> None:
     """Three draws of the noise; the wrong ones take the outermost lines for the strongest."""
     weights: dict[str, list[float]] = {"right": [], "wrong": []}

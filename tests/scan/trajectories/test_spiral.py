@@ -47,6 +47,7 @@ def test_the_readout_keeps_the_limits_and_uses_them_all_the_time(density):
 
 
 @pytest.mark.parametrize("slew", [5.0, 50.0, 200.0])
+@pytest.mark.thorough
 def test_readouts_of_every_size_keep_the_limits_of_every_system_and_lose_no_time(slew):
     """In weak systems a raster time's step is shorter than the points of the usual curve are apart."""
     shapes = [(matrix, shots, density) for matrix in (64, 256) for shots in (12, 32) for density in (1.0, 1.5)]
