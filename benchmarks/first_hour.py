@@ -43,6 +43,7 @@ COMMANDS = (
 def measured(words: list[str], folder: Path, repeats: int) -> Row:
     """Medians over processes."""
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # modules are compiled once, as where they are installed
     walls, processor = list[float](), list[float]()
     for number in range(repeats + 1):
         for made in folder.glob("*"):

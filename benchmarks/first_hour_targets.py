@@ -31,7 +31,7 @@ MEASURED = ("phantom:lf-gre", "phantom:lf-fse", "phantom:head-16ch")
 REPORTS = {
     "design": "design phantom:lf-gre --lines 32 --block 8 --recipe local",
     "recon": "recon phantom:lf-fse --recipe local",
-    "compare": "compare phantom:lf-gre --lines 32 --strategies low-pass,equispaced --recipe local --seeds 1",
+    "compare": "compare phantom:lf-gre --lines 32 --strategies low-pass,fastmri-equispaced --recipe local --seeds 1",
 }
 FRAME = """<iframe src="report.html" style="width: WIDTHpx; height: HEIGHTpx; border: 0"></iframe><script>
 document.querySelector("iframe").onload = event => {
