@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from mri_design.evaluation import plots
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import ErrorCurve
-from mri_design.interactive.running import Told, saved
+from mri_design.interactive.running import Saved, Told
 from mri_design.interactive.shown import facts_html, facts_text, image_png, mask_png
 from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.image_sections import layout_of
@@ -19,7 +18,7 @@ from mri_design.runs.run import Ending, Run
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class StrategyComparison:
+class StrategyComparison(Saved):
     """Strategies compared on one scan; `LoadedScan.compare` makes it.
 
     Parameters
@@ -53,20 +52,6 @@ class StrategyComparison:
         counts = np.array(sorted(study.lines))
         curves = [ErrorCurve(name, counts, runs) for name, runs in self.result.errors.runs.items()]
         return plots.error_against_lines(curves, bands=False, unit=study.tests[0].slice_model.candidates.unit)
-
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the folder that ``mri-design compare`` leaves, without its report.
-
-        Raises
-        ------
-        UsageError
-            Where the folder holds a finished run, or somebody else's files.
-        """
-        return saved(self._write, self.told, folder, overwrite=overwrite, reported=False)
-
-    def report(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """`save`, with figures and ``report.html``, whose path is returned."""
-        return saved(self._write, self.told, folder, overwrite=overwrite)
 
     @property
     def facts(self) -> dict[str, str]:

@@ -15,7 +15,7 @@ from mri_design.evaluation.pictures import Drawing
 from mri_design.experiment.reconstruction import Method
 from mri_design.experiment.slice_choice import SliceChoice
 from mri_design.interactive.image import ScanImage, image_of
-from mri_design.interactive.running import Origin, Told, exported, reconstructed, saved
+from mri_design.interactive.running import Origin, Saved, Told, exported, reconstructed
 from mri_design.interactive.shown import facts_html, facts_text, image_png, mask_png
 from mri_design.kinds import count_text
 from mri_design.operators.readouts import PlaneReadouts, ShotReadouts
@@ -27,7 +27,7 @@ from mri_design.runs.run import Ending, Run
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ScanDesign:
+class ScanDesign(Saved):
     """A finished design of one scan; `LoadedScan.design` makes it.
 
     Parameters
@@ -109,20 +109,6 @@ class ScanDesign:
         if isinstance(candidates, PlaneReadouts):
             return plots.plane_masks({self._title: self.mask})
         return plots.mask_growth(trace.lines, trace.n_lines, len(trace.start))
-
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the folder that ``mri-design design`` leaves, without its report: arrays, tables, manifest.
-
-        Raises
-        ------
-        UsageError
-            Where the folder holds a finished run, or somebody else's files.
-        """
-        return saved(self._write, self.told, folder, overwrite=overwrite, reported=False)
-
-    def report(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """`save`, with figures and ``report.html``, whose path is returned."""
-        return saved(self._write, self.told, folder, overwrite=overwrite)
 
     def to_csv(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
         """Write the order of measurement as a table, as ``mri-design export --to csv`` does."""

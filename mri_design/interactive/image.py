@@ -14,7 +14,7 @@ from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import ImagePanel, Layout, error_caption
 from mri_design.experiment.reconstruction import Reconstruction
-from mri_design.interactive.running import Report, Told, exported, saved
+from mri_design.interactive.running import Report, Saved, Told, exported
 from mri_design.interactive.shown import facts_html, facts_text, image_png
 from mri_design.kinds import count_text
 from mri_design.runs.image_sections import layout_of
@@ -22,6 +22,7 @@ from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.volume import VolumeResult
 from mri_design.runs.recon.volume_report import report_volume
+from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 
 _COLUMNS = 6
@@ -29,7 +30,7 @@ _COLUMNS = 6
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ScanImage:
+class ScanImage(Saved):
     """An image with error bars, in the units of the scan's file; ``numpy.asarray`` takes it as its complex pixels.
 
     `LoadedScan.reconstruct` and `ScanDesign.reconstruct` make it.
@@ -92,24 +93,13 @@ class ScanImage:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.array, dtype=dtype, copy=True if copy is None else copy)
 
+    def _write(self, run: Run) -> Ending:
+        return self.write(run)
+
     def plot(self) -> Drawing:
         """The image, its error bars and, where a reference is known, the actual error: a figure of matplotlib."""
         caption = "" if self.errors is None else error_caption(self.errors)
         return plots.image_with_error_bars(self.array, self.std, self.reference, self._layout, self.method, caption)
-
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the folder that the verb leaves, without its report: arrays, tables, manifest.
-
-        Raises
-        ------
-        UsageError
-            Where the folder holds a finished run, or somebody else's files.
-        """
-        return saved(self.write, self.told, folder, overwrite=overwrite, reported=False)
-
-    def report(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """`save`, with figures and ``report.html``, whose path is returned."""
-        return saved(self.write, self.told, folder, overwrite=overwrite)
 
     def to_nifti(
         self, path: str | Path, *, field_of_view: tuple[float, float] | None = None, overwrite: bool = False

@@ -166,6 +166,30 @@ def saved(report: Report, told: Told, folder: str | Path, *, overwrite: bool = F
     return Path(folder) / "report.html" if reported else Path(folder)
 
 
+class Saved:
+    """What was computed and can be written: `save` and `report` leave the folders that the verbs leave."""
+
+    told: Told
+
+    def _write(self, run: Run) -> Ending:
+        """Write everything into the folder of a run."""
+        raise NotImplementedError
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the folder that the verb leaves, without its report: arrays, tables, manifest.
+
+        Raises
+        ------
+        UsageError
+            Where the folder holds a finished run, or somebody else's files.
+        """
+        return saved(self._write, self.told, folder, overwrite=overwrite, reported=False)
+
+    def report(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """`save`, with figures and ``report.html``, whose path is returned."""
+        return saved(self._write, self.told, folder, overwrite=overwrite)
+
+
 def exported(
     report: Report,
     told: Told,
