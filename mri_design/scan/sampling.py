@@ -161,9 +161,9 @@ class Sampling:
 
     @property
     def missing_in_words(self) -> str:
-        """Which lines are missing: their numbers, or where there are many, which are there."""
-        pattern = line_pattern(self.lines)
-        return f"{pattern} measured" if pattern else f"missing {_few_runs(~self.lines)}"
+        """Which lines are missing: "without line 0"; where the others follow a rule, that: "every 3rd line"."""
+        missing = f"without line{'s' * int(np.sum(~self.lines) != 1)} {_few_runs(~self.lines)}"
+        return line_pattern(self.lines) or missing
 
     @property
     def missing_samples(self) -> str:
