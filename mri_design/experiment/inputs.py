@@ -203,8 +203,8 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
                     field="matrix",
                     got=f"{' x '.join(map(str, recipe.input.pixels))} pixels asked for of {source}, which is simulated",
                     wanted="samples along a trajectory, in NumPy or BART files",
-                    cure="Leave out --matrix, or matrix under [input] in the recipe; matrix under [simulation] is that of "
-                    "what is simulated.",
+                    cure="Leave out --matrix, or matrix under [input] in the recipe; what is simulated has the matrix "
+                    "under [simulation].",
                 )
             part = VOLUME_PART if phantom_kind(name) == "ellipsoids" else 1
             shape = None if settings.matrix is None else (settings.matrix // part, settings.matrix // part)

@@ -173,7 +173,8 @@ class Sampling:
         measured = self.samples[self.lines]
         if not self.holes:
             kind = "the readout is zero-filled" if _alike(self.columns) else "a partial echo"
-            return f"{kind}, columns {index_runs(~self.columns)} are empty in every line"
+            empty = "column {} is" if np.sum(~self.columns) == 1 else "columns {} are"
+            return f"{kind}, {empty.format(index_runs(~self.columns))} empty in every line"
         held = measured.sum(axis=1)
         spread = f"{held.min()}" if held.min() == held.max() else f"{held.min()} to {held.max()}"
         return f"samples are missing inside the measured lines, which hold {spread} of {measured.shape[1]} samples"
