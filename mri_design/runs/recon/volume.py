@@ -351,8 +351,8 @@ def reconstruct_volume(
     run.progress.show(REPORT, 0, 1)
     noise_only = [number for number in numbers if kept.facts[number].noise_only]
     if noise_only:
-        holds = "hold" if len(noise_only) > 1 else "holds"
-        run.progress.warn(f"{numbering.names(noise_only)} {holds} noise only: what their images show is noise")
+        words = "hold noise only: their images show" if len(noise_only) > 1 else "holds noise only: its image shows"
+        run.progress.warn(f"{numbering.names(noise_only)} {words} noise")
     folded = [number for number in numbers if kept.facts[number].folded]
     if folded:
         run.progress.warn(f"{numbering.names(folded)}: {FOLDED}")
