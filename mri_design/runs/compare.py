@@ -257,13 +257,14 @@ def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
     shown: list[ShownMask] = []
     for name in study.expanded():
         lines = study.mask_lines(pieces, name, count, study.typical_draw(pieces, name, count, 0), 0)
-        seen = study.seen(pieces, name, count, 0)
+        seen = study.seen(pieces, name, count, 0).calibrated(lines)
         mask = np.zeros(seen.candidates.size, dtype=bool)
         mask[list(lines)] = True
         mask = mask.reshape(seen.candidates.shape)
         known = any(other.reconstruction.std is not None for other in shown)
         with_std = not known and study.rule(name).needs_posterior
-        result = reconstruct_by_recipe(seen, lines, recipe, study.seed, with_std=with_std).times(test.unit)
+        result = reconstruct_by_recipe(seen, lines, recipe, study.seed, with_std=with_std)
+        result = result.times(test.unit_of(seen))
         shown.append(ShownMask(name, mask, result, measure(result.image, test.shown), seen.candidates))
     return shown
 

@@ -35,6 +35,7 @@ from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.starting import (
     amount_wanted,
+    centre_for_maps,
     require_amount,
     require_lines,
     start_lines,
@@ -241,6 +242,8 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     if request.strategy in TRAINING_RULES:
         strategy = knowing_rule(request.strategy, training, recipe, run.seed)
     forced = calibration if recipe.design.encoding == "lines" else 0  # a plane's is among the constraints
+    if any(image.own_maps is not None for image in (*training, *tests)):
+        forced = centre_for_maps(strategy, recipe, lines, calibration)
     first = start_lines(measurable, strategy, lines, recipe, forced, n_coils, readouts)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
@@ -288,8 +291,9 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
 
 def _shown(image: ReferenceSlice, lines: Sequence[int], recipe: Recipe, run: Run) -> NamedImage:
     """An image through the mask, with error bars where its method knows them."""
-    made = reconstruct_by_recipe(image.slice_model, lines, recipe, run.seed, with_std=True)
-    return NamedImage.judged(recipe.reconstruction.method, made.times(image.unit), image.shown)
+    seen = image.as_measured.calibrated(lines)
+    made = reconstruct_by_recipe(seen, lines, recipe, run.seed, with_std=True)
+    return NamedImage.judged(recipe.reconstruction.method, made.times(image.unit_of(seen)), image.shown)
 
 
 def protocol_strategy(recipe: Recipe) -> str:

@@ -113,7 +113,7 @@ def tell_calibration(calibration: int, count: int, recipe: Recipe, readouts: Rea
     progress : Progress
         Takes both sentences.
     """
-    usual = recipe.coils.calibration_lines
+    usual = recipe.coils.most_lines
     if 0 < calibration < usual and recipe.design.start is None and readouts.name == "lines":
         progress.say(
             f"coil maps are estimated from {calibration} centre lines in the place of {usual}, as there are {count} "
