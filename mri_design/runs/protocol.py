@@ -220,7 +220,12 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     measurable, readouts = shared_lines(training), training[0].slice_model.candidates
     lines = request.count(readouts.size)
     calibration = max(image.calibration_lines for image in (*training, *tests))
-    tell_calibration(calibration, lines, recipe, readouts, run.progress)
+    strategy = make_strategy(request.strategy, recipe.design.encoding)
+    growing = any(image.own_maps is not None for image in (*training, *tests))
+    if growing:
+        calibration = centre_for_maps(strategy, recipe, lines, calibration)
+    told = f"the lines of the mask, {calibration} of them at the centre, training scans apart" if growing else ""
+    tell_calibration(calibration, lines, recipe, readouts, run.progress, told)
     recipe = with_calibration(recipe, calibration)
     for image in (*training, *tests):
         require_lines(image.slice_model.measured, lines, recipe, readouts)
@@ -238,12 +243,9 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
     if before is not None:
         return before
-    strategy = make_strategy(request.strategy, recipe.design.encoding)
     if request.strategy in TRAINING_RULES:
         strategy = knowing_rule(request.strategy, training, recipe, run.seed)
     forced = calibration if recipe.design.encoding == "lines" else 0  # a plane's is among the constraints
-    if any(image.own_maps is not None for image in (*training, *tests)):
-        forced = centre_for_maps(strategy, recipe, lines, calibration)
     first = start_lines(measurable, strategy, lines, recipe, forced, n_coils, readouts)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}

@@ -173,10 +173,10 @@ def design_mask(material: Material, job: MaskJob) -> DesignedMask:
     image, recipe, seed = material.tests[job.image], material.recipe, material.seed
     test = slice_for(image, job.strategy, job.target, recipe, seed)
     if job.strategy in ORACLES:  # which see the truth, and with it the coil maps of all lines
-        test = slice_for(image, job.strategy, job.target, recipe, seed, known=True)
+        test = slice_for(image, job.strategy, job.target, recipe, seed, whole=True)
         return _design(material, [test], knowing_oracle(job.strategy, [test], [image.reference], recipe, seed), job)
     training = [material.training[i] for i in job.training]
-    models = [slice_for(scan, job.strategy, job.target, recipe, seed, known=True) for scan in training]
+    models = [slice_for(scan, job.strategy, job.target, recipe, seed, whole=True) for scan in training]
     slices = [replace(model, measured=model.measured & test.measured) for model in models] or [test]
     if job.strategy in TRAINING_RULES:
         return _design(material, slices, knowing_rule(job.strategy, training, recipe, seed), job)
@@ -235,15 +235,15 @@ def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Rec
 
 
 def slice_for(
-    image: ReferenceSlice, strategy: str, count: int, recipe: Recipe, seed: int, *, known: bool = False
+    image: ReferenceSlice, strategy: str, count: int, recipe: Recipe, seed: int, *, whole: bool = False
 ) -> MRSlice:
     """The image's slice as a strategy for ``count`` measures it: as it is, or sampled along that strategy's shots.
 
-    With ``known`` coil maps are those of all its lines, where they have to be estimated from lines.
+    With ``whole`` coil maps are those of all its lines, where they have to be estimated from lines.
     """
     candidates, on_grid = candidates_for(image, strategy, count, recipe), image.slice_model
     if not isinstance(candidates, ShotReadouts):
-        return on_grid if known else image.as_measured
+        return on_grid if whole else image.as_measured
     known = closed_form_samples(image.source, candidates, on_grid.n_coils, recipe, seed)
     truth = truth_or_none(on_grid, image.reference) if known is None else None
     return shot_slice(on_grid, candidates, np.random.default_rng([seed, 1, 1]), truth=truth, known=known)

@@ -367,7 +367,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
             f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} altogether; "
             "--calibration sets how many"
         )
-    tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress)
+    growing = f"the lines as they are measured, beginning with {len(first)} at the centre" if grows else ""
+    tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress, growing)
     shown = [0, *(place for place, each in enumerate(slices) if place and each.shows_signal(first))]
     if len(shown) < len(slices):
         empty = sorted(set(numbers).difference(numbers[place] for place in shown))
@@ -380,7 +381,9 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         slices, others = [slices[place] for place in shown], [others[place - 1] for place in shown[1:]]
     seen = slices
     if recipe.design.strategy in ORACLES:  # which see the truth, and with it the maps of all lines
-        known = [each.knowing(one.map_estimate(one.measured)) for each, one in zip((scan, *others), slices, strict=True)]
+        known = [
+            each.knowing(one.map_estimate(one.measured)) for each, one in zip((scan, *others), slices, strict=True)
+        ]
         seen = [one.calibrated(one.measured) for one in slices]
         truths = [each.reference(0) for each in known]
         strategy = knowing_oracle(recipe.design.strategy, seen, truths, recipe, run.seed)
