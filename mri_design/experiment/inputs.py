@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -312,6 +312,7 @@ class PreparedScan(Calibrated):
     calibration_lines: int = 0
     noise_source: str = ""
     maps_source: str = ""
+    _: KW_ONLY
     unit: float = 1.0
     mixing: Array | None = None
     maps_from: int | None = None
@@ -433,7 +434,8 @@ def prepare(
         from mri_design.model.own_maps import OwnMaps
 
         lines = min(lines, data.grid_shape[0])
-        return PreparedScan(data, lines, noise_source, "estimated from the lines measured", unit, mixing, 0, OwnMaps())
+        source, own_maps = "estimated from the lines measured", OwnMaps()
+        return PreparedScan(data, lines, noise_source, source, unit=unit, mixing=mixing, maps_from=0, own_maps=own_maps)
     allowed = data if measured is None else only_measured(data, measured)
     maps_source, looked_at = source_of_maps(allowed, lines)
     if looked_at and recipe.design.encoding == "plane":  # a square, of which every sample has to be there
@@ -442,7 +444,7 @@ def prepare(
     if data.n_coils > 1 and data.coil_maps is None:
         maps_from = calibration_width(allowed, lines) if calibrates_itself(allowed) else 0
         data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines, directions=directions).coil_maps)
-    return PreparedScan(data, looked_at, noise_source, maps_source, unit, mixing, maps_from)
+    return PreparedScan(data, looked_at, noise_source, maps_source, unit=unit, mixing=mixing, maps_from=maps_from)
 
 
 def estimates_own_maps(data: KSpaceData) -> bool:

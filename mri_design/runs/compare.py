@@ -29,6 +29,7 @@ from mri_design.evaluation.run_status import PROGRESS
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.designing import require_room
 from mri_design.experiment.ending import check_other_than_lines, require_number_only
+from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.starting import (
