@@ -38,6 +38,75 @@ def across(orientation: Layout) -> bool:
     return orientation in ("ky-columns", "plane-columns")
 
 
+_BAR_LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # millimetres
+_LONGEST_BAR = 0.4  # of the picture's width
+
+
+@dataclass(frozen=True)
+class ScaleBar:
+    """A length drawn into a picture.
+
+    Parameters
+    ----------
+    millimetres : int
+        Its length.
+    share : float
+        Of the picture's width.
+    """
+
+    millimetres: int
+    share: float
+
+    @classmethod
+    def across(cls, width: float) -> ScaleBar | None:
+        """The longest round length up to two fifths of a picture so many millimetres wide; None where all are longer.
+
+        Parameters
+        ----------
+        width : float
+            Millimetres.
+        """
+        lengths = [length for length in _BAR_LENGTHS if length <= _LONGEST_BAR * width]
+        return cls(lengths[-1], lengths[-1] / width) if lengths else None
+
+
+Pixel = tuple[float, float]
+"""Size of a pixel along (ky, kx) in millimetres."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How an image lies on the page, and how large its pixels are.
+
+    Parameters
+    ----------
+    layout : Layout
+        As its source file has it.
+    pixel : tuple of float, optional
+        Size of a pixel along (ky, kx) in millimetres, for a scale bar; None where nobody says.
+    """
+
+    layout: Layout = "ky-rows"
+    pixel: Pixel | None = None
+
+    @property
+    def proportion(self) -> float:
+        """Height over width of a pixel on the page; 1 where nobody says."""
+        down, along = self._sides or (1.0, 1.0)
+        return down / along
+
+    def scale_bar(self, columns: int) -> ScaleBar | None:
+        """A bar for a picture of so many columns; None where nobody says how wide they are."""
+        return None if self._sides is None else ScaleBar.across(columns * self._sides[1])
+
+    @property
+    def _sides(self) -> Pixel | None:
+        """Height and width of a pixel on the page."""
+        if self.pixel is None or not across(self.layout):
+            return self.pixel
+        return self.pixel[1], self.pixel[0]
+
+
 Image = NDArray[np.complexfloating] | NDArray[np.floating]
 
 _OBJECT, _BRIGHT = 0.1, 99.0
