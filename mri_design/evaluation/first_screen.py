@@ -6,10 +6,38 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
-from mri_design.evaluation.plots.panels import ScaleBar
-
 _TALLEST = 20.0  # rem: the highest picture of the row
 _CRISP = 150  # pixels of a side up to which pixels are shown as squares
+_BAR_LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # millimetres
+_LONGEST_BAR = 0.4  # of the picture's width
+
+
+@dataclass(frozen=True)
+class ScaleBar:
+    """A length drawn into a picture.
+
+    Parameters
+    ----------
+    millimetres : int
+        Its length.
+    share : float
+        Of the picture's width.
+    """
+
+    millimetres: int
+    share: float
+
+    @classmethod
+    def across(cls, width: float) -> ScaleBar | None:
+        """The longest round length up to two fifths of a picture so many millimetres wide; None where all are longer.
+
+        Parameters
+        ----------
+        width : float
+            Millimetres.
+        """
+        lengths = [length for length in _BAR_LENGTHS if length <= _LONGEST_BAR * width]
+        return cls(lengths[-1], lengths[-1] / width) if lengths else None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from mri_design import InputError
 from mri_design.evaluation import plots
-from mri_design.evaluation.first_screen import FirstPicture, FirstScreen
+from mri_design.evaluation.first_screen import FirstPicture, FirstScreen, ScaleBar
 from mri_design.evaluation.page import (
     MOST_NUMBERS,
     ExploredImage,
@@ -225,7 +225,7 @@ class TestInTheDark:
 PNG = plots.pixels_png(np.eye(4), 1.0, "ky-rows")
 PICTURES = [
     FirstPicture("Mask", PNG, (4, 4), "Lines."),
-    FirstPicture("Image", PNG, (4, 8), "Grey.", proportion=2.0, bar=plots.ScaleBar(50, 0.25), ramp=PNG, top="812"),
+    FirstPicture("Image", PNG, (4, 8), "Grey.", proportion=2.0, bar=ScaleBar(50, 0.25), ramp=PNG, top="812"),
     FirstPicture("Error bars", PNG, (400, 4), "Doubt.", ramp=PNG, top="8 %"),
 ]
 
@@ -268,7 +268,7 @@ class TestTheFirstScreen:
 
     @pytest.mark.parametrize(("width", "length"), [(240.0, 50), (20.0, 5), (3000.0, 500), (2.0, None)])
     def test_a_scale_bar_is_a_round_length_that_fits(self, width: float, length: int | None) -> None:
-        bar = plots.ScaleBar.across(width)
+        bar = ScaleBar.across(width)
         assert (bar and bar.millimetres) == length
         assert bar is None or bar.share == length / width
 

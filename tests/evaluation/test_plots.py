@@ -17,6 +17,7 @@ from mri_design import (
     turned,
 )
 from mri_design.evaluation import plots
+from mri_design.evaluation.first_screen import ScaleBar
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import PALETTE, png_bytes
 from mri_design.evaluation.plots.panels import object_top
@@ -88,7 +89,7 @@ class TestImages:
         ):
             first, *others = (axes for axes in figure.axes if axes.images)
             assert first.get_aspect() == proportion
-            bar = plots.ScaleBar.across(wide)
+            bar = ScaleBar.across(wide)
             assert bar is not None and first.texts[0].get_text() == f"{bar.millimetres} mm"
             left, right = first.lines[0].get_xdata()
             across = rows if layout == "ky-columns" else columns
