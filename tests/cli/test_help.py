@@ -80,7 +80,7 @@ def test_rules_that_learn_from_training_scans_are_offered_where_they_are_taken(
 
 
 def test_help_keeps_what_stands_in_brackets(run: Run) -> None:
-    assert "the strategy's]" in " ".join(run("design", "--help").output.replace("│", " ").split())
+    assert "the strategy's, or the recipe's]" in " ".join(run("design", "--help").output.replace("│", " ").split())
 
 
 def test_help_does_not_wait_for_the_numerics() -> None:
