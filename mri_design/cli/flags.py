@@ -488,7 +488,11 @@ Acceleration = Annotated[
 ]
 StrategyName = Annotated[
     str | None,
-    option("--strategy", metavar="NAME", help=f"One of: <strategies: lines without>; {FILES}. [default: calibrated, or the recipe's]"),
+    option(
+        "--strategy",
+        metavar="NAME",
+        help=f"One of: <strategies: lines without>; {FILES}. [default: calibrated, or the recipe's]",
+    ),
 ]
 Angles = Annotated[
     int | None, of("shots.angles", "The recipe's table shots has the readouts and what gradients can do.")
