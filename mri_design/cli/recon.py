@@ -35,7 +35,7 @@ def recon(
         ),
     ] = None,
     *,
-    recipe: Annotated[Recipe, Override(f"reconstruction.method input.matrix {SERIES}")],
+    recipe: Annotated[Recipe, Override(f"reconstruction.method reconstruction.noise_map input.matrix {SERIES}")],
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars.
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import Block, ReportFigure, ReportTable, Section, saved_figure
 from mri_design.evaluation.plots.panels import GREY_SCALE, ImagePanel, Layout, error_caption, metric_caption
@@ -159,7 +160,20 @@ def image_sections(
                 + ("" if noise is None else " The actual error holds the reference's noise, which error bars do not.")
             )
         blocks.append(error_bars_figure(folder, named.reconstruction, reference, orientation, caption))
-    return [Section("Reconstruction", blocks)]
+    return [Section("Reconstruction", blocks), *noise_sections(folder, images[0].reconstruction.noise, orientation)]
+
+
+def noise_sections(folder: RunFolder, noise: NoiseMap | None, orientation: Layout) -> list[Section]:
+    """The report's section about what noise does to the image, where the run made such a map."""
+    if noise is None:
+        return []
+    caption = (
+        f"{str(noise)[0].upper()}{str(noise)[1:]}: the noise of a pixel over that of the complete scan, over the root "
+        "of the acceleration. g_factor.npy has it, noise.npy the standard deviation in the image's units. What was not "
+        "measured is no part of either: error bars hold it."
+    )
+    drawn = saved_figure(folder, "g-factor", lambda: plots.g_factor_map(noise.g_factor, orientation), caption)
+    return [Section("Noise and g-factor", [drawn])]
 
 
 def error_bars_figure(
@@ -174,15 +188,22 @@ def error_bars_figure(
 
 
 def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:
-    """Write recon.npy, std.npy and metrics.csv; error bars of an earlier run do not stay beside another image.
+    """Write recon.npy, metrics.csv, and error bars and noise where there are some; an earlier run's do not stay.
 
     Images are in the input's units (`PreparedScan.image_unit`).
     """
     folder.write_image("recon.npy", np.asarray(result.image, dtype=np.complex64))
-    if result.std is not None:
-        folder.write_std("std.npy", result.std)
-    else:
-        folder.remove("std.npy")
+    noise = result.noise
+    of_pixels = {
+        "std.npy": result.std,
+        "noise.npy": None if noise is None else noise.std,
+        "g_factor.npy": None if noise is None else noise.g_factor,
+    }
+    for name, values in of_pixels.items():
+        if values is not None:
+            folder.write_std(name, values)
+        else:
+            folder.remove(name)
     folder.write_table("metrics.csv", rows)
 
 

@@ -76,6 +76,21 @@ def std_map(std: NDArray[np.floating], image: Image, orientation: Layout = "ky-r
     return _maps([std], [panel], orientation, 1, f"std per pixel ({_unit(image)})")
 
 
+def g_factor_map(g_factor: NDArray[np.floating], orientation: Layout = "ky-rows") -> Figure:
+    """The g-factor of every pixel.
+
+    Parameters
+    ----------
+    g_factor : float array, shape (ky, kx)
+        See `NoiseMap`.
+    orientation : Layout
+        How the source file lays the image.
+    """
+    seen = g_factor[g_factor > 0]
+    largest = f"at most {seen.max():.2f}" if seen.size else "no pixel that a coil sees"
+    return _maps([g_factor], [ImagePanel(g_factor, "g-factor", largest)], orientation, 1, "g-factor")
+
+
 def std_against_error(
     std: NDArray[np.floating],
     image: Image,

@@ -44,6 +44,8 @@ _MONTAGE, _COLUMNS = 24, 6
 """Slices of the montage at most, and in a row."""
 _OF_ONE = ("part_of_scan", "geometry", "source_image")
 """Settings of the slice shown that the others have for themselves."""
+_FILES = {"coil_maps": COIL_MAPS, **{name: f"{name}.npy" for name in ("recon", "std", "noise", "g_factor")}}
+"""Arrays of slices, and the files of the volume's."""
 
 
 def report_volume(run: Run, result: VolumeResult) -> Ending:
@@ -111,7 +113,7 @@ def _used(result: VolumeResult) -> str:
 
 def _save_arrays(folder: RunFolder, result: VolumeResult) -> None:
     """Write the volume slice by slice; arrays of an earlier run do not stay beside it."""
-    for name, file in (("recon", "recon.npy"), ("std", "std.npy"), ("coil_maps", COIL_MAPS)):
+    for name, file in _FILES.items():
         if name in result.kept.arrays(result.numbers[0]):
             frames = len(result.numbering.numbers)
             counts = (frames, len(result.first_frame)) if frames else (len(result.numbers),)
