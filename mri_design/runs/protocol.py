@@ -76,6 +76,10 @@ REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
 CHECKPOINTS = (CHECKPOINT, REFINEMENT, TESTED)
 """Files that an unfinished protocol leaves in its folder."""
 FORMATS = ERROR_FORMATS | {"error": ".5f"}
+_ARRAYS = (
+    "Arrays: mask.npy has the axes of k-space, ky, or ky and kz of samples of a plane, whichever way the picture shows "
+    "the image."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -404,7 +408,7 @@ def _first_screen(result: ProtocolResult) -> FirstScreen:
         ),
         facts_of(readouts, image.pixel, image.slice_model.n_coils, acceleration, f"{role} image {image.name}"),
         {name: words[name] for name in named if name in words},
-        READING,
+        (*READING, _ARRAYS),
     )
 
 
