@@ -62,6 +62,17 @@ class TestImages:
         assert "all lines" in texts(figure)
         assert caption.splitlines() == ["error 5.23 %", "PSNR 31.2 dB", "SSIM 0.941"] and caption in texts(figure)
 
+    def test_numbers_of_a_scanner_s_unit_stand_beside_the_scale_and_not_in_its_name(self, image):
+        for figure in (
+            plots.error_maps([plots.ImagePanel(1.1e-5 * image, "x")], 1e-5 * image),
+            plots.image_with_error_bars(1e-5 * image, np.abs(1e-6 * image), None),
+        ):
+            png_bytes(figure)
+            (bar,) = (axes for axes in figure.axes if not axes.images)
+            axis = bar.xaxis if bar.get_xlabel() else bar.yaxis
+            assert axis.get_offset_text().get_text() == ""
+            assert max(float(label.get_text().replace("\N{MINUS SIGN}", "-")) for label in axis.get_ticklabels()) < 1e-4
+
     @pytest.mark.parametrize("orientation", ["ky-rows", "ky-columns"])
     def test_the_image_lies_as_in_the_source(self, image, orientation):
         expected = np.abs(image) if orientation == "ky-rows" else np.abs(image).T

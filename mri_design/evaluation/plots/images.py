@@ -40,6 +40,8 @@ _NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's na
 # not the white and black of paper and ink, which change places on dark paper
 _BAR_COLOUR, _UNDER_BAR = "#fefefe", "#010101"
 _PLAIN = Frame()
+_SCALE: dict[str, Any] = {"extend": "max", "format": "{x:g}"}
+"""Of colour bars: numbers as they are, since a power of ten taken out of them would stand in the bar's name."""
 
 
 def image_grid(panels: Sequence[ImagePanel], frame: Frame = _PLAIN, columns: int = 3) -> Figure:
@@ -96,8 +98,8 @@ def g_factor_map(g_factor: NDArray[np.floating], frame: Frame = _PLAIN) -> Figur
     ----------
     g_factor : float array, shape (ky, kx)
         See `NoiseMap`.
-    orientation : Layout
-        How the source file lays the image.
+    frame : Frame
+        How the image lies on the page, and how large its pixels are.
     """
     seen = g_factor[g_factor > 0]
     largest = f"at most {seen.max():.2f}" if seen.size else "no pixel that a coil sees"
@@ -173,7 +175,7 @@ def image_with_error_bars(
     for axes in figure.axes[1:]:
         axes.images[0].set(cmap=ERROR_COLOURS, clim=(0.0, top))
     if beside:
-        place: dict[str, Any] = {"extend": "max", "location": "right", "shrink": 0.7, "aspect": 20, "pad": 0.02}
+        place = _SCALE | {"location": "right", "shrink": 0.7, "aspect": 20, "pad": 0.02}
         colour_bar(figure, figure.axes[-1].images[0], figure.axes[-1:], "per pixel (image units)", **place)
     return figure
 
@@ -211,7 +213,7 @@ def _maps(
     label_image_axes(cells[0], frame.layout)
     _draw_bar(cells[0], frame, (rows, row_length))
     if bar:
-        place: dict[str, Any] = {"extend": "max", "location": "bottom", "shrink": 0.7, "aspect": 40, "pad": 0.02}
+        place = _SCALE | {"location": "bottom", "shrink": 0.7, "aspect": 40, "pad": 0.02}
         colour_bar(figure, drawn, cells, bar, **place)
     return figure
 
