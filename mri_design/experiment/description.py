@@ -164,7 +164,7 @@ def _calibration(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
     if whitened and mixing is not None:
         rows["noise of coils"] = _noise_of_coils(np.linalg.inv(mixing))
     if NOISE_WITNESSES in known.header:
-        rows["noise by witness"] = known.header[NOISE_WITNESSES]
+        rows["noise by place"] = known.header[NOISE_WITNESSES]
     return rows | {"coil maps": maps}
 
 

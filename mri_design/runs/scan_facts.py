@@ -99,8 +99,8 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
         return
     if scan.noise_doubt:
         progress.warn(
-            f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, or as "
-            "variance under [noise] in a recipe"
+            f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, as "
+            "--noise-sd, or as variance under [noise] in a recipe"
         )
 
 
@@ -166,7 +166,7 @@ def calibration_settings(scan: PreparedScan) -> dict[str, object]:
 def calibration_summary(scan: PreparedScan | PreparedSamples) -> dict[str, object]:
     """`calibration_settings` for a report's table."""
     heard = scan.data.header.get(NOISE_WITNESSES)
-    return {"noise": scan.noise_source, **({"noise by witness": heard} if heard else {}), "coil maps": scan.maps_source}
+    return {"noise": scan.noise_source, **({"noise by place": heard} if heard else {}), "coil maps": scan.maps_source}
 
 
 def typical_unit(unit: float | Array) -> float:

@@ -79,12 +79,11 @@ class Testimony:
 
     @property
     def doubt(self) -> str:
-        """Why it may be wrong, and between what: the witnesses' own range, no more than a filter beyond this one."""
+        """Why it may be too large, and how far the witnesses are apart."""
         if not self.reason:
             return ""
-        heard = [one.mean for one in (self.spoke, *self.others)]
-        low, high = np.sqrt(min(heard)), np.sqrt(min(max(heard), _MORE_THAN_FILTER * self.spoke.mean))
-        return f"{self.reason}: its standard deviation may be anything from {low:.3g} to {high:.3g}"
+        heard = [np.sqrt(one.mean) for one in (self.spoke, *self.others)]
+        return f"{self.reason}: it may be too large (by other places {min(heard):.3g} to {max(heard):.3g})"
 
     @property
     def text(self) -> str:
@@ -105,7 +104,8 @@ def testimony(data: KSpaceData, regions: NoiseRegions, air: ImageAir | None) -> 
        at the centre of k-space than on most lines: the object changed.
     2. Air in the image averages over all of k-space and over the readout, as the object does, so that neither a window
        on k-space nor a receiver's filter misleads it. It needs all lines. Where it is more than eight times louder than
-       the air at the ends of the readout, which is more than a receiver's filter makes, it holds signal.
+       the air at the ends of the readout, which is more than a receiver's filter makes, it holds signal. Where the ends
+       of k-space are more than twelve times louder, the object rings everywhere in the image, and it is doubted.
     3. Else the air beside the object along the readout and the ends of k-space: the first is too quiet by the
        receiver's filter, the second too loud by signal, or too quiet by a window on k-space (`_from_lines`).
 
@@ -119,6 +119,7 @@ def testimony(data: KSpaceData, regions: NoiseRegions, air: ImageAir | None) -> 
         Of a complete scan.
     """
     lines = _from_lines(regions)
+    ends = float(regions.corners().mean())
     heard = sorted((lines.spoke, *lines.others), key=lambda one: one.name != BESIDE)
     in_image = None if air is None else Witness(IMAGE_AIR, air.variance())
     found = lines
@@ -127,7 +128,8 @@ def testimony(data: KSpaceData, regions: NoiseRegions, air: ImageAir | None) -> 
         most = _MORE_THAN_FILTER * float(regions.air_beside().mean())
         limit = lines.spoke.mean / (1 if lines.reason else _AGREEMENT)
         if in_image.mean <= most or in_image.mean < limit:
-            found = Testimony(in_image)
+            rings = ends > _MUCH_MORE * in_image.mean
+            found = Testimony(in_image, reason=SIGNAL_OUTSIDE if rings else "")
     repeats = None if data.repeat is None else _of_repeats(data, regions)
     if repeats is not None:
         heard.insert(0, repeats)
