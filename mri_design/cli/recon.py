@@ -35,7 +35,9 @@ def recon(
         ),
     ] = None,
     *,
-    recipe: Annotated[Recipe, Override(f"reconstruction.method input.matrix {SERIES} {NOISE}")],
+    recipe: Annotated[
+        Recipe, Override(f"reconstruction.method reconstruction.noise_map input.matrix {SERIES} {NOISE}")
+    ],
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars.
 

@@ -105,7 +105,7 @@ def _sampling_of(sampling: Sampling) -> dict[str, str]:
     measured = f"{int(lines.sum())} of {len(lines)}"
     if not lines.all():
         measured += f", {sampling.missing_in_words}"
-        measured += f": acceleration {len(lines) / max(int(lines.sum()), 1):.3g}" if sampling.whole_lines else ""
+        measured += f"; acceleration {len(lines) / max(int(lines.sum()), 1):.3g}" if sampling.whole_lines else ""
     rows = {"measured lines": measured}
     if not sampling.whole_lines:
         within = sampling.samples[lines].mean()
@@ -126,7 +126,9 @@ def _completeness(sampling: Sampling) -> str:
     at = np.flatnonzero(sampling.lines)
     if len(at) == len(sampling.lines):
         return "yes"
-    return f"yes from line {at[0]} to {at[-1]}; empty at the edges of k-space: {index_runs(~sampling.lines)}"
+    one = len(at) == len(sampling.lines) - 1
+    empty = "line {} at the edge of k-space is" if one else "lines {} at the edges of k-space are"
+    return f"yes, from line {at[0]} to {at[-1]}; {empty.format(index_runs(~sampling.lines))} empty"
 
 
 def _centre(scan: ScanSummary) -> dict[str, str]:

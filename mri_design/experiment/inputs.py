@@ -196,6 +196,14 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             known = ", ".join(PHANTOM_PREFIX + n for n in phantom_names())
             raise InputError(field="input", got=repr(source), wanted=f"a file, or one of: {known}")
         if phantom_kind(name) != "kspace":
+            if recipe.input.pixels is not None:
+                raise InputError(
+                    field="matrix",
+                    got=f"{' x '.join(map(str, recipe.input.pixels))} pixels asked for of {source}, which is simulated",
+                    wanted="samples along a trajectory, in NumPy or BART files",
+                    cure="Leave out --matrix, or matrix under [input] in the recipe; what is simulated has the matrix "
+                    "under [simulation].",
+                )
             part = VOLUME_PART if phantom_kind(name) == "ellipsoids" else 1
             shape = None if settings.matrix is None else (settings.matrix // part, settings.matrix // part)
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase

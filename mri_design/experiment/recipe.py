@@ -592,6 +592,11 @@ class ReconstructionRecipe(Settings):
         expert=True,
     )
 
+    noise_map: bool = setting(
+        "Mean and least squares: what the noise of the samples does to every pixel, and the g-factor of the coils.",
+        False,
+    )
+
     def map_estimate(self, inference: InferenceRecipe) -> MapEstimate:
         """MAP with these settings."""
         from mri_design.estimation.map_estimate import MapEstimate

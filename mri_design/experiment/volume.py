@@ -25,7 +25,8 @@ from mri_design.experiment.inputs import (
 )
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import slices_text
-from mri_design.scan.calibration.coil_maps import calibration_energies, coil_directions
+from mri_design.scan.calibration.coil_maps import calibration_energies
+from mri_design.scan.calibration.espirit import coil_directions
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
     MeasuredNoise,

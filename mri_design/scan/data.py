@@ -589,10 +589,14 @@ def part_of_scan(header: Mapping[str, str]) -> str:
 
     Empty for a scan that is all that its file holds.
     """
-    series = {
+    return "; ".join([*_slice_text(header), *(f"{name} {text}" for name, text in others_unread(header).items())])
+
+
+def others_unread(header: Mapping[str, str]) -> dict[str, str]:
+    """Which contrast, repetition or volume a scan is, where its file holds more of them: "volumes", "first of 3"."""
+    return {
         name: text.removesuffix(f"; {OTHERS_UNREAD}") for name, text in header.items() if text.endswith(OTHERS_UNREAD)
     }
-    return "; ".join([*_slice_text(header), *(f"{name} {text}" for name, text in series.items())])
 
 
 def _slice_text(header: Mapping[str, str]) -> list[str]:
