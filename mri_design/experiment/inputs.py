@@ -22,12 +22,10 @@ from mri_design.scan.calibration.coil_maps import (
 )
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
-    each_coil_alone,
     image_units,
     inverse_root,
     least_noise,
     maps_before_mixing,
-    measure_coil_noise,
     measure_noise,
     mix_coils,
     prewhiten,
@@ -540,30 +538,28 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
     elif data.noise_variance is not None:
         return data, "given with the data", None
     else:
-        coils = measure_coil_noise(data) if data.n_coils > 1 else None
         measured = measure_noise(data)
-        data, source = doubting(data, measured.doubt), f"estimated from the data{though(measured.doubt)}"
-        if coils is None:
-            return replace(data, noise_variance=measured.variance), source, None
-        if coils.doubt:
-            alone = f"estimated from the data, {each_coil_alone(coils.doubt)}"
-            data, source = doubting(data, measured.doubt or coils.doubt), f"{alone}{though(measured.doubt)}"
-        covariance = coils.covariance
+        covariance, told = measured.covariance, measured.scaled(1 / scale**2)
+        data, source = with_witnesses(data, told.doubt, told.text), f"estimated from the data {told.source}"
+        source += though(told.doubt)
     return whitened(data, covariance), source, None if data.n_coils == 1 else inverse_root(covariance)
 
 
 NOISE_DOUBT = "noise doubted because"
-"""Entry of the header of prepared data: why their noise may be estimated too large."""
+"""Entry of the header of prepared data: why their noise may be wrong, and between what."""
+NOISE_WITNESSES = "noise_witnesses"
+"""Entry of the header of prepared data: what every place in the scan that holds noise says of it."""
 
 
-def doubting(data: AnyScan, doubt: str) -> AnyScan:
-    """The scan with a doubt about its noise in its header; as it is where there is none."""
-    return replace(data, header={**data.header, NOISE_DOUBT: doubt}) if doubt else data
+def with_witnesses(data: AnyScan, doubt: str, witnesses: str = "") -> AnyScan:
+    """The scan with what its noise was estimated from, and a doubt about it, in its header; no entry for neither."""
+    told = {NOISE_DOUBT: doubt, NOISE_WITNESSES: witnesses}
+    return replace(data, header={**data.header, **{entry: text for entry, text in told.items() if text}})
 
 
 def though(doubt: str) -> str:
     """The end of a sentence on an estimate of the noise: what speaks against it, or nothing."""
-    return f", though {doubt}: it may be too large" if doubt else ""
+    return f", though {doubt}" if doubt else ""
 
 
 def whitened(data: AnyScan, covariance: Array) -> AnyScan:

@@ -12,7 +12,7 @@ from mri_design.brief import briefly
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.reference_noise import reference_noise
-from mri_design.experiment.inputs import PreparedScan
+from mri_design.experiment.inputs import NOISE_WITNESSES, PreparedScan
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.starting import mostly_calibration
@@ -35,7 +35,14 @@ _ITSELF = (ZERO_FILLED, "least-squares")
 """Images that all lines of a scan make: its own."""
 USUAL_MAPS = "maps of its 24 central lines, whatever lines a run calibrates with"
 _LEFT_OUT = "left out of the scan"
-_CALIBRATION = ("noise_readouts", "calibration_lines", "calibration_scan", "coil_maps_file", "coil_maps_explain")
+_CALIBRATION = (
+    NOISE_WITNESSES,
+    "noise_readouts",
+    "calibration_lines",
+    "calibration_scan",
+    "coil_maps_file",
+    "coil_maps_explain",
+)
 
 
 def simulated_from(data: Scan) -> str:
@@ -92,8 +99,8 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
         return
     if scan.noise_doubt:
         progress.warn(
-            f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, or as "
-            "variance under [noise] in a recipe"
+            f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, as "
+            "--noise-sd, or as variance under [noise] in a recipe"
         )
 
 
@@ -164,7 +171,8 @@ def calibration_settings(scan: PreparedScan) -> dict[str, object]:
 
 def calibration_summary(scan: PreparedScan | PreparedSamples) -> dict[str, object]:
     """`calibration_settings` for a report's table."""
-    return {"noise": scan.noise_source, "coil maps": scan.maps_source}
+    heard = scan.data.header.get(NOISE_WITNESSES)
+    return {"noise": scan.noise_source, **({"noise by place": heard} if heard else {}), "coil maps": scan.maps_source}
 
 
 def typical_unit(unit: float | Array) -> float:

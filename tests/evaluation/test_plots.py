@@ -73,6 +73,16 @@ class TestImages:
             assert axis.get_offset_text().get_text() == ""
             assert max(float(label.get_text().replace("\N{MINUS SIGN}", "-")) for label in axis.get_ticklabels()) < 1e-4
 
+    def test_the_name_of_a_scale_is_no_wider_than_the_figure(self, image):
+        for figure in (
+            plots.error_maps([plots.ImagePanel(image, "x")], 1e-5 * image),
+            plots.std_map(abs(image), image),
+        ):
+            png_bytes(figure)
+            (bar,) = (axes for axes in figure.axes if not axes.images)
+            extent = bar.xaxis.label.get_window_extent()
+            assert min(extent.x0, extent.y0) >= 0 and extent.x1 <= figure.bbox.width
+
     @pytest.mark.parametrize("orientation", ["ky-rows", "ky-columns"])
     def test_the_image_lies_as_in_the_source(self, image, orientation):
         expected = np.abs(image) if orientation == "ky-rows" else np.abs(image).T

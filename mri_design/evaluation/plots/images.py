@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ from mri_design.evaluation.plots.style import (
 )
 
 _NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's name, title, line of a caption, colour bar
+_LETTERS = 13  # of a scale's name in an inch
 # not the white and black of paper and ink, which change places on dark paper
 _BAR_COLOUR, _UNDER_BAR = "#fefefe", "#010101"
 _PLAIN = Frame()
@@ -200,7 +202,9 @@ def _maps(
     rows, row_length = displayed(shown[0], frame.layout).shape
     each = min((WIDTH - _NAME) / across, 2.6)
     below = _LINE * max(len(text.splitlines()) for text in captions)
-    height = down * (min(each * rows * frame.proportion / row_length, 5.0) + _TITLE + below) + _BAR * bool(bar)
+    bar = textwrap.fill(bar, int(_LETTERS * (across * each + _NAME)))
+    height = down * (min(each * rows * frame.proportion / row_length, 5.0) + _TITLE + below)
+    height += (_BAR + _LINE * bar.count("\n")) * bool(bar)
     figure, cells = grid_of_axes(len(shown), across, height, across * each + _NAME)
     top = object_top(shown) if colours == "gray" else scale_top(shown)
     for axes, pixels, panel, caption in zip(cells, shown, panels, captions, strict=True):

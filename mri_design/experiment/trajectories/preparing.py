@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from mri_design.brief import briefly
 from mri_design.experiment.inputs import (
     Calibrated,
-    doubting,
     ordinary_scale,
     though,
     whitened,
     with_least_noise,
+    with_witnesses,
 )
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.model.mr_image import MRSlice
@@ -129,7 +129,7 @@ def _with_noise(data: TrajectoryData, used: TrajectoryData, recipe: Recipe, scal
         variance, source = data.noise_variance, "given with the data"
     if variance is None:
         variance = rim_noise_variance(data)
-        falls = "power still falls with the distance from the centre there, as that of signal does"
+        falls = "power still falls with the distance from the centre there, as that of signal does: it may be too large"
         doubt = falls if rim_holds_signal(data) else ""
-        used, source = doubting(used, doubt), f"estimated from the outermost samples{though(doubt)}"
+        used, source = with_witnesses(used, doubt), f"estimated from the outermost samples{though(doubt)}"
     return replace(used, noise_variance=variance * scale**2, noise_covariance=None), source
