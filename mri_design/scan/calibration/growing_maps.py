@@ -62,10 +62,10 @@ class MapEstimate:
 
     @property
     def text(self) -> str:
-        """One sentence on what the maps rest on and how well they predict lines that were held back."""
+        """The method, what it rests on, and how well lines held back are predicted: the end of "estimated by ..."."""
         if self.method == "espirit":
-            return f"estimated by ESPIRiT from {min(self.centre, USUAL_LINES)} gapless centre lines"
-        rests = f"estimated together with the image (NLINV) from the {self.lines} measured lines of the central {BLOCK}"
+            return f"ESPIRiT on {min(self.centre, USUAL_LINES)} gapless centre lines"
+        rests = f"joint inversion for image and maps (NLINV) on the {self.lines} measured lines of the central {BLOCK}"
         if isnan(self.prediction_error):
             return f"{rests}; too few to hold any back as a check"
         check = f"lines held back as a check are predicted with an error of {self.prediction_error:.0%}"
