@@ -7,6 +7,7 @@ for its fields. What imports take seconds to know, as the names of strategies, i
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import re
@@ -97,12 +98,11 @@ def of(key: str, more: str = "") -> OptionInfo:
     kind, default = _setting(key)
     setting, name = kind.setting, key.rpartition(".")[2].replace("_", "-")
     choices = f"One of: {', '.join(kind.choices)}." if not all(one in setting.help for one in kind.choices) else ""
-    fallback = "" if default is None and not setting.unset else "[default: the recipe's]"
-    if default is None and setting.unset:
-        fallback = f"[default: the recipe's, or {setting.unset}]"
+    otherwise = setting.unset if default is None else f"--no-{name}" if default is False else default
+    fallback = f"[default: {otherwise}, or the recipe's]" if otherwise else ""
     said: dict[str, Any] = {
         "help": " ".join(part for part in (setting.help, choices, more, fallback) if part),
-        "metavar": setting.metavar,
+        "metavar": setting.metavar or ("N" if kind.base is int else None),
         "panel": setting.panel,
     }
     if kind.base is int:
@@ -166,6 +166,29 @@ class Flag:
         """Typer's description."""
         return get_args(self.annotation)[1]
 
+    def saying(self, text: str) -> Flag:
+        """The flag with another help."""
+        info = copy.copy(self.info)
+        info.help = text
+        return Flag(Annotated[get_args(self.annotation)[0], info], self.default)
+
+
+@dataclass(frozen=True)
+class Reworded:
+    """Help of some of a parameter's flags in a verb that has not what their own help speaks of.
+
+    Parameters
+    ----------
+    helps : mapping of str to str
+        By the name of the flag.
+    """
+
+    helps: Mapping[str, str]
+
+    def applied(self, flags: dict[str, Flag]) -> dict[str, Flag]:
+        """The flags, with the other help."""
+        return flags | {name: flags[name].saying(text) for name, text in self.helps.items()}
+
 
 @dataclass(frozen=True)
 class Command:
@@ -193,18 +216,20 @@ class Command:
         plain: list[str] = []
         hints = get_type_hints(function, include_extras=True)
         for name, parameter in inspect.signature(function).parameters.items():
-            hint = hints[name]
-            if get_origin(hint) is Annotated and isinstance(override := get_args(hint)[1], Override):
-                flags |= override.flags()
-                parts[name] = override.gathered
-            elif is_dataclass(hint) and isinstance(hint, type):
-                described = get_type_hints(hint, include_extras=True)
-                own = {field.name: Flag(described[field.name], field.default) for field in fields(hint)}
-                flags |= own
-                parts[name] = _made_of(hint, own)
+            kind, *said = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
+            if override := next((one for one in said if isinstance(one, Override)), None):
+                own, parts[name] = override.flags(), override.gathered
+            elif is_dataclass(kind) and isinstance(kind, type):
+                described = get_type_hints(kind, include_extras=True)
+                own = {field.name: Flag(described[field.name], field.default) for field in fields(kind)}
+                parts[name] = _made_of(kind, own)
             else:
-                flags[name] = Flag(hint, MISSING if parameter.default is inspect.Parameter.empty else parameter.default)
+                default = MISSING if parameter.default is inspect.Parameter.empty else parameter.default
+                own = {name: Flag(hints[name], default)}
                 plain.append(name)
+            for reworded in said:
+                own = reworded.applied(own) if isinstance(reworded, Reworded) else own
+            flags |= own
         return cls(flags, parts, tuple(plain))
 
     @property
@@ -463,7 +488,11 @@ Acceleration = Annotated[
 ]
 StrategyName = Annotated[
     str | None,
-    option("--strategy", metavar="NAME", help=f"One of: <strategies: lines without>; {FILES}. [default: the recipe's]"),
+    option(
+        "--strategy",
+        metavar="NAME",
+        help=f"One of: <strategies: lines without>; {FILES}. [default: calibrated, or the recipe's]",
+    ),
 ]
 Angles = Annotated[
     int | None, of("shots.angles", "The recipe's table shots has the readouts and what gradients can do.")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import scipy.fft
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.design.decision import Choice, Forecast

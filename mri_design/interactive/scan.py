@@ -327,8 +327,10 @@ class LoadedScan:
     def _mask(self, lines: Chosen | None) -> NDArray[np.bool_] | None:
         if lines is None:
             return None
-        grid = isinstance(self.data, KSpaceData)
-        size = self.data.readouts.grid[0] if grid else self.data.readouts.size
+        data = self.data
+        grid = isinstance(data, KSpaceData)
+        measured = data.measured if isinstance(data, KSpaceData) else data.measured_readouts
+        size = len(measured)
         if getattr(lines, "ndim", 1) == 2:
             return np.asarray(lines)
         mask = np.zeros(size, dtype=bool)
@@ -337,6 +339,9 @@ class LoadedScan:
         if outside:
             raise InputError("lines", str(outside[:8]), f"numbers from 0 to {size - 1}, or a mask")
         mask[list(numbers)] = True
+        missing = np.flatnonzero(mask & ~measured)
+        if missing.size:
+            raise InputError("lines", f"{missing.tolist()[:8]}, which hold no data", "lines that were measured")
         return mask
 
     def _choice(self, slices: int | str | Sequence[int]) -> SliceChoice:

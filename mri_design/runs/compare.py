@@ -17,6 +17,7 @@ from mri_design.evaluation.page import Block, KeyNumbers, Paragraph, ReportTable
 from mri_design.evaluation.plots.panels import (
     GREY_SCALE,
     ErrorCurve,
+    Frame,
     ImagePanel,
     error_caption,
     metric_caption,
@@ -45,7 +46,6 @@ from mri_design.runs.error_tables import FORMATS, paired_caption
 from mri_design.runs.first_pictures import (
     ACCELERATION,
     ERROR,
-    Frame,
     doubt_picture,
     facts_of,
     image_picture,
@@ -467,7 +467,8 @@ def _pictures_section(
     """Masks, reconstructions and errors of one test image at one count."""
     count, n_lines = int(shown[0].mask.sum()), shown[0].mask.size
     readouts = shown[0].readouts
-    measured, layout = count_text(count, readouts.unit), layout_of(readouts, orientation)
+    measured = count_text(count, readouts.unit)
+    frame = Frame(layout_of(readouts, orientation), test.pixel)
     panels, errors = list[ImagePanel](), list[ImagePanel]()
     for mask in shown:
         label, image = strategy_label(mask.strategy), mask.reconstruction.image
@@ -484,13 +485,13 @@ def _pictures_section(
         saved_figure(
             folder,
             "reconstructions",
-            lambda: plots.image_grid([ImagePanel(test.shown, "reference", ""), *panels], layout),
+            lambda: plots.image_grid([ImagePanel(test.shown, "reference", ""), *panels], frame),
             f"{GREY_SCALE}; the same reconstruction for every mask.",
         ),
         saved_figure(
             folder,
             "errors",
-            lambda: plots.error_maps(errors, test.shown, layout),
+            lambda: plots.error_maps(errors, test.shown, frame),
             "Errors of the magnitude on one scale."
             + (" Ghosts along the phase-encode direction are aliasing." if isinstance(readouts, LineReadouts) else ""),
         ),
@@ -498,5 +499,5 @@ def _pictures_section(
     for mask in shown:
         if mask.reconstruction.std is not None:
             caption = f"Posterior standard deviation for {strategy_label(mask.strategy)} beside the actual error."
-            blocks.append(error_bars_figure(folder, mask.reconstruction, test.shown, layout, caption))
+            blocks.append(error_bars_figure(folder, mask.reconstruction, test.shown, frame, caption))
     return Section("Pictures", blocks)

@@ -24,6 +24,7 @@ from mri_design.errors import UsageError
 from mri_design.evaluation.account import DesignAccount, account_of
 from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import Paragraph, ReportTable, Section
+from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import CHECKPOINT
@@ -45,7 +46,7 @@ from mri_design.experiment.strategy_words import explained
 from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
 from mri_design.runs.error_tables import paired_caption
-from mri_design.runs.first_pictures import READING, Frame, facts_of, first_row, measured_text
+from mri_design.runs.first_pictures import READING, facts_of, first_row, measured_text
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.resident import keeper_of
@@ -75,6 +76,10 @@ REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
 CHECKPOINTS = (CHECKPOINT, REFINEMENT, TESTED)
 """Files that an unfinished protocol leaves in its folder."""
 FORMATS = ERROR_FORMATS | {"error": ".5f"}
+_ARRAYS = (
+    "Arrays: mask.npy has the axes of k-space, ky, or ky and kz of samples of a plane, whichever way the picture shows "
+    "the image."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -403,7 +408,7 @@ def _first_screen(result: ProtocolResult) -> FirstScreen:
         ),
         facts_of(readouts, image.pixel, image.slice_model.n_coils, acceleration, f"{role} image {image.name}"),
         {name: words[name] for name in named if name in words},
-        READING,
+        (*READING, _ARRAYS),
     )
 
 

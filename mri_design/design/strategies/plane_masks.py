@@ -6,7 +6,7 @@ there are exactly as many as are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,13 +132,11 @@ def _outwards(view: DesignView, flags: NDArray[np.bool_]) -> list[int]:
     return [int(sample) for sample in outwards[flags[outwards]]]
 
 
-def _spacings(most: int) -> list[tuple[int, int]]:
+def _spacings(most: int) -> Iterator[tuple[int, int]]:
     """(R_y, R_z) of every product up to ``most`` + 1, the most nearly square ones, R_y the smaller."""
-    made = []
     for product in range(1, most + 2):
         rows = max(r for r in range(1, int(np.sqrt(product)) + 1) if product % r == 0)
-        made.append((rows, product // rows))
-    return made
+        yield rows, product // rows
 
 
 BISECTIONS = 20
@@ -227,7 +225,7 @@ def _taken(
     columns = plane.grid[1]
     covered, square = np.zeros(plane.grid, dtype=bool), (distance**2).reshape(plane.grid)
     side = max(plane.grid)
-    away = np.arange(-side, side + 1) ** 2
+    away = np.arange(-side, side + 1.0) ** 2
     apart = away[:, None] + away  # squared, from the sample in the middle
     reaches = np.minimum(np.ceil(distance), side).astype(int).tolist()
 
@@ -240,7 +238,8 @@ def _taken(
         near = square[top:bottom, left:right]
         first_y, first_z = top - y + side, left - z + side
         offsets = apart[first_y : first_y + near.shape[0], first_z : first_z + near.shape[1]]
-        covered[top:bottom, left:right] |= offsets < np.minimum(near, square[y, z])
+        hidden = covered[top:bottom, left:right]
+        np.logical_or(hidden, offsets < np.minimum(near, square[y, z]), out=hidden)
 
     for sample in there.tolist():
         cover(sample)
