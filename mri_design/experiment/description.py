@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.experiment.inputs import calibration_count, source_of_maps, with_known_noise
+from mri_design.experiment.inputs import NOISE_WITNESSES, calibration_count, source_of_maps, with_known_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.calibration.coil_maps import gapless_square
 from mri_design.scan.calibration.noise import largest_correlation, noise_is_beside
@@ -165,6 +165,8 @@ def _calibration(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
     rows = {"noise": noise}
     if whitened and mixing is not None:
         rows["noise of coils"] = _noise_of_coils(np.linalg.inv(mixing))
+    if NOISE_WITNESSES in known.header:
+        rows["noise by place"] = known.header[NOISE_WITNESSES]
     return rows | {"coil maps": maps}
 
 

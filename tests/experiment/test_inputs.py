@@ -176,7 +176,7 @@ def test_noise_that_signal_stood_in_the_way_of_is_doubted_unless_it_is_given(sma
     data = KSpaceData(np.ascontiguousarray(middle), np.ones(40, dtype=bool))
     found = prepare(data, small)
     assert found.noise_doubt
-    assert found.noise_source == f"estimated from the data, though {found.noise_doubt}: it may be too large"
+    assert found.noise_source == f"estimated from the data by air in the image, though {found.noise_doubt}"
     assert prepare(replace(data, noise_covariance=1e-6 * np.eye(coils, dtype=complex)), small).noise_doubt == ""
 
 
