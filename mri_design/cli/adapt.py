@@ -14,6 +14,7 @@ import typer
 from mri_design.cli.flags import (
     CONSTRAINTS,
     ENDS,
+    NOISE,
     SERIES,
     Acceleration,
     Maps,
@@ -93,7 +94,7 @@ def adapt(
     maps: Maps = None,
     acceleration: Acceleration = None,
     *,
-    recipe: Annotated[Recipe, Override(f"design.start {ENDS} {CONSTRAINTS} design.block {SERIES}")],
+    recipe: Annotated[Recipe, Override(f"design.start {ENDS} {CONSTRAINTS} design.block {SERIES} {NOISE}")],
 ) -> int:
     """Decide LINES while the scanner measures them: readouts come in, the next lines go out.
 

@@ -8,6 +8,7 @@ from mri_design.cli.flags import (
     CONSTRAINTS,
     ENDS,
     LINES,
+    NOISE,
     PLANE,
     SERIES,
     SHOT_STRATEGIES,
@@ -27,7 +28,7 @@ from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 from mri_design.whole_numbers import whole_number
 
-SETTINGS = f"design.start {ENDS} {CONSTRAINTS} design.block design.order design.encoding {PLANE} {SERIES}"
+SETTINGS = f"design.start {ENDS} {CONSTRAINTS} design.block design.order design.encoding {PLANE} {SERIES} {NOISE}"
 STRATEGIES = f"Strategies for a plane: <strategies: plane without>; {SHOT_STRATEGIES}"
 
 

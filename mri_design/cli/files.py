@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from mri_design.cli.flags import (
+    NOISE,
     SERIES,
     AllSlices,
     FieldOfView,
@@ -31,7 +32,7 @@ _READING = f"input.matrix {SERIES}"
 
 
 @verb
-def info(source: Input, maps: Maps = None, *, recipe: Annotated[Recipe, Override(_READING)]) -> int:
+def info(source: Input, maps: Maps = None, *, recipe: Annotated[Recipe, Override(f"{_READING} {NOISE}")]) -> int:
     """Show matrix, field of view, coils, measured lines and samples, centre, noise and provenance of INPUT.
 
     Of raw data the samples of one slice are read, and headers tell the rest. Images, a Pulseq sequence (.seq) and the

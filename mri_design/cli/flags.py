@@ -7,6 +7,7 @@ for its fields. What imports take seconds to know, as the names of strategies, i
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import re
@@ -95,20 +96,24 @@ def of(key: str, more: str = "") -> OptionInfo:
         Added to the help.
     """
     kind, default = _setting(key)
-    setting, name = kind.setting, key.rpartition(".")[2].replace("_", "-")
+    setting, name = kind.setting, _name(key).replace("_", "-")
     choices = f"One of: {', '.join(kind.choices)}." if not all(one in setting.help for one in kind.choices) else ""
-    fallback = "" if default is None and not setting.unset else "[default: the recipe's]"
-    if default is None and setting.unset:
-        fallback = f"[default: the recipe's, or {setting.unset}]"
+    otherwise = setting.unset if default is None else f"--no-{name}" if default is False else default
+    fallback = f"[default: {otherwise}, or the recipe's]" if otherwise else ""
     said: dict[str, Any] = {
-        "help": " ".join(part for part in (setting.help, choices, more, fallback) if part),
-        "metavar": setting.metavar,
+        "help": " ".join(part for part in (_HELP.get(key, setting.help), choices, more, fallback) if part),
+        "metavar": setting.metavar or ("N" if kind.base is int else None),
         "panel": setting.panel,
     }
     if kind.base is int:
         limits = (None if limit is None else int(limit) for limit in (setting.least, setting.most))
         return whole(f"--{name}", **dict(zip(("least", "most"), limits, strict=True)), words=kind.words, **said)
     return option(f"--{name}/--no-{name}" if kind.base is bool else f"--{name}", **said)
+
+
+def _name(key: str) -> str:
+    """The flag of a setting, with underscores: its name, but for the noise's, whose standard deviation people know."""
+    return "noise_sd" if key == NOISE else key.rpartition(".")[2]
 
 
 def _setting(key: str) -> tuple[Any, object]:
@@ -136,7 +141,7 @@ class Override:
         """``--recipe``, and the flags of the settings."""
         found = {"recipe": Flag(RecipeFile, None)}
         for key in self.keys.split():
-            base, name = _setting(key)[0].base, key.rpartition(".")[2]
+            base, name = _setting(key)[0].base, _name(key)
             kept = str if base is tuple else base
             found[name] = Flag(Annotated[kept | None, of(key, (self.more or {}).get(name, ""))], None)
         return found
@@ -145,10 +150,12 @@ class Override:
         """The recipe that was named, with what was given in the place of its settings."""
         recipe = load_recipe(values["recipe"])
         sections: dict[str, dict[str, object]] = {}
-        for section, _, name in (key.partition(".") for key in self.keys.split()):
-            if values[name] is not None:
-                given = matrix_of(values[name]) if name == "matrix" else values[name]
-                sections.setdefault(section, {})[name] = given
+        for key in self.keys.split():
+            section, _, name = key.partition(".")
+            flag = _name(key)
+            if values[flag] is not None:
+                convert = _CONVERTED.get(flag)
+                sections.setdefault(section, {})[name] = convert(values[flag]) if convert else values[flag]
         for section, given_there in sections.items():
             recipe = recipe.replacing(section, **given_there)
         return recipe
@@ -165,6 +172,29 @@ class Flag:
     def info(self) -> Any:
         """Typer's description."""
         return get_args(self.annotation)[1]
+
+    def saying(self, text: str) -> Flag:
+        """The flag with another help."""
+        info = copy.copy(self.info)
+        info.help = text
+        return Flag(Annotated[get_args(self.annotation)[0], info], self.default)
+
+
+@dataclass(frozen=True)
+class Reworded:
+    """Help of some of a parameter's flags in a verb that has not what their own help speaks of.
+
+    Parameters
+    ----------
+    helps : mapping of str to str
+        By the name of the flag.
+    """
+
+    helps: Mapping[str, str]
+
+    def applied(self, flags: dict[str, Flag]) -> dict[str, Flag]:
+        """The flags, with the other help."""
+        return flags | {name: flags[name].saying(text) for name, text in self.helps.items()}
 
 
 @dataclass(frozen=True)
@@ -193,18 +223,20 @@ class Command:
         plain: list[str] = []
         hints = get_type_hints(function, include_extras=True)
         for name, parameter in inspect.signature(function).parameters.items():
-            hint = hints[name]
-            if get_origin(hint) is Annotated and isinstance(override := get_args(hint)[1], Override):
-                flags |= override.flags()
-                parts[name] = override.gathered
-            elif is_dataclass(hint) and isinstance(hint, type):
-                described = get_type_hints(hint, include_extras=True)
-                own = {field.name: Flag(described[field.name], field.default) for field in fields(hint)}
-                flags |= own
-                parts[name] = _made_of(hint, own)
+            kind, *said = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
+            if override := next((one for one in said if isinstance(one, Override)), None):
+                own, parts[name] = override.flags(), override.gathered
+            elif is_dataclass(kind) and isinstance(kind, type):
+                described = get_type_hints(kind, include_extras=True)
+                own = {field.name: Flag(described[field.name], field.default) for field in fields(kind)}
+                parts[name] = _made_of(kind, own)
             else:
-                flags[name] = Flag(hint, MISSING if parameter.default is inspect.Parameter.empty else parameter.default)
+                default = MISSING if parameter.default is inspect.Parameter.empty else parameter.default
+                own = {name: Flag(hints[name], default)}
                 plain.append(name)
+            for reworded in said:
+                own = reworded.applied(own) if isinstance(reworded, Reworded) else own
+            flags |= own
         return cls(flags, parts, tuple(plain))
 
     @property
@@ -329,6 +361,13 @@ def _strategies(kind: str) -> list[str]:
 
 JOBS = max(1, min(4, os.cpu_count() or 1))
 SERIES = "input.contrast input.phase input.repetition input.set"
+NOISE = "noise.variance"
+"""The setting whose flag is ``--noise-sd``."""
+_HELP = {
+    NOISE: "Standard deviation of the noise of k-space per real component, in the units of INPUT. Overrules what INPUT "
+    "says of it, and shows."
+}
+"""Help of flags that are not spelt as their settings."""
 CONSTRAINTS = "constraints.forbid constraints.require constraints.partial_fourier constraints.max_jump"
 PLANE = "constraints.shutter constraints.calibration"
 ENDS = "design.until_error design.until_gain"
@@ -463,7 +502,11 @@ Acceleration = Annotated[
 ]
 StrategyName = Annotated[
     str | None,
-    option("--strategy", metavar="NAME", help=f"One of: <strategies: lines without>; {FILES}. [default: the recipe's]"),
+    option(
+        "--strategy",
+        metavar="NAME",
+        help=f"One of: <strategies: lines without>; {FILES}. [default: calibrated, or the recipe's]",
+    ),
 ]
 Angles = Annotated[
     int | None, of("shots.angles", "The recipe's table shots has the readouts and what gradients can do.")
@@ -506,6 +549,23 @@ def matrix_of(text: str) -> list[int]:
     if len(counts) > 2 or not all(4 <= count < 10**6 for count in counts):
         raise UsageError(f"--matrix {text}: wanted one or two whole numbers of pixels, 4 or more, as 128 or 128,96")
     return [counts[0], counts[-1]]
+
+
+def variance_of(deviation: float) -> float:
+    """Noise variance of a standard deviation.
+
+    Raises
+    ------
+    UsageError
+        For anything but a positive finite number.
+    """
+    if not (deviation > 0 and 0 < deviation**2 < float("inf")):
+        raise UsageError(f"--noise-sd {deviation:g}: wanted a positive number, in the units of the samples")
+    return deviation**2
+
+
+_CONVERTED: dict[str, Callable[[Any], object]] = {"matrix": matrix_of, "noise_sd": variance_of}
+"""What is made of the text or number of a flag, to be the setting."""
 
 
 def check_angles(angles: int | None, encoding: str, strategies: list[str]) -> None:

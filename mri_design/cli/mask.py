@@ -7,16 +7,16 @@ from typing import Annotated
 
 from mri_design.cli.flags import (
     Acceleration,
-    FieldOfView,
     Override,
     Quiet,
     Replace,
+    Reworded,
     Seed,
     extents_of,
     option,
     whole,
 )
-from mri_design.cli.sequence_flags import SequenceFlags
+from mri_design.cli.sequence_flags import SEQUENCE_PANEL, SequenceFlags
 from mri_design.cli.terminal import DONE, say, verb
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
@@ -25,6 +25,18 @@ from mri_design.whole_numbers import whole_number
 
 ENDINGS = (".npy", ".cfl", ".csv", ".seq")
 _LARGEST = 4096
+_SEQUENCE_OF_A_MASK = {
+    "te": "Echo time; of tse the time between echoes. [default: 0.010; tse: 0.016]",
+    "tr": "Repetition time. [default: 0.030; tse: 3]",
+    "flip": "Flip angle; of tse that of the refocusing pulses. [default: 15; tse: 180]",
+    "resolution": "Pixel size along the readout, metres. [default: the field of view over kx of --shape; of a plane "
+    "over ky]",
+    "thickness": "Thickness of the slice, metres; of a plane (ky, kz) its extent along kz, which is needed. "
+    "[default: 0.005]",
+    "etl": "Length of the echo trains of tse: N lines in their order after each excitation. [default: --block]",
+}
+_ORDER_OF_A_MASK = {"block": "Lines of an echo train. [default: 1, or the recipe's]"}
+"""In the words of a verb that has neither a scan nor a run."""
 
 
 @verb
@@ -61,7 +73,7 @@ def mask(
             show_default=False,
         ),
     ],
-    played: SequenceFlags,
+    played: Annotated[SequenceFlags, Reworded(_SEQUENCE_OF_A_MASK)],
     acceleration: Acceleration = None,
     lines: Annotated[
         int | None,
@@ -94,14 +106,26 @@ def mask(
             help=f"What is chosen, where a kind knows several: {', '.join(designed_kinds())}.",
         ),
     ] = None,
-    fov: FieldOfView = None,
+    fov: Annotated[
+        str | None,
+        option(
+            "--fov",
+            metavar="M[,M]",
+            help="Field of view in metres, along phase encoding and readout where they differ; a sequence needs it.",
+            panel=SEQUENCE_PANEL,
+        ),
+    ] = None,
     no_picture: Annotated[
         bool, option("--no-picture", help="Only the file, without the picture beside it (.png).")
     ] = False,
     overwrite: Replace = False,
     quiet: Quiet = False,
     *,
-    recipe: Annotated[Recipe, Override("design.order design.block constraints.partial_fourier constraints.shutter")],
+    recipe: Annotated[
+        Recipe,
+        Override("design.order design.block constraints.partial_fourier constraints.shutter"),
+        Reworded(_ORDER_OF_A_MASK),
+    ],
 ) -> int:
     """Make a mask without a scan, with exactly the acceleration asked for, and a picture of it.
 

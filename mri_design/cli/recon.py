@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from mri_design.cli.flags import SERIES, AllSlices, Input, Maps, Override, option
+from mri_design.cli.flags import NOISE, SERIES, AllSlices, Input, Maps, Override, option
 from mri_design.cli.terminal import Resumed, load_ahead, verb
 from mri_design.experiment.recipe import Recipe
 
@@ -35,7 +35,9 @@ def recon(
         ),
     ] = None,
     *,
-    recipe: Annotated[Recipe, Override(f"reconstruction.method input.matrix {SERIES}")],
+    recipe: Annotated[
+        Recipe, Override(f"reconstruction.method reconstruction.noise_map input.matrix {SERIES} {NOISE}")
+    ],
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars.
 

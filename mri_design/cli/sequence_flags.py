@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SCANNERS = ("generic", "low-field", "siemens-skyra", "siemens-prisma")
 SEQUENCES = ("gre", "tse")
-_SEQUENCE = "The sequence (.seq)"
+SEQUENCE_PANEL = "The sequence (.seq)"
 _SETTINGS = {
     "te": "echo_time",
     "tr": "repetition_time",
@@ -30,7 +30,7 @@ _SETTINGS = {
 
 def _played(name: str, metavar: str, text: str) -> OptionInfo:
     """An option of the sequence."""
-    return option(name, metavar=metavar, help=text, panel=_SEQUENCE)
+    return option(name, metavar=metavar, help=text, panel=SEQUENCE_PANEL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class SequenceFlags:
             least=1,
             most=1024,
             help="Length of the echo trains of tse: N lines in their order after each excitation. [default: the run's]",
-            panel=_SEQUENCE,
+            panel=SEQUENCE_PANEL,
         ),
     ] = None
     dummies: Annotated[
@@ -89,7 +89,7 @@ class SequenceFlags:
             metavar="N",
             least=0,
             help="Excitations before the first measurement. [default: 20; tse: 1]",
-            panel=_SEQUENCE,
+            panel=SEQUENCE_PANEL,
         ),
     ] = None
     rf_spoiling: Annotated[

@@ -15,6 +15,7 @@ from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.decision import Choice, DesignStep, Forecast, StepCost
 from mri_design.design.energies import least_energies
 from mri_design.design.keeping import InferenceRequest, Keeper, KeptSlice, LocalKeeper, Refined
+from mri_design.design.map_renewal import map_lines
 from mri_design.design.posteriors import PerSlice, image_energy, of_each
 from mri_design.design.recording import Inferred, decided, measured
 from mri_design.design.strategy import BeginsUnseen, ChoosesBlocks, DesignView, Predicts, Strategy, rng_of_step
@@ -203,7 +204,8 @@ class DesignEngine:
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
             if self.measure is not None:
                 self.measure(steps)
-            steps = measured(slices, inferred, steps, self._in_blocks(candidates))
+            seen = [s.calibrated(_map_lines(candidates)) for s in slices] if inferred.found else slices
+            steps = measured(seen, inferred, steps, self._in_blocks(candidates))
             candidates = candidates.after(*(step.line for step in steps))
             keeper.measured()
             trace = replace(state.trace, steps=(*state.trace.steps, *steps))
@@ -225,7 +227,7 @@ class DesignEngine:
         """
         if not isinstance(self.strategy, Predicts):
             return None
-        inferred = self._infer(len(slices), candidates.acquired, keeper)
+        inferred = self._infer(len(slices), candidates, keeper)
         view = DesignView(candidates, inferred.posteriors, state.trace.steps)
         forecast = replace(
             self.strategy.predicted(view, self._rng(len(state.trace.steps), len(slices))),
@@ -287,7 +289,7 @@ class DesignEngine:
     ) -> tuple[list[DesignStep], Inferred]:
         """The next block of lines, before they are measured, and the posteriors behind it."""
         began = time.perf_counter()
-        inferred = Inferred() if unseen else self._infer(len(slices), candidates.acquired, keeper)
+        inferred = Inferred() if unseen else self._infer(len(slices), candidates, keeper)
         matvecs, converged = inferred.matvecs, inferred.converged
         known, steps = inferred.posteriors, list[DesignStep]()
         if self._in_blocks(candidates):
@@ -340,12 +342,13 @@ class DesignEngine:
             raise InputError(f"choice of {self.strategy.name}", described(choice), "a Choice")
         return replace(choice, forecast=replace(choice.forecast, tested=float(trace.found)))
 
-    def _infer(self, slices: int, lines: tuple[int, ...], keeper: Keeper) -> Inferred:
+    def _infer(self, slices: int, candidates: LineCandidates, keeper: Keeper) -> Inferred:
         """Posteriors of every slice from the lines so far."""
         if not self.strategy.needs_posterior:
             return Inferred()
-        loops = self.inference, self.first_loops, self.step_loops
-        found = keeper.infer([InferenceRequest(lines, *loops, self._seed(i)) for i in range(slices)])
+        loops, known = (self.inference, self.first_loops, self.step_loops), len(_map_lines(candidates))
+        requests = [InferenceRequest(candidates.acquired, *loops, self._seed(i), known) for i in range(slices)]
+        found = keeper.infer(requests)
         return Inferred(keeper.posteriors, found)
 
     def _in_blocks(self, candidates: LineCandidates) -> bool:
@@ -358,3 +361,8 @@ class DesignEngine:
 
     def _rng(self, step: int, stream: int) -> np.random.Generator:
         return rng_of_step(self.seed, step, stream)
+
+
+def _map_lines(candidates: LineCandidates) -> tuple[int, ...]:
+    """The lines that coil maps rest on which are not known."""
+    return candidates.acquired[: map_lines(candidates.n_start, len(candidates.acquired))]

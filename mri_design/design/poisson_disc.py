@@ -86,7 +86,7 @@ def _taken(
     columns = plane.grid[1]
     covered, square = np.zeros(plane.grid, dtype=bool), (distance**2).reshape(plane.grid)
     side = max(plane.grid)
-    away = np.arange(-side, side + 1) ** 2
+    away = np.arange(-side, side + 1.0) ** 2
     apart = away[:, None] + away  # squared, from the sample in the middle
     reaches = np.minimum(np.ceil(distance), side).astype(int).tolist()
 
@@ -99,7 +99,8 @@ def _taken(
         near = square[top:bottom, left:right]
         first_y, first_z = top - y + side, left - z + side
         offsets = apart[first_y : first_y + near.shape[0], first_z : first_z + near.shape[1]]
-        covered[top:bottom, left:right] |= offsets < np.minimum(near, square[y, z])
+        hidden = covered[top:bottom, left:right]
+        np.logical_or(hidden, offsets < np.minimum(near, square[y, z]), out=hidden)
 
     for sample in there.tolist():
         cover(sample)

@@ -34,6 +34,8 @@ _MAX_BYTES = 1 << 20
 OUTPUTS = {
     "recon.npy": "the image, complex64 (ky, kx); of several slices (slice, ky, kx), of several repetitions, contrasts, "
     "phases or sets (frame, slice, ky, kx)",
+    "noise.npy": "standard deviation of every pixel by noise alone, float32, axes as of std.npy",
+    "g_factor.npy": "noise over that of the complete scan, over the root of the acceleration, float32",
     "std.npy": "standard deviation of every pixel, float32 (ky, kx); of several slices (slice, ky, kx)",
     "coil_maps.npy": "coil sensitivity maps of the scan's own coils, complex64 (coil, ky, kx); of several slices "
     "(slice, coil, ky, kx)",

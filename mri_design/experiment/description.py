@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.experiment.inputs import calibration_count, source_of_maps, with_known_noise
+from mri_design.experiment.inputs import NOISE_WITNESSES, calibration_count, source_of_maps, with_known_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.calibration.coil_maps import gapless_square
 from mri_design.scan.calibration.noise import largest_correlation, noise_is_beside
@@ -105,7 +105,7 @@ def _sampling_of(sampling: Sampling) -> dict[str, str]:
     measured = f"{int(lines.sum())} of {len(lines)}"
     if not lines.all():
         measured += f", {sampling.missing_in_words}"
-        measured += f": acceleration {len(lines) / max(int(lines.sum()), 1):.3g}" if sampling.whole_lines else ""
+        measured += f"; acceleration {len(lines) / max(int(lines.sum()), 1):.3g}" if sampling.whole_lines else ""
     rows = {"measured lines": measured}
     if not sampling.whole_lines:
         within = sampling.samples[lines].mean()
@@ -126,7 +126,9 @@ def _completeness(sampling: Sampling) -> str:
     at = np.flatnonzero(sampling.lines)
     if len(at) == len(sampling.lines):
         return "yes"
-    return f"yes from line {at[0]} to {at[-1]}; empty at the edges of k-space: {index_runs(~sampling.lines)}"
+    one = len(at) == len(sampling.lines) - 1
+    empty = "line {} at the edge of k-space is" if one else "lines {} at the edges of k-space are"
+    return f"yes, from line {at[0]} to {at[-1]}; {empty.format(index_runs(~sampling.lines))} empty"
 
 
 def _centre(scan: ScanSummary) -> dict[str, str]:
@@ -163,6 +165,8 @@ def _calibration(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
     rows = {"noise": noise}
     if whitened and mixing is not None:
         rows["noise of coils"] = _noise_of_coils(np.linalg.inv(mixing))
+    if NOISE_WITNESSES in known.header:
+        rows["noise by place"] = known.header[NOISE_WITNESSES]
     return rows | {"coil maps": maps}
 
 

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints
 from mri_design.design.strategy import ChoosesBlocks, DesignView, Strategy, rng_of_step
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import InputError, UsageError, did_you_mean
 from mri_design.experiment.outside_masks import OUTSIDE
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.starting import design_seed, require_lines, start_lines
 from mri_design.experiment.strategy_names import (
     FROM_FILES,
+    GONE,
     check_strategy_name,
     kinds_of_masks,
     make_strategy,
@@ -60,6 +61,8 @@ def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, 
             knows = ["plane"]
         elif family in FROM_FILES:
             knows = ["lines", "plane"]
+        if not knows and family not in GONE:
+            raise _unknown(kind, family)
         if knows and all(KINDS[each].shots for each in knows) and encoding is None:
             raise UsageError(f"--kind {kind} is a set of angles: say of what, as --kind radial:{kind} or spiral:{kind}")
         preferred = sorted(knows, key=lambda each: each != ("plane" if axes == 2 else "lines"))
@@ -73,6 +76,18 @@ def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, 
         )
     check_strategy_name(name, encoding)
     return name, encoding
+
+
+def _unknown(kind: str, family: str) -> UsageError:
+    """Names the nearest kind, and all of them by what they are of."""
+    kinds = {
+        "lines": kinds_of_masks("lines"),
+        "a plane": (*kinds_of_masks("plane"), *OUTSIDE),
+        "shots": tuple(encoding for encoding in designed_kinds() if KINDS[encoding].shots),
+    }
+    near = did_you_mean(family, list(dict.fromkeys(name for names in kinds.values() for name in names)))
+    there_are = [f"Of {what} there are {', '.join(names)}." for what, names in kinds.items()]
+    return UsageError(" ".join([f"--kind {kind}: there is no such kind.", *filter(None, [near]), *there_are]))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.errors import InputError, UsageError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares
+from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
+from mri_design.estimation.textbook import TEXTBOOK, textbook
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
@@ -33,8 +35,8 @@ from mri_design.operators.base import Array
 from mri_design.operators.chosen import Chosen
 from mri_design.status import Convergence, Status
 
-Method = Literal["mean", "map", "least-squares", "zero-filled"]
-METHODS: tuple[Method, ...] = ("mean", "map", "least-squares", "zero-filled")
+Method = Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"]
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
 def check_method(name: str) -> None:
@@ -76,6 +78,8 @@ class Reconstruction:
         The model of the phase that lines held back have chosen; None where the recipe or the slice names it.
     band_strength : float, optional
         Fraction of the spectral correction that was applied; None where the recipe asks for none.
+    noise : NoiseMap, optional
+        What the noise of the samples does to the image, where the recipe asks for it.
     """
 
     image: Array
@@ -86,11 +90,13 @@ class Reconstruction:
     std_factor: StdFactor | None = None
     phase_choice: PhaseChoice | None = None
     band_strength: float | None = None
+    noise: NoiseMap | None = None
 
     def times(self, unit: float | Array) -> Reconstruction:
         """Image and error bars in other units: times a number, or a number for each pixel."""
         std = None if self.std is None else np.asarray(self.std * unit, dtype=self.std.dtype)
-        return replace(self, image=np.asarray(self.image * unit, dtype=self.image.dtype), std=std)
+        noise = None if self.noise is None else self.noise.times(unit)
+        return replace(self, image=np.asarray(self.image * unit, dtype=self.image.dtype), std=std, noise=noise)
 
     def account(self) -> dict[str, str]:
         """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
@@ -103,6 +109,8 @@ class Reconstruction:
             said["band factors"] = f"{100 * self.band_strength:.0f} % of the correction"
         if self.std_factor is not None:
             said["error bars"] = str(self.std_factor)
+        if self.noise is not None:
+            said["noise"] = str(self.noise)
         return said
 
 
@@ -153,9 +161,10 @@ def reconstruct(
         The slice.
     lines : sequence of int, or bool array, optional
         Measured lines, or a mask that is true for them; by default all that the slice holds.
-    method : {"mean", "map", "least-squares", "zero-filled"}, optional
-        Posterior mean, MAP, minimum-norm least squares (SENSE for several coils), or inverse FFT (gridding of shots);
-        the recipe's by default.
+    method : str, optional
+        "mean", "map", "least-squares", "zero-filled", "l1-wavelet" or "total-variation": posterior mean, MAP,
+        minimum-norm least squares (SENSE for several coils), inverse FFT (gridding of shots), or a rival of
+        `estimation.textbook`; the recipe's by default.
     recipe : Recipe, optional
         Settings of inference and estimation; the default recipe without one.
     rng : numpy Generator, optional
@@ -188,7 +197,14 @@ def reconstruct(
     if method == "zero-filled":
         return Reconstruction(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
     if method == "least-squares":
-        image, convergence = least_squares(slice_model.model(lines, options.signal), damping=DAMPING)
+        model = slice_model.model(lines, options.signal)
+        image, convergence = least_squares(model, damping=DAMPING)
+        asked = recipe.reconstruction.noise_map
+        return Reconstruction(
+            image, None, convergence, noise=least_squares_noise(model, DAMPING, rng) if asked else None
+        )
+    if method in TEXTBOOK:
+        image, convergence = textbook(slice_model, lines, method, recipe.reconstruction.weight)
         return Reconstruction(image, None, convergence)
     engine, seed = recipe.inference.engine(), int(rng.spawn(1)[0].integers(2**63))
     without = hold_back(slice_model, lines, engine, seed, options.signal)
@@ -203,6 +219,9 @@ def reconstruct(
     options.watch("outer loops")
     result, posterior, local = _mean(slice_model, lines, recipe, rng, options)
     result = replace(result, phase_choice=choice)
+    if recipe.reconstruction.noise_map:
+        noise_rng = np.random.default_rng([seed, 1])  # of its own, so that error bars are the same without the map
+        result = replace(result, noise=posterior_noise(posterior, noise_rng))
     if recipe.reconstruction.band_factors:
         result = _with_spectral_correction(result, slice_model, lines, without)
     if not with_std:

@@ -17,22 +17,22 @@ from mri_design.errors import InputError
 from mri_design.experiment.inputs import (
     PHANTOM_PREFIX,
     calibration_count,
-    doubting,
     load_scan,
     only_measured,
     scan_of,
     though,
+    with_witnesses,
 )
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import slices_text
-from mri_design.scan.calibration.coil_maps import calibration_energies, coil_directions
+from mri_design.scan.calibration.coil_maps import calibration_energies
+from mri_design.scan.calibration.espirit import coil_directions
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
-    CoilNoise,
-    each_coil_alone,
+    MeasuredNoise,
     inverse_root,
+    measure_noise,
     median_noise,
-    noise_of_slice,
 )
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.io.formats import opened
@@ -251,8 +251,8 @@ class Shared:
     ----------
     covariance : complex array, shape (coil, coil), or None
         Noise of the coils as read, E[n n^H] / 2, estimated from the slices; None where file or recipe give it.
-    noise_from, doubt : str
-        Where it is from, and why it may be too large, in words.
+    noise_from, doubt, witnesses : str
+        Where it is from, why it may be wrong, and what every place that holds noise says of it, in words.
     directions : complex array, shape (coil, coil), or None
         `coil_directions` of the white coils of all slices; None where no maps are estimated.
     """
@@ -260,6 +260,7 @@ class Shared:
     covariance: NDArray[np.complex128] | None = None
     noise_from: str = ""
     doubt: str = ""
+    witnesses: str = ""
     directions: NDArray[np.complex128] | None = None
 
     def known_by(self, data: AnySlice) -> AnySlice:
@@ -267,7 +268,9 @@ class Shared:
         if self.covariance is None:
             return data
         header = {**data.header, NOISE_FROM: self.noise_from}
-        return doubting(replace(data, noise_covariance=self.covariance, header=header), self.doubt)
+        return with_witnesses(
+            replace(data, noise_covariance=self.covariance, header=header), self.doubt, self.witnesses
+        )
 
 
 class Survey:
@@ -283,7 +286,7 @@ class Survey:
 
     def __init__(self, recipe: Recipe, what: str = "slices") -> None:
         self._recipe, self._what = recipe, what
-        self._noise: list[tuple[CoilNoise, str]] = []
+        self._noise: list[MeasuredNoise] = []
         self._refused: InputError | None = None
         self._energies: NDArray[np.complex128] | None = None
         self._given: NDArray[np.complex128] | None = None
@@ -305,7 +308,7 @@ class Survey:
             self._given, known = data.noise_covariance, True
         if not known:
             try:
-                self._noise.append(noise_of_slice(data))
+                self._noise.append(measure_noise(data))
             except InputError as error:  # an empty rim: other slices may have some
                 self._refused = error
         if data.n_coils > 1 and data.coil_maps is None:
@@ -323,12 +326,11 @@ class Survey:
         """
         if self._refused is not None and not self._noise:
             raise self._refused
-        noise, doubt = median_noise(self._noise) if self._noise else (None, "")
-        covariance = None if noise is None else noise.covariance
-        said = f"the median of {len(self._noise)} {self._what}"
-        if noise is not None and noise.doubt:
-            said = f"{said}, {each_coil_alone(noise.doubt)}"
-        return Shared(covariance, f"{said}{though(doubt)}", doubt, self._directions(covariance))
+        if not self._noise:
+            return Shared(directions=self._directions(None))
+        noise = median_noise(self._noise)
+        said = f"the median of {len(self._noise)} {self._what} {noise.source}{though(noise.doubt)}"
+        return Shared(noise.covariance, said, noise.doubt, noise.text, self._directions(noise.covariance))
 
     def _directions(self, covariance: NDArray[np.complex128] | None) -> NDArray[np.complex128] | None:
         if self._energies is None:

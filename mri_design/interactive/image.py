@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import Drawing
-from mri_design.evaluation.plots.panels import ImagePanel, Layout, error_caption
+from mri_design.evaluation.plots.panels import Frame, ImagePanel, error_caption
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.interactive.running import Report, Saved, Told, exported
 from mri_design.interactive.shown import facts_html, facts_text, image_png
 from mri_design.kinds import count_text
-from mri_design.runs.image_sections import layout_of
+from mri_design.runs.image_sections import frame_of
 from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.volume import VolumeResult
@@ -72,7 +72,7 @@ class ScanImage(Saved):
 
     @property
     def method(self) -> str:
-        """What made it: "mean", "map", "least-squares", "zero-filled", or "gridded" along a trajectory."""
+        """The method that made it, see `reconstruct`; the zero-filled image of a trajectory is "gridded"."""
         return self.images[0].name
 
     @property
@@ -99,7 +99,7 @@ class ScanImage(Saved):
     def plot(self) -> Drawing:
         """The image, its error bars and, where a reference is known, the actual error: a figure of matplotlib."""
         caption = "" if self.errors is None else error_caption(self.errors)
-        return plots.image_with_error_bars(self.array, self.std, self.reference, self._layout, self.method, caption)
+        return plots.image_with_error_bars(self.array, self.std, self.reference, self._frame, self.method, caption)
 
     def to_nifti(
         self, path: str | Path, *, field_of_view: tuple[float, float] | None = None, overwrite: bool = False
@@ -158,16 +158,16 @@ class ScanImage(Saved):
         return f"ScanImage of {self.known.data.name}, {self.method}"
 
     @property
-    def _layout(self) -> Layout:
-        return layout_of(self.known.slice_model.candidates, self.known.data.orientation)
+    def _frame(self) -> Frame:
+        return frame_of(self.known)
 
     def __repr__(self) -> str:
         return facts_text(self._title, self.facts)
 
     def _repr_html_(self) -> str:
-        pictures = [("image", image_png(self.array, self._layout))]
+        pictures = [("image", image_png(self.array, self._frame.layout))]
         if self.std is not None:
-            pictures.append(("error bars", image_png(self.std, self._layout, error=True)))
+            pictures.append(("error bars", image_png(self.std, self._frame.layout, error=True)))
         return facts_html(self._title, self.facts, pictures)
 
 
@@ -204,7 +204,7 @@ class ScanVolume(ScanImage):
     def plot(self) -> Drawing:
         """The slices side by side on one grey scale: a figure of matplotlib."""
         panels = [ImagePanel(one, f"slice {number}") for number, one in zip(self.numbers, self.array, strict=True)]
-        return plots.image_grid(panels, self._layout, _COLUMNS)
+        return plots.image_grid(panels, self._frame, _COLUMNS)
 
     @property
     def facts(self) -> dict[str, str]:
@@ -220,7 +220,7 @@ class ScanVolume(ScanImage):
         return f"ScanVolume of {self.known.data.name.partition('[')[0]}, {self.method}"
 
     def _repr_html_(self) -> str:
-        shown = [(f"slice {number}", image_png(one, self._layout)) for number, one in self._some]
+        shown = [(f"slice {number}", image_png(one, self._frame.layout)) for number, one in self._some]
         return facts_html(self._title, self.facts, shown)
 
     @property

@@ -242,7 +242,8 @@ class LoadedScan:
         lines : sequence of int, or bool array, optional
             The lines to use (readouts along a trajectory), by number or as a mask; of a plane, a mask (ky, kz). All
             measured ones by default.
-        method : {"mean", "map", "least-squares", "zero-filled"}, optional
+        method : str, optional
+            "mean", "map", "least-squares", "zero-filled", "l1-wavelet" or "total-variation", see `reconstruct`.
             Posterior mean, which comes with error bars, MAP, least squares, or zero filling; the recipe's by default.
         reference : array, str or Path, optional
             Image (ky, kx), or one for each slice (slice, ky, kx), real or complex, or a file of such, that errors are
@@ -326,8 +327,10 @@ class LoadedScan:
     def _mask(self, lines: Chosen | None) -> NDArray[np.bool_] | None:
         if lines is None:
             return None
-        grid = isinstance(self.data, KSpaceData)
-        size = self.data.readouts.grid[0] if grid else self.data.readouts.size
+        data = self.data
+        grid = isinstance(data, KSpaceData)
+        measured = data.measured if isinstance(data, KSpaceData) else data.measured_readouts
+        size = len(measured)
         if getattr(lines, "ndim", 1) == 2:
             return np.asarray(lines)
         mask = np.zeros(size, dtype=bool)
@@ -336,6 +339,9 @@ class LoadedScan:
         if outside:
             raise InputError("lines", str(outside[:8]), f"numbers from 0 to {size - 1}, or a mask")
         mask[list(numbers)] = True
+        missing = np.flatnonzero(mask & ~measured)
+        if missing.size:
+            raise InputError("lines", f"{missing.tolist()[:8]}, which hold no data", "lines that were measured")
         return mask
 
     def _choice(self, slices: int | str | Sequence[int]) -> SliceChoice:

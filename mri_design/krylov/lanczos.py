@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.status import Convergence, Status

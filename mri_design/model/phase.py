@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
-import scipy.fft
+import scipy  # whose parts are loaded when they are first used
 
 from mri_design.brief import briefly
 from mri_design.errors import InputError, require_choice

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import scipy.fft
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array, require_counts, require_grid
@@ -24,6 +24,8 @@ from mri_design.operators.trajectory import checked_samples
 # Relative errors asked for. In single precision a smaller one gains no more than it costs, in double precision it costs
 # next to nothing (results/benchmarks/measured-once.md).
 _SINGLE, _DOUBLE = 1e-4, 1e-13
+_ROUGH = 1e-9
+"""From here on a grid of 1.25 times the length is fine enough inside, which takes a quarter of the time of 2 times."""
 
 
 def require_finufft() -> None:
@@ -37,7 +39,7 @@ def require_finufft() -> None:
     _finufft()
 
 
-def sums_at_samples(images: Array, angles: Array) -> Array:
+def sums_at_samples(images: Array, angles: Array, *, tolerance: float = _DOUBLE) -> Array:
     """Sum over pixels r of ``images`` exp(-i w r), for every sample w.
 
     Parameters
@@ -46,11 +48,13 @@ def sums_at_samples(images: Array, angles: Array) -> Array:
         With the origin r = 0 at index ``N // 2``.
     angles : float array, shape (sample, 2)
         w in radians per pixel, within pi: along ky and kx.
+    tolerance : float
+        Relative error of sums in double precision.
 
     Returns
     -------
     complex array, shape (..., sample)
-        In the precision of the images, to a relative error of 1e-4 (single) or 1e-13 (double).
+        In the precision of the images, to a relative error of 1e-4 (single) or the tolerance (double).
 
     Raises
     ------
@@ -58,12 +62,12 @@ def sums_at_samples(images: Array, angles: Array) -> Array:
         Where FINUFFT is not installed.
     """
     stack = _stack(images, axes=2)
-    tolerance = _SINGLE if stack.dtype == np.complex64 else _DOUBLE
-    sums = _finufft().nufft2d2(*_axes(angles, stack), stack, eps=tolerance, isign=-1, nthreads=1)
+    error = _accuracy(_SINGLE if stack.dtype == np.complex64 else tolerance)
+    sums = _finufft().nufft2d2(*_axes(angles, stack), stack, isign=-1, nthreads=1, **error)
     return np.asarray(sums).reshape(*images.shape[:-2], len(angles))
 
 
-def sums_at_pixels(samples: Array, angles: Array, shape: tuple[int, int]) -> Array:
+def sums_at_pixels(samples: Array, angles: Array, shape: tuple[int, int], *, tolerance: float = _DOUBLE) -> Array:
     """Sum over samples w of ``samples`` exp(i w r), for every pixel r: the adjoint of `sums_at_samples`.
 
     Computed in double precision whatever comes in, which takes twice as long. X^H y is solved for with a Gram operator
@@ -78,11 +82,13 @@ def sums_at_pixels(samples: Array, angles: Array, shape: tuple[int, int]) -> Arr
         w in radians per pixel, within pi: along ky and kx.
     shape : tuple of int
         Pixels (ky, kx) of the result, the origin at index ``N // 2``.
+    tolerance : float
+        Relative error, before a result in single precision is rounded.
 
     Returns
     -------
     complex array, shape (..., ky, kx)
-        In the precision of the samples, to its rounding (single) or a relative error of 1e-13 (double).
+        In the precision of the samples.
 
     Raises
     ------
@@ -90,7 +96,7 @@ def sums_at_pixels(samples: Array, angles: Array, shape: tuple[int, int]) -> Arr
         Where FINUFFT is not installed.
     """
     stack = _stack(samples, axes=1).astype(np.complex128, copy=False)
-    sums = _finufft().nufft2d1(*_axes(angles, stack), stack, n_modes=shape, eps=_DOUBLE, isign=1, nthreads=1)
+    sums = _finufft().nufft2d1(*_axes(angles, stack), stack, n_modes=shape, isign=1, nthreads=1, **_accuracy(tolerance))
     wanted = np.result_type(samples.dtype, np.complex64)
     return np.asarray(sums).reshape(*samples.shape[:-1], *shape).astype(wanted, copy=False)
 
@@ -99,6 +105,11 @@ def _stack(values: Array, axes: int) -> Array:
     """All batch axes as one, complex, in the memory order of the library."""
     flat = values.reshape(-1, *values.shape[values.ndim - axes :])
     return np.ascontiguousarray(flat, dtype=np.result_type(values.dtype, np.complex64))
+
+
+def _accuracy(tolerance: float) -> dict[str, float]:
+    """The library's options for a relative error."""
+    return {"eps": tolerance} | ({"upsampfac": 1.25} if _ROUGH <= tolerance < _SINGLE else {})
 
 
 def _axes(angles: Array, stack: Array) -> tuple[Array, Array]:
@@ -225,7 +236,12 @@ def chan_spectrum(spread: Array, maps: Array | None) -> Array:
 
 
 def density_weights(
-    trajectory: Array, grid: tuple[int, int], *, iterations: int = 10, given: NDArray[np.float64] | None = None
+    trajectory: Array,
+    grid: tuple[int, int],
+    *,
+    iterations: int = 10,
+    given: NDArray[np.float64] | None = None,
+    tolerance: float = _DOUBLE,
 ) -> NDArray[np.float64]:
     """Weights w of the samples for which X^H diag(w) y is close to the image, where the trajectory is dense enough.
 
@@ -242,6 +258,8 @@ def density_weights(
     given : float array, shape (sample,), optional
         Weights of any scale that somebody else has computed. They are returned with the sum that the weights computed
         here have; computed ones where all of them are zero.
+    tolerance : float
+        Relative error of the transforms.
 
     Returns
     -------
@@ -266,7 +284,8 @@ def density_weights(
     triangle = np.multiply.outer(*triangles) / np.prod(grid)
     weights = np.ones(len(points))
     for _ in range(iterations):
-        around = sums_at_samples(triangle * sums_at_pixels(weights, angles, triangle.shape), angles).real
+        spread = sums_at_pixels(weights, angles, triangle.shape, tolerance=tolerance)
+        around = sums_at_samples(triangle * spread, angles, tolerance=tolerance).real
         weights /= np.maximum(around, np.finfo(np.float32).eps)
     if given is None or not given.sum() > 0:
         return weights

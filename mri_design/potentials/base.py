@@ -31,7 +31,7 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
-import scipy.special
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.brief import brief_attributes

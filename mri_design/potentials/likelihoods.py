@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from functools import cache
 
 import numpy as np
-import scipy.special
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike
 
 from mri_design.brief import brief_attributes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.special
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError, number_array, require_instance

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Self
 
 import numpy as np
-import scipy.special
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError

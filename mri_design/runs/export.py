@@ -93,7 +93,7 @@ ENDINGS = {
     "seq": (".seq",),
 }
 """Formats, and how their files may be called."""
-_STD, _MAPS = "_std", "_maps"
+_STD, _NOISE, _G_FACTOR, _MAPS = "_std", "_noise", "_g_factor", "_maps"
 _LISTED = 12
 _UNKNOWN_SIZE = "The run does not say how large pixels are"
 
@@ -211,11 +211,16 @@ def export_of(request: ExportRequest, run: StoredRun) -> MadeFiles:
 
 
 def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDArray[Any]]]:
-    """File, name and values of the magnitude and, where there are error bars, of the standard deviation."""
+    """File, name and values of the magnitude and of what else the run knows of its pixels."""
     if run.image is None:
         raise UsageError(f"{run.name} holds no image; {request.form} is for runs of design and recon")
-    images = [(request.out, "magnitude", np.abs(run.image))]
-    return images if run.std is None else [*images, (request.beside(_STD), "standard deviation", run.std)]
+    further = (
+        (_STD, "standard deviation", run.std),
+        (_NOISE, "standard deviation of the noise", run.noise),
+        (_G_FACTOR, "g-factor", run.g_factor),
+    )
+    beside = [(request.beside(mark), name, values) for mark, name, values in further if values is not None]
+    return [(request.out, "magnitude", np.abs(run.image)), *beside]
 
 
 def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation import plots
-from mri_design.evaluation.first_screen import FirstPicture, ScaleBar
-from mri_design.evaluation.plots.panels import Layout, across, displayed, object_top, scale_top
+from mri_design.evaluation.first_screen import FirstPicture
+from mri_design.evaluation.plots.panels import (
+    Frame,
+    Layout,
+    Pixel,
+    across,
+    displayed,
+    object_top,
+    scale_top,
+)
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.runs.verdicts import percent
-
-Pixel = tuple[float, float]
-"""Size of a pixel along (ky, kx) in millimetres."""
-
-
-@dataclass(frozen=True)
-class Frame:
-    """How an image lies on the page, and how large its pixels are.
-
-    Parameters
-    ----------
-    layout : Layout
-        As its source file has it.
-    pixel : tuple of float, optional
-        Size of a pixel along (ky, kx) in millimetres, for a scale bar; None where nobody says.
-    """
-
-    layout: Layout
-    pixel: Pixel | None = None
-
 
 ERROR = (
     "Error: norm of the difference of magnitudes to the reference, divided by the norm of the reference. 5 % is hard "
@@ -197,17 +183,15 @@ def _picture(
     error: bool = False,
 ) -> FirstPicture:
     """Pixels from 0 to ``top``, which is ``told`` beside the colours; without it colours mean no number."""
-    layout, pixel = frame.layout, frame.pixel
-    rows, columns = displayed(pixels, layout).shape
-    down, along = (1.0, 1.0) if pixel is None else reversed(pixel) if across(layout) else pixel
+    layout, shape = frame.layout, displayed(pixels, frame.layout).shape
     ramp = plots.pixels_png(np.linspace(0, 1, 64)[np.newaxis], 1.0, "ky-rows", error=error) if told else b""
     return FirstPicture(
         title,
         plots.pixels_png(pixels, top, layout, error=error),
-        (rows, columns),
+        (shape[0], shape[1]),
         caption,
-        proportion=down / along,
-        bar=None if pixel is None else ScaleBar.across(columns * along),
+        proportion=frame.proportion,
+        bar=frame.scale_bar(shape[1]),
         ramp=ramp,
         top=told,
     )

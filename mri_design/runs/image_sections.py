@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import Block, ReportFigure, ReportTable, Section, saved_figure
-from mri_design.evaluation.plots.panels import GREY_SCALE, ImagePanel, Layout, error_caption, metric_caption
+from mri_design.evaluation.plots.panels import GREY_SCALE, Frame, ImagePanel, Layout, error_caption, metric_caption
 from mri_design.evaluation.reference_noise import beyond_noise, noise_caption, ranked
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import Readouts
-from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage, pixel_of
 from mri_design.scan.data import Orientation
 from mri_design.scan.sampling import gapless_run, line_pattern
 from mri_design.scan.trajectories.point_spread import compensated_spread
@@ -44,6 +45,14 @@ def layout_of(candidates: Readouts, orientation: Orientation) -> Layout:
     if candidates.name == "plane":
         return "plane-columns" if orientation == "ky-columns" else "plane-rows"
     return orientation if candidates.name == "lines" else "no-lines"
+
+
+def frame_of(known: KnownScan | KnownSamples) -> Frame:
+    """How images of a slice lie on the page, and how large their pixels are."""
+    layout: Layout = "no-lines"
+    if isinstance(known, KnownScan):
+        layout = layout_of(known.slice_model.candidates, known.data.orientation)
+    return Frame(layout, pixel_of(known.data))
 
 
 def metric_rows(images: Sequence[NamedImage], measured: Mapping[str, object]) -> Rows:
@@ -98,7 +107,7 @@ def image_sections(
     folder: RunFolder,
     images: Sequence[NamedImage],
     reference: Array | None,
-    orientation: Layout,
+    frame: Frame,
     rows: Rows,
     noise: float | None = None,
     about: str | None = None,
@@ -113,8 +122,8 @@ def image_sections(
         Images to show.
     reference : complex array, shape (ky, kx), or None
         Image that errors are measured against.
-    orientation : Layout
-        How the source file lays the image.
+    frame : Frame
+        How the image lies on the page, and how large its pixels are.
     rows : list of mappings
         `metric_rows` of the images.
     noise : float, optional
@@ -135,14 +144,14 @@ def image_sections(
             about = "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."
     blocks: list[Block] = [
         ReportTable(rows, about + noise_caption([noise])),
-        saved_figure(folder, "images", lambda: plots.image_grid(panels, orientation), f"{GREY_SCALE}."),
+        saved_figure(folder, "images", lambda: plots.image_grid(panels, frame), f"{GREY_SCALE}."),
     ]
     if reference is not None:
         blocks.append(
             saved_figure(
                 folder,
                 "errors",
-                lambda: plots.error_maps(compared, reference, orientation),
+                lambda: plots.error_maps(compared, reference, frame),
                 "Difference of the magnitudes, one scale for all. Structure in it is structure that is missing."
                 + ("" if noise is None else " The reference's noise is in it too, everywhere."),
             )
@@ -158,35 +167,55 @@ def image_sections(
                 + ("the model usually promises too much." if scale is None else f"they are {scale}.")
                 + ("" if noise is None else " The actual error holds the reference's noise, which error bars do not.")
             )
-        blocks.append(error_bars_figure(folder, named.reconstruction, reference, orientation, caption))
-    return [Section("Reconstruction", blocks)]
+        blocks.append(error_bars_figure(folder, named.reconstruction, reference, frame, caption))
+    return [Section("Reconstruction", blocks), *noise_sections(folder, images[0].reconstruction.noise, frame)]
+
+
+def noise_sections(folder: RunFolder, noise: NoiseMap | None, frame: Frame) -> list[Section]:
+    """The report's section about what noise does to the image, where the run made such a map."""
+    if noise is None:
+        return []
+    caption = (
+        f"{str(noise)[0].upper()}{str(noise)[1:]}: the noise of a pixel over that of the complete scan, over the root "
+        "of the acceleration. g_factor.npy has it, noise.npy the standard deviation in the image's units. What was not "
+        "measured is no part of either: error bars hold it."
+    )
+    drawn = saved_figure(folder, "g-factor", lambda: plots.g_factor_map(noise.g_factor, frame), caption)
+    return [Section("Noise and g-factor", [drawn])]
 
 
 def error_bars_figure(
-    folder: RunFolder, result: Reconstruction, reference: Array | None, orientation: Layout, caption: str
+    folder: RunFolder, result: Reconstruction, reference: Array | None, frame: Frame, caption: str
 ) -> ReportFigure:
     """The error bars of an image that has some, beside its actual error where there is a reference."""
     image, std = result.image, result.std
     assert std is not None
     if reference is None:
-        return saved_figure(folder, "std", lambda: plots.std_map(std, image, orientation), caption)
-    return saved_figure(folder, "std", lambda: plots.std_against_error(std, image, reference, orientation), caption)
+        return saved_figure(folder, "std", lambda: plots.std_map(std, image, frame), caption)
+    return saved_figure(folder, "std", lambda: plots.std_against_error(std, image, reference, frame), caption)
 
 
 def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:
-    """Write recon.npy, std.npy and metrics.csv; error bars of an earlier run do not stay beside another image.
+    """Write recon.npy, metrics.csv, and error bars and noise where there are some; an earlier run's do not stay.
 
     Images are in the input's units (`PreparedScan.image_unit`).
     """
     folder.write_image("recon.npy", np.asarray(result.image, dtype=np.complex64))
-    if result.std is not None:
-        folder.write_std("std.npy", result.std)
-    else:
-        folder.remove("std.npy")
+    noise = result.noise
+    of_pixels = {
+        "std.npy": result.std,
+        "noise.npy": None if noise is None else noise.std,
+        "g_factor.npy": None if noise is None else noise.g_factor,
+    }
+    for name, values in of_pixels.items():
+        if values is not None:
+            folder.write_std(name, values)
+        else:
+            folder.remove(name)
     folder.write_table("metrics.csv", rows)
 
 
-def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, source: str) -> list[Section]:
+def save_coil_maps(folder: RunFolder, maps: Array | None, frame: Frame, source: str) -> list[Section]:
     """Write coil_maps.npy and return the report's section about them; nothing of one coil.
 
     Parameters
@@ -195,8 +224,8 @@ def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, s
         Where to.
     maps : complex array, shape (coil, ky, kx), or None
         Of the coils of the scan's file. Maps of an earlier run do not stay beside another image.
-    orientation : Layout
-        How the source file lays the image.
+    frame : Frame
+        How the image lies on the page, and how large its pixels are.
     source : str
         Where they are from, in words.
     """
@@ -204,10 +233,10 @@ def save_coil_maps(folder: RunFolder, maps: Array | None, orientation: Layout, s
         folder.remove(COIL_MAPS)
         return []
     folder.write_image(COIL_MAPS, np.asarray(maps, dtype=np.complex64))
-    return coil_map_sections(folder, maps, orientation, source)
+    return coil_map_sections(folder, maps, frame, source)
 
 
-def coil_map_sections(folder: RunFolder, maps: Array | None, orientation: Layout, source: str) -> list[Section]:
+def coil_map_sections(folder: RunFolder, maps: Array | None, frame: Frame, source: str) -> list[Section]:
     """The report's section about the coil maps (coil, ky, kx) of a slice; parameters are those of `save_coil_maps`."""
     if maps is None:
         return []
@@ -217,7 +246,7 @@ def coil_map_sections(folder: RunFolder, maps: Array | None, orientation: Layout
         "Their root-sum-of-squares is 1 at every pixel, also outside the object. mri-design export takes them to "
         "BART, NIfTI and NumPy."
     )
-    drawn = saved_figure(folder, "coil-maps", lambda: plots.image_grid(panels, orientation, _COIL_COLUMNS), caption)
+    drawn = saved_figure(folder, "coil-maps", lambda: plots.image_grid(panels, frame, _COIL_COLUMNS), caption)
     return [Section("Coil maps", [drawn])]
 
 
@@ -256,11 +285,11 @@ def save_reconstruction(
         about = known.given.caption
     rows = reconstruction_rows(known, images, lines)
     save_images(folder, images[0].reconstruction, rows)
-    layout = layout_of(known.slice_model.candidates, known.data.orientation)
+    frame = frame_of(known)
     maps = known.scan.maps_as_read
     return [
-        *image_sections(folder, images, known.shown_reference, layout, rows, known.reference_noise, about),
-        *save_coil_maps(folder, None if maps is None else maps[0], layout, known.scan.maps_source),
+        *image_sections(folder, images, known.shown_reference, frame, rows, known.reference_noise, about),
+        *save_coil_maps(folder, None if maps is None else maps[0], frame, known.scan.maps_source),
     ]
 
 

@@ -24,6 +24,7 @@ from mri_design.errors import UsageError
 from mri_design.evaluation.account import DesignAccount, account_of
 from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import Paragraph, ReportTable, Section
+from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import CHECKPOINT
@@ -35,6 +36,7 @@ from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.starting import (
     amount_wanted,
+    centre_for_maps,
     require_amount,
     require_lines,
     start_lines,
@@ -45,7 +47,7 @@ from mri_design.experiment.strategy_words import explained
 from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
 from mri_design.runs.error_tables import paired_caption
-from mri_design.runs.first_pictures import READING, Frame, facts_of, first_row, measured_text
+from mri_design.runs.first_pictures import READING, facts_of, first_row, measured_text
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.resident import keeper_of
@@ -75,6 +77,10 @@ REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
 CHECKPOINTS = (CHECKPOINT, REFINEMENT, TESTED)
 """Files that an unfinished protocol leaves in its folder."""
 FORMATS = ERROR_FORMATS | {"error": ".5f"}
+_ARRAYS = (
+    "Arrays: mask.npy has the axes of k-space, ky, or ky and kz of samples of a plane, whichever way the picture shows "
+    "the image."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +225,12 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     measurable, readouts = shared_lines(training), training[0].slice_model.candidates
     lines = request.count(readouts.size)
     calibration = max(image.calibration_lines for image in (*training, *tests))
-    tell_calibration(calibration, lines, recipe, readouts, run.progress)
+    strategy = make_strategy(request.strategy, recipe.design.encoding)
+    growing = any(image.own_maps is not None for image in (*training, *tests))
+    if growing:
+        calibration = centre_for_maps(strategy, recipe, lines, calibration)
+    told = f"the lines of the mask, {calibration} of them at the centre, training scans apart" if growing else ""
+    tell_calibration(calibration, lines, recipe, readouts, run.progress, told)
     recipe = with_calibration(recipe, calibration)
     for image in (*training, *tests):
         require_lines(image.slice_model.measured, lines, recipe, readouts)
@@ -237,7 +248,6 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
     if before is not None:
         return before
-    strategy = make_strategy(request.strategy, recipe.design.encoding)
     if request.strategy in TRAINING_RULES:
         strategy = knowing_rule(request.strategy, training, recipe, run.seed)
     forced = calibration if recipe.design.encoding == "lines" else 0  # a plane's is among the constraints
@@ -288,8 +298,9 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
 
 def _shown(image: ReferenceSlice, lines: Sequence[int], recipe: Recipe, run: Run) -> NamedImage:
     """An image through the mask, with error bars where its method knows them."""
-    made = reconstruct_by_recipe(image.slice_model, lines, recipe, run.seed, with_std=True)
-    return NamedImage.judged(recipe.reconstruction.method, made.times(image.unit), image.shown)
+    seen = image.as_measured.calibrated(lines)
+    made = reconstruct_by_recipe(seen, lines, recipe, run.seed, with_std=True)
+    return NamedImage.judged(recipe.reconstruction.method, made.times(image.unit_of(seen)), image.shown)
 
 
 def protocol_strategy(recipe: Recipe) -> str:
@@ -403,7 +414,7 @@ def _first_screen(result: ProtocolResult) -> FirstScreen:
         ),
         facts_of(readouts, image.pixel, image.slice_model.n_coils, acceleration, f"{role} image {image.name}"),
         {name: words[name] for name in named if name in words},
-        READING,
+        (*READING, _ARRAYS),
     )
 
 

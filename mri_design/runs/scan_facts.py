@@ -12,7 +12,7 @@ from mri_design.brief import briefly
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.reference_noise import reference_noise
-from mri_design.experiment.inputs import PreparedScan
+from mri_design.experiment.inputs import NOISE_WITNESSES, PreparedScan
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.starting import mostly_calibration
@@ -35,7 +35,14 @@ _ITSELF = (ZERO_FILLED, "least-squares")
 """Images that all lines of a scan make: its own."""
 USUAL_MAPS = "maps of its 24 central lines, whatever lines a run calibrates with"
 _LEFT_OUT = "left out of the scan"
-_CALIBRATION = ("noise_readouts", "calibration_lines", "calibration_scan", "coil_maps_file", "coil_maps_explain")
+_CALIBRATION = (
+    NOISE_WITNESSES,
+    "noise_readouts",
+    "calibration_lines",
+    "calibration_scan",
+    "coil_maps_file",
+    "coil_maps_explain",
+)
 
 
 def simulated_from(data: Scan) -> str:
@@ -92,12 +99,14 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
         return
     if scan.noise_doubt:
         progress.warn(
-            f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, or as "
-            "variance under [noise] in a recipe"
+            f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, as "
+            "--noise-sd, or as variance under [noise] in a recipe"
         )
 
 
-def tell_calibration(calibration: int, count: int, recipe: Recipe, readouts: Readouts, progress: Progress) -> None:
+def tell_calibration(
+    calibration: int, count: int, recipe: Recipe, readouts: Readouts, progress: Progress, growing: str = ""
+) -> None:
     """Say where coil maps have fewer centre lines than usual, so that some are left to choose, or most of the mask.
 
     Parameters
@@ -112,9 +121,13 @@ def tell_calibration(calibration: int, count: int, recipe: Recipe, readouts: Rea
         What is chosen from.
     progress : Progress
         Takes both sentences.
+    growing : str
+        Which lines coil maps rest on in the place of these, where they grow with a mask; said in any case.
     """
-    usual = recipe.coils.calibration_lines
-    if 0 < calibration < usual and recipe.design.start is None and readouts.name == "lines":
+    usual = recipe.coils.most_lines
+    if growing:
+        progress.say(f"coil maps are estimated from {growing}; --start sets how many")
+    elif 0 < calibration < usual and recipe.design.start is None and readouts.name == "lines":
         progress.say(
             f"coil maps are estimated from {calibration} centre lines in the place of {usual}, as there are {count} "
             "altogether; --start sets how many"
@@ -158,7 +171,8 @@ def calibration_settings(scan: PreparedScan) -> dict[str, object]:
 
 def calibration_summary(scan: PreparedScan | PreparedSamples) -> dict[str, object]:
     """`calibration_settings` for a report's table."""
-    return {"noise": scan.noise_source, "coil maps": scan.maps_source}
+    heard = scan.data.header.get(NOISE_WITNESSES)
+    return {"noise": scan.noise_source, **({"noise by place": heard} if heard else {}), "coil maps": scan.maps_source}
 
 
 def typical_unit(unit: float | Array) -> float:

@@ -37,6 +37,8 @@ _WITHOUT_LINES = {
     "takes the trajectory to other formats, and --to seq makes a sequence of the design that chose it",
 }
 """Refusals that say what can be had of runs without lines, by `StoredRun.counted`."""
+_OF_PIXELS = ("std.npy", "noise.npy", "g_factor.npy")
+"""Files of real numbers by pixel, where a run has them."""
 
 
 def counted(folder: Path, settings: Mapping[str, object], mask_axes: int | None) -> str:
@@ -76,6 +78,8 @@ class StoredRun:
         The reconstruction; None where there is none.
     std : float32 array, shape as ``image``, or None
         Its error bars.
+    noise, g_factor : float32 arrays, shape as ``image``, or None
+        What noise alone does to it, and the g-factor of the coils.
     maps : complex64 array, shape (coil, ky, kx), of a volume (slice, coil, ky, kx), or None
         Coil maps of the scan's own coils, of the first frame where there are several; None where it has one coil.
     geometry : SliceGeometry or None
@@ -114,6 +118,8 @@ class StoredRun:
     sources: tuple[SourceImage, ...] = ()
     axis: str = ""
     frames: tuple[int, ...] = ()
+    noise: NDArray[np.float32] | None = None
+    g_factor: NDArray[np.float32] | None = None
 
     @property
     def name(self) -> str:
@@ -237,16 +243,19 @@ def read_run(folder: Path) -> StoredRun:
     numbers, (axis, frames) = _numbers(settings, "slice_numbers", field), _frames(settings, field)
     counts = (len(frames),) * bool(frames) + (len(numbers),) * bool(numbers)
     further = len(counts)
-    found = {"recon.npy": ("c", 2 + further), "std.npy": ("f", 2 + further), _MAPS: ("c", 3 + further)}
-    image, std, maps = (
-        _array(folder / name, kind, axes) if (folder / name).is_file() else None for name, (kind, axes) in found.items()
-    )
+    kinds = {"recon.npy": ("c", 2 + further), **{name: ("f", 2 + further) for name in _OF_PIXELS}}
+    kinds[_MAPS] = ("c", 3 + further)
+    found = {
+        name: _array(folder / name, kind, axes) if (folder / name).is_file() else None
+        for name, (kind, axes) in kinds.items()
+    }
+    image, maps = found["recon.npy"], found[_MAPS]
     sides = mask.shape if what in ("lines", "samples") else ()
     if image is not None:
         pixels = image.shape[further:]
         _require_shape(folder / "recon.npy", image.shape, (*counts, *sides, *pixels[len(sides) :]), "mask.npy")
-        for name, beside in (("std.npy", std), (_MAPS, maps)):
-            if beside is not None:
+        for name, beside in found.items():
+            if beside is not None and name != "recon.npy":
                 coils = beside.shape[further:-2]
                 _require_shape(folder / name, beside.shape, (*counts, *coils, *pixels), "recon.npy")
     stored, source = settings.get("geometry"), settings.get("source_image")
@@ -259,7 +268,7 @@ def read_run(folder: Path) -> StoredRun:
         chosen=tuple(lines),
         counted=what,
         image=image,
-        std=std,
+        std=found["std.npy"],
         maps=maps[0] if maps is not None and frames else maps,
         geometry=None if stored is None else SliceGeometry.from_settings(field, stored),
         source=None if source is None else SourceImage.from_settings(field, source),
@@ -270,6 +279,8 @@ def read_run(folder: Path) -> StoredRun:
         sources=tuple(SourceImage.from_settings(field, image) for image in sources),
         axis=axis,
         frames=frames,
+        noise=found["noise.npy"],
+        g_factor=found["g_factor.npy"],
     )
 
 

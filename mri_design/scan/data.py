@@ -111,7 +111,7 @@ class Scan(ABC):
         if len(numbers) == 1:
             return self.select_slice(numbers[0])
         chosen = [slice_number(number, self.n_slices) for number in numbers]
-        held = {name: getattr(self, name, None) for name in ("coil_maps", "reference", "calibration")}
+        held = {name: getattr(self, name, None) for name in ("coil_maps", "reference", "calibration", "repeat")}
         places = getattr(self, "geometry", None)
         known: dict[str, Any] = {} if places is None else {"geometry": tuple(places[number] for number in chosen)}
         known |= {name: array[chosen] for name, array in held.items() if array is not None}
@@ -151,7 +151,7 @@ class Scan(ABC):
 
     def transformed(self, change: Callable[[NDArray[np.complex64]], NDArray[np.complex64]], **known: Any) -> Self:
         """The scan with all its samples changed, those of a calibration scan too, and what is ``known`` of it then."""
-        held = {name: getattr(self, name, None) for name in ("kspace", "calibration")}
+        held = {name: getattr(self, name, None) for name in ("kspace", "calibration", "repeat")}
         changed: dict[str, Any] = {name: change(array) for name, array in held.items() if array is not None}
         return replace(self, **changed, **known)
 
@@ -176,7 +176,9 @@ class Scan(ABC):
     def _one(self, number: int, **known: Any) -> Self:
         """Take one slice, with what else is ``known`` of it."""
         place = slice(number, number + 1)
-        held = {name: getattr(self, name, None) for name in ("coil_maps", "reference", "calibration", "geometry")}
+        held = {
+            name: getattr(self, name, None) for name in ("coil_maps", "reference", "calibration", "repeat", "geometry")
+        }
         return replace(
             self,
             kspace=self.kspace[place],
@@ -209,6 +211,8 @@ class KSpaceData(Scan):
         squared; it says more than ``noise_variance`` and is used before it.
     calibration : complex64 array, shape (slice, coil, ky, kx), optional
         Samples for coil maps that are no data of the image (a separate calibration scan), on the same grid.
+    repeat : complex64 array, shape (slice, coil, ky, kx), optional
+        The same samples measured once more: noise is in the difference. They are no data of the image either.
     geometry : tuple of SliceGeometry, optional
         Size and place of every slice; None where the file does not say.
     source : SourceImage, optional
@@ -231,6 +235,7 @@ class KSpaceData(Scan):
     measured: NDArray[np.bool_]
     _: KW_ONLY
     calibration: NDArray[np.complex64] | None = None
+    repeat: NDArray[np.complex64] | None = None
     geometry: tuple[SliceGeometry, ...] | None = None
     source: SourceImage | None = None
     encoding: str = "lines"
@@ -261,6 +266,7 @@ class KSpaceData(Scan):
         require_choice(("lines", "plane"), encoding=self.encoding)
         self._check_known(self.grid_shape)
         self._check_companion("calibration", k.shape)
+        self._check_companion("repeat", k.shape)
         if self.geometry is not None and len(self.geometry) != k.shape[0]:
             raise InputError(field="geometry", got=f"{len(self.geometry)} slices", wanted=f"{k.shape[0]}")
 
@@ -583,10 +589,14 @@ def part_of_scan(header: Mapping[str, str]) -> str:
 
     Empty for a scan that is all that its file holds.
     """
-    series = {
+    return "; ".join([*_slice_text(header), *(f"{name} {text}" for name, text in others_unread(header).items())])
+
+
+def others_unread(header: Mapping[str, str]) -> dict[str, str]:
+    """Which contrast, repetition or volume a scan is, where its file holds more of them: "volumes", "first of 3"."""
+    return {
         name: text.removesuffix(f"; {OTHERS_UNREAD}") for name, text in header.items() if text.endswith(OTHERS_UNREAD)
     }
-    return "; ".join([*_slice_text(header), *(f"{name} {text}" for name, text in series.items())])
 
 
 def _slice_text(header: Mapping[str, str]) -> list[str]:

@@ -161,9 +161,9 @@ class Sampling:
 
     @property
     def missing_in_words(self) -> str:
-        """Which lines are missing: their numbers, or where there are many, which are there."""
-        pattern = line_pattern(self.lines)
-        return f"{pattern} measured" if pattern else f"missing {_few_runs(~self.lines)}"
+        """Which lines are missing: "without line 0"; where the others follow a rule, that: "every 3rd line"."""
+        missing = f"without line{'s' * int(np.sum(~self.lines) != 1)} {_few_runs(~self.lines)}"
+        return line_pattern(self.lines) or missing
 
     @property
     def missing_samples(self) -> str:
@@ -173,7 +173,8 @@ class Sampling:
         measured = self.samples[self.lines]
         if not self.holes:
             kind = "the readout is zero-filled" if _alike(self.columns) else "a partial echo"
-            return f"{kind}, columns {index_runs(~self.columns)} are empty in every line"
+            empty = "column {} is" if np.sum(~self.columns) == 1 else "columns {} are"
+            return f"{kind}, {empty.format(index_runs(~self.columns))} empty in every line"
         held = measured.sum(axis=1)
         spread = f"{held.min()}" if held.min() == held.max() else f"{held.min()} to {held.max()}"
         return f"samples are missing inside the measured lines, which hold {spread} of {measured.shape[1]} samples"

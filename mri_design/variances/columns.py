@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack
+import scipy  # whose parts are loaded when they are first used
 
 from mri_design.errors import InputError
 from mri_design.model.posterior import Variances
@@ -149,11 +149,11 @@ def _dagger(blocks: Array) -> Array:
 
 def _inverse(matrix: Array, before: Array) -> tuple[Array, float] | None:
     """Inverse and log-determinant; None where not positive definite, or only by the rounding of what was ``before``."""
-    factor, failed = lapack.zpotrf(matrix, lower=1)
+    factor, failed = scipy.linalg.lapack.zpotrf(matrix, lower=1)
     if failed:
         return None
     pivots = np.diag(factor).real
-    half, failed = lapack.zpotri(factor, lower=1)
+    half, failed = scipy.linalg.lapack.zpotri(factor, lower=1)
     if failed or np.any(pivots**2 < 100 * np.finfo(float).eps * np.diag(before).real):
         return None
     lower = np.tril(half, -1)

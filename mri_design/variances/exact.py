@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
-from scipy.linalg import lapack
+import scipy  # whose parts are loaded when they are first used
 
 from mri_design.errors import require_counts
 from mri_design.model.posterior import Variances
@@ -47,12 +46,12 @@ class Exact:
         previous: Variances | None = None,
     ) -> Variances:
         matrix = precision.dense_real(self.limit).T  # symmetric, and in the memory order of LAPACK
-        norm = lapack.dlange("1", matrix)
+        norm = scipy.linalg.lapack.dlange("1", matrix)
         try:
             lower = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=True)
         except (scipy.linalg.LinAlgError, ValueError) as error:
             raise not_positive_definite() from error
-        if lapack.dpocon(lower, norm, uplo="L")[0] < np.finfo(float).eps:
+        if scipy.linalg.lapack.dpocon(lower, norm, uplo="L")[0] < np.finfo(float).eps:
             raise not_positive_definite()  # rounding had hidden a null space from the factorisation
         values = []
         inverse_root: Array | None = None

@@ -80,7 +80,7 @@ def test_rules_that_learn_from_training_scans_are_offered_where_they_are_taken(
 
 
 def test_help_keeps_what_stands_in_brackets(run: Run) -> None:
-    assert "the strategy's]" in " ".join(run("design", "--help").output.replace("│", " ").split())
+    assert "the strategy's, or the recipe's]" in " ".join(run("design", "--help").output.replace("│", " ").split())
 
 
 def test_help_does_not_wait_for_the_numerics() -> None:
@@ -154,3 +154,23 @@ def test_the_help_of_all_verbs_shows_no_type_either(run: Run) -> None:
 def test_help_says_which_slices_are_taken_where_none_is_named(run: Run, verb: str, default: str) -> None:
     row = run(verb, "--help", code=0).output.partition("--slices,--slice")[2].partition("│ --")[0]
     assert f"[default: {default}]" in re.sub(r"[\s│]+", " ", row)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_says_what_a_default_is_and_not_only_that_a_recipe_has_it(run: Run, verb: str) -> None:
+    text = _plain(run(verb, "--help", code=0).output)
+    assert "[default: the recipe's" not in text
+    if verb == "design":
+        for default in ("as-chosen", "lines", "--no-shutter", "calibrated", "the strategy's"):
+            assert f"[default: {default}, or the recipe's]" in text
+
+
+def test_the_help_of_mask_speaks_of_no_scan_and_no_run(run: Run) -> None:
+    """Its sequence is described by options that export has, too, where a scan and a run have a say."""
+    assert not re.search(r"\b(scan's|run|run's|inference)\b", _plain(run("mask", "--help", code=0).output))
+    assert "[default: the scan's; 0.010; tse: 0.016]" in _plain(run("export", "--help", code=0).output)
+
+
+def _plain(text: str) -> str:
+    """Help without its frames and ends of lines."""
+    return re.sub(r"[\s│╭╮╰╯─]+", " ", text)

@@ -13,7 +13,7 @@ def test_a_design_without_data_is_named_as_one(run: Run, tmp_path: Path) -> None
     path = tmp_path / "labels.h5"
     path.write_bytes(mrd_skeleton_bytes(((6, 3), (1,)), (12, 16), PLACE))
     result = run("info", path, code=0)
-    assert "measured lines  3 labelled of 12, missing 0, 2, 4-5, 7-11" in result.stdout
+    assert "measured lines  3 labelled of 12, without lines 0, 2, 4-5, 7-11" in result.stdout
     assert "labels without samples" in result.stdout and "fully sampled   no" in result.stdout
     assert "\nnoise " not in result.stdout
 

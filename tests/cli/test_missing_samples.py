@@ -92,7 +92,7 @@ def test_partial_fourier_is_not_fully_sampled(run: Run, tmp_path: Path) -> None:
     kspace[:, :, 36:] = 0
     np.save(tmp_path / "partial.npy", kspace)
     text = run("info", tmp_path / "partial.npy").stdout
-    assert "measured lines  36 of 48, missing 36-47" in text
+    assert "measured lines  36 of 48, without lines 36-47" in text
     assert "fully sampled   no: partial Fourier, lines 36-47 are missing" in text
     result = run("compare", tmp_path / "partial.npy", "--lines", 16, "--out", tmp_path / "x", code=3)
     assert "partial Fourier" in result.stderr

@@ -44,6 +44,7 @@ def test_the_folder_is_complete(done: Designed) -> None:
     assert names <= OUTPUTS.keys() | {".mri-design.json"}
     assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & names
     assert manifest(out)["lines"] == order(out)
+    assert "mask.npy has the axes of k-space" in (out / "report.html").read_text(encoding="utf-8")
 
 
 def test_scores_are_added_over_the_slices(run: Run, work: Path, tmp_path: Path) -> None:

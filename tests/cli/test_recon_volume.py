@@ -122,7 +122,7 @@ def test_a_slice_of_noise_is_told_and_one_of_zeros_refused(run: Run, stack: Path
     (work / "plain.toml").write_text(PLAIN)
     words = ("--recipe", work / "plain.toml", "--out", tmp_path / "noisy")
     told = run("recon", tmp_path / "noisy.npz", "--method", "map", *words, code=(0, 4))
-    assert "slice 1 holds noise only" in told.stderr
+    assert "slice 1 holds noise only: its image shows noise" in told.stderr
     assert manifest(tmp_path / "noisy")["settings"]["slices_of_noise"] == [1]
     images = np.load(tmp_path / "noisy" / "recon.npy")
     assert np.isfinite(images).all() and (np.abs(images).max(axis=(1, 2)) > 0).all()

@@ -17,6 +17,7 @@ from mri_design import (
     turned,
 )
 from mri_design.evaluation import plots
+from mri_design.evaluation.first_screen import ScaleBar
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import PALETTE, png_bytes
 from mri_design.evaluation.plots.panels import object_top
@@ -61,27 +62,70 @@ class TestImages:
         assert "all lines" in texts(figure)
         assert caption.splitlines() == ["error 5.23 %", "PSNR 31.2 dB", "SSIM 0.941"] and caption in texts(figure)
 
+    def test_numbers_of_a_scanner_s_unit_stand_beside_the_scale_and_not_in_its_name(self, image):
+        for figure in (
+            plots.error_maps([plots.ImagePanel(1.1e-5 * image, "x")], 1e-5 * image),
+            plots.image_with_error_bars(1e-5 * image, np.abs(1e-6 * image), None),
+        ):
+            png_bytes(figure)
+            (bar,) = (axes for axes in figure.axes if not axes.images)
+            axis = bar.xaxis if bar.get_xlabel() else bar.yaxis
+            assert axis.get_offset_text().get_text() == ""
+            assert max(float(label.get_text().replace("\N{MINUS SIGN}", "-")) for label in axis.get_ticklabels()) < 1e-4
+
+    def test_the_name_of_a_scale_is_no_wider_than_the_figure(self, image):
+        for figure in (
+            plots.error_maps([plots.ImagePanel(image, "x")], 1e-5 * image),
+            plots.std_map(abs(image), image),
+        ):
+            png_bytes(figure)
+            (bar,) = (axes for axes in figure.axes if not axes.images)
+            extent = bar.xaxis.label.get_window_extent()
+            assert min(extent.x0, extent.y0) >= 0 and extent.x1 <= figure.bbox.width
+
     @pytest.mark.parametrize("orientation", ["ky-rows", "ky-columns"])
     def test_the_image_lies_as_in_the_source(self, image, orientation):
         expected = np.abs(image) if orientation == "ky-rows" else np.abs(image).T
         panel = plots.ImagePanel(image, "x")
         for figure in (
-            plots.image_grid([panel], orientation),
-            plots.std_map(np.abs(image), image, orientation),
-            plots.error_maps([panel], np.zeros_like(image), orientation),
+            plots.image_grid([panel], plots.Frame(orientation)),
+            plots.std_map(np.abs(image), image, plots.Frame(orientation)),
+            plots.error_maps([panel], np.zeros_like(image), plots.Frame(orientation)),
         ):
             np.testing.assert_allclose(shown(figure)[0], expected)
             down = "phase encode" if orientation == "ky-rows" else "readout"
             assert down in figure.axes[0].get_ylabel()
 
+    @pytest.mark.parametrize(("layout", "proportion"), [("ky-rows", 2.0), ("ky-columns", 0.5)])
+    def test_where_the_size_of_a_pixel_is_known_it_has_its_shape_and_a_bar(self, image, layout, proportion):
+        rows, columns = image.shape
+        frame = plots.Frame(layout, (24 / rows, 12 / rows))  # millimetres along ky and kx
+        wide = 24.0 if layout == "ky-columns" else 12 * columns / rows
+        panel = plots.ImagePanel(image, "x")
+        for figure in (
+            plots.image_grid([panel, panel], frame),
+            plots.std_map(np.abs(image), image, frame),
+            plots.error_maps([panel], np.zeros_like(image), frame),
+            plots.std_against_error(np.abs(image), image, image, frame),
+        ):
+            first, *others = (axes for axes in figure.axes if axes.images)
+            assert first.get_aspect() == proportion
+            bar = ScaleBar.across(wide)
+            assert bar is not None and first.texts[0].get_text() == f"{bar.millimetres} mm"
+            left, right = first.lines[0].get_xdata()
+            across = rows if layout == "ky-columns" else columns
+            assert (right - left) / across * wide == pytest.approx(bar.millimetres)
+            assert not any(axes.texts or axes.lines for axes in others)
+        assert not plots.image_grid([panel], plots.Frame(layout)).axes[0].texts
+
     @pytest.mark.parametrize(("layout", "down", "across"), [("plane-rows", 1, 2), ("plane-columns", 2, 1)])
     def test_both_directions_of_a_plane_are_phase_encodes(self, image, layout, down, across):
         panel, name = plots.ImagePanel(image, "x", "error 5 %"), {1: "phase encode 1 (ky)", 2: "phase encode 2 (kz)"}
         for figure in (
-            plots.image_grid([panel, panel], layout),
-            plots.std_map(np.abs(image), image, layout),
-            plots.error_maps([panel], np.zeros_like(image), layout),
-            plots.std_against_error(np.abs(image), image, image, layout),
+            plots.image_grid([panel, panel], plots.Frame(layout)),
+            plots.std_map(np.abs(image), image, plots.Frame(layout)),
+            plots.error_maps([panel], np.zeros_like(image), plots.Frame(layout)),
+            plots.std_against_error(np.abs(image), image, image, plots.Frame(layout)),
         ):
             np.testing.assert_allclose(shown(figure)[0].shape, image.shape if down == 1 else image.T.shape)
             assert name[down] in figure.axes[0].get_ylabel()

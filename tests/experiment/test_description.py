@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe
+from mri_design import KSpaceData, Recipe, load_input
 from mri_design.experiment import inputs
 from mri_design.experiment.description import describe_scan, measured_how
 from mri_design.scan.geometry import SliceGeometry
@@ -47,7 +47,7 @@ def test_size_place_and_acceleration_are_told() -> None:
     rows = describe_scan(ScanSummary.of(replace(scan(14), geometry=(oblique,) * 3)), Recipe())
     assert rows["field of view"] == "64 x 48 mm, pixels of 2 x 1.5 mm, 5 mm thick"
     assert rows["orientation"] == "oblique, nearest to transverse, phase encoding front to back"
-    assert rows["measured lines"] == "15 of 32, missing 0-8, 24-31: acceleration 2.13"
+    assert rows["measured lines"] == "15 of 32, without lines 0-8, 24-31; acceleration 2.13"
     straight = SliceGeometry((2.0, 1.5), None, (0.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
     assert straight.orientation == "sagittal, phase encoding foot to head"
     c, d = np.cos(np.radians(20)), np.sin(np.radians(20))
@@ -103,7 +103,13 @@ def test_noise_of_coils_is_told_as_it_is_in_the_file() -> None:
 
 def test_edges_that_are_empty_alike_are_named_beside_fully_sampled() -> None:
     rows = describe_scan(told(14), Recipe())
-    assert rows["fully sampled"] == "yes from line 9 to 23; empty at the edges of k-space: 0-8, 24-31"
+    assert rows["fully sampled"] == "yes, from line 9 to 23; lines 0-8, 24-31 at the edges of k-space are empty"
+
+
+def test_one_line_that_is_empty_is_named_as_one() -> None:
+    rows = describe_scan(ScanSummary.of(load_input("phantom:lf-gre")), Recipe())
+    assert rows["measured lines"] == "195 of 196, without line 0; acceleration 1.01"
+    assert rows["fully sampled"] == "yes, from line 1 to 195; line 0 at the edge of k-space is empty"
 
 
 def test_of_other_slices_the_headers_tell() -> None:

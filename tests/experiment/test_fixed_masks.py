@@ -97,13 +97,18 @@ def test_a_kind_says_the_strategy_and_what_it_chooses(
         ("golden", None, "--kind radial:golden or spiral:golden"),
         ("radial", "lines", "leave out --encoding lines"),
         ("regular", "plane", "'regular' chooses lines"),
-        ("poison-disc", None, "unknown strategy"),
+        ("poison-disc", None, "no such kind. Did you mean poisson-disc? Of lines there are random, "),
         ("sigpy-poisson", "lines", "unknown strategy 'sigpy-poisson'"),
+        (
+            "lowpass",
+            None,
+            "Of a plane there are random, vd-polynomial, poisson-disc, caipi, low-pass, sigpy-poisson, bart",
+        ),
         ("radial:half", None, "unknown strategy 'half'"),
     ],
 )
 def test_kinds_that_there_are_not_are_refused(kind: str, encoding: str | None, said: str) -> None:
-    with pytest.raises(UsageError, match=said.replace("(", r"\(")):
+    with pytest.raises(UsageError, match=said.replace("(", r"\(").replace("?", r"\?")):
         named_kind(kind, 2, encoding)
 
 

@@ -60,6 +60,12 @@ def test_an_unknown_phantom_is_refused_with_all_known_ones(small: Recipe, source
         load_input(source, small)
 
 
+def test_a_matrix_of_measured_samples_is_refused_of_what_is_simulated(small: Recipe) -> None:
+    asked = replace(small, input=replace(small.input, matrix=(32, 24)))
+    with pytest.raises(InputError, match=r"32 x 24 pixels .* of phantom:brain, which is simulated.*\[simulation\]"):
+        load_input("phantom:brain", asked)
+
+
 def test_a_missing_file_is_refused(small: Recipe, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"absent\.npy"):
         load_input(str(tmp_path / "absent.npy"), small)
@@ -170,7 +176,7 @@ def test_noise_that_signal_stood_in_the_way_of_is_doubted_unless_it_is_given(sma
     data = KSpaceData(np.ascontiguousarray(middle), np.ones(40, dtype=bool))
     found = prepare(data, small)
     assert found.noise_doubt
-    assert found.noise_source == f"estimated from the data, though {found.noise_doubt}: it may be too large"
+    assert found.noise_source == f"estimated from the data by air in the image, though {found.noise_doubt}"
     assert prepare(replace(data, noise_covariance=1e-6 * np.eye(coils, dtype=complex)), small).noise_doubt == ""
 
 

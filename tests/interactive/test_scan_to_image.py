@@ -117,6 +117,10 @@ def test_images_and_scans_of_the_package_are_taken(scan: md.LoadedScan) -> None:
         (lambda scan: md.load("phantom:t2w", recipe={"prior": 3}), "recipe: prior: got 3"),
         (lambda scan: scan.reconstruct(np.ones(31, dtype=bool)), r"mask of lines: got bool \(31,\)"),
         (lambda scan: scan.reconstruct([40]), "lines: got .40.; wanted numbers from 0 to 31"),
+        (
+            lambda scan: md.load("phantom:lf-gre").reconstruct([0, 98]),
+            "lines: got .0., which hold no data; wanted lines",
+        ),
         (lambda scan: scan.reconstruct(slices=3), "slice: got 3; wanted 0 to 0"),
         (lambda scan: scan.reconstruct(reference=np.ones((3, 4))), "reference reference.npy: got 1 x 3 x 4"),
         (lambda scan: scan.design(8, strategy=3), "strategy: got 3"),

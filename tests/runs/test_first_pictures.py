@@ -9,10 +9,9 @@ import pytest
 from PIL import Image
 
 from mri_design import Convergence, Reconstruction, Status
-from mri_design.evaluation.plots.panels import displayed, object_top
+from mri_design.evaluation.plots.panels import Frame, displayed, object_top
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.first_pictures import (
-    Frame,
     facts_of,
     first_row,
     mask_picture,

@@ -105,6 +105,14 @@ def test_images_lie_as_the_package_writes_them(kind: str, image: np.ndarray, tmp
     np.testing.assert_array_equal(read_images(path).images, seen[np.newaxis])
 
 
+def test_one_of_several_volumes_is_not_taken_in_silence(tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    path = tmp_path / "truth.nii"
+    nibabel.save(nibabel.Nifti1Image(np.ones((6, 8, 2, 3), np.float32), np.eye(4)), path)
+    with pytest.raises(InputError, match=r"truth\.nii: got volumes first of 3; wanted one volume\. .* file of its own"):
+        read_images(path)
+
+
 def _nifti(image: np.ndarray) -> bytes:
     pytest.importorskip("nibabel")
     from mri_design.scan.writing.nifti import nifti_bytes

@@ -37,7 +37,7 @@ LEAST = 1e-6
 """Least energy beside the largest: what a sample is predicted to hold at least."""
 DISC_SHARE = 0.7
 """Part of a mask that is a Poisson disc, with several coils."""
-DISC_POWER = 1.0
+DISC_POWER = 2.0
 """Power of its density."""
 TEMPER = 0.4
 """Exponent of the correction of energies, with several coils."""

@@ -6,7 +6,7 @@ there are exactly as many as are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -129,13 +129,11 @@ def _outwards(view: DesignView, flags: NDArray[np.bool_]) -> list[int]:
     return [int(sample) for sample in outwards[flags[outwards]]]
 
 
-def _spacings(most: int) -> list[tuple[int, int]]:
+def _spacings(most: int) -> Iterator[tuple[int, int]]:
     """(R_y, R_z) of every product up to ``most`` + 1, the most nearly square ones, R_y the smaller."""
-    made = []
     for product in range(1, most + 2):
         rows = max(r for r in range(1, int(np.sqrt(product)) + 1) if product % r == 0)
-        made.append((rows, product // rows))
-    return made
+        yield rows, product // rows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 from PIL import Image as Pixels  # of the plotting library; what that writes itself has three times the bytes
 
-from mri_design.evaluation.plots.panels import Image, ImagePanel, Layout, displayed, object_top, scale_top
+from mri_design.evaluation.plots.panels import (
+    Frame,
+    Image,
+    ImagePanel,
+    Layout,
+    displayed,
+    object_top,
+    scale_top,
+)
 from mri_design.evaluation.plots.style import (
     ERROR_COLOURS,
     GREY,
@@ -27,25 +38,31 @@ from mri_design.evaluation.plots.style import (
 )
 
 _NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's name, title, line of a caption, colour bar
+_LETTERS = 13  # of a scale's name in an inch
+# not the white and black of paper and ink, which change places on dark paper
+_BAR_COLOUR, _UNDER_BAR = "#fefefe", "#010101"
+_PLAIN = Frame()
+_SCALE: dict[str, Any] = {"extend": "max", "format": "{x:g}"}
+"""Of colour bars: numbers as they are, since a power of ten taken out of them would stand in the bar's name."""
 
 
-def image_grid(panels: Sequence[ImagePanel], orientation: Layout = "ky-rows", columns: int = 3) -> Figure:
+def image_grid(panels: Sequence[ImagePanel], frame: Frame = _PLAIN, columns: int = 3) -> Figure:
     """Magnitude images on one grey scale, which `object_top` ends.
 
     Parameters
     ----------
     panels : sequence of ImagePanel
         All of one shape (ky, kx), in the same units.
-    orientation : Layout
-        How the source file lays the image.
+    frame : Frame
+        How the image lies on the page, and how large its pixels are.
     columns : int
         At most this many images in a row.
     """
     magnitudes = [np.abs(panel.image) for panel in panels]
-    return _maps(magnitudes, panels, orientation, columns, colours="gray")
+    return _maps(magnitudes, panels, frame, columns, colours="gray")
 
 
-def error_maps(panels: Sequence[ImagePanel], reference: Image, orientation: Layout = "ky-rows") -> Figure:
+def error_maps(panels: Sequence[ImagePanel], reference: Image, frame: Frame = _PLAIN) -> Figure:
     """Absolute difference of magnitudes to the reference, every map on the same scale.
 
     Parameters
@@ -53,14 +70,14 @@ def error_maps(panels: Sequence[ImagePanel], reference: Image, orientation: Layo
     panels : sequence of ImagePanel
         Images of the reference's shape (ky, kx), in its units.
     reference : complex or real array, shape (ky, kx)
-    orientation : Layout
-        How the source file lays the image.
+    frame : Frame
+        How the image lies on the page, and how large its pixels are.
     """
     errors = [np.abs(np.abs(panel.image) - np.abs(reference)) for panel in panels]
-    return _maps(errors, panels, orientation, 3, f"|magnitude error| ({_unit(reference)})")
+    return _maps(errors, panels, frame, 3, f"|magnitude error| ({_unit(reference)})")
 
 
-def std_map(std: NDArray[np.floating], image: Image, orientation: Layout = "ky-rows") -> Figure:
+def std_map(std: NDArray[np.floating], image: Image, frame: Frame = _PLAIN) -> Figure:
     """Posterior standard deviation of every pixel.
 
     Parameters
@@ -69,18 +86,33 @@ def std_map(std: NDArray[np.floating], image: Image, orientation: Layout = "ky-r
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
     image : complex or real array, shape (ky, kx)
         Its norm and its white are what the numbers are held against.
-    orientation : Layout
-        How the source file lays the image.
+    frame : Frame
+        How the image lies on the page, and how large its pixels are.
     """
     panel = ImagePanel(std, "posterior std", _root_mean_square(std, image))
-    return _maps([std], [panel], orientation, 1, f"std per pixel ({_unit(image)})")
+    return _maps([std], [panel], frame, 1, f"std per pixel ({_unit(image)})")
+
+
+def g_factor_map(g_factor: NDArray[np.floating], frame: Frame = _PLAIN) -> Figure:
+    """The g-factor of every pixel.
+
+    Parameters
+    ----------
+    g_factor : float array, shape (ky, kx)
+        See `NoiseMap`.
+    frame : Frame
+        How the image lies on the page, and how large its pixels are.
+    """
+    seen = g_factor[g_factor > 0]
+    largest = f"at most {seen.max():.2f}" if seen.size else "no pixel that a coil sees"
+    return _maps([g_factor], [ImagePanel(g_factor, "g-factor", largest)], frame, 1, "g-factor")
 
 
 def std_against_error(
     std: NDArray[np.floating],
     image: Image,
     reference: Image,
-    orientation: Layout = "ky-rows",
+    frame: Frame = _PLAIN,
 ) -> Figure:
     """Predicted error beside the error that was made, on one scale.
 
@@ -90,15 +122,15 @@ def std_against_error(
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
     image, reference : complex or real array, shape (ky, kx)
         The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
-    orientation : Layout
-        How the source file lays the image.
+    frame : Frame
+        How the image lies on the page, and how large its pixels are.
     """
     error = np.abs(np.asarray(image) - np.asarray(reference))
     panels = [
         ImagePanel(pixels, title, _root_mean_square(pixels, image))
         for pixels, title in ((std, "posterior std"), (error, "actual error"))
     ]
-    return _maps([std, error], panels, orientation, 2, f"per pixel ({_unit(reference)})")
+    return _maps([std, error], panels, frame, 2, f"per pixel ({_unit(reference)})")
 
 
 def _root_mean_square(pixels: NDArray[np.floating], image: Image) -> str:
@@ -117,7 +149,7 @@ def image_with_error_bars(
     image: Image,
     std: NDArray[np.floating] | None,
     reference: Image | None,
-    orientation: Layout = "ky-rows",
+    frame: Frame = _PLAIN,
     title: str = "image",
     caption: str = "",
 ) -> Figure:
@@ -131,8 +163,8 @@ def image_with_error_bars(
         As in `std_map`.
     reference : complex or real array, shape (ky, kx), or None
         As in `std_against_error`.
-    orientation : Layout
-        How the source file lays the image.
+    frame : Frame
+        How the image lies on the page, and how large its pixels are.
     title, caption : str
         Of the image.
     """
@@ -140,12 +172,12 @@ def image_with_error_bars(
     if std is not None and reference is not None:
         beside["actual error"] = np.abs(np.asarray(image) - np.asarray(reference))
     panels = [ImagePanel(image, title, caption), *(ImagePanel(pixels, name) for name, pixels in beside.items())]
-    figure = image_grid(panels, orientation)
+    figure = image_grid(panels, frame)
     top = scale_top(list(beside.values())) if beside else 0.0
     for axes in figure.axes[1:]:
         axes.images[0].set(cmap=ERROR_COLOURS, clim=(0.0, top))
     if beside:
-        place: dict[str, Any] = {"extend": "max", "location": "right", "shrink": 0.7, "aspect": 20, "pad": 0.02}
+        place = _SCALE | {"location": "right", "shrink": 0.7, "aspect": 20, "pad": 0.02}
         colour_bar(figure, figure.axes[-1].images[0], figure.axes[-1:], "per pixel (image units)", **place)
     return figure
 
@@ -153,7 +185,7 @@ def image_with_error_bars(
 def _maps(
     shown: Sequence[NDArray[np.floating]],
     panels: Sequence[ImagePanel],
-    orientation: Layout,
+    frame: Frame,
     columns: int,
     bar: str = "",
     colours: str = ERROR_COLOURS,
@@ -164,26 +196,44 @@ def _maps(
     caption stands the name of the direction across, where it needs one.
     """
     captions = [panel.caption for panel in panels]
-    captions[0] = "\n".join(filter(None, (named_across(orientation), captions[0])))
+    captions[0] = "\n".join(filter(None, (named_across(frame.layout), captions[0])))
     down = -(-len(shown) // max(columns, 1))
     across = -(-len(shown) // down)
-    rows, row_length = displayed(shown[0], orientation).shape
+    rows, row_length = displayed(shown[0], frame.layout).shape
     each = min((WIDTH - _NAME) / across, 2.6)
     below = _LINE * max(len(text.splitlines()) for text in captions)
-    height = down * (min(each * rows / row_length, 5.0) + _TITLE + below) + _BAR * bool(bar)
+    bar = textwrap.fill(bar, int(_LETTERS * (across * each + _NAME)))
+    height = down * (min(each * rows * frame.proportion / row_length, 5.0) + _TITLE + below)
+    height += (_BAR + _LINE * bar.count("\n")) * bool(bar)
     figure, cells = grid_of_axes(len(shown), across, height, across * each + _NAME)
     top = object_top(shown) if colours == "gray" else scale_top(shown)
     for axes, pixels, panel, caption in zip(cells, shown, panels, captions, strict=True):
         axes.set_title(plain_text(panel.title, width=22), fontsize=LABEL)
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
-        drawn = axes.imshow(displayed(pixels, orientation), cmap=colours, vmin=0.0, vmax=top, interpolation="none")
+        drawn = axes.imshow(displayed(pixels, frame.layout), cmap=colours, vmin=0.0, vmax=top, interpolation="none")
+        axes.set_aspect(frame.proportion)
         axes.set_xlabel(plain_text(caption), color=GREY, fontsize=SMALL)
-    label_image_axes(cells[0], orientation)
+    label_image_axes(cells[0], frame.layout)
+    _draw_bar(cells[0], frame, (rows, row_length))
     if bar:
-        place: dict[str, Any] = {"extend": "max", "location": "bottom", "shrink": 0.7, "aspect": 40, "pad": 0.02}
+        place = _SCALE | {"location": "bottom", "shrink": 0.7, "aspect": 40, "pad": 0.02}
         colour_bar(figure, drawn, cells, bar, **place)
     return figure
+
+
+def _draw_bar(axes: Axes, frame: Frame, shape: tuple[int, int]) -> None:
+    """A length in millimetres at the lower left of an image of ``shape``, white on black, as far as it is known."""
+    rows, columns = shape
+    bar = frame.scale_bar(columns)
+    if bar is None:
+        return
+    left, low = 0.04 * columns, 0.96 * rows
+    line = withStroke(linewidth=3.5, foreground=_UNDER_BAR)
+    axes.plot([left, left + bar.share * columns], [low, low], color=_BAR_COLOUR, linewidth=2, path_effects=[line])
+    text = withStroke(linewidth=2, foreground=_UNDER_BAR)
+    place = (left, low - 0.02 * rows)
+    axes.text(*place, f"{bar.millimetres} mm", color=_BAR_COLOUR, fontsize=SMALL, va="bottom", path_effects=[text])
 
 
 def pixels_png(pixels: NDArray[np.floating], top: float, orientation: Layout, *, error: bool = False) -> bytes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.evaluation.first_screen import ScaleBar
 from mri_design.scan.data import Orientation
 
 if TYPE_CHECKING:  # to measure errors takes an import that figures of masks do without
@@ -36,6 +37,43 @@ def displayed(image: NDArray[np.generic], orientation: Layout) -> NDArray[np.gen
 def across(orientation: Layout) -> bool:
     """True where the phase-encode direction, or ky of a plane, runs across the page."""
     return orientation in ("ky-columns", "plane-columns")
+
+
+Pixel = tuple[float, float]
+"""Size of a pixel along (ky, kx) in millimetres."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How an image lies on the page, and how large its pixels are.
+
+    Parameters
+    ----------
+    layout : Layout
+        As its source file has it.
+    pixel : tuple of float, optional
+        Size of a pixel along (ky, kx) in millimetres, for a scale bar; None where nobody says.
+    """
+
+    layout: Layout = "ky-rows"
+    pixel: Pixel | None = None
+
+    @property
+    def proportion(self) -> float:
+        """Height over width of a pixel on the page; 1 where nobody says."""
+        down, along = self._sides or (1.0, 1.0)
+        return down / along
+
+    def scale_bar(self, columns: int) -> ScaleBar | None:
+        """A bar for a picture of so many columns; None where nobody says how wide they are."""
+        return None if self._sides is None else ScaleBar.across(columns * self._sides[1])
+
+    @property
+    def _sides(self) -> Pixel | None:
+        """Height and width of a pixel on the page."""
+        if self.pixel is None or not across(self.layout):
+            return self.pixel
+        return self.pixel[1], self.pixel[0]
 
 
 Image = NDArray[np.complexfloating] | NDArray[np.floating]

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from mri_design.brief import briefly
 from mri_design.experiment.inputs import (
     Calibrated,
-    doubting,
     ordinary_scale,
     though,
     whitened,
     with_least_noise,
+    with_witnesses,
 )
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.model.mr_image import MRSlice
@@ -114,7 +114,7 @@ def source_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[str, KS
         return "one coil", None, 0
     if data.coil_maps is not None:
         return f"given ({data.header.get('coil_maps_file', 'with the data')})", None, 0
-    centre = gridded_centre(data, recipe.coils.calibration_lines)
+    centre = gridded_centre(data, recipe.coils.most_lines)
     lines = int(centre.measured.sum())
     calibration_width(centre, lines)
     return f"estimated from {lines} x {lines} samples that were gridded around DC", centre, lines
@@ -129,7 +129,7 @@ def _with_noise(data: TrajectoryData, used: TrajectoryData, recipe: Recipe, scal
         variance, source = data.noise_variance, "given with the data"
     if variance is None:
         variance = rim_noise_variance(data)
-        falls = "power still falls with the distance from the centre there, as that of signal does"
+        falls = "power still falls with the distance from the centre there, as that of signal does: it may be too large"
         doubt = falls if rim_holds_signal(data) else ""
-        used, source = doubting(used, doubt), f"estimated from the outermost samples{though(doubt)}"
+        used, source = with_witnesses(used, doubt), f"estimated from the outermost samples{though(doubt)}"
     return replace(used, noise_variance=variance * scale**2, noise_covariance=None), source

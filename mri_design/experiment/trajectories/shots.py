@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from mri_design.design.strategies.shot_sets import FixedAngles
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, positive_number
-from mri_design.experiment.inputs import PHANTOM_PREFIX
 from mri_design.experiment.recipe import Recipe, ShotRecipe
 from mri_design.kinds import KINDS, Kind
-from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.readouts import ShotReadouts
 from mri_design.registry import require_part
-from mri_design.scan.simulation.phantoms import load_phantom_shots, phantom_kind, phantom_names
-from mri_design.scan.simulation.scanner import EllipsePhase
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes, turned
 from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
+
+if TYPE_CHECKING:  # sets of shots that nothing measures need neither scans nor models
+    from mri_design.model.mr_image import MRSlice
+    from mri_design.scan.simulation.scanner import EllipsePhase
 
 MakesShot = Callable[[ShotRecipe, int, int], NDArray[np.float64]]
 """(settings, side of the square grid, shots of the design) -> one shot at angle 0, (sample, 2): columns (ky, kx) in
@@ -139,6 +139,9 @@ def closed_form_samples(source: str, shots: ShotReadouts, n_coils: int, recipe: 
 
     They are of the very object that `load_input` simulates with the same seed.
     """
+    from mri_design.experiment.inputs import PHANTOM_PREFIX
+    from mri_design.scan.simulation.phantoms import load_phantom_shots, phantom_kind, phantom_names
+
     name = source.removeprefix(PHANTOM_PREFIX)
     if name == source or name not in phantom_names() or phantom_kind(name) != "ellipses":
         return None

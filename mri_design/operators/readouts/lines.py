@@ -8,7 +8,7 @@ from operator import index
 from typing import ClassVar
 
 import numpy as np
-import scipy.fft
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-import scipy.fft
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array, require_grid

@@ -26,10 +26,10 @@ from mri_design.runs.design_sections import (
     score_unit,
     step_explorer,
 )
-from mri_design.runs.first_pictures import Frame, facts_of, first_row, measured_text, predicted_error, reading_of
-from mri_design.runs.image_sections import account_settings, layout_of, save_reconstruction
+from mri_design.runs.first_pictures import facts_of, first_row, measured_text, predicted_error, reading_of
+from mri_design.runs.image_sections import account_settings, frame_of, save_reconstruction
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import pixel_of, simulated_from, simulation_summary
+from mri_design.runs.scan_facts import simulated_from, simulation_summary
 from mri_design.runs.scans import ORACLE_NOTE
 from mri_design.runs.verdicts import Judged, Target, design_verdict
 from mri_design.scan.data import part_of_scan
@@ -107,7 +107,7 @@ def report_design(
 def _first_screen(result: DesignResult) -> FirstScreen:
     """What came out, where it is from, and how large it is."""
     known, image, trace, name = result.known, result.images[0], result.trace, result.request.recipe.design.strategy
-    readouts, pixel = known.slice_model.candidates, pixel_of(known.data)
+    readouts, frame = known.slice_model.candidates, frame_of(known)
     judged = Judged(
         None if image.errors is None else image.errors.relative_l2,
         predicted_error(image.reconstruction),
@@ -123,18 +123,13 @@ def _first_screen(result: DesignResult) -> FirstScreen:
         oracle=name in ORACLES,
         remark=result.ended or mostly_calibration(known.scan.calibration_lines, len(trace.lines), readouts),
     )
-    meaning, layout = explained(name), layout_of(readouts, known.data.orientation)
+    meaning, part = explained(name), part_of_scan(known.data.header)
     return FirstScreen(
         verdict,
-        first_row(
-            readouts,
-            trace.mask().reshape(readouts.shape),
-            image.reconstruction,
-            Frame(layout, pixel),
-        ),
-        facts_of(readouts, pixel, known.data.n_coils, known.acceleration(trace.lines), part_of_scan(known.data.header)),
+        first_row(readouts, trace.mask().reshape(readouts.shape), image.reconstruction, frame),
+        facts_of(readouts, frame.pixel, known.data.n_coils, known.acceleration(trace.lines), part),
         {strategy_label(name): f"{readouts.unit}s {meaning}"} if meaning else {},
-        reading_of(layout),
+        reading_of(frame.layout),
     )
 
 

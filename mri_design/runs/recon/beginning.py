@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.first_screen import FirstScreen
-from mri_design.evaluation.plots.panels import Layout
-from mri_design.runs.first_pictures import Frame, facts_of, first_row, predicted_error, reading_of
-from mri_design.runs.image_sections import layout_of
-from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage, pixel_of
+from mri_design.runs.first_pictures import facts_of, first_row, predicted_error, reading_of
+from mri_design.runs.image_sections import frame_of
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.runs.verdicts import Judged
 from mri_design.scan.data import part_of_scan
 
@@ -42,15 +41,14 @@ def first_screen(
     mask : bool array
         Lines or samples used; of a trajectory all readouts in ``known`` are.
     """
-    readouts, pixel = known.slice_model.candidates, pixel_of(known.data)
-    layout: Layout = "no-lines"
+    readouts, frame = known.slice_model.candidates, frame_of(known)
     used, acceleration = np.ones(readouts.shape, dtype=bool), None
     if isinstance(known, KnownScan):
-        layout, used = layout_of(readouts, known.data.orientation), mask
+        used = mask
         acceleration = known.acceleration(np.flatnonzero(mask).tolist())
     return FirstScreen(
         verdict,
-        first_row(readouts, used, image.reconstruction, Frame(layout, pixel)),
-        facts_of(readouts, pixel, known.data.n_coils, acceleration, part_of_scan(known.data.header)),
-        reading=reading_of(layout),
+        first_row(readouts, used, image.reconstruction, frame),
+        facts_of(readouts, frame.pixel, known.data.n_coils, acceleration, part_of_scan(known.data.header)),
+        reading=reading_of(frame.layout),
     )

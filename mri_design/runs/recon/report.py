@@ -12,6 +12,7 @@ from mri_design.runs.first_pictures import measured_text
 from mri_design.runs.image_sections import (
     account_settings,
     curves_figure,
+    frame_of,
     image_sections,
     mask_figure,
     point_spread_figure,
@@ -82,8 +83,8 @@ def _along_trajectory(folder: RunFolder, known: KnownSamples, result: ReconResul
         point_spread_figure(folder, title, data.trajectory, data.grid_shape, "these readouts", data.density),
     ]
     return [
-        *image_sections(folder, result.images, known.shown_reference, "no-lines", rows, about=about),
-        *save_coil_maps(folder, None if maps is None else maps[0], "no-lines", scan.maps_source),
+        *image_sections(folder, result.images, known.shown_reference, frame_of(known), rows, about=about),
+        *save_coil_maps(folder, None if maps is None else maps[0], frame_of(known), scan.maps_source),
         Section("Trajectory", pictures),
     ]
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
 from mri_design.experiment.held_back.error_bars import StdFactor
@@ -44,7 +45,7 @@ from mri_design.status import Convergence, Status
 
 SLICES = "slices"
 """Name of the stage in which slices are reconstructed."""
-_ARRAYS = ("recon", "std", "coil_maps")
+_ARRAYS = ("recon", "std", "noise", "g_factor", "coil_maps")
 _AHEAD = 2
 """Slices in memory for each process."""
 
@@ -75,6 +76,8 @@ class SliceFacts:
         See `Reconstruction`.
     reference_scale : float, optional
         What its image of a file of references was multiplied by.
+    replicas : int
+        See `NoiseMap`.
     """
 
     rows: Rows
@@ -88,6 +91,7 @@ class SliceFacts:
     std_factor: Sequence[float] | None
     left_out: str
     reference_scale: float | None = None
+    replicas: int = 0
 
     @property
     def converged(self) -> bool:
@@ -104,7 +108,7 @@ class SliceImage:
     number : int
         Of the slice in the scan.
     arrays : mapping of str to array
-        ``recon`` (ky, kx), and where there are some ``std`` and ``coil_maps`` (coil, ky, kx).
+        ``recon`` (ky, kx), and where there are some ``std``, ``noise``, ``g_factor`` and ``coil_maps`` (coil, ky, kx).
     facts : SliceFacts
         The rest.
     """
@@ -144,6 +148,8 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
     arrays = {"recon": np.asarray(shown.image, dtype=np.complex64)}
     if shown.std is not None:
         arrays["std"] = np.asarray(shown.std, dtype=np.float32)
+    if shown.noise is not None:
+        arrays |= {"noise": shown.noise.std, "g_factor": shown.noise.g_factor}
     if maps is not None:
         arrays["coil_maps"] = np.asarray(maps[0], dtype=np.complex64)
     rows = [{**work.numbering.place(number), **row} for row in _rows(known, images, ready.lines)]
@@ -160,6 +166,7 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
         std_factor=None if factor is None else [factor.factor, factor.held_back],
         left_out=result.left_out,
         reference_scale=None if known.given is None else known.given.factor,
+        replicas=0 if result.noise is None else result.noise.replicas,
     )
     del ready, result, known, images, shown, maps
     gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go
@@ -344,8 +351,8 @@ def reconstruct_volume(
     run.progress.show(REPORT, 0, 1)
     noise_only = [number for number in numbers if kept.facts[number].noise_only]
     if noise_only:
-        holds = "hold" if len(noise_only) > 1 else "holds"
-        run.progress.warn(f"{numbering.names(noise_only)} {holds} noise only: what their images show is noise")
+        words = "hold noise only: their images show" if len(noise_only) > 1 else "holds noise only: its image shows"
+        run.progress.warn(f"{numbering.names(noise_only)} {words} noise")
     folded = [number for number in numbers if kept.facts[number].folded]
     if folded:
         run.progress.warn(f"{numbering.names(folded)}: {FOLDED}")
@@ -428,7 +435,10 @@ def _read_back(
     known = ready.known(arrays["recon"])
     ended = Convergence(Status(facts.status), facts.iterations, facts.residual, facts.matvecs)
     factor = None if facts.std_factor is None else StdFactor(facts.std_factor[0], int(facts.std_factor[1]))
-    blank = Reconstruction(arrays["recon"], arrays.get("std"), ended, left_out=facts.left_out, std_factor=factor)
+    noise = NoiseMap(arrays["noise"], arrays["g_factor"], facts.replicas) if "noise" in arrays else None
+    blank = Reconstruction(
+        arrays["recon"], arrays.get("std"), ended, left_out=facts.left_out, std_factor=factor, noise=noise
+    )
     own, *others = ready.judged(known, blank)  # of which the first is in its units already
     reference = None if own.errors is None else known.shown_reference
     return known, [NamedImage.judged(own.name, blank, reference), *others]

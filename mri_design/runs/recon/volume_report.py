@@ -29,8 +29,8 @@ from mri_design.runs.image_sections import (
     Rows,
     account_settings,
     coil_map_sections,
+    frame_of,
     image_sections,
-    layout_of,
     mask_figure,
 )
 from mri_design.runs.recon.beginning import first_screen, judged
@@ -44,6 +44,8 @@ _MONTAGE, _COLUMNS = 24, 6
 """Slices of the montage at most, and in a row."""
 _OF_ONE = ("part_of_scan", "geometry", "source_image")
 """Settings of the slice shown that the others have for themselves."""
+_FILES = {"coil_maps": COIL_MAPS, **{name: f"{name}.npy" for name in ("recon", "std", "noise", "g_factor")}}
+"""Arrays of slices, and the files of the volume's."""
 
 
 def report_volume(run: Run, result: VolumeResult) -> Ending:
@@ -111,7 +113,7 @@ def _used(result: VolumeResult) -> str:
 
 def _save_arrays(folder: RunFolder, result: VolumeResult) -> None:
     """Write the volume slice by slice; arrays of an earlier run do not stay beside it."""
-    for name, file in (("recon", "recon.npy"), ("std", "std.npy"), ("coil_maps", COIL_MAPS)):
+    for name, file in _FILES.items():
         if name in result.kept.arrays(result.numbers[0]):
             frames = len(result.numbering.numbers)
             counts = (frames, len(result.first_frame)) if frames else (len(result.numbers),)
@@ -161,9 +163,7 @@ def volume_sections(folder: RunFolder, result: VolumeResult) -> list[Section]:
     if not folder.reported:
         return []
     known = result.known
-    layout: Layout = "no-lines"
-    if isinstance(known, KnownScan):
-        layout = layout_of(known.slice_model.candidates, known.data.orientation)
+    frame = frame_of(known)
     top = max(object_top([np.abs(image)]) for image in result.stack("recon"))
 
     def montage(name: str, numbers: Sequence[int], axis: str) -> Block:
@@ -174,14 +174,14 @@ def volume_sections(folder: RunFolder, result: VolumeResult) -> list[Section]:
         ]
         some = "" if len(chosen) == len(numbers) else f"{len(chosen)} of the {len(numbers)} {axis}s. "
         caption = f"{some}{GREY_SCALE}; by the {axis}s' numbers in the scan."
-        return saved_figure(folder, name, lambda: plots.image_grid(panels, layout, _COLUMNS), caption)
+        return saved_figure(folder, name, lambda: plots.image_grid(panels, frame, _COLUMNS), caption)
 
     rows = [row for one in result.facts for row in one.rows]
     own = [row for row in rows if row["method"] == result.images[0].name]
     table = ReportTable(
         [*own, *totals(own)], "Every slice; the last row has the means of errors. metrics.csv has the other images too."
     )
-    blocks: list[Block] = [montage("slices", result.first_frame, "slice"), _slider(result, layout, top), table]
+    blocks: list[Block] = [montage("slices", result.first_frame, "slice"), _slider(result, frame.layout, top), table]
     axis, sections = result.numbering.axis, list[Section]()
     if axis:
         frames = [number for number in result.numbers if number % result.count == result.shown]
@@ -228,17 +228,16 @@ def _of_shown(folder: RunFolder, result: VolumeResult) -> list[Section]:
     """One slice in detail, and what is used of it."""
     known, rows = result.known, result.kept.facts[result.shown].rows
     intro = Paragraph(f"Slice {result.shown} in detail; the same files of every slice are parts of the arrays.")
-    maps = known.scan.maps_as_read
+    maps, frame = known.scan.maps_as_read, frame_of(known)
     if isinstance(known, KnownScan):
-        layout = layout_of(known.slice_model.candidates, known.data.orientation)
         noise, about = known.reference_noise, None if known.given is None else known.given.caption
-        shown = image_sections(folder, result.images, known.shown_reference, layout, rows, noise, about)
+        shown = image_sections(folder, result.images, known.shown_reference, frame, rows, noise, about)
         unit = known.slice_model.candidates.unit
         used = [Section(f"{unit.capitalize()}s", [mask_figure(folder, f"measured {unit}s", result.mask)])]
     else:
-        layout, used = "no-lines", []
+        used = []
         about = f"{len(known.data.trajectory)} samples on {known.data.n_readouts} readouts of each slice."
-        shown = image_sections(folder, result.images, known.shown_reference, layout, rows, about=about)
+        shown = image_sections(folder, result.images, known.shown_reference, frame, rows, about=about)
     first = replace(shown[0], title=f"Slice {result.shown}", blocks=[intro, *shown[0].blocks])
-    coils = coil_map_sections(folder, None if maps is None else maps[0], layout, known.scan.maps_source)
+    coils = coil_map_sections(folder, None if maps is None else maps[0], frame, known.scan.maps_source)
     return [first, *shown[1:], *coils, *used]

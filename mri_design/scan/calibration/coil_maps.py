@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_instance
+from mri_design.scan.calibration.espirit import central, coil_directions, espirit
 from mri_design.scan.centred_fft import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling, measured_samples
@@ -19,8 +19,6 @@ MapPhase = Literal["virtual-coil", "image"]
 """Where the phase that maps and image share is put; see `estimate_coil_maps`."""
 
 _USUAL_LINES, _FEWEST_LINES = 24, 8
-# Below 16 lines a kernel of 6 leaves too few blocks (results/benchmarks/measured-once.md).
-_KERNEL, _SMALL_KERNEL, _ENOUGH_FOR_KERNEL = 6, 4, 16
 
 
 def calibration_lines(data: KSpaceData) -> int:
@@ -36,7 +34,7 @@ def gapless_square(samplings: Iterable[Sampling]) -> int:
 def _square(samples: Iterable[NDArray[np.bool_]]) -> int:
     everywhere = np.logical_and.reduce(list(samples))
     most = min(everywhere.shape)
-    return max((n for n in range(1, most + 1) if _centre(everywhere, n).all()), default=0)
+    return max((n for n in range(1, most + 1) if central(everywhere, n).all()), default=0)
 
 
 def calibrates_itself(data: KSpaceData) -> bool:
@@ -111,7 +109,7 @@ def estimate_coil_maps(
     directions = coil_directions(calibration_energies(data, lines)) if directions is None else directions
     maps = np.empty_like(data.kspace)
     for index, stack in enumerate(source):
-        maps[index] = _espirit(stack, directions, width)
+        maps[index] = espirit(stack, directions, width)
         if phase == "image":
             maps[index] *= _image_phase(stack, maps[index], width)
     return replace(data, coil_maps=maps)
@@ -160,12 +158,6 @@ def _require_enough(lines: int | None) -> None:
         )
 
 
-def _centre(kspace: NDArray[Any], width: int) -> NDArray[Any]:
-    rows, columns = kspace.shape[-2:]
-    first_row, first_column = rows // 2 - width // 2, columns // 2 - width // 2
-    return kspace[..., first_row : first_row + width, first_column : first_column + width]
-
-
 def calibration_energies(data: KSpaceData, lines: int | None = None) -> NDArray[np.complex128]:
     """Sum over all calibration samples s of s s^H, shape (coil, coil); that of several slices is the sum of theirs.
 
@@ -182,50 +174,18 @@ def calibration_energies(data: KSpaceData, lines: int | None = None) -> NDArray[
         Where fewer than eight lines around the centre were measured, or they hold no signal.
     """
     width = calibration_width(data, lines)
-    centre = _centre(data.kspace if calibrates_itself(data) or data.calibration is None else data.calibration, width)
+    centre = central(data.kspace if calibrates_itself(data) or data.calibration is None else data.calibration, width)
     samples = np.moveaxis(centre, 1, 0).reshape(centre.shape[1], -1).astype(np.complex128)
     if not samples.any():
         raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
     return np.asarray(samples @ samples.conj().T)
 
 
-def coil_directions(energies: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """Principal directions of coil space, strongest first, as columns, by `calibration_energies`."""
-    directions = np.linalg.eigh(energies)[1][:, ::-1]
-    # Eigenvectors come with any phase; this one depends on the data alone.
-    leading = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[np.newaxis], axis=0)
-    return np.asarray(directions * (leading.conj() / np.abs(leading)))
-
-
-def _espirit(kspace: NDArray[np.complex64], directions: NDArray[np.complex128], width: int) -> NDArray[np.complex64]:
-    """Unit maps (coil, ky, kx) of one slice."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "IProgress not found")  # by tqdm, in notebooks without widgets
-        from sigpy.mri.app import EspiritCalib  # here, because the import takes longer than most commands
-
-    strongest = np.abs(kspace).max()
-    virtual = np.tensordot(directions.conj().T, kspace / (strongest or 1), axes=1).astype(np.complex64)
-    with np.errstate(all="ignore"):  # pixels without any signal divide zero by zero
-        maps = EspiritCalib(
-            virtual,
-            calib_width=width,
-            kernel_width=_KERNEL if width >= _ENOUGH_FOR_KERNEL else _SMALL_KERNEL,
-            crop=0,
-            show_pbar=False,
-        ).run()
-    # SigPy makes the first coil's map real; here the first coil is the virtual one.
-    maps = np.nan_to_num(maps, nan=0.0, posinf=0.0, neginf=0.0).astype(np.complex128)
-    strength = np.linalg.norm(maps, axis=0)
-    maps = maps / np.where(strength > 0, strength, 1)
-    maps[0][strength == 0] = 1
-    return np.tensordot(directions, maps, axes=1).astype(np.complex64)
-
-
 def _image_phase(kspace: NDArray[np.complex64], maps: NDArray[np.complex64], width: int) -> NDArray[np.complex64]:
     """Phase factors (ky, kx) of the combined image at the resolution of the calibration lines."""
     window = np.hanning(width + 2)[1:-1]
     smooth = np.zeros_like(kspace)
-    _centre(smooth, width)[:] = _centre(kspace, width) * np.outer(window, window)
+    central(smooth, width)[:] = central(kspace, width) * np.outer(window, window)
     image = np.sum(maps.conj() * to_image(smooth), axis=0)
     modulus = np.abs(image)
     return np.asarray(np.where(modulus > 0, image / np.where(modulus > 0, modulus, 1), 1), dtype=np.complex64)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import ImageStack, Scan
+from mri_design.scan.data import ImageStack, Scan, others_unread
 from mri_design.scan.io.bart import AXES, is_bart, read_pair
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.npy import is_npy, read_npy, read_npz_members
@@ -206,6 +206,13 @@ def read_images(path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStac
                     got="samples of k-space",
                     wanted="an image",
                     cure="Reconstruct it first, and give the recon.npy of that run.",
+                )
+            if unread := others_unread(held.header):
+                raise InputError(
+                    field=path.name,
+                    got="; ".join(f"{name} {text}" for name, text in unread.items()),
+                    wanted="one volume",
+                    cure="Write the one to compare with into a file of its own.",
                 )
             return held
         images = _stored(path, _IMAGES, limits)

@@ -290,6 +290,10 @@ def _header(file: Any, path: Path, facts: FrameFacts) -> dict[str, str]:
     kinds = "\\".join(str(word) for word in file.get("ImageType") or [])
     thickness = facts.element("SliceThickness", 0)
     said = {"modality": file.get("Modality"), "image_type": kinds, "slice_thickness_mm": thickness}
+    if maker := file.get("Manufacturer"):  # without one, the model is that of a program
+        tesla = file.get("MagneticFieldStrength")
+        named = f"{maker} {file.get('ManufacturerModelName') or ''}".strip()
+        said["scanner"] = f"{named}, {tesla} T" if tesla else named
     header |= {name: str(value)[:80] for name, value in said.items() if value}
     spacing = facts.element("PixelSpacing", 0)
     if spacing:

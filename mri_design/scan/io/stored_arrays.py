@@ -201,8 +201,8 @@ class KSpaceAxes:
         across = "kz" if self.volume else "kx"
         return "ky-rows" if self.roles.index("ky") < self.roles.index(across) else "ky-columns"
 
-    def arrange(self, field: str, array: NDArray[Any], *, without: str = "") -> NDArray[Any]:
-        """View of a stored array as (slice, coil, ky, kx), first repetition only; volumes as (kx, coil, ky, kz).
+    def arrange(self, field: str, array: NDArray[Any], *, without: str = "", repetition: int = 0) -> NDArray[Any]:
+        """View of a stored array as (slice, coil, ky, kx), one repetition only; volumes as (kx, coil, ky, kz).
 
         Parameters
         ----------
@@ -212,6 +212,8 @@ class KSpaceAxes:
             Its axes are ``roles``, minus ``without``.
         without : str
             A role that this array lacks ("coil" for a coil-combined image); it is left out of the result.
+        repetition : int
+            Which one, where there are several.
 
         Raises
         ------
@@ -222,7 +224,7 @@ class KSpaceAxes:
         if array.ndim != len(roles):
             raise InputError(field=field, got=f"shape {array.shape}", wanted=f"axes ({', '.join(roles)})")
         if "rep" in roles:
-            array = array.take(0, axis=roles.index("rep"))
+            array = array.take(repetition, axis=roles.index("rep"))
             roles.remove("rep")
         order = _VOLUME_ORDER if self.volume else _ORDER
         for missing in [role for role in ("coil", "slice") if role in order and role not in roles and role != without]:
@@ -528,6 +530,7 @@ def _kspace(
         provenance["volume"] = volume_note(len(kspace), kspace.shape[2:])
     if "rep" in axes.roles:
         provenance["repetition"] = f"first of {stored.shape[axes.roles.index('rep')]}; {OTHERS_UNREAD}"
+    again = "rep" in axes.roles and stored.shape[axes.roles.index("rep")] > 1
     declared = _declared_lines(path, header, arrays.get("measured"), n_lines)
     if "noise_covariance" in arrays:
         provenance["noise_covariance"] = "given with the data"
@@ -539,6 +542,7 @@ def _kspace(
         noise_covariance=_noise_covariance(arrays.get("noise_covariance")),
         coil_maps=_companion("coil_maps", arrays, axes, without=""),
         reference=_companion("reference", arrays, axes, without="coil"),
+        repeat=to_complex64(key, axes.arrange(key, stored, repetition=1)).copy() if again else None,
         orientation=axes.orientation,
         header=provenance,
     )

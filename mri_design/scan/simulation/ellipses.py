@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.fft
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import j1, jv
 
 from mri_design.errors import InputError
 from mri_design.operators.trajectory import checked_trajectory
@@ -97,7 +96,7 @@ def phase_series(rng: np.random.Generator, amplitude: float = np.pi / 2) -> Trig
     offsets = rng.uniform(-np.pi, np.pi, len(_DIRECTIONS))
     orders = np.arange(-_BESSEL_ORDERS, _BESSEL_ORDERS + 1)
     for (row, column), share, offset in zip(_DIRECTIONS, shares, offsets, strict=True):
-        factor = 1j**orders * jv(orders, amplitude * share) * np.exp(1j * orders * offset)
+        factor = 1j**orders * scipy.special.jv(orders, amplitude * share) * np.exp(1j * orders * offset)
         series = series * TrigonometricSeries(_along(factor, row, column))
     return series
 
@@ -396,7 +395,7 @@ def _jinc(
     """Fourier integral of a centred ellipse over its area: 2 J1(z) / z, which is 1 at z = 0."""
     cosine, sine = np.cos(angle), np.sin(angle)
     z = 2 * np.pi * np.hypot(axes[0] * (cosine * kx + sine * ky), axes[1] * (cosine * ky - sine * kx))
-    return np.divide(2 * j1(z), z, out=np.ones_like(z), where=z > 1e-12)
+    return np.divide(2 * scipy.special.j1(z), z, out=np.ones_like(z), where=z > 1e-12)
 
 
 def _joint_waves(series: tuple[TrigonometricSeries, ...]) -> tuple[NDArray[np.float64], NDArray[np.complex128]]:

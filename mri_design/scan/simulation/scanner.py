@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+import skimage  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike, NDArray
-from skimage.transform import resize
 
 from mri_design.errors import InputError, require_counts, require_instance, require_random
 from mri_design.operators.cartesian_fourier import CentredFFT
@@ -108,7 +108,7 @@ def _padded(stack: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
 def _resized(image: NDArray[Any], target: tuple[int, int]) -> NDArray[Any]:
     if np.iscomplexobj(image):
         return _resized(image.real, target) + 1j * _resized(image.imag, target)
-    resized: NDArray[Any] = resize(image, target, order=1, anti_aliasing=True, mode="edge")
+    resized: NDArray[Any] = skimage.transform.resize(image, target, order=1, anti_aliasing=True, mode="edge")
     return resized
 
 

@@ -75,7 +75,7 @@ def _upper_half(cells: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 _ROUNDING = 1e-9
-"""Of the point: what is smaller is no artefact but the rounding of a transform."""
+"""Of the point: what is smaller is no artefact but the error of a transform."""
 _AT_ONCE = 4096
 """Samples whose waves are held in memory."""
 
@@ -140,7 +140,7 @@ def compensated_spread(
     InputError
         As `density_weights`.
     """
-    weights = density_weights(trajectory, grid, given=density)
+    weights = density_weights(trajectory, grid, given=density, tolerance=_ROUNDING)
     return sums_at_pixels(weights / weights.sum(), 2 * np.pi * trajectory / grid, grid).astype(np.complex128)
 
 
@@ -187,7 +187,8 @@ def largest_side_lobe(spread: NDArray[np.complexfloating]) -> SideLobe:
     Notes
     -----
     A pixel is a local maximum where none of its neighbours, diagonal ones included, is larger. So what the point itself
-    spreads over counts as no side lobe, however many pixels these are.
+    spreads over counts as no side lobe, however many pixels these are. Of lobes that are equally high, as those at
+    r and -r mostly are, the first one is named.
     """
     size = np.abs(spread)
     middle = tuple(n // 2 for n in size.shape)
@@ -197,6 +198,6 @@ def largest_side_lobe(spread: NDArray[np.complexfloating]) -> SideLobe:
         around = np.maximum(around, np.maximum(np.roll(around, 1, axis), np.roll(around, -1, axis)))
     lobes = np.where((size >= around) & (size > _ROUNDING), size, 0.0)
     lobes[middle] = 0.0
-    highest = np.unravel_index(int(np.argmax(lobes)), lobes.shape)
+    highest = np.unravel_index(int(np.argmax(lobes >= lobes.max() - _ROUNDING)), lobes.shape)
     place = tuple(int(at) - centre for at, centre in zip(highest, middle, strict=True))
     return SideLobe(float(lobes[highest]), place if lobes[highest] else (0,) * size.ndim)

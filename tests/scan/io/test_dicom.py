@@ -62,6 +62,20 @@ def test_identifiers_come_along_apart_and_wrong_ones_are_named(tmp_path: Path) -
     )
 
 
+@pytest.mark.parametrize(
+    ("elements", "said"),
+    [
+        ({"Manufacturer": "Maker", "ManufacturerModelName": "One", "MagneticFieldStrength": 1.5}, "Maker One, 1.5 T"),
+        ({"Manufacturer": "Maker", "ManufacturerModelName": ""}, "Maker"),
+        ({}, None),  # an image of this package names no maker
+    ],
+)
+def test_the_scanner_is_told_as_far_as_it_is_known(
+    tmp_path: Path, elements: dict[str, object], said: str | None
+) -> None:
+    assert read(changed(tmp_path / "slice.dcm", **elements)).header.get("scanner") == said
+
+
 def test_frames_are_slices(tmp_path: Path) -> None:
     counts = np.arange(48, dtype=np.uint16).reshape(2, 6, 4)
     scaled = {"RescaleSlope": 2, "RescaleIntercept": -1}

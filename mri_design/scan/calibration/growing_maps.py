@@ -1,0 +1,163 @@
+"""Coil maps from the lines measured so far: what they rest on, and how well they predict lines that were held back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.scan.calibration.espirit import central, coil_directions, espirit
+from mri_design.scan.calibration.nlinv import BLOCK, joint_estimate
+
+MapMethod = Literal["auto", "espirit", "nlinv"]
+"""How maps are estimated; see `maps_from_lines`."""
+
+USUAL_LINES = 24
+"""Centre lines from which ESPIRiT takes maps, and from which on it is preferred (results/coils/maps.md)."""
+FEWEST_FOR_ESPIRIT = 8
+_FEWEST = 2
+"""Without neighbours at the centre, image and maps can take each other's place: nothing tells a fold from an image."""
+_NEVER_HELD, _HELD_PART = 2, 4
+_COILS_THAT_PREDICT = 4
+BAD_PREDICTION = 0.5
+"""Relative error of lines beside measured ones from which on maps are said to predict badly."""
+
+
+@dataclass(frozen=True)
+class MapEstimate:
+    """Coil maps of one slice, and what they rest on.
+
+    Parameters
+    ----------
+    maps : complex64 array, shape (coil, ky, kx)
+        Unit root-sum-of-squares at every pixel.
+    method : {"espirit", "nlinv"}
+        ESPIRiT on the gapless centre, or image and maps together (NLINV) from all lines of the central block.
+    centre : int
+        Side of the gapless square at the centre of k-space.
+    lines : int
+        Measured lines of the central 32 that they rest on.
+    rank : int, optional
+        None: neither method has one.
+    prediction_error : float
+        Relative error with which NLINV predicts measured lines of the block that were held back from it, each with a
+        measured line beside it; NaN where none could be held back, and for ESPIRiT.
+    """
+
+    maps: NDArray[np.complex64]
+    method: str
+    centre: int
+    lines: int
+    rank: int | None = None
+    prediction_error: float = float("nan")
+
+    @property
+    def predicts_badly(self) -> bool:
+        """Whether lines held back speak against the maps; never of fewer than four coils, which predict little."""
+        return len(self.maps) >= _COILS_THAT_PREDICT and self.prediction_error > BAD_PREDICTION
+
+    @property
+    def text(self) -> str:
+        """One sentence on what the maps rest on and how well they predict lines that were held back."""
+        if self.method == "espirit":
+            return f"estimated by ESPIRiT from {min(self.centre, USUAL_LINES)} gapless centre lines"
+        rests = f"estimated together with the image (NLINV) from the {self.lines} measured lines of the central {BLOCK}"
+        if isnan(self.prediction_error):
+            return f"{rests}; too few to hold any back as a check"
+        check = f"lines held back as a check are predicted with an error of {self.prediction_error:.0%}"
+        return f"{rests}; {check}{', which is bad' if self.predicts_badly else ''}"
+
+
+def maps_from_lines(
+    kspace: NDArray[np.complex64],
+    measured: NDArray[np.bool_],
+    *,
+    method: MapMethod = "auto",
+    directions: NDArray[np.complex128] | None = None,
+    before: MapEstimate | None = None,
+) -> MapEstimate:
+    """Coil maps of one slice from the lines, or samples, that were measured; nothing else is looked at.
+
+    The phase of the maps is that of `estimate_coil_maps`: their combination along the strongest direction of coil space
+    is real and positive.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (coil, ky, kx)
+        Of white coils (`prewhiten`). What stands where nothing was measured is of no account.
+    measured : bool array, shape (ky,) or (ky, kx)
+        Which lines or samples were measured.
+    method : {"auto", "espirit", "nlinv"}
+        By default ESPIRiT where 24 gapless lines were measured, and NLINV where there are fewer.
+    directions : complex array, shape (coil, coil), optional
+        `coil_directions`, so that the phase of the maps runs on from slice to slice; by default those of this slice.
+    before : MapEstimate, optional
+        Maps of fewer lines of the same scan. With it, no lines are held back anew, which halves the time, unless there
+        are now twice as many lines as then; the prediction error stays that of before.
+
+    Raises
+    ------
+    InputError
+        Where the centre of k-space was not measured, fewer than eight gapless lines were for ESPIRiT, or the central
+        samples hold no signal.
+    """
+    if method not in get_args(MapMethod):
+        raise InputError(field="maps", got=repr(method), wanted="'auto', 'espirit' or 'nlinv'")
+    samples = measured if measured.ndim == 2 else np.repeat(measured[:, None], kspace.shape[-1], axis=1)
+    centre = max((n for n in range(1, min(samples.shape) + 1) if central(samples, n).all()), default=0)
+    if method == "auto":
+        method = "espirit" if centre >= USUAL_LINES else "nlinv"
+    fewest = FEWEST_FOR_ESPIRIT if method == "espirit" else _FEWEST
+    if centre < fewest:
+        raise InputError(
+            field="measured",
+            got=f"{centre} gapless lines and columns around the centre of k-space",
+            wanted=f"at least {fewest} for coil calibration",
+            cure="Give coil maps, or measure a centre.",
+        )
+    inner = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0).reshape(len(kspace), -1).astype(np.complex128)
+    if not inner.any():
+        raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
+    if directions is None:
+        directions = coil_directions(inner @ inner.conj().T)
+    lines = int(central(samples, BLOCK).any(axis=1).sum())
+    if method == "espirit":
+        square = np.where(central(samples, centre), central(kspace, centre), 0)
+        whole = np.zeros(kspace.shape, np.complex64)
+        central(whole, centre)[:] = square
+        return MapEstimate(espirit(whole, directions, min(centre, USUAL_LINES)), method, centre, lines)
+    maps = joint_estimate(kspace, samples).maps((samples.shape[0], samples.shape[1]))
+    strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
+    maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
+    if before is not None and not isnan(before.prediction_error) and lines < 2 * before.lines:
+        return MapEstimate(maps, method, centre, lines, prediction_error=before.prediction_error)
+    return MapEstimate(maps, method, centre, lines, prediction_error=_prediction_error(kspace, samples))
+
+
+def _prediction_error(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) -> float:
+    """Relative error of NLINV on up to a quarter of the measured lines of the block, which it does not get.
+
+    Only lines beside a measured one are held back, so that maps are judged, and not how far apart lines are.
+    """
+    inside = central(samples, BLOCK)
+    measured = np.asarray(inside.any(axis=1))
+    middle = len(measured) // 2
+    held = np.zeros(len(measured), dtype=bool)
+    for line in sorted(np.flatnonzero(measured), key=lambda row: (abs(row - middle), row)):
+        if abs(line - middle) <= _NEVER_HELD or held.sum() >= measured.sum() // _HELD_PART:
+            continue
+        beside = [n for n in (line - 1, line + 1) if 0 <= n < len(measured) and measured[n] and not held[n]]
+        held[line] = bool(beside)
+    if not held.any():
+        return float("nan")
+    kept = samples.copy()
+    central(kept, BLOCK)[held] = False
+    predicted = joint_estimate(kspace, kept).block
+    wanted = np.where(inside & held[:, None], central(kspace, BLOCK), 0)
+    size = np.linalg.norm(wanted)
+    missed = np.linalg.norm(np.where(inside & held[:, None], predicted - wanted, 0))
+    return float(missed / size) if size > 0 else float("nan")

@@ -1,0 +1,129 @@
+"""Noise by pixel and g-factors: against folded pixels, dense algebra, and images of noise."""
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.estimation.least_squares import least_squares
+from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.posterior import GaussianPosterior, Variances
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.cartesian_fourier import CartesianLines, CartesianSamples
+from mri_design.operators.elementary import Identity
+from mri_design.potentials.priors import Laplace
+from mri_design.scan.simulation.coil_maps import simulate_coil_maps
+from mri_design.status import Convergence, Status
+
+GRID, VARIANCE = (24, 16), 0.25
+
+NO_MARGINALS = Variances((), "exact", Convergence(Status.CONVERGED, 0, 0.0))
+
+
+def unit_maps(coils: int) -> np.ndarray:
+    maps = simulate_coil_maps(GRID, coils, np.random.default_rng(coils))
+    return np.asarray(maps / np.linalg.norm(maps, axis=0), dtype=np.complex64)
+
+
+def model_of(measurement: CartesianLines | CartesianSamples, data: np.ndarray | None = None) -> GeneralizedLinearModel:
+    samples = np.zeros(measurement.out_shape, np.complex64) if data is None else data
+    sites = SiteBlock("pixels", Identity(GRID), Laplace(1.0))  # which least squares do not look at
+    return GeneralizedLinearModel(measurement, samples, VARIANCE, (sites,))
+
+
+def folded_g_factor(maps: np.ndarray, step: int) -> np.ndarray:
+    """Pruessmann's equation 23, pixel by pixel: pixels one field of view over ``step`` apart fold onto each other."""
+    rows, columns = maps.shape[1:]
+    found = np.empty((rows, columns))
+    for y in range(rows // step):
+        folded = y + rows // step * np.arange(step)
+        for x in range(columns):
+            sensitivities = maps[:, folded, x].astype(np.complex128)
+            gram = sensitivities.conj().T @ sensitivities
+            found[folded, x] = np.sqrt(np.diag(np.linalg.inv(gram)).real * np.diag(gram).real)
+    return found
+
+
+@pytest.mark.parametrize("step", [2, 3])
+def test_every_nth_line_has_the_closed_g_factor_of_sense(step: int) -> None:
+    maps = unit_maps(6)
+    measurement = CartesianLines(range(0, GRID[0], step), GRID, maps)
+    found = least_squares_noise(model_of(measurement), 1e-9, np.random.default_rng(0))
+    np.testing.assert_allclose(found.g_factor, folded_g_factor(maps, step), rtol=1e-4)
+    assert found.g_factor.max() > 1.05  # else nothing was tested
+    np.testing.assert_allclose(found.std, np.sqrt(2 * VARIANCE * step) * found.g_factor, rtol=1e-5)
+    assert found.replicas == 0
+
+
+def test_images_of_noise_scatter_as_the_map_says() -> None:
+    """Least squares themselves, run on noise alone."""
+    rng, damping = np.random.default_rng(1), 1e-3
+    lines = [0, 3, 5, 8, 11, 12, 13, 17, 20, 22]
+    measurement = CartesianLines(lines, GRID, unit_maps(4))
+    found = least_squares_noise(model_of(measurement), damping, rng)
+    power = np.zeros(GRID)
+    for _ in range(80):
+        noise = rng.normal(scale=np.sqrt(VARIANCE), size=(2, *measurement.out_shape))
+        scan = model_of(measurement, (noise[0] + 1j * noise[1]).astype(np.complex64))
+        power += np.abs(least_squares(scan, damping=damping)[0]) ** 2 / 80
+    ratio = power / found.std**2
+    assert abs(ratio.mean() - 1) < 0.03
+    assert ratio.std() < 0.16  # 1 / sqrt(80) of images alone is .11
+
+
+def test_images_of_noise_by_another_program_scatter_as_the_map_says() -> None:
+    """SigPy's SENSE reconstruction of every third line, whose g-factor is far from flat."""
+    from sigpy.mri.app import SenseRecon
+
+    rng, maps, lines = np.random.default_rng(4), unit_maps(5), np.arange(0, GRID[0], 3)
+    found = least_squares_noise(model_of(CartesianLines(lines, GRID, maps)), 1e-3, rng)
+    power, mask = np.zeros(GRID), np.zeros((1, *GRID))
+    mask[:, lines] = 1
+    for _ in range(60):
+        noise = rng.normal(scale=np.sqrt(VARIANCE), size=(2, *maps.shape))
+        samples = mask * (noise[0] + 1j * noise[1])
+        image = SenseRecon(samples, maps, lamda=1e-3, weights=mask, max_iter=60, show_pbar=False).run()
+        power += np.abs(image) ** 2 / 60
+    assert np.corrcoef(np.sqrt(power).ravel(), found.std.ravel())[0, 1] > 0.9
+    assert abs(np.mean(power / found.std**2) - 1) < 0.04
+
+
+def test_samples_of_a_plane_get_replicas_near_the_exact_map_of_the_same_lines() -> None:
+    lines, maps = list(range(0, GRID[0], 2)), unit_maps(6)
+    mask = np.zeros(GRID, dtype=bool)
+    mask[lines] = True
+    exact = least_squares_noise(model_of(CartesianLines(lines, GRID, maps)), 1e-3, np.random.default_rng(0))
+    drawn = least_squares_noise(model_of(CartesianSamples(mask, maps)), 1e-3, np.random.default_rng(0), replicas=100)
+    assert drawn.replicas == 100
+    assert np.sqrt(np.mean((drawn.std / exact.std - 1) ** 2)) < 0.07  # 1 / (2 sqrt(100)) of each is .05
+    assert abs(np.mean(drawn.g_factor / exact.g_factor) - 1) < 0.01
+
+
+def test_a_posterior_mean_has_less_noise_than_least_squares_and_that_of_dense_algebra() -> None:
+    rng = np.random.default_rng(2)
+    lines = [0, 2, 5, 7, 10, 11, 12, 13, 14, 17, 19, 22]
+    measurement = CartesianLines(lines, GRID, unit_maps(4))
+    model = model_of(measurement)
+    rates = tuple(rng.uniform(0.05, 0.5, size=block.analysis.out_shape) for block in model.blocks)
+    precision = PosteriorPrecision(measurement, model.blocks, rates)
+    posterior = GaussianPosterior(
+        model, np.zeros(GRID, np.complex64), precision, NO_MARGINALS, convergence=NO_MARGINALS.convergence
+    )
+    found = posterior_noise(posterior, np.random.default_rng(3), replicas=100)
+    inverse, x = np.linalg.inv(precision.dense_real()), measurement.to_dense_real()
+    exact = np.sqrt(VARIANCE * np.diag(inverse @ x.T @ x @ inverse).reshape(2, *GRID).sum(axis=0))
+    assert np.sqrt(np.mean((found.std / exact - 1) ** 2)) < 0.07
+    assert abs(np.mean(found.std / exact) - 1) < 0.01
+    assert np.mean(found.std) < np.mean(least_squares_noise(model, 1e-3, rng).std)
+
+
+def test_units_scale_the_noise_alone_and_words_say_how_it_was_found() -> None:
+    made = NoiseMap(np.full(GRID, 0.5, np.float32), np.full(GRID, 1.25, np.float32), 64)
+    twice = made.times(np.full(GRID, 2.0))
+    assert twice.std[0, 0] == 1 and twice.g_factor[0, 0] == np.float32(1.25)
+    assert str(twice) == "g-factor 1.25 at half of the pixels, below 1.25 at 95 %, from 64 images of noise"
+
+
+def test_refuses_what_is_no_model() -> None:
+    with pytest.raises(InputError):
+        least_squares_noise(np.zeros(3), 0.1, np.random.default_rng(0))  # type: ignore[arg-type]
