@@ -37,8 +37,8 @@ LEAST = 1e-6
 """Least energy beside the largest: what a sample is predicted to hold at least."""
 DISC_SHARE = 0.7
 """Part of a mask that is a Poisson disc, with several coils."""
-DISC_POWER = 2.0
-"""Power of its density."""
+POWER_PER_ACCELERATION, LEAST_POWER, MOST_POWER = 0.25, 2.0, 3.0
+"""Power of its density: with fewer samples more of them belong to the centre (results/coils/planes.md)."""
 TEMPER = 0.4
 """Exponent of the correction of energies, with several coils."""
 
@@ -73,10 +73,11 @@ class CalibratedSamples(ChoosesByScore):
         patterns; drawn ones do not, as one who knew the energies would take them. What an earlier scan explains of how
         they scatter is not drawn. If false the largest predicted energies are taken. By default true with one coil and
         false with several of which there is an earlier scan.
-    disc_share, disc_power : float
-        With several coils, which part of the mask is a Poisson disc, those at the start included, and the power of its
-        density (1 - r / r_max)^power. Where a rule may end the design, so that nobody knows how large the mask will
-        be, there is none.
+    disc_share : float
+        With several coils, which part of the mask is a Poisson disc, the start included. Where a rule may end the
+        design, so that nobody knows how large the mask will be, there is none.
+    disc_power : float, optional
+        Power of its density (1 - r / r_max)^power; by default a quarter of the acceleration, between 2 and 3.
     temper : float
         With several coils, the exponent of corrected over expected energies: 0 goes by the posterior alone.
     earlier : sequence of EarlierScan
@@ -94,7 +95,7 @@ class CalibratedSamples(ChoosesByScore):
     reach: float = 0.05
     drawn: bool | None = None
     disc_share: float = DISC_SHARE
-    disc_power: float = DISC_POWER
+    disc_power: float | None = None
     temper: float = TEMPER
     earlier: tuple[EarlierScan, ...] = ()
     name: str = "calibrated"
@@ -102,7 +103,8 @@ class CalibratedSamples(ChoosesByScore):
     def __post_init__(self) -> None:
         require_counts(draws=self.draws, least=1)
         require_numbers(most=1.0, reach=self.reach, disc_share=self.disc_share, temper=self.temper)
-        require_numbers(disc_power=self.disc_power)
+        if self.disc_power is not None:
+            require_numbers(disc_power=self.disc_power)
         if self.drawn is not None:
             require_instance(bool, wanted="true, false or None", drawn=self.drawn)
         for scan in self.earlier:
@@ -122,7 +124,9 @@ class CalibratedSamples(ChoosesByScore):
         """The next samples; those of the Poisson disc where there is no posterior to see."""
         plane, candidates = plane_of(view), view.candidates
         if not view.posteriors:
-            density = radial_density(plane, self.disc_power)
+            usual = POWER_PER_ACCELERATION * plane.size / candidates.target
+            power = float(np.clip(usual, LEAST_POWER, MOST_POWER)) if self.disc_power is None else self.disc_power
+            density = radial_density(plane, power)
             disc = poisson_disc(plane, density, candidates.remaining, candidates.mask, count, rng)
             return [Choice(int(sample)) for sample in disc]
         if not self._by_surroundings(_fewest_coils(view)):
