@@ -157,9 +157,8 @@ def summary(found: Sequence[Row]) -> list[Row]:
 
         best = {column: min(DISCS, key=lambda name, c=column: mean(name, c)) for column in ("error", "complex_error")}
         named = {"best_disc": best["error"], "disc_2": "poisson-disc:2", "before": BEFORE, "bart": BART}
-        changes = {
-            f"against_{label}": mean(DESIGNED, "error") / mean(name, "error") - 1 for label, name in named.items()
-        }
+        own = mean(DESIGNED, "error")
+        changes = {f"against_{label}": own / mean(name, "error") - 1 for label, name in named.items()}
         wrong = mean(DESIGNED, "complex_error") / mean(best["complex_error"], "complex_error") - 1
         table.append(
             {
