@@ -6,10 +6,10 @@ DATA is the folder of the raw scans (`mc_brain_8a.npy`, `mc_brain_cimax16.npy`, 
 heads (`img_3T_complex.npz`), which are seen through eight simulated coils. A mask has eight centre lines (four or six
 where it has sixteen or ten) and random ones of a density that falls with the third power, for three seeds. Maps are
 estimated from the lines of the mask alone: by NLINV as the package does it, by ESPIRiT on the gapless centre, by
-ESPIRiT on a central block that low-rank completion filled (first seed; the best of four ranks in hindsight), and by BART's
-``nlinv`` where BART is installed. Every set of maps gives a least-squares image (SENSE, the best of five
-regularisations) and a posterior mean (recipe ``local``), whose errors are divided by those with maps of the whole scan.
-Writes results/coils/maps.csv and the tables of results/coils/maps.md.
+ESPIRiT on a central block that low-rank completion filled (first seed; the best of four ranks in hindsight), and by
+BART's ``nlinv`` where BART is installed. Every set of maps gives a least-squares image (SENSE, the best of five
+regularisations) and a posterior mean (recipe ``local``), whose errors are divided by those with maps of the whole
+scan. Writes results/coils/maps.csv and the tables of results/coils/maps.md.
 """
 
 from __future__ import annotations
