@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -19,6 +20,9 @@ from mri_design.scan.calibration.coil_maps import (
     calibration_width,
     coil_combined,
     estimate_coil_maps,
+)
+from mri_design.scan.calibration.coil_maps import (
+    calibration_lines as gapless_centre,
 )
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
@@ -254,6 +258,11 @@ class Calibrated:
         return str(self.data.header.get(NOISE_RAISED, ""))
 
     @property
+    def maps_doubt(self) -> str:
+        """What speaks against the coil maps that were estimated; empty where nothing does."""
+        return str(self.data.header.get(MAPS_DOUBT, ""))
+
+    @property
     def maps_as_read(self) -> Array | None:
         """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
         return maps_before_mixing(self.mixing, self.data.coil_maps)
@@ -323,7 +332,7 @@ class PreparedScan(Calibrated):
         """
         if estimate is None:
             return self
-        data = replace(self.data, coil_maps=estimate.maps[np.newaxis])
+        data = with_estimates(self.data, [estimate])
         return replace(self, data=data, own_maps=None, maps_source=f"estimated by {estimate.text}", maps_from=0)
 
     def as_prepared(self, samples: Array) -> Array:
@@ -432,9 +441,14 @@ def prepare(
         from mri_design.model.own_maps import OwnMaps
 
         lines = min(lines, data.grid_shape[0])
-        source, own_maps = "estimated from the lines measured", OwnMaps()
+        source, own_maps = "estimated from the lines measured", OwnMaps(recipe.coils.maps)
         return PreparedScan(data, lines, noise_source, source, unit=unit, mixing=mixing, maps_from=0, own_maps=own_maps)
     allowed = data if measured is None else only_measured(data, measured)
+    if takes_lines_with_gaps(allowed, lines, recipe):
+        estimates = maps_with_gaps(allowed, lines, recipe, directions)
+        centre, source = min(lines, gapless_centre(allowed)), f"estimated by {estimates[0].text}"
+        data = with_estimates(data, estimates)
+        return PreparedScan(data, centre, noise_source, source, unit=unit, mixing=mixing, maps_from=0)
     maps_source, looked_at = source_of_maps(allowed, lines)
     if looked_at and recipe.design.encoding == "plane":  # a square, of which every sample has to be there
         looked_at = calibration_width(allowed, looked_at)
@@ -448,6 +462,60 @@ def prepare(
 def estimates_own_maps(data: KSpaceData) -> bool:
     """Whether coil maps have to be estimated from a scan's own lines: neither given nor of a calibration scan."""
     return data.n_coils > 1 and data.coil_maps is None and calibrates_itself(data)
+
+
+MAPS_DOUBT = "coil maps doubted because"
+"""Entry of the header of prepared data: why coil maps that were estimated may be wrong."""
+
+
+def with_estimates(data: KSpaceData, estimates: Sequence[MapEstimate]) -> KSpaceData:
+    """The data with the coil maps of their slices, and in their header what speaks against those."""
+    known = replace(data, coil_maps=np.stack([estimate.maps for estimate in estimates]))
+    doubt = next((estimate.text for estimate in estimates if estimate.predicts_badly), "")
+    return replace(known, header={**known.header, MAPS_DOUBT: doubt}) if doubt else known
+
+
+def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: int | None = None) -> bool:
+    """Whether coil maps are estimated from all lines measured near the centre, with their gaps, by NLINV.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        What may be looked at.
+    lines : int
+        Gapless centre lines that may be used at most.
+    recipe : Recipe
+        Names the method.
+    centre : int, optional
+        Side of the gapless square of all slices (`gapless_square`), where the data are one of them.
+    """
+    from mri_design.scan.calibration.growing_maps import method_for
+
+    centre = gapless_centre(data) if centre is None else centre
+    return estimates_own_maps(data) and method_for(centre, lines, recipe.coils.maps) == "nlinv"
+
+
+def maps_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, directions: Array | None = None) -> list[MapEstimate]:
+    """Coil maps of white slices by NLINV, from all samples that were measured.
+
+    Where more gapless centre lines were measured than may be used, those that may be used are all that is looked at; of
+    a plane, the square of as many samples.
+
+    Raises
+    ------
+    InputError
+        Where too few were measured around the centre.
+    """
+    from mri_design.scan.calibration.growing_maps import maps_from_lines
+
+    looked_at = np.ones(data.grid_shape, dtype=bool)
+    if gapless_centre(data) > lines:
+        near = [np.abs(np.arange(n) - n // 2 + lines // 2 - (lines - 1) / 2) < lines / 2 for n in data.grid_shape]
+        looked_at = np.logical_and.outer(near[0], near[1] | (recipe.design.encoding != "plane"))
+    return [
+        maps_from_lines(stack, sampling.samples & looked_at, method="nlinv", directions=directions)
+        for stack, sampling in zip(data.kspace, data.samplings, strict=True)
+    ]
 
 
 def source_of_maps(data: KSpaceData, lines: int, measured: int | None = None) -> tuple[str, int]:

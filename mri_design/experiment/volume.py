@@ -20,6 +20,7 @@ from mri_design.experiment.inputs import (
     load_scan,
     only_measured,
     scan_of,
+    takes_lines_with_gaps,
     though,
     with_witnesses,
 )
@@ -27,6 +28,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import slices_text
 from mri_design.scan.calibration.coil_maps import calibration_energies
 from mri_design.scan.calibration.espirit import coil_directions
+from mri_design.scan.calibration.growing_maps import block_energies
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
     MeasuredNoise,
@@ -313,7 +315,11 @@ class Survey:
                 self._refused = error
         if data.n_coils > 1 and data.coil_maps is None:
             lines = calibration_count(None, self._recipe, data.grid_shape[0])
-            energies = calibration_energies(only_measured(data, used), lines)
+            seen = only_measured(data, used)
+            if takes_lines_with_gaps(seen, lines, self._recipe):
+                energies = block_energies(seen.kspace[0], seen.samplings[0].samples)
+            else:
+                energies = calibration_energies(seen, lines)
             self._energies = energies if self._energies is None else self._energies + energies
 
     def shared(self) -> Shared:

@@ -29,6 +29,7 @@ from mri_design.runs.scan_facts import (
     NamedImage,
     simulated_from,
     tell_part,
+    warn_of_maps,
     warn_of_noise,
 )
 from mri_design.scan.data import TrajectoryData
@@ -163,6 +164,7 @@ def _one_slice(
         return before
     ready = ReadySlice.of(data, mask, recipe, reference=reference)
     warn_of_noise(ready.scan, run.progress)
+    warn_of_maps(ready.scan, run.progress)
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
     run.begin()

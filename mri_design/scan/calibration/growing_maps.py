@@ -72,6 +72,29 @@ class MapEstimate:
         return f"{rests}; {check}{', which is bad' if self.predicts_badly else ''}"
 
 
+def method_for(centre: int, lines: int, method: MapMethod) -> Literal["espirit", "nlinv"]:
+    """The method by name: of ``auto`` ESPIRiT where it may use 24 gapless lines, else NLINV.
+
+    Parameters
+    ----------
+    centre : int
+        Side of the gapless square at the centre of k-space.
+    lines : int
+        Centre lines that may be used at most.
+    method : {"auto", "espirit", "nlinv"}
+        As asked.
+    """
+    if method != "auto":
+        return method
+    return "espirit" if min(centre, lines) >= USUAL_LINES else "nlinv"
+
+
+def block_energies(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) -> NDArray[np.complex128]:
+    """Sum over the measured samples s of the central block of s s^H, shape (coil, coil), for `coil_directions`."""
+    inner = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0).reshape(len(kspace), -1).astype(np.complex128)
+    return np.asarray(inner @ inner.conj().T)
+
+
 def maps_from_lines(
     kspace: NDArray[np.complex64],
     measured: NDArray[np.bool_],
@@ -109,21 +132,20 @@ def maps_from_lines(
         raise InputError(field="maps", got=repr(method), wanted="'auto', 'espirit' or 'nlinv'")
     samples = measured if measured.ndim == 2 else np.repeat(measured[:, None], kspace.shape[-1], axis=1)
     centre = max((n for n in range(1, min(samples.shape) + 1) if central(samples, n).all()), default=0)
-    if method == "auto":
-        method = "espirit" if centre >= USUAL_LINES else "nlinv"
+    method = method_for(centre, USUAL_LINES, method)
     fewest = FEWEST_FOR_ESPIRIT if method == "espirit" else _FEWEST
     if centre < fewest:
         raise InputError(
             field="measured",
             got=f"{centre} gapless lines and columns around the centre of k-space",
             wanted=f"at least {fewest} for coil calibration",
-            cure="Give coil maps, or measure a centre.",
+            cure="Give coil maps (--maps), or measure a centre"
+            + (", or leave --maps espirit out." if method == "espirit" else "."),
         )
-    inner = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0).reshape(len(kspace), -1).astype(np.complex128)
-    if not inner.any():
+    energies = block_energies(kspace, samples)
+    if not energies.any():
         raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
-    if directions is None:
-        directions = coil_directions(inner @ inner.conj().T)
+    directions = coil_directions(energies) if directions is None else directions
     lines = int(central(samples, BLOCK).any(axis=1).sum())
     if method == "espirit":
         square = np.where(central(samples, centre), central(kspace, centre), 0)
