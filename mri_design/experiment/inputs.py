@@ -14,6 +14,7 @@ import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.errors import InputError, number_array, require_counts, require_instance
+from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.scan.calibration.coil_maps import (
     calibrates_itself,
@@ -66,7 +67,9 @@ def names_file(source: str) -> bool:
     return not source.startswith((PHANTOM_PREFIX, MEMORY_PREFIX))
 
 
-def load_input(source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: Path | None = None) -> KSpaceData:
+def load_input(
+    source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: GivenMaps | None = None
+) -> KSpaceData:
     """k-space on a grid from a file or an embedded phantom; images become simulated k-space by the recipe.
 
     Parameters
@@ -78,8 +81,8 @@ def load_input(source: str | Path, recipe: Recipe | None = None, seed: int = 0, 
         one.
     seed : int
         Of the simulation.
-    maps : Path, optional
-        File of coil maps (`with_maps`) in the place of the input's own, or of what would be estimated.
+    maps : Path or MapsOfScan, optional
+        File of coil maps (`with_maps`), or a scan to estimate them from, in the place of the input's own.
 
     Raises
     ------
@@ -108,7 +111,7 @@ def require_grid_data(data: KSpaceData | TrajectoryData, source: str) -> KSpaceD
 
 
 def load_scan(
-    source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: Path | None = None
+    source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: GivenMaps | None = None
 ) -> KSpaceData | TrajectoryData:
     """k-space on a grid as `load_input` reads it, or samples along a trajectory where the file holds one.
 
@@ -127,11 +130,11 @@ def load_scan(
     require_counts(seed=seed, least=0)
     data = _loaded(str(source), recipe, seed)
     require_dynamic_range(data.kspace, f"{source}: kspace")
-    return data if maps is None else with_given_maps(data, maps)
+    return data if maps is None else with_given_maps(data, maps, recipe)
 
 
 def load_summary(
-    source: str | Path, recipe: Recipe, maps: Path | None = None
+    source: str | Path, recipe: Recipe, maps: GivenMaps | None = None
 ) -> ScanSummary | TrajectoryData | ImageSummary:
     """Summary of an input: of raw data without reading all samples, of files of images without the images.
 
@@ -160,12 +163,21 @@ def load_summary(
         return told
     scan = _loaded(str(source), recipe, 0)
     if maps is not None and not refused:
-        scan = with_given_maps(scan, maps)
+        scan = with_given_maps(scan, maps, recipe)
     return summarised(scan)
 
 
-def with_given_maps(data: AnyScan, maps: Path) -> AnyScan:
-    """The scan with the coil maps of a file, which on a grid have to be those of its coils.
+def with_given_maps(data: AnyScan, maps: GivenMaps, recipe: Recipe | None = None) -> AnyScan:
+    """The scan with the coil maps of a file or of another scan, which on a grid have to be those of its coils.
+
+    Parameters
+    ----------
+    data : KSpaceData or TrajectoryData
+        The scan.
+    maps : Path or MapsOfScan
+        File of coil maps, or a scan to estimate them from.
+    recipe : Recipe, optional
+        By which the other scan is calibrated, but for its noise.
 
     Raises
     ------
@@ -174,18 +186,57 @@ def with_given_maps(data: AnyScan, maps: Path) -> AnyScan:
     """
     from mri_design.scan.calibration.coil_maps import explained_by_maps
 
-    known = with_maps(data, maps)
+    known = with_maps(data, maps) if isinstance(maps, Path) else _with_maps_of(data, maps, recipe_or_default(recipe))
     if not isinstance(known, KSpaceData):
         return known
     explained = explained_by_maps(known)
     if explained < LEAST_EXPLAINED:
+        files = "Compare the order of the coils, and rows and columns, with the scan's."
         raise InputError(
             field=maps.name,
             got=f"coil maps that explain {explained:.0%} of the energy of the central samples",
             wanted=f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all",
-            cure="Compare the order of the coils, and rows and columns, with the scan's.",
+            cure=files
+            if isinstance(maps, Path)
+            else "Were the same coils connected, in the same order, and did nobody move? Without --maps-from maps are "
+            "estimated from the scan itself.",
         )
     return replace(known, header={**known.header, "coil_maps_explain": f"{explained:.1%} of the central samples"})
+
+
+def _with_maps_of(data: AnyScan, other: MapsOfScan, recipe: Recipe) -> AnyScan:
+    """The scan with coil maps that are estimated from another one, on its own grid."""
+    from mri_design.scan.calibration.map_grids import maps_on_grid
+
+    scanned = require_grid_data(_loaded(str(other), recipe, 0), other.name)
+    require_dynamic_range(scanned.kspace, f"{other.name}: kspace")
+    one = scanned.n_slices == 1
+    if scanned.n_coils != data.n_coils or not (one or scanned.n_slices == data.n_slices):
+        raise InputError(
+            field=other.name,
+            got=f"{scanned.n_coils} coils, {scanned.n_slices} slices",
+            wanted=f"the {data.n_coils} coils of the scan, and one slice or {data.n_slices}",
+            cure="Give a scan with the same coils, or coil maps as --maps FILE.",
+        )
+    prepared = prepare(scanned, recipe.replacing("noise", variance=None))
+    maps = prepared.maps_as_read
+    if maps is None or not isinstance(data, KSpaceData):
+        raise InputError(
+            field=other.name,
+            got="no coil maps for this scan",
+            wanted="several coils, and both scans on a grid",
+            cure="Give coil maps as --maps FILE, or leave --maps-from out.",
+        )
+    ratio, words = (1.0, 1.0), "by their grids alone, as a field of view is not known"
+    if data.geometry is not None and scanned.geometry is not None:
+        here, there = (
+            np.multiply(d.geometry[0].pixel, d.grid_shape) for d in (data, scanned) if d.geometry is not None
+        )
+        ratio, words = (float(here[0] / there[0]), float(here[1] / there[1])), "by the fields of view"
+    placed = np.stack([maps_on_grid(stack, data.grid_shape, ratio) for stack in maps])
+    note = f"those of {other.name}, there {prepared.maps_source}, laid over this scan {words}"
+    every = np.broadcast_to(placed, data.kspace.shape) if one else placed
+    return replace(data, coil_maps=np.ascontiguousarray(every), header={**data.header, "coil_maps_file": note})
 
 
 VOLUME_PART = 4

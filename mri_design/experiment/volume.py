@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.experiment.given_maps import GivenMaps
 from mri_design.experiment.inputs import (
     PHANTOM_PREFIX,
     calibration_count,
@@ -127,7 +128,7 @@ class Slices:
 
 
 @contextmanager
-def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: Path | None = None) -> Iterator[Slices]:
+def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | None = None) -> Iterator[Slices]:
     """The slices of an input, which are read one by one where its format allows.
 
     Where the recipe asks for all numbers of a counter, the frames are opened one after the other, as they are read.
@@ -151,7 +152,7 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: Path | None 
             yield found
         return
 
-    def opened_frame(number: int | None, maps: Path | None) -> AbstractContextManager[Slices]:
+    def opened_frame(number: int | None, maps: GivenMaps | None) -> AbstractContextManager[Slices]:
         return _opened_frame(source, recipe_of_frame(recipe, number), seed, maps)
 
     with opened_frame(None, None) as first:
@@ -216,7 +217,7 @@ class _FrameReader:
 
 
 @contextmanager
-def _opened_frame(source: str, recipe: Recipe, seed: int, maps: Path | None) -> Iterator[Slices]:
+def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None) -> Iterator[Slices]:
     policy = recipe.input
     if source.startswith(PHANTOM_PREFIX) or maps is not None or policy.pixels is not None:
         yield Slices.of(load_scan(source, recipe, seed, maps))

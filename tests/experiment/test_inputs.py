@@ -17,6 +17,9 @@ from mri_design import (
     prepare,
     reconstruct,
 )
+from mri_design.experiment.given_maps import MapsOfScan
+from mri_design.experiment.inputs import with_given_maps
+from mri_design.scan.centred_fft import to_image
 
 ScanMaker = Callable[..., KSpaceData]
 
@@ -237,6 +240,24 @@ def test_fewer_calibration_lines_than_measured_are_all_that_maps_are_made_of(sma
     alone = replace(data, kspace=np.where(centre[:, None], data.kspace, 0), measured=centre)
     maps = [prepare(one, small, calibration_lines=12).data.coil_maps for one in (data, alone)]
     np.testing.assert_array_equal(*maps)
+
+
+def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path) -> None:
+    data = replace(load_input("phantom:brain", simulating(small, matrix=64, coils=4)), coil_maps=None, reference=None)
+    low = np.ascontiguousarray(data.kspace[..., 16:48, 16:48])
+    np.savez(tmp_path / "prescan.npz", kspace=low, noise_variance=np.float64(data.noise_variance or 0))
+    np.savez(tmp_path / "turned.npz", kspace=low[:, [1, 2, 3, 0]], noise_variance=np.float64(data.noise_variance or 0))
+    found = with_given_maps(data, MapsOfScan(tmp_path / "prescan.npz"), small)
+    own = prepare(data, small).data.coil_maps
+    maps = prepare(found, small).data.coil_maps
+    assert own is not None and maps is not None
+    image = np.linalg.norm(to_image(data.kspace[0]), axis=0)
+    assert np.average(np.abs(np.sum(maps[0].conj() * own[0], axis=0)), weights=image**2) > 0.995
+    assert found.header["coil_maps_file"].startswith("those of prescan.npz, there estimated from 24 centre lines")
+    with pytest.raises(InputError, match=r"turned.npz: got coil maps that explain .*same coils connected"):
+        with_given_maps(data, MapsOfScan(tmp_path / "turned.npz"), small)
+    with pytest.raises(InputError, match="got 4 coils, 1 slices; wanted the 3 coils"):
+        with_given_maps(replace(data, kspace=data.kspace[:, :3]), MapsOfScan(tmp_path / "prescan.npz"), small)
 
 
 def test_maps_that_predict_badly_are_doubted(small: Recipe) -> None:

@@ -44,8 +44,8 @@ class MapEstimate:
     rank : int, optional
         None: neither method has one.
     prediction_error : float
-        Relative error with which NLINV predicts measured lines of the block that were held back from it, each with a
-        measured line beside it; NaN where none could be held back, and for ESPIRiT.
+        Relative error with which NLINV predicts measured lines of the block that were held back from it, each beside a
+        measured line or the next but one; NaN where none could be held back, and for ESPIRiT.
     """
 
     maps: NDArray[np.complex64]
@@ -67,7 +67,7 @@ class MapEstimate:
             return f"ESPIRiT on {min(self.centre, USUAL_LINES)} gapless centre lines"
         rests = f"joint inversion for image and maps (NLINV) on the {self.lines} measured lines of the central {BLOCK}"
         if isnan(self.prediction_error):
-            return f"{rests}; too few to hold any back as a check"
+            return f"{rests}; none could be held back as a check"
         check = f"lines held back as a check are predicted with an error of {self.prediction_error:.0%}"
         return f"{rests}; {check}{', which is bad' if self.predicts_badly else ''}"
 
@@ -161,20 +161,11 @@ def maps_from_lines(
 
 
 def _prediction_error(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) -> float:
-    """Relative error of NLINV on up to a quarter of the measured lines of the block, which it does not get.
-
-    Only lines beside a measured one are held back, so that maps are judged, and not how far apart lines are.
-    """
+    """Relative error of NLINV on up to a quarter of the measured lines of the block, which it does not get."""
     inside = central(samples, BLOCK)
     measured = np.asarray(inside.any(axis=1))
-    middle = len(measured) // 2
-    held = np.zeros(len(measured), dtype=bool)
-    for line in sorted(np.flatnonzero(measured), key=lambda row: (abs(row - middle), row)):
-        if abs(line - middle) <= _NEVER_HELD or held.sum() >= measured.sum() // _HELD_PART:
-            continue
-        beside = [n for n in (line - 1, line + 1) if 0 <= n < len(measured) and measured[n] and not held[n]]
-        held[line] = bool(beside)
-    if not held.any():
+    held = next((held for held in (_held_back(measured, near) for near in (1, 2)) if held.any()), None)
+    if held is None:
         return float("nan")
     kept = samples.copy()
     central(kept, BLOCK)[held] = False
@@ -183,3 +174,15 @@ def _prediction_error(kspace: NDArray[np.complex64], samples: NDArray[np.bool_])
     size = np.linalg.norm(wanted)
     missed = np.linalg.norm(np.where(inside & held[:, None], predicted - wanted, 0))
     return float(missed / size) if size > 0 else float("nan")
+
+
+def _held_back(measured: NDArray[np.bool_], near: int) -> NDArray[np.bool_]:
+    """Lines to hold back, innermost first, each with a kept one so near: maps are judged, and not the width of gaps."""
+    middle = len(measured) // 2
+    held = np.zeros(len(measured), dtype=bool)
+    for line in sorted(np.flatnonzero(measured), key=lambda row: (abs(row - middle), row)):
+        if abs(line - middle) <= _NEVER_HELD or held.sum() >= measured.sum() // _HELD_PART:
+            continue
+        kept = np.flatnonzero(measured & ~held)
+        held[line] = bool((np.abs(kept[kept != line] - line) <= near).any())
+    return held
