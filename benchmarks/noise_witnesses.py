@@ -30,8 +30,8 @@ from mri_design.scan.calibration.noise import MeasuredNoise, largest_correlation
 from mri_design.scan.calibration.noise.witnesses import BESIDE, ENDS, IMAGE_AIR, REPEATS
 from mri_design.scan.centred_fft import to_image
 
-CHOSEN_ON = ("brain_cimax16", "brain_prescan16", "skyra_gre2", "pfile8", "rep2_320", "S3A", "6A", "wrist_ap", "twix")
-"""Parts of the names of scans on which limits were chosen; the others check them."""
+FRESH = ("6B", "7A", "twix", "urea3d")
+"""Parts of the names of scans that nobody had looked at when the rule for complete scans was written."""
 ALL_SLICES = ("ge_pfile8", "mc_phantom_ffe12")
 RECIPE = Recipe()
 
@@ -85,8 +85,11 @@ def windowed(data: KSpaceData) -> tuple[KSpaceData, float]:
     return replace(data, kspace=data.kspace * window, repeat=None), mean
 
 
-def shading(data: KSpaceData) -> tuple[float, float]:
-    """95th over 5th percentile of least squares over root sum of squares: of all bright pixels, and above the noise."""
+def shading(data: KSpaceData) -> tuple[float, float, float]:
+    """95th over 5th percentile of least squares over root sum of squares: of all bright pixels, and above the noise.
+
+    The third number is the share of the bright pixels that are above the noise.
+    """
     scan = prepare(data, RECIPE, ordinary=True)
     lines = np.flatnonzero(data.measured).tolist()
     found = reconstruct(scan.slice_model(0, RECIPE), lines, "least-squares", RECIPE, np.random.default_rng(0))
@@ -95,12 +98,11 @@ def shading(data: KSpaceData) -> tuple[float, float]:
     unmixing = np.linalg.inv(scan.mixing)
     noise = np.sqrt(2 * np.trace(unmixing @ unmixing.conj().T).real)
     bright = size > 0.1 * np.quantile(size, 0.99)
+    above = bright & (size > 5 * noise)
     ratio = np.abs(found.image * scan.image_unit(0)) / np.where(bright, size, 1)
-    spread = [
-        np.quantile(ratio[pixels], [0.05, 0.95]) for pixels in (bright, bright & (size > 5 * noise)) if pixels.any()
-    ]
-    first, second = (*(float(high / low) for low, high in spread), np.nan)[:2]
-    return first, second
+    spreads = [np.quantile(ratio[pixels], [0.05, 0.95]) for pixels in (bright, above) if pixels.any()]
+    first, second = (*(float(high / low) for low, high in spreads), np.nan)[:2]
+    return first, second, float(above.sum() / bright.sum())
 
 
 def spread(ratios: Array) -> str:
@@ -113,6 +115,11 @@ def against(found: MeasuredNoise, variances: Array | None) -> str:
     return "-" if variances is None else spread(np.sqrt(np.diag(found.covariance).real / variances))
 
 
+def told(value: object) -> object:
+    """What a table shows of a value: a dash where there is none."""
+    return "-" if value is None or value != value else value
+
+
 def row_of(name: str, data: KSpaceData) -> Row:
     """Every witness of one slice, what counts, and what it is held against."""
     found, alone = measure_noise(data), measure_noise(replace(data, repeat=None))
@@ -120,16 +127,16 @@ def row_of(name: str, data: KSpaceData) -> Row:
     repeats = heard[REPEATS].variances if REPEATS in heard else None
     few, (cut, left) = measure_noise(quarter(data)), windowed(data)
     through = measure_noise(cut)
-    bright, above = shading(data) if data.n_coils > 1 else (np.nan, np.nan)
-    told = {
+    bright, above, share = shading(data) if data.n_coils > 1 else (np.nan, np.nan, np.nan)
+    places = {
         place: heard[place].text.removeprefix(place).strip() if place in heard else "-"
         for place in (REPEATS, IMAGE_AIR, BESIDE, ENDS)
     }
     return {
         "scan and slice": name,
-        "limits chosen on it": "yes" if any(part in name for part in CHOSEN_ON) else "",
+        "fresh": "yes" if any(part in name for part in FRESH) else "",
         "coils": data.n_coils,
-        **told,
+        **places,
         "counts": found.heard.spoke.name,
         "doubt": found.heard.reason or "-",
         "without repeats, over repeats": against(alone, repeats),
@@ -141,6 +148,7 @@ def row_of(name: str, data: KSpaceData) -> Row:
         "through the window, over what it leaves": against(through, np.diag(alone.covariance).real * left),
         "shading, bright": bright,
         "shading, above noise": above,
+        "share above noise": share,
     }
 
 
@@ -161,7 +169,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     held = list(rows[0])
     for heading, columns in (("Every place", held[:9]), ("Held against others", [held[0], *held[7:]])):
-        table = [{column: row.get(column, "-") for column in columns} for row in rows]
+        table = [{column: told(row.get(column)) for column in columns} for row in rows]
         formats = {column: ".2f" for column in columns if rows[0].get(column).__class__ is float}
         put_table(given.out / "noise.md", heading, table, None, formats)
     with (given.out / "noise.csv").open("w", newline="", encoding="utf-8") as stream:

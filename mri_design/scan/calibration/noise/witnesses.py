@@ -157,12 +157,11 @@ def _of_repeats(data: KSpaceData, regions: NoiseRegions) -> Witness | None:
 def _from_lines(regions: NoiseRegions) -> Testimony:
     """Hold the air beside the object against the ends of k-space.
 
-    Where the ends are more than twice as loud as that air, there are two reasons. A receiver's filter dampens the air:
-    then noise rises from both ends of the readout (`NoiseRegions.filter_rises`), and the ends of k-space count. Or the
-    ends hold signal, and the air counts. Where a filter is at work and there is signal too, because k-space gets
-    quieter towards the ends of the readout or is more than twelve times as loud there, the ends count as far as a
-    filter explains. Of four coils and more, the filter is what a quarter of them show least of, because signal differs
-    from coil to coil and the filter does not.
+    A receiver's filter dampens that air: noise rises from both ends of the readout then
+    (`NoiseRegions.filter_rises`), and the ends of k-space count, as far as a filter explains how much louder they are.
+    Of four coils and more, the filter is what a quarter of them show least of, because signal differs from coil to coil
+    and the filter does not. Without a filter the air counts. The ends hold signal where they are more than twice as
+    loud for another reason, get quieter towards the ends of the readout, or are more than twelve times as loud.
 
     Where air beside the object is far louder on the central lines than elsewhere, or than the ends, the object fills
     the readout: there that air counts on the outer quarter of the lines alone, or the ends where they are quieter.
@@ -173,12 +172,13 @@ def _from_lines(regions: NoiseRegions) -> Testimony:
         reason = OBJECT_BESIDE
         outer = Witness(BESIDE, regions.outer_air_beside())
         found, other = (outer, ends) if outer.mean <= ends.mean else (ends, outer)
-    if found.name == BESIDE and ends.mean > _MORE_THAN_SIGNAL * found.mean:
-        signal = ends.mean > _MUCH_MORE * found.mean or regions.falls_outwards()
+    if found.name == BESIDE:
+        falls = regions.falls_outwards() and ends.mean > _AGREEMENT * found.mean
+        if not reason and (falls or ends.mean > _MUCH_MORE * found.mean):
+            reason = SIGNAL_OUTSIDE
         if regions.filter_rises():
             found, other = Witness(ENDS, _by_filter_of_all(ends.variances, found.variances)), found
-            reason = SIGNAL_OUTSIDE if signal else ""
-        else:
+        elif not reason and ends.mean > _MORE_THAN_SIGNAL * found.mean:
             reason = SIGNAL_OUTSIDE
     return Testimony(found, (other,), reason)
 
