@@ -68,6 +68,8 @@ class InferenceRequest:
         Outer loops of the first inference, and of every later one, which has a warm start.
     noise : tuple of int
         Seed of the variances.
+    map_lines : int, optional
+        Coil maps that are not known are those of the first so many lines (`design.map_renewal`); by default of all.
     """
 
     lines: tuple[int, ...]
@@ -75,6 +77,7 @@ class InferenceRequest:
     first_loops: int
     step_loops: int
     noise: tuple[int, ...]
+    map_lines: int | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ class KeptSlice:
 
     def infer(self, request: InferenceRequest) -> Found:
         """Infer the slice from the lines of the request."""
-        model = self._slice
+        model = self._slice.calibrated(request.lines[: request.map_lines])
         if self._refined is not None:
             image = model.central_image(request.lines) if self.warm is None else self.warm.mean
             model = self._refined(model, image)

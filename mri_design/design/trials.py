@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from mri_design.design.blocks import removed_share
 from mri_design.errors import InputError, sequence_of
 from mri_design.model.mr_image import MRSlice
+from mri_design.model.own_maps import OwnMaps
 from mri_design.operators.base import Array
+from mri_design.scan.calibration.noise import image_units
 
 NO_TRUTH = "Oracles only run where the whole truth is known; name another strategy."
 """The cure for an oracle without truth."""
@@ -61,7 +63,8 @@ class ReferenceSlice:
     reference : complex array, shape (ky, kx)
         The image.
     calibration_lines : int
-        Centre lines that every mask has to hold because the coil maps came from them.
+        Centre lines that masks have to hold for the coil maps; where those are the scan's ``own_maps``, those that look
+        at no data do.
     simulated : str
         What its k-space was simulated from; empty where it was not.
     noise : float, optional
@@ -76,6 +79,11 @@ class ReferenceSlice:
         Where its noise is from, if that may be too large an estimate; else empty.
     pixel : tuple of float, optional
         Size of a pixel along (ky, kx) in millimetres; None where nobody says.
+    own_maps : OwnMaps, optional
+        Estimates coil maps from what a mask measures, where they are not known; those of ``slice_model`` are then of
+        all lines, which training scans and oracles may look at: see `as_measured`.
+    mixing : complex array, shape (coil, coil), optional
+        Of `PreparedScan`, for the units of images under such maps.
 
     Raises
     ------
@@ -95,6 +103,8 @@ class ReferenceSlice:
     doubtful_noise: str = ""
     pixel: tuple[float, float] | None = None
     unit: float | Array = 1.0
+    own_maps: OwnMaps | None = None
+    mixing: Array | None = None
 
     def __post_init__(self) -> None:
         if self.reference.shape != self.slice_model.shape:
@@ -103,6 +113,19 @@ class ReferenceSlice:
             )
         if not np.any(self.reference):
             raise InputError(field=f"reference {self.name}", got="nothing but zeros", wanted="an image")
+
+    @property
+    def as_measured(self) -> MRSlice:
+        """The slice as a scanner would measure it: nothing about it is known from lines that a mask leaves out."""
+        if self.own_maps is None:
+            return self.slice_model
+        return replace(self.slice_model, maps=None, own_maps=self.own_maps)
+
+    def unit_of(self, seen: MRSlice) -> float | Array:
+        """What images under the maps of a calibrated slice are multiplied by to be shown and judged."""
+        if self.own_maps is None or self.mixing is None:
+            return self.unit
+        return image_units(self.mixing, seen.maps)
 
     @property
     def shown(self) -> Array:

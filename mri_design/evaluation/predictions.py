@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.design.engine import DesignEngine
 from mri_design.design.keeping import Refined, infer_slice
+from mri_design.design.map_renewal import map_lines
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart
@@ -67,11 +68,15 @@ class SliceMeans:
     _warm: WarmStart | None = field(init=False, default=None)
     _count: int = field(init=False, default=0)
 
+    def seen(self, count: int) -> MRSlice:
+        """The slice with the coil maps that the design had for the decision after ``count`` lines."""
+        return self.slice_model.calibrated(self.trace.lines[: map_lines(len(self.trace.start), count)])
+
     def posterior(self, count: int) -> GaussianPosterior:
         """The posterior behind the decision after ``count`` lines."""
         seen = self._inferred(count)
         refined = self.replay.refined
-        if refined is not None and not self._followed(count) and refined(self.slice_model, seen.mean).phase is not None:
+        if refined is not None and not self._followed(count) and refined(self.seen(count), seen.mean).phase is not None:
             seen = self._inferred(count)
         self._count = count
         return seen
@@ -84,7 +89,7 @@ class SliceMeans:
 
     def _inferred(self, count: int) -> GaussianPosterior:
         replay, warm, lines = self.replay, self._warm, self.trace.lines[:count]
-        model = self.slice_model
+        model = self.seen(count)
         if replay.refined is not None:
             model = replay.refined(model, model.central_image(lines) if warm is None else warm.mean)
         loops = DesignEngine.first_loops if warm is None else DesignEngine.step_loops
@@ -330,8 +335,8 @@ def check_predictions(
         if forecast is None:
             raise InputError(field="counts", got=str(count), wanted=f"some of {check_counts(trace, len(trace.lines))}")
         found = [
-            actual_energies(one, posterior.mean, truth, acquired)
-            for one, posterior, truth in zip(slices, posteriors, known, strict=True)
+            actual_energies(maker.seen(count), posterior.mean, truth, acquired)
+            for maker, posterior, truth in zip(makers, posteriors, known, strict=True)
         ]
         checks.append(
             PredictionCheck(

@@ -139,8 +139,8 @@ def run_design(
         Of every random decision, see `design_seed`.
     start : int, sequence of int, or bool array, optional
         How many centre lines to begin with, or the lines of `start_lines`, by number or as a mask. By default as many
-        as the recipe or the strategy begins with. What coil maps were estimated from is not known here: of several
-        coils give ``PreparedScan.calibration_lines`` or more.
+        as the recipe or the strategy begins with. What coil maps are to be estimated from, or were, is not known here:
+        of several coils give ``PreparedScan.calibration_lines`` or more.
     options : DesignOptions
         Stop rule, checkpoint, progress.
 
@@ -218,7 +218,11 @@ def refinement(recipe: Recipe) -> Refined | None:
 
 
 def final_model(slice_model: MRSlice, state: DesignState, recipe: Recipe) -> tuple[MRSlice, WarmStart | None]:
-    """The first slice's model to reconstruct with after a design, and where its inference stood; None without one."""
+    """The first slice's model to reconstruct with after a design, and where its inference stood; None without one.
+
+    Coil maps that are not known are those of all lines.
+    """
+    slice_model = slice_model.calibrated(state.trace.lines)
     if not state.warm:
         return slice_model, None
     warm, refined = state.warm[0], refinement(recipe)

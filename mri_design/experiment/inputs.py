@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -42,7 +42,9 @@ from mri_design.scan.summary import ImageSummary, ScanSummary, summarised
 if TYPE_CHECKING:  # models, and the simulated scanner below, are imported where they are made: info needs neither
     from mri_design.model.generalized_linear import GeneralizedLinearModel
     from mri_design.model.mr_image import MRSlice
+    from mri_design.model.own_maps import OwnMaps
     from mri_design.operators.base import Array
+    from mri_design.scan.calibration.growing_maps import MapEstimate
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 PHANTOM_PREFIX = "phantom:"
@@ -239,6 +241,7 @@ class Calibrated:
     data: KSpaceData | TrajectoryData
     unit: float
     mixing: Array | None
+    own_maps: OwnMaps | None = None
 
     @property
     def noise_doubt(self) -> str:
@@ -261,7 +264,9 @@ class Calibrated:
 
         recipe = recipe_or_default(recipe)
         data = self.data.select_slice(index).encoded(recipe.design.encoding)
-        return MRSlice.from_data(data, prior=recipe.blocks(), library=recipe.fft, phase=recipe.phase.prior())
+        return MRSlice.from_data(
+            data, prior=recipe.blocks(), library=recipe.fft, phase=recipe.phase.prior(), own_maps=self.own_maps
+        )
 
     def image_unit(self, index: int) -> float | Array:
         """Factor that brings images of a slice to the input's units, pixel by pixel of white coils.
@@ -294,17 +299,32 @@ class PreparedScan(Calibrated):
     mixing : complex array, shape (coil, coil), optional
         What samples as read were multiplied by over the coils, to be those of ``data``; the identity by default.
     maps_from : int, optional
-        Side of the scan's own centre that coil maps were estimated from, 0 where they are from a calibration scan; None
+        Side of the scan's own centre that coil maps were estimated from, 0 where they are from other samples; None
         where they are given, or there is one coil.
+    own_maps : OwnMaps, optional
+        Estimates the coil maps of a slice from those of its lines that have been measured, where maps are not known:
+        ``data`` has none then, and images have no units before `knowing`.
     """
 
     data: KSpaceData
     calibration_lines: int = 0
     noise_source: str = ""
     maps_source: str = ""
+    _: KW_ONLY
     unit: float = 1.0
     mixing: Array | None = None
     maps_from: int | None = None
+    own_maps: OwnMaps | None = None
+
+    def knowing(self, estimate: MapEstimate | None) -> PreparedScan:
+        """The scan of one slice with the coil maps that were estimated from what was measured of it.
+
+        Itself where there was nothing to estimate.
+        """
+        if estimate is None:
+            return self
+        data = replace(self.data, coil_maps=estimate.maps[np.newaxis])
+        return replace(self, data=data, own_maps=None, maps_source=f"estimated by {estimate.text}", maps_from=0)
 
     def as_prepared(self, samples: Array) -> Array:
         """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
@@ -373,6 +393,7 @@ def prepare(
     measured: Array | None = None,
     ordinary: bool = False,
     directions: Array | None = None,
+    growing: bool = False,
 ) -> PreparedScan:
     """Estimate what is unknown: noise (variance, or covariance and whitening for several coils), then coil maps.
 
@@ -393,6 +414,10 @@ def prepare(
         in double precision.
     directions : complex array, shape (coil, coil), optional
         `coil_directions` of the white coils of a volume, of which the data are one slice.
+    growing : bool
+        Whether coil maps that would be estimated from the lines of the data, one slice, are left to be estimated from
+        those that have been measured when they are asked for (`PreparedScan.own_maps`): ``calibration_lines`` is then
+        how many centre lines a design begins with.
 
     Raises
     ------
@@ -403,6 +428,12 @@ def prepare(
     recipe = recipe_or_default(recipe)
     data, noise_source, unit, mixing = with_known_noise(data, recipe, ordinary=ordinary)
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
+    if growing and estimates_own_maps(data):
+        from mri_design.model.own_maps import OwnMaps
+
+        lines = min(lines, data.grid_shape[0])
+        source, own_maps = "estimated from the lines measured", OwnMaps()
+        return PreparedScan(data, lines, noise_source, source, unit=unit, mixing=mixing, maps_from=0, own_maps=own_maps)
     allowed = data if measured is None else only_measured(data, measured)
     maps_source, looked_at = source_of_maps(allowed, lines)
     if looked_at and recipe.design.encoding == "plane":  # a square, of which every sample has to be there
@@ -411,7 +442,12 @@ def prepare(
     if data.n_coils > 1 and data.coil_maps is None:
         maps_from = calibration_width(allowed, lines) if calibrates_itself(allowed) else 0
         data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines, directions=directions).coil_maps)
-    return PreparedScan(data, looked_at, noise_source, maps_source, unit, mixing, maps_from)
+    return PreparedScan(data, looked_at, noise_source, maps_source, unit=unit, mixing=mixing, maps_from=maps_from)
+
+
+def estimates_own_maps(data: KSpaceData) -> bool:
+    """Whether coil maps have to be estimated from a scan's own lines: neither given nor of a calibration scan."""
+    return data.n_coils > 1 and data.coil_maps is None and calibrates_itself(data)
 
 
 def source_of_maps(data: KSpaceData, lines: int, measured: int | None = None) -> tuple[str, int]:
@@ -443,7 +479,7 @@ def source_of_maps(data: KSpaceData, lines: int, measured: int | None = None) ->
 
 def calibration_count(asked: int | None, recipe: Recipe, n_lines: int) -> int:
     """Number of ACS lines that coil maps are estimated from, on a grid of ``n_lines``: as asked, or the recipe's."""
-    return asked or min(recipe.coils.calibration_lines, n_lines)
+    return asked or min(recipe.coils.most_lines, n_lines)
 
 
 def ordinary_scale(kspace: Array) -> float:

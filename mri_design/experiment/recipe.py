@@ -281,13 +281,26 @@ class NoiseRecipe(Settings):
     )
 
 
+USUAL_CALIBRATION = 24
+"""Centre lines that coil maps are estimated from, where nobody says how many."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CoilRecipe(Settings):
     """Coil maps that are estimated (ESPIRiT, from the autocalibration lines)."""
 
-    calibration_lines: int = setting(
-        "Fully sampled lines at the centre (ACS) that the calibration may use.", 24, least=8, expert=True
+    calibration_lines: int | None = setting(
+        "Fully sampled lines at the centre (ACS) that the calibration may use; a design begins with them.",
+        None,
+        least=8,
+        unset="24; a design begins with a third of its lines, 4 to 8",
+        expert=True,
     )
+
+    @property
+    def most_lines(self) -> int:
+        """Centre lines that an estimate of coil maps uses at most."""
+        return USUAL_CALIBRATION if self.calibration_lines is None else self.calibration_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -579,8 +592,14 @@ class ConstraintRecipe(Settings):
 class ReconstructionRecipe(Settings):
     """Point estimates and error bars."""
 
-    method: Literal["mean", "map", "least-squares", "zero-filled"] = setting(
+    method: Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"] = setting(
         "How the image is made.", "mean", metavar="NAME"
+    )
+    weight: float = setting(
+        "Of l1-wavelet and total-variation: the penalty, relative to the brightest pixel of the zero-filled image.",
+        0.003,
+        above=0,
+        expert=True,
     )
     std_samples: int = setting(
         "Posterior samples for the error bars, where no control variate tells them.", 48, least=2, expert=True

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.constraints import Constraints
+from mri_design.design.strategies.trained import TrainedOrder
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, UsageError, require_numbers
 from mri_design.experiment.recipe import Recipe
@@ -16,6 +17,8 @@ from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts,
 
 FEWEST_CALIBRATING, ENOUGH_CALIBRATING = 8, 12
 """Centre lines that coil maps need at least, and from which on more of them gain little (results of raw heads)."""
+FEWEST_GROWING, ENOUGH_GROWING = 8, 8
+"""Centre lines that a design begins with whose coil maps grow with it, see results/coils/lines.md."""
 MOSTLY = 0.75
 """Part of a mask from which on its calibration region is most of it."""
 
@@ -63,6 +66,29 @@ def _listed(values: object) -> str:
     return ",".join(f"{value:g}" for value in values) if isinstance(values, list | tuple) else f"{values:g}"
 
 
+def centre_for_maps(strategy: Strategy, recipe: Recipe, count: int | None, usual: int | None = None) -> int:
+    """Centre lines that a mask of ``count`` begins with whose coil maps are estimated from all its lines.
+
+    A strategy that goes by the posterior measures the centre densely anyway, with gaps, which is enough for maps: it
+    begins as `start_of_growing` says, and so does an order that was learnt. Others hold as many centre lines as
+    calibration is usually done with, ``usual``, by default `calibration_for`.
+    """
+    usual = usual or calibration_for(recipe, count) or recipe.coils.most_lines
+    learnt = isinstance(strategy, TrainedOrder)
+    return start_of_growing(recipe, count, usual) if strategy.needs_posterior or learnt else usual
+
+
+def start_of_growing(recipe: Recipe, count: int | None, usual: int) -> int:
+    """Centre lines that a design of ``count`` begins with whose coil maps grow with it.
+
+    A third of them, between `FEWEST_GROWING` and `ENOUGH_GROWING`; what the recipe asks for, which is then the
+    ``usual`` number, goes before.
+    """
+    if recipe.coils.calibration_lines is not None or recipe.calibration_lines is not None:
+        return usual
+    return ENOUGH_GROWING if count is None else min(ENOUGH_GROWING, max(FEWEST_GROWING, count // 3))
+
+
 def calibration_for(recipe: Recipe, count: int | None) -> int | None:
     """Centre lines, or side of a square, from which coil maps are estimated for a mask of ``count``.
 
@@ -70,7 +96,7 @@ def calibration_for(recipe: Recipe, count: int | None) -> int | None:
     whole mask, or more, it is half of the mask, `ENOUGH_CALIBRATING` lines at least; of a plane the largest square that
     fits into half of the mask.
     """
-    usual, encoding = recipe.coils.calibration_lines, recipe.design.encoding
+    usual, encoding = recipe.coils.most_lines, recipe.design.encoding
     if recipe.calibration_lines is not None or count is None or encoding not in ("lines", "plane"):
         return recipe.calibration_lines
     if (usual**2 if encoding == "plane" else usual) < count:

@@ -7,17 +7,20 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.errors import InputError, require_instance
 from mri_design.model.alike_patches import AlikePatches, find_alike
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.own_maps import OwnMaps
 from mri_design.model.phase import PhasePrior, estimate_phase
 from mri_design.model.sparsity import DEFAULT_PRIOR, PriorBlock, SparsityBlock, prior_blocks
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibrary
 from mri_design.operators.chosen import Chosen, chosen_numbers
 from mri_design.operators.readouts import LineReadouts, Readouts, Rows, ShotReadouts
+from mri_design.scan.calibration.growing_maps import MapEstimate
 from mri_design.scan.data import Scan
 from mri_design.scan.sampling import Sampling
 
@@ -105,7 +108,7 @@ class MRSlice:
     noise_variance : float
         Per real component.
     maps : complex64 array, shape (coil, ky, kx), optional
-        Coil sensitivities; None for one coil.
+        Coil sensitivities; None for one coil, and where ``own_maps`` makes them of the lines at hand.
     prior : tuple of SparsityBlock and SiteBlock
         Sparsity blocks, whose scales follow the signal, and sites as they are.
     library : {"scipy", "pyfftw"}
@@ -121,12 +124,15 @@ class MRSlice:
     readouts : Readouts, optional
         The candidates that are measured one by one: the lines of the grid by default, or the samples of a plane, or
         shots. Where this class speaks of lines, it means these candidates.
+    own_maps : OwnMaps, optional
+        Estimates the maps from what is measured, where they are not known: see `calibrated`. Everything that takes
+        lines and looks at the image has maps from these lines, and from no other.
 
     Raises
     ------
     InputError
-        On shapes that disagree, a non-positive variance, several coils without maps, or samples of lines where
-        candidates are no lines.
+        On shapes that disagree, a non-positive variance, several coils without maps or a way to estimate them, or
+        samples of lines where candidates are no lines.
     """
 
     kspace: Array
@@ -140,6 +146,7 @@ class MRSlice:
     samples: Array | None = None
     alike: AlikePatches | None = None
     readouts: Readouts | None = None
+    own_maps: OwnMaps | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prior", prior_blocks(self.prior))
@@ -166,7 +173,7 @@ class MRSlice:
             raise InputError("phase", f"shape {known.rotation.shape}", f"{self.shape}")
         if self.alike is not None and self.alike.neighbours.shape[1:] != self.shape:
             raise InputError("alike patches", f"shape {self.alike.neighbours.shape[1:]}", f"{self.shape}")
-        if self.maps is None and self.kspace.shape[0] > 1:
+        if self.maps is None and self.kspace.shape[0] > 1 and self.own_maps is None:
             raise InputError(
                 "coil maps",
                 f"none for {self.kspace.shape[0]} coils",
@@ -183,13 +190,14 @@ class MRSlice:
         prior: tuple[PriorBlock | SiteBlock, ...] = DEFAULT_PRIOR,
         library: FourierLibrary = "scipy",
         phase: PhasePrior | None = None,
+        own_maps: OwnMaps | None = None,
     ) -> MRSlice:
         """Slice ``index`` of calibrated data, whose candidates are the scan's readouts.
 
         Raises
         ------
         InputError
-            Where noise variance or coil maps are still unknown.
+            Where the noise variance is still unknown, or coil maps are and ``own_maps`` is not there to estimate them.
         """
         require_instance(Scan, wanted="k-space data", cure="load(FILE).data has them.", data=data)
         if data.noise_variance is None:
@@ -205,6 +213,7 @@ class MRSlice:
             phase=phase,
             samples=chosen.samples_in_lines,
             readouts=chosen.readouts,
+            own_maps=None if chosen.n_coils == 1 or chosen.coil_maps is not None else own_maps,
         )
 
     @cached_property
@@ -231,18 +240,46 @@ class MRSlice:
         whole = np.broadcast_to(flags if flags.ndim == 2 else flags[:, None], self.shape)
         return Sampling(whole if self.samples is None else whole & self.samples)
 
+    def map_estimate(self, lines: Chosen) -> MapEstimate | None:
+        """The coil maps as what ``lines`` hold shows them, and what they rest on; None where they are known.
+
+        Raises
+        ------
+        InputError
+            For lines without data, or too few of them.
+        """
+        if self.own_maps is None:
+            return None
+        flags = np.zeros(self.candidates.size, dtype=bool)
+        flags[self._with_data(lines)] = True
+        flags = flags.reshape(self.candidates.shape)
+        return self.own_maps.of(self.kspace, flags if self.samples is None else flags[:, None] & self.samples)
+
+    def calibrated(self, lines: Chosen) -> MRSlice:
+        """The slice with coil maps as what ``lines`` hold shows them (`map_estimate`); itself where they are known."""
+        estimate = self.map_estimate(lines)
+        return self if estimate is None else replace(self, maps=estimate.maps, own_maps=None)
+
     def chosen(self, lines: Chosen) -> Sequence[int]:
         """Numbers of the lines that are chosen by number or by a mask, see `chosen_numbers`."""
         return chosen_numbers(lines, self.candidates.shape, self.candidates.unit)
 
     def encoding(self, lines: Chosen | None = None) -> Rows:
-        """X for whole lines (all of the grid without an argument)."""
+        """X for whole lines (all of the grid without an argument).
+
+        Raises
+        ------
+        InputError
+            Where the coil maps are not known: see `calibrated`.
+        """
+        if self.own_maps is not None:
+            raise InputError("coil maps", "not known yet", "a calibrated slice", "Take calibrated(LINES) of it.")
         ids = range(self.candidates.size) if lines is None else self.chosen(lines)
         return self.candidates.rows(ids, self.maps, self.library)
 
     def measurement(self, lines: Chosen) -> Rows:
         """X for what some lines hold: the lines, or those of their samples that were measured."""
-        if self.samples is None:
+        if self.samples is None or self.own_maps is not None:
             return self.encoding(lines)
         return CartesianSamples(self._samples_of(self.chosen(lines)), self.maps, self.library)
 
@@ -254,15 +291,20 @@ class MRSlice:
         InputError
             For lines that hold no data.
         """
+        chosen = self._with_data(lines)
+        if self.samples is None:
+            return self.candidates.data(self.kspace, chosen.tolist())
+        return np.ascontiguousarray(self.kspace[:, self._samples_of(chosen)])
+
+    def _with_data(self, lines: Chosen) -> NDArray[np.intp]:
+        """Numbers of these lines, refused where one of them holds no data."""
         chosen = np.asarray(self.chosen(lines), dtype=np.intp)
         missing = chosen[~np.isin(chosen, np.flatnonzero(self.measured))]
         if missing.size:
             unit = self.candidates.unit
             shown = f"{missing.tolist()[:8]}" if unit == "sample" else f"{missing.tolist()}"
             raise InputError(f"{unit}s", f"{shown}, not measured", f"{unit}s with data")
-        if self.samples is None:
-            return self.candidates.data(self.kspace, chosen.tolist())
-        return np.ascontiguousarray(self.kspace[:, self._samples_of(chosen)])
+        return chosen
 
     def _samples_of(self, lines: Sequence[int] | Array) -> Array:
         chosen = np.zeros(self.shape, dtype=bool)
@@ -272,12 +314,12 @@ class MRSlice:
     def central_image(self, lines: Chosen) -> Array:
         """The coil-combined image of the unbroken run of ``lines`` around DC, zeros elsewhere in k-space."""
         central = self.candidates.central_run(self.chosen(lines))
-        return self._weighted_image(central, self.candidates.density(central))
+        return self.calibrated(lines)._weighted_image(central, self.candidates.density(central))
 
     def plain_image(self, lines: Chosen) -> Array:
         """The image of ``lines`` without a model, X^H diag(w) y: zero-filled, of shots gridded (`Readouts.density`)."""
         lines = self.chosen(lines)
-        return self._weighted_image(lines, self.candidates.density(lines, given=True))
+        return self.calibrated(lines)._weighted_image(lines, self.candidates.density(lines, given=True))
 
     def _weighted_image(self, lines: Sequence[int], density: Array | float) -> Array:
         data = self.acquire(lines)
@@ -329,6 +371,8 @@ class MRSlice:
             For lines without data; in the phase-aware model, where no phase is given and the centre shows none.
         """
         lines = self.chosen(self.measured if lines is None else lines)
+        if self.own_maps is not None:
+            return self.calibrated(lines).model(lines, signal)
         level = self.signal_level(lines) if signal is None else signal
         noise_sd = float(np.sqrt(self.noise_variance))
         phase = self.phase

@@ -30,9 +30,16 @@ from mri_design.evaluation.run_status import PROGRESS
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.designing import require_room
 from mri_design.experiment.ending import check_other_than_lines, require_number_only
+from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
-from mri_design.experiment.starting import readouts_wanted, require_lines, require_one_amount, with_calibration
+from mri_design.experiment.starting import (
+    readouts_wanted,
+    require_lines,
+    require_one_amount,
+    start_of_growing,
+    with_calibration,
+)
 from mri_design.experiment.strategy_names import (
     ORACLES,
     TRAINING_RULES,
@@ -219,7 +226,9 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     on_grid, shots = tests[0].slice_model.candidates, KINDS[recipe.design.encoding].shots
     lines = request.counts(on_grid.grid[0] if shots else on_grid.size)
     if not shots:
-        tell_calibration(calibration, lines[0], recipe, on_grid, run.progress)
+        tell_calibration(
+            calibration, lines[0], recipe, on_grid, run.progress, _growing(tests, calibration, lines, recipe)
+        )
     for image in tests if not shots else ():  # shots are made in any number
         candidates = image.slice_model.candidates
         plane = candidates if isinstance(candidates, PlaneReadouts) else None
@@ -246,6 +255,17 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     return ComparisonResult(study=study, pieces=pieces, record=record, shown=shown, orientation=orientation)
 
 
+def _growing(tests: Sequence[ReferenceSlice], calibration: int, lines: Sequence[int], recipe: Recipe) -> str:
+    """Which lines coil maps rest on, where they are estimated from what a mask measures."""
+    if all(image.own_maps is None for image in tests):
+        return ""
+    starts = sorted({start_of_growing(recipe, count, calibration) for count in lines})
+    return (
+        f"the lines of each mask: designs begin with {' or '.join(map(str, starts))} at the centre, masks that look at "
+        f"no data hold {calibration}"
+    )
+
+
 def shown_count(study: Study) -> int:
     """The number of lines whose masks and images are shown: the middle one."""
     return sorted(study.lines)[len(study.lines) // 2]
@@ -257,13 +277,14 @@ def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
     shown: list[ShownMask] = []
     for name in study.expanded():
         lines = study.mask_lines(pieces, name, count, study.typical_draw(pieces, name, count, 0), 0)
-        seen = study.seen(pieces, name, count, 0)
+        seen = study.seen(pieces, name, count, 0).calibrated(lines)
         mask = np.zeros(seen.candidates.size, dtype=bool)
         mask[list(lines)] = True
         mask = mask.reshape(seen.candidates.shape)
         known = any(other.reconstruction.std is not None for other in shown)
         with_std = not known and study.rule(name).needs_posterior
-        result = reconstruct_by_recipe(seen, lines, recipe, study.seed, with_std=with_std).times(test.unit)
+        result = reconstruct_by_recipe(seen, lines, recipe, study.seed, with_std=with_std)
+        result = result.times(test.unit_of(seen))
         shown.append(ShownMask(name, mask, result, measure(result.image, test.shown), seen.candidates))
     return shown
 

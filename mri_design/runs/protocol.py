@@ -36,6 +36,7 @@ from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.starting import (
     amount_wanted,
+    centre_for_maps,
     require_amount,
     require_lines,
     start_lines,
@@ -224,7 +225,12 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     measurable, readouts = shared_lines(training), training[0].slice_model.candidates
     lines = request.count(readouts.size)
     calibration = max(image.calibration_lines for image in (*training, *tests))
-    tell_calibration(calibration, lines, recipe, readouts, run.progress)
+    strategy = make_strategy(request.strategy, recipe.design.encoding)
+    growing = any(image.own_maps is not None for image in (*training, *tests))
+    if growing:
+        calibration = centre_for_maps(strategy, recipe, lines, calibration)
+    told = f"the lines of the mask, {calibration} of them at the centre, training scans apart" if growing else ""
+    tell_calibration(calibration, lines, recipe, readouts, run.progress, told)
     recipe = with_calibration(recipe, calibration)
     for image in (*training, *tests):
         require_lines(image.slice_model.measured, lines, recipe, readouts)
@@ -242,7 +248,6 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
     if before is not None:
         return before
-    strategy = make_strategy(request.strategy, recipe.design.encoding)
     if request.strategy in TRAINING_RULES:
         strategy = knowing_rule(request.strategy, training, recipe, run.seed)
     forced = calibration if recipe.design.encoding == "lines" else 0  # a plane's is among the constraints
@@ -293,8 +298,9 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
 
 def _shown(image: ReferenceSlice, lines: Sequence[int], recipe: Recipe, run: Run) -> NamedImage:
     """An image through the mask, with error bars where its method knows them."""
-    made = reconstruct_by_recipe(image.slice_model, lines, recipe, run.seed, with_std=True)
-    return NamedImage.judged(recipe.reconstruction.method, made.times(image.unit), image.shown)
+    seen = image.as_measured.calibrated(lines)
+    made = reconstruct_by_recipe(seen, lines, recipe, run.seed, with_std=True)
+    return NamedImage.judged(recipe.reconstruction.method, made.times(image.unit_of(seen)), image.shown)
 
 
 def protocol_strategy(recipe: Recipe) -> str:

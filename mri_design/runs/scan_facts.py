@@ -104,7 +104,9 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
         )
 
 
-def tell_calibration(calibration: int, count: int, recipe: Recipe, readouts: Readouts, progress: Progress) -> None:
+def tell_calibration(
+    calibration: int, count: int, recipe: Recipe, readouts: Readouts, progress: Progress, growing: str = ""
+) -> None:
     """Say where coil maps have fewer centre lines than usual, so that some are left to choose, or most of the mask.
 
     Parameters
@@ -119,9 +121,13 @@ def tell_calibration(calibration: int, count: int, recipe: Recipe, readouts: Rea
         What is chosen from.
     progress : Progress
         Takes both sentences.
+    growing : str
+        Which lines coil maps rest on in the place of these, where they grow with a mask; said in any case.
     """
-    usual = recipe.coils.calibration_lines
-    if 0 < calibration < usual and recipe.design.start is None and readouts.name == "lines":
+    usual = recipe.coils.most_lines
+    if growing:
+        progress.say(f"coil maps are estimated from {growing}; --start sets how many")
+    elif 0 < calibration < usual and recipe.design.start is None and readouts.name == "lines":
         progress.say(
             f"coil maps are estimated from {calibration} centre lines in the place of {usual}, as there are {count} "
             "altogether; --start sets how many"

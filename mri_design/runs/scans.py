@@ -11,7 +11,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.reference_noise import reference_noise
-from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.inputs import estimates_own_maps, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
@@ -19,6 +19,7 @@ from mri_design.experiment.starting import calibration_for
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
+from mri_design.model.own_maps import OwnMaps
 from mri_design.operators.base import Array
 from mri_design.runs.run import Work
 from mri_design.runs.scan_facts import pixel_of, simulated_from, warn_of_left_out, warn_of_noise
@@ -73,7 +74,9 @@ def load_images(
                 require_whole_lines(source.path, chosen.samplings[0])
             rows, columns = chosen.grid_shape
             fewest = None if count is None else count(rows * columns if recipe.design.encoding == "plane" else rows)
-            scan = prepare(chosen, recipe, calibration_lines=calibration_for(recipe, fewest), ordinary=True)
+            calibrating = calibration_for(recipe, fewest)
+            grows = recipe.design.encoding == "lines" and estimates_own_maps(chosen)
+            scan = prepare(chosen, recipe, calibration_lines=None if grows else calibrating, ordinary=True)
             if index == source.slices.indices(data.n_slices)[0]:  # all slices of a scan have its noise
                 warn_of_noise(scan, work.progress)
             reference = scan.reference(0)
@@ -87,7 +90,7 @@ def load_images(
                     name,
                     slice_model,
                     reference,
-                    calibration_lines=scan.calibration_lines,
+                    calibration_lines=(calibrating or scan.calibration_lines) if grows else scan.calibration_lines,
                     simulated=simulated_from(data),
                     noise=noise,
                     unit=unit,
@@ -95,6 +98,8 @@ def load_images(
                     left_out=left_out_text(data.header),
                     doubtful_noise=scan.noise_source if scan.noise_doubt or scan.noise_raised else "",
                     pixel=pixel_of(scan.data),
+                    own_maps=OwnMaps() if grows else None,
+                    mixing=scan.mixing if grows else None,
                 )
             )
     names = [image.name for image in images]

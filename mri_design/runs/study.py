@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.strategy import Strategy
+from mri_design.design.strategy import BeginsUnseen, Strategy
 from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.evaluation.manifest import InputFile
@@ -29,7 +29,7 @@ from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource, source_files
-from mri_design.experiment.starting import start_count
+from mri_design.experiment.starting import centre_for_maps, start_count
 from mri_design.experiment.strategy_names import (
     ORACLES,
     TRAINING_RULES,
@@ -172,10 +172,11 @@ def design_mask(material: Material, job: MaskJob) -> DesignedMask:
     """The mask of a job, with how far its design converged."""
     image, recipe, seed = material.tests[job.image], material.recipe, material.seed
     test = slice_for(image, job.strategy, job.target, recipe, seed)
-    if job.strategy in ORACLES:
+    if job.strategy in ORACLES:  # which see the truth, and with it the coil maps of all lines
+        test = slice_for(image, job.strategy, job.target, recipe, seed, whole=True)
         return _design(material, [test], knowing_oracle(job.strategy, [test], [image.reference], recipe, seed), job)
     training = [material.training[i] for i in job.training]
-    models = [slice_for(scan, job.strategy, job.target, recipe, seed) for scan in training]
+    models = [slice_for(scan, job.strategy, job.target, recipe, seed, whole=True) for scan in training]
     slices = [replace(model, measured=model.measured & test.measured) for model in models] or [test]
     if job.strategy in TRAINING_RULES:
         return _design(material, slices, knowing_rule(job.strategy, training, recipe, seed), job)
@@ -193,8 +194,8 @@ def tuning_error(material: Material, job: MaskJob) -> float:
     """Relative error of a training image with one draw of a mask that looks at no data."""
     image = material.training[job.image]
     rule = make_strategy(job.strategy, material.recipe.design.encoding)
-    mask = _design(material, [image.slice_model], rule, job)
-    return float(str(_error(material, image, image.slice_model, mask.lines)["relative_l2"]))
+    mask = _design(material, [image.as_measured], rule, job)
+    return float(str(_error(material, image, image.as_measured, mask.lines)["relative_l2"]))
 
 
 def trial_outcome(material: Material, trial: tuple[int, Lines]) -> Outcome:
@@ -214,8 +215,9 @@ def _design(material: Material, slices: Sequence[MRSlice], strategy: Strategy, j
 
 
 def _error(material: Material, image: ReferenceSlice, seen: MRSlice, lines: Lines) -> dict[str, object]:
+    seen = seen.calibrated(lines)
     result = reconstruct_by_recipe(seen, lines, material.recipe, material.seed)
-    errors = measure(result.image * image.unit, image.shown)
+    errors = measure(result.image * image.unit_of(seen), image.shown)
     return {
         "relative_l2": errors.relative_l2,
         "psnr": errors.psnr,
@@ -232,11 +234,16 @@ def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Rec
     return shot_candidates(recipe, make_strategy(strategy, encoding), on_grid.shape, count, on_grid.n_coils)
 
 
-def slice_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe, seed: int) -> MRSlice:
-    """The image's slice as a strategy for ``count`` measures it: as it is, or sampled along that strategy's shots."""
+def slice_for(
+    image: ReferenceSlice, strategy: str, count: int, recipe: Recipe, seed: int, *, whole: bool = False
+) -> MRSlice:
+    """The image's slice as a strategy for ``count`` measures it: as it is, or sampled along that strategy's shots.
+
+    With ``whole`` coil maps are those of all its lines, where they have to be estimated from lines.
+    """
     candidates, on_grid = candidates_for(image, strategy, count, recipe), image.slice_model
     if not isinstance(candidates, ShotReadouts):
-        return on_grid
+        return on_grid if whole else image.as_measured
     known = closed_form_samples(image.source, candidates, on_grid.n_coils, recipe, seed)
     truth = truth_or_none(on_grid, image.reference) if known is None else None
     return shot_slice(on_grid, candidates, np.random.default_rng([seed, 1, 1]), truth=truth, known=known)
@@ -509,6 +516,8 @@ class Study(Material):
         candidates = candidates_for(image, strategy, count, self.recipe)
         of_lines = self.counted == "lines"
         calibration = image.calibration_lines if of_lines else 0  # a plane's is among the constraints
+        if image.own_maps is not None:
+            calibration = centre_for_maps(rule, self.recipe, count, calibration)
         rules = self.recipe.constraints.rules_of(candidates)
         rules.needed(image.slice_model.measured, calibration)  # refuses contradictions
         other = None if of_lines else candidates
@@ -522,7 +531,9 @@ class Study(Material):
             if key in progress.masks:
                 continue
             strategy, start = self._strategy(progress, name, count, image)
-            grows = self.rule(strategy).needs_posterior or strategy in ORACLES
+            rule, n_coils = self.rule(strategy), self.tests[image].slice_model.n_coils
+            grows = rule.needs_posterior or strategy in ORACLES
+            grows = grows and not (isinstance(rule, BeginsUnseen) and rule.unseen(count, n_coils))
             grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
             grows = grows and self.counted != "shots"  # whose candidates depend on their number
             groups.setdefault((name, start if grows else -count, draw, image), []).append(count)

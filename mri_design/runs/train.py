@@ -15,7 +15,7 @@ from mri_design.evaluation.folder_lock import LOCK_NAME, FolderLock
 from mri_design.evaluation.run_folder import require_same_run
 from mri_design.evaluation.run_status import PROGRESS_NAME, ProgressFile
 from mri_design.experiment.ending import refuse_shots
-from mri_design.experiment.starting import amount_wanted, require_amount, with_calibration
+from mri_design.experiment.starting import amount_wanted, require_amount, start_of_growing, with_calibration
 from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.runs.run import Ending, Record, Work
 from mri_design.runs.scan_facts import doubts_of_all
@@ -230,6 +230,8 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
     readouts = scans[0].slice_model.candidates
     lines = request.count(readouts.size)
     calibration = max(scan.calibration_lines for scan in scans)
+    if any(scan.own_maps is not None for scan in scans):
+        calibration = start_of_growing(recipe, lines, calibration)
     recipe = with_calibration(recipe, calibration)
     rules = recipe.constraints.rules_of(readouts)
     if readouts.thinned:  # the calibration region is among the constraints

@@ -17,8 +17,11 @@ def test_few_lines_begin_with_fewer_for_the_maps_and_a_mask_that_is_mostly_calib
     np.savez(tmp_path / "coils.npz", kspace=data.kspace, noise_variance=np.float64(data.noise_variance or 0))
     words = ("design", tmp_path / "coils.npz", "--recipe", "fast.toml", "--strategy", "low-pass")
     result = run(*words, "--acceleration", 2, "--no-report", "--out", tmp_path / "few", code=0)
-    assert "coil maps are estimated from 12 centre lines in the place of 24, as there are 24" in result.stdout
+    assert (
+        "from the lines as they are measured, beginning with 12 at the centre; --start sets how many" in result.stdout
+    )
     assert settings(tmp_path / "few")["start"] == 12
+    assert settings(tmp_path / "few")["coil_maps_source"].startswith("estimated by ESPIRiT on 24 gapless centre lines")
     result = run(*words, "--lines", 12, "--start", 12, "--out", tmp_path / "all", code=0)
     sentence = "12 of 12 lines are measured for the coil maps, so that strategies differ in 0 only"
     assert sentence in result.stderr and sentence in page(tmp_path / "all")

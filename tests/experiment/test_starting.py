@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from mri_design import Recipe
-from mri_design.experiment.starting import amount_wanted, calibration_for, mostly_calibration, require_amount
+from mri_design.experiment.starting import (
+    amount_wanted,
+    calibration_for,
+    centre_for_maps,
+    mostly_calibration,
+    require_amount,
+)
+from mri_design.experiment.strategy_names import make_strategy
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 
 
@@ -31,6 +38,19 @@ def test_what_was_asked_for_stays() -> None:
     assert calibration_for(Recipe().replacing("design", encoding="radial"), 6) is None
     few = Recipe().replacing("coils", calibration_lines=10)
     assert calibration_for(few, 13) is None and calibration_for(few, 10) == 8
+
+
+@pytest.mark.parametrize(("count", "designed", "drawn"), [(None, 8, 24), (64, 8, 24), (24, 8, 12), (12, 8, 8)])
+def test_designs_begin_with_fewer_lines_than_maps_are_usually_estimated_from(
+    count: int | None, designed: int, drawn: int
+) -> None:
+    blind = make_strategy("vd-polynomial:3", "lines")
+    for name in ("calibrated", "information-gain"):
+        assert centre_for_maps(make_strategy(name, "lines"), Recipe(), count) == designed
+    assert centre_for_maps(blind, Recipe(), count) == drawn
+    for asked in (Recipe().replacing("design", start=10), Recipe().replacing("coils", calibration_lines=10)):
+        assert centre_for_maps(make_strategy("calibrated", "lines"), asked, 64) == 10
+        assert centre_for_maps(blind, asked, 64) == 10
 
 
 def test_a_mask_of_which_three_quarters_are_calibration_is_said_to_be_one() -> None:

@@ -114,7 +114,7 @@ def source_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[str, KS
         return "one coil", None, 0
     if data.coil_maps is not None:
         return f"given ({data.header.get('coil_maps_file', 'with the data')})", None, 0
-    centre = gridded_centre(data, recipe.coils.calibration_lines)
+    centre = gridded_centre(data, recipe.coils.most_lines)
     lines = int(centre.measured.sum())
     calibration_width(centre, lines)
     return f"estimated from {lines} x {lines} samples that were gridded around DC", centre, lines

@@ -21,8 +21,8 @@ from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.checkpoint import Checkpoint, load_state
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.ending import most_lines
-from mri_design.experiment.inputs import PreparedScan, calibration_count, prepare, with_given_maps
-from mri_design.experiment.starting import calibration_for, require_lines, start_lines
+from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, prepare, with_given_maps
+from mri_design.experiment.starting import calibration_for, centre_for_maps, require_lines, start_lines
 from mri_design.experiment.strategy_names import ORACLES, strategy_files
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.readouts import readouts_named
@@ -200,8 +200,8 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
         channel.close()
         journal.close()
         told.close()
-    data, scan, slice_model = live.measured()
-    _save_kspace(run, scan, slice_model)
+    data, scan, slice_model = live.measured(state)
+    _save_kspace(run, scan, slice_model.calibrated(state.trace.lines))
     designed = Designed(recipe=live.recipe, data=data, scan=scan, slices=[slice_model], state=state, most=live.most)
     record = replace(record, inputs=[InputFile.of(path), *record.inputs])
     result = concluded(request.design, record, designed, run)
@@ -289,8 +289,9 @@ class _Live:
         self._first = self._start()
         data = self._with_maps(self._arrivals.data(NAME, self._first))
         tell_part(data, self.recipe, run.progress)
-        calibrating = calibration_for(self.recipe, self._lines)
-        calibrated = prepare(data, self.recipe, calibration_lines=calibrating, ordinary=True)
+        grows = estimates_own_maps(data)
+        calibrating = self._centre() if grows else calibration_for(self.recipe, self._lines)
+        calibrated = prepare(data, self.recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
         self._scan: PreparedScan = calibrated
         model = calibrated.slice_model(0, self.recipe)
         self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
@@ -337,10 +338,12 @@ class _Live:
         recipe, design, coils = self.recipe, self._request.design, self._arrivals.coils or 1
         allowed = self._measurable & recipe.constraints.rules().allowed(len(self._measurable))
         target = int(allowed.sum()) if self._lines is None else min(self._lines, int(allowed.sum()))
-        own_maps = coils > 1 and design.maps is None
-        asked = calibration_for(recipe, self._lines)
-        count = calibration_count(asked, recipe, len(self._measurable)) if own_maps else 0
+        count = self._centre() if coils > 1 and design.maps is None else 0
         return start_lines(self._measurable, design.strategy, target, recipe, count, coils)
+
+    def _centre(self) -> int:
+        """Centre lines to begin with where coil maps are estimated from the lines as they come."""
+        return min(centre_for_maps(self._request.design.strategy, self.recipe, self._lines), len(self._measurable))
 
     def _with_maps(self, data: KSpaceData) -> KSpaceData:
         maps = self._request.design.maps
@@ -404,12 +407,14 @@ class _Live:
         why = self._scanner.ended or "the others were lost"
         return f"{len(state.trace.lines)} of {self.most} lines measured: {why}"
 
-    def measured(self) -> tuple[KSpaceData, PreparedScan, MRSlice]:
-        """Everything that was measured: as it came, calibrated, and as models take it."""
+    def measured(self, state: DesignState) -> tuple[KSpaceData, PreparedScan, MRSlice]:
+        """Everything that was measured: as it came, calibrated, and as models take it; coil maps are the design's."""
         self._fill()
         data = self._arrivals.data(NAME)
         known = replace(self._scan.data, kspace=self._slice.kspace[np.newaxis], measured=data.measured)
-        return data, replace(self._scan, data=known), replace(self._slice, measured=data.measured)
+        slice_model = replace(self._slice, measured=data.measured)
+        scan = replace(self._scan, data=known).knowing(slice_model.map_estimate(state.trace.lines))
+        return data, scan, slice_model
 
 
 def _number(value: float) -> float | None:

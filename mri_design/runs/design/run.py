@@ -30,12 +30,13 @@ from mri_design.experiment.designing import (
     run_design,
 )
 from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
-from mri_design.experiment.inputs import PreparedScan, load_input, prepare
+from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
 from mri_design.experiment.starting import (
     calibration_for,
+    centre_for_maps,
     readouts_wanted,
     require_lines,
     require_one_amount,
@@ -279,7 +280,7 @@ class Designed:
     data : KSpaceData
         The slice that the image is of, as read.
     scan : PreparedScan
-        Calibrated.
+        Calibrated, with the coil maps of all lines that were measured where maps had to be estimated from them.
     slices : sequence of MRSlice
         Those that share the lines, that of the image first.
     state : DesignState
@@ -339,18 +340,20 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
     if before is not None:
         return before
-    calibrating = calibration_for(recipe, lines)
-    scan = prepare(data, recipe, calibration_lines=calibrating, ordinary=True)
+    strategy, stop = request.strategy, request.stop
+    grows = recipe.design.encoding == "lines" and estimates_own_maps(data)
+    calibrating = centre_for_maps(strategy, recipe, lines) if grows else calibration_for(recipe, lines)
+    scan = prepare(data, recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
     warn_of_noise(scan, run.progress)
     recipe = with_calibration(recipe, scan.calibration_lines)
     slice_model = _slice_of_shots(request, scan, readouts, run) if request.of_shots else scan.slice_model(0, recipe)
     for number in further if recipe.design.encoding == "lines" else ():
         require_whole_lines(f"{every.name}[{number}]", every.select_slice(number).samplings[0])
     others = [
-        prepare(every.select_slice(index), recipe, calibration_lines=calibrating, ordinary=True) for index in further
+        prepare(every.select_slice(index), recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
+        for index in further
     ]
     slices = [slice_model, *(other.slice_model(0, recipe) for other in others)]
-    strategy, stop = request.strategy, request.stop
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
     measurable = np.logical_and.reduce([each.measured for each in slices])
@@ -364,7 +367,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
             f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} altogether; "
             "--calibration sets how many"
         )
-    tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress)
+    growing = f"the lines as they are measured, beginning with {len(first)} at the centre" if grows else ""
+    tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress, growing)
     shown = [0, *(place for place, each in enumerate(slices) if place and each.shows_signal(first))]
     if len(shown) < len(slices):
         empty = sorted(set(numbers).difference(numbers[place] for place in shown))
@@ -375,9 +379,14 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         words = what + ("s {} hold noise only: they have" if many else " {} holds noise only: it has")
         run.progress.warn(f"{words.format(listed)} no say in the mask")
         slices, others = [slices[place] for place in shown], [others[place - 1] for place in shown[1:]]
-    if recipe.design.strategy in ORACLES:
-        truths = [each.reference(0) for each in (scan, *others)]
-        strategy = knowing_oracle(recipe.design.strategy, slices, truths, recipe, run.seed)
+    seen = slices
+    if recipe.design.strategy in ORACLES:  # which see the truth, and with it the maps of all lines
+        known = [
+            each.knowing(one.map_estimate(one.measured)) for each, one in zip((scan, *others), slices, strict=True)
+        ]
+        seen = [one.calibrated(one.measured) for one in slices]
+        truths = [each.reference(0) for each in known]
+        strategy = knowing_oracle(recipe.design.strategy, seen, truths, recipe, run.seed)
     if request.seen is not None:
         strategy = _informed(request.seen, slices, numbers, shown, first, recipe, run)
     run.begin()
@@ -390,7 +399,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         keeper_of(workers, len(slices)) as keeper,
     ):
         state = run_design(
-            slices,
+            seen,
             strategy,
             most,
             recipe,
@@ -404,10 +413,16 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
                 closing=True,
             ),
         )
-    truths_or_none = [truth_or_none(slice_model, scan.reference(0))]
-    truths_or_none += [truth_or_none(s, o.reference(0)) for s, o in zip(slices[1:], others, strict=True)]
+    lines_chosen = state.trace.lines
+    known_scans = [
+        each.knowing(one.map_estimate(lines_chosen)) for each, one in zip((scan, *others), slices, strict=True)
+    ]
+    truths_or_none = [
+        truth_or_none(one.calibrated(lines_chosen), each.reference(0))
+        for each, one in zip(known_scans, slices, strict=True)
+    ]
     checks = check_predictions(
-        slices,
+        seen,
         state.trace,
         Replay(design_inference(strategy, recipe), run.seed, refinement(recipe)),
         signals=state.signals,
@@ -418,7 +433,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     designed = Designed(
         recipe=recipe,
         data=data,
-        scan=scan,
+        scan=known_scans[0],
         slices=slices,
         state=state,
         most=most,
@@ -477,8 +492,9 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     if overruled:
         run.progress.say(overruled)
     slice_model, warm = final_model(designed.slices[0], state, recipe)
+    calibrated = designed.slices[0].calibrated(trace.lines)
     # The level of lines is that of their common centre; the few shots of a start show less of it than all do.
-    signal = designed.slices[0].signal_level(trace.lines) if request.of_shots else state.signals[0]
+    signal = calibrated.signal_level(trace.lines) if request.of_shots else state.signals[0]
     most = loops_at_most(slice_model, recipe)
     options = InferenceOptions(
         warm_start=warm, signal=signal, callback=lambda s: run.progress.show("reconstructing", s.loop, most)
@@ -487,7 +503,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     result = reconstruct(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
         run.progress.say(result.left_out)
-    known = KnownScan.of(designed.data, designed.scan, designed.slices[0], signal)
+    known = KnownScan.of(designed.data, designed.scan, calibrated, signal)
     return DesignResult(
         request=request,
         record=record,

@@ -1,0 +1,174 @@
+"""Lines with several coils whose maps are estimated from the lines measured, against maps of all lines and ACS masks.
+
+    OMP_NUM_THREADS=1 python benchmarks/coil_lines.py DATA [--scans 8a-96,...] [--out results/coils]
+
+DATA is the folder of raw scans. Every scan is cropped to a square grid, its noise is estimated once, and the recipe
+``local`` reconstructs every mask. Per scan and acceleration there are: the design whose maps grow with it; the same
+rule where the maps of all lines are known; and variable densities and regular lines with 12, 16 and 24 counted centre
+lines and ESPIRiT on these. What has been computed is kept in lines.csv, and the same command goes on from there; some
+two minutes of processor time for a row of 8 coils on 96 x 96. Errors are relative L2 errors of the magnitude against
+the scan's own image from all lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mri_design.design.trials import ReferenceSlice, relative_error
+from mri_design.evaluation.tables import Row, markdown_text, read_csv_texts, write_csv
+from mri_design.experiment.designing import run_design
+from mri_design.experiment.inputs import load_input
+from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.experiment.reconstruction import reconstruct_by_recipe
+from mri_design.experiment.slice_choice import ScanSource, SliceChoice
+from mri_design.experiment.starting import centre_for_maps, readouts_wanted, start_lines
+from mri_design.experiment.strategy_names import make_strategy
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.own_maps import OwnMaps
+from mri_design.runs.run import Work
+from mri_design.runs.scans import load_images
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.atomic import write_text
+
+SCANS = {
+    "8a-96": ("mc_brain_8a.npy", 96),
+    "16-96": ("mc_brain_cimax16.npy", 96),
+    "prescan16-64": ("mc_brain_prescan16.npy", 64),
+    "sim8-96": ("mag3T_6B_T2w.npz", 96),
+    "8a-128": ("mc_brain_8a.npy", 128),
+    "16-128": ("mc_brain_cimax16.npy", 128),
+    "sim8-128": ("mag3T_7A_T1w.npz", 128),
+}
+"""Files, and the sides that they are cropped to, or simulated on with eight coils."""
+ACCELERATIONS = (4, 6, 3)
+CENTRES = (12, 16, 24)
+DRAWN = ("vd-polynomial:2", "vd-polynomial:4", "regular")
+GROWING, KNOWN = "designed, maps of the lines measured", "designed, maps of all lines"
+FORMATS = {name: ".4f" for name in ("growing", "known", "best_acs")} | {
+    name: "+.1f" for name in ("against_known_percent", "against_acs_percent")
+}
+
+
+def loaded(folder: Path, name: str, recipe: Recipe) -> ReferenceSlice:
+    """The middle of a scan's k-space, or the simulated scan of an image, with coil maps that are not known."""
+    file, side = SCANS[name]
+    data = load_input(folder / file, recipe.replacing("simulation", matrix=side, coils=8, phase="smooth"))
+    data = data.select_slice(0)
+    middle = tuple(slice(n // 2 - side // 2, n // 2 - side // 2 + side) for n in data.grid_shape)
+    covariance = data.noise_covariance
+    if covariance is None and data.noise_variance is not None:
+        covariance = 2 * data.noise_variance * np.eye(data.n_coils)
+    scan = KSpaceData(
+        np.ascontiguousarray(data.kspace[..., *middle]), np.ones(side, bool), name=name, noise_covariance=covariance
+    )
+    source = ScanSource(f"memory:{name}", SliceChoice("all"), loaded=scan)
+    return load_images([source], recipe, Work())[0][0]
+
+
+def error(image: ReferenceSlice, seen: MRSlice, lines: Sequence[int], recipe: Recipe) -> float:
+    """Relative error of the image from some lines."""
+    seen = seen.calibrated(lines)
+    made = reconstruct_by_recipe(seen, lines, recipe, 0)
+    return relative_error(made.image * image.unit_of(seen), image.shown)
+
+
+def rows(image: ReferenceSlice, acceleration: float, recipe: Recipe, done: set[str]) -> Iterator[Row]:
+    """Errors of designed masks, and of those that look at no data, but for those that are there."""
+    size = image.slice_model.candidates.size
+    count = readouts_wanted(size, acceleration)
+    everywhere = np.ones(size, dtype=bool)
+
+    def made(mask: str, centre: int, seen: MRSlice, began: float, lines: Sequence[int]) -> Row:
+        found = error(image, seen, lines, recipe)
+        rests = seen.map_estimate(lines)
+        return {
+            "scan": image.name.removesuffix("[0]"),
+            "coils": seen.n_coils,
+            "acceleration": acceleration,
+            "lines": count,
+            "mask": mask,
+            "centre": centre,
+            "error": found,
+            "cpu_seconds": round(time.process_time() - began, 1),
+            "maps": "" if rests is None else rests.text,
+        }
+
+    rule = make_strategy("calibrated")
+    start = centre_for_maps(rule, recipe, count)
+    for mask, seen in ((GROWING, image.as_measured), (KNOWN, image.slice_model)):
+        if mask not in done:
+            began = time.process_time()
+            first = start_lines(everywhere, rule, count, recipe, start, seen.n_coils)
+            state = run_design([seen], rule, count, recipe, start=first)
+            yield made(mask, start, seen, began, state.trace.lines)
+    espirit = replace(image.as_measured, own_maps=OwnMaps("espirit"))
+    for name in DRAWN:
+        for centre in CENTRES:
+            if f"{name}, {centre} centre lines" in done or centre > count:
+                continue
+            began, drawn = time.process_time(), make_strategy(name)
+            first = start_lines(everywhere, drawn, count, recipe, centre, espirit.n_coils)
+            lines = run_design([espirit], drawn, count, recipe, start=first).trace.lines
+            yield made(f"{name}, {centre} centre lines", centre, espirit, began, lines)
+
+
+def summary(found: Sequence[Row]) -> list[Row]:
+    """One row for each scan and acceleration."""
+    table: list[Row] = []
+    for key in dict.fromkeys((row["scan"], float(str(row["acceleration"]))) for row in found):
+        cell = [row for row in found if (row["scan"], float(str(row["acceleration"]))) == key]
+        errors = {str(row["mask"]): float(str(row["error"])) for row in cell}
+        seconds = {str(row["mask"]): float(str(row["cpu_seconds"])) for row in cell}
+        acs = {mask: value for mask, value in errors.items() if mask not in (GROWING, KNOWN)}
+        if not {GROWING, KNOWN} <= errors.keys() or not acs:
+            continue
+        best = min(acs, key=acs.__getitem__)
+        table.append(
+            {
+                "scan": key[0],
+                "coils": cell[0]["coils"],
+                "acceleration": key[1],
+                "lines": cell[0]["lines"],
+                "growing": errors[GROWING],
+                "known": errors[KNOWN],
+                "against_known_percent": 100 * (errors[GROWING] / errors[KNOWN] - 1),
+                "best_acs": acs[best],
+                "best_acs_mask": best,
+                "against_acs_percent": 100 * (errors[GROWING] / acs[best] - 1),
+                "seconds_over_known": round(seconds[GROWING] / seconds[KNOWN], 2),
+            }
+        )
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--scans", default=",".join(SCANS))
+    parser.add_argument("--accelerations", default=",".join(map(str, ACCELERATIONS)))
+    parser.add_argument("--out", type=Path, default=Path("results/coils"))
+    given = parser.parse_args()
+    recipe, path = load_recipe("local"), given.out / "lines.csv"
+    given.out.mkdir(parents=True, exist_ok=True)
+    found: list[Row] = list(read_csv_texts(path)) if path.exists() else []
+    for acceleration in map(float, given.accelerations.split(",")):
+        for name in given.scans.split(","):
+            image = loaded(given.data, name, recipe)
+            here = [row for row in found if row["scan"] == name and float(str(row["acceleration"])) == acceleration]
+            for row in rows(image, acceleration, recipe, {str(row["mask"]) for row in here}):
+                found.append(row)
+                write_csv(path, found)
+                print(
+                    name, acceleration, row["mask"], f"{row['error']:.4f}", row["cpu_seconds"], row["maps"], flush=True
+                )
+    write_text(given.out / "lines.md", markdown_text(summary(found), formats=FORMATS))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Coil maps that a slice estimates from those of its lines that have been measured, and from nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mri_design.brief import briefly
+from mri_design.operators.base import Array
+from mri_design.scan.calibration.growing_maps import MapEstimate, MapMethod, maps_from_lines
+
+_KEPT = 2
+"""Estimates that are remembered: those of the decision at hand and of the one before."""
+
+
+@briefly
+@dataclass(frozen=True)
+class OwnMaps:
+    """Estimates of the coil maps of one slice, by which of its samples had been measured.
+
+    An estimate depends on the measured samples alone, so that whoever asks, in whichever process and order, gets the
+    same bits. The last ones are remembered.
+
+    Parameters
+    ----------
+    method : {"auto", "espirit", "nlinv"}
+        As `maps_from_lines` takes it.
+    """
+
+    method: MapMethod = "auto"
+    _made: dict[bytes, MapEstimate] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def of(self, kspace: Array, measured: Array) -> MapEstimate:
+        """The maps of a slice from its ``measured`` samples.
+
+        Parameters
+        ----------
+        kspace : complex array, shape (coil, ky, kx)
+            Of white coils, always of the same slice.
+        measured : bool array, shape (ky,) or (ky, kx)
+            Lines or samples to look at.
+
+        Raises
+        ------
+        InputError
+            Where these are too few for any maps.
+        """
+        key = np.packbits(measured).tobytes()
+        if key not in self._made:
+            estimate = maps_from_lines(kspace, measured, method=self.method)
+            while len(self._made) >= _KEPT:
+                del self._made[next(iter(self._made))]
+            self._made[key] = estimate
+        return self._made[key]
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is remembered: another process makes its own."""
+        return {"method": self.method, "_made": {}}

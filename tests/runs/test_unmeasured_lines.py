@@ -1,0 +1,178 @@
+"""Nothing about a design with several coils, or its image, depends on a line before it is measured."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mri_design import Checkpoint, KSpaceData, Recipe, load_phantom, make_strategy, prepare, reconstruct, run_design
+from mri_design.evaluation.predictions import Replay, SliceMeans
+from mri_design.experiment.designing import DesignOptions, design_inference
+from mri_design.experiment.slice_choice import ScanSource, SliceChoice
+from mri_design.experiment.starting import design_seed
+from mri_design.interactive.running import Told
+from mri_design.runs.compare import ComparisonRequest, compare_strategies
+from mri_design.runs.design.run import DesignRequest, design_scan
+from mri_design.runs.protocol import ProtocolRequest, design_protocol
+from mri_design.runs.resident import keeper_of
+from mri_design.runs.run import Run
+from mri_design.runs.workers import Workers
+
+LINES = 16
+RECIPE = Recipe.of(
+    {
+        "inference": {"samples": 4, "loops": 2, "tolerance": 0.2},
+        "reconstruction": {"std_samples": 6, "band_factors": False},
+        "phase": {"model": "modulus"},
+        "prior": [{"kind": "pixels", "scale": 100.0}, {"kind": "differences", "scale": 10.0}],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def scan() -> KSpaceData:
+    """Three coils, the noise known and the maps not, without a true image."""
+    data = load_phantom("brain", shape=(32, 24), n_coils=3, rng=np.random.default_rng(0))
+    covariance = 2 * (data.noise_variance or 0) * np.eye(3)
+    return replace(data, coil_maps=None, noise_variance=None, noise_covariance=covariance, reference=None)
+
+
+def changed(scan: KSpaceData, lines: Any) -> KSpaceData:
+    """Another scan that agrees with this one on some lines alone."""
+    other = load_phantom("t2w", shape=(32, 24), n_coils=3, rng=np.random.default_rng(1)).kspace
+    kspace = 3 * other
+    kspace[:, :, list(lines)] = scan.kspace[:, :, list(lines)]
+    return replace(scan, kspace=kspace)
+
+
+def computed(compute: Callable[[Any, Run], Any], request: Any) -> Any:
+    """What a verb computes, and what its report shows, in a folder that is gone afterwards."""
+    with Told().computing(reported=True) as run:
+        return compute(request, run)
+
+
+def test_a_design_knows_nothing_of_lines_that_it_does_not_measure(scan: KSpaceData) -> None:
+    def designed(data: KSpaceData) -> Any:
+        return computed(design_scan, DesignRequest("memory:scan", RECIPE, LINES, loaded=data))
+
+    one = designed(scan)
+    other = designed(changed(scan, one.trace.lines))
+    assert len(one.trace.start) == 8 and other.trace.lines == one.trace.lines
+    np.testing.assert_array_equal(other.images[0].reconstruction.image, one.images[0].reconstruction.image)
+    np.testing.assert_array_equal(other.images[0].reconstruction.std, one.images[0].reconstruction.std)
+
+
+@pytest.mark.parametrize("strategy", ["calibrated", "vd-polynomial:3"])
+def test_masks_and_images_of_a_comparison_are_of_measured_lines(scan: KSpaceData, strategy: str) -> None:
+    def compared(data: KSpaceData) -> Any:
+        sources = [ScanSource("memory:scan", SliceChoice("all"), loaded=data)]
+        request = ComparisonRequest(sources=sources, recipe=RECIPE, strategies=[strategy], lines=[LINES], seeds=1)
+        return computed(compare_strategies, request).shown[0]
+
+    one = compared(scan)
+    other = compared(changed(scan, np.flatnonzero(one.mask)))
+    np.testing.assert_array_equal(other.mask, one.mask)
+    np.testing.assert_array_equal(other.reconstruction.image, one.reconstruction.image)
+
+
+def test_test_scans_of_a_protocol_are_reconstructed_from_measured_lines(scan: KSpaceData) -> None:
+    training = [ScanSource("memory:training", SliceChoice("all"), loaded=replace(changed(scan, []), name="training"))]
+
+    def tried(data: KSpaceData) -> Any:
+        tests = [ScanSource("memory:scan", SliceChoice("all"), loaded=data)]
+        request = ProtocolRequest(
+            sources=training, recipe=RECIPE, lines=LINES, test=tests, against=["low-pass"], seeds=1
+        )
+        return computed(design_protocol, request)
+
+    one = tried(scan)
+    other = tried(changed(scan, one.account.trace.lines))
+    np.testing.assert_array_equal(other.shown.reconstruction.image, one.shown.reconstruction.image)
+
+
+def growing(scan: KSpaceData) -> Any:
+    return prepare(scan, RECIPE, calibration_lines=8, growing=True).slice_model(0, RECIPE)
+
+
+class Scanner:
+    """Measures a scan line by line into a slice that holds nothing else: what is not measured is no number."""
+
+    def __init__(self, scan: Any, start: Any) -> None:
+        self.whole, self.live = scan, replace(scan, kspace=np.full_like(scan.kspace, np.nan))
+        self.measured(start)
+
+    def measured(self, lines: Any) -> None:
+        self.live.kspace[:, lines] = self.whole.kspace[:, lines]
+
+    def __call__(self, steps: Any) -> None:
+        self.measured([step.line for step in steps])
+
+
+START = tuple(range(12, 20))
+
+
+@pytest.mark.parametrize("block", [1, 3])
+def test_a_scanner_that_has_measured_nothing_else_gives_the_same_design(scan: KSpaceData, block: int) -> None:
+    whole, recipe = growing(scan), RECIPE.replacing("design", block=block)
+    scanner = Scanner(whole, list(START))
+
+    def designed(one: Any, measure: Callable[[Any], None] | None = None) -> Any:
+        options = DesignOptions(measure=measure, closing=True)
+        return run_design([one], "calibrated", LINES, recipe, start=START, options=options).trace
+
+    live, replayed = designed(scanner.live, scanner), designed(whole)
+    assert live.lines == replayed.lines and live.innovation_energies == replayed.innovation_energies
+    image = reconstruct(scanner.live, live.lines, "mean", RECIPE, with_std=False).image
+    np.testing.assert_array_equal(image, reconstruct(whole, live.lines, "mean", RECIPE, with_std=False).image)
+
+
+def test_maps_are_renewed_while_a_design_goes_on_and_kept_in_between(scan: KSpaceData) -> None:
+    asked: list[int] = []
+    one = growing(scan)
+    of = type(one.own_maps).of
+
+    class Counting(type(one.own_maps)):  # type: ignore[misc]
+        def of(self, kspace: Any, measured: Any) -> Any:
+            asked.append(int(measured.sum()))
+            return of(self, kspace, measured)
+
+    run_design([replace(one, own_maps=Counting())], "calibrated", LINES, RECIPE, start=START)
+    assert sorted(set(asked)) == [8, 10, 13] and asked == sorted(asked)
+
+
+@pytest.mark.parametrize("places", [0, 2])
+def test_means_of_a_design_are_made_again_wherever_its_slices_were_kept(scan: KSpaceData, places: int) -> None:
+    slices = [growing(scan), growing(changed(scan, []))]
+    strategy = make_strategy("calibrated")
+    with Workers(None, max(places, 1)) as workers, keeper_of(workers, 2) as keeper:
+        options = DesignOptions(keeper=keeper, closing=True)
+        state = run_design(slices, strategy, LINES, RECIPE, start=START, options=options)
+    means = SliceMeans(
+        slices[1], state.signals[1], 1, state.trace, Replay(design_inference(strategy, RECIPE), design_seed(0))
+    )
+    for count in range(len(START), LINES):
+        mean = means.posterior(count).mean
+    np.testing.assert_array_equal(mean, state.warm[1].mean)
+
+
+class PlugPulledError(Exception):
+    """Somebody pulled the plug."""
+
+
+def test_an_interrupted_design_goes_on_with_the_same_maps(scan: KSpaceData, tmp_path: Path) -> None:
+    def pull(state: Any) -> None:
+        if len(state.trace.lines) == 11:
+            raise PlugPulledError
+
+    def designed(**options: Any) -> Any:
+        return run_design([growing(scan)], "calibrated", LINES, RECIPE, start=START, options=DesignOptions(**options))
+
+    kept = Checkpoint(tmp_path / "checkpoint.npz", "me")
+    with pytest.raises(PlugPulledError):
+        designed(checkpoint=kept, callback=pull)
+    resumed, expected = designed(checkpoint=kept), designed()
+    assert resumed.trace.lines == expected.trace.lines
+    np.testing.assert_array_equal(resumed.warm[0].mean, expected.warm[0].mean)
