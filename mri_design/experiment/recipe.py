@@ -302,6 +302,7 @@ class CoilRecipe(Settings):
         None,
         least=1,
         unset="all coils as they are",
+        expert=True,
     )
 
     @property
