@@ -592,8 +592,14 @@ class ConstraintRecipe(Settings):
 class ReconstructionRecipe(Settings):
     """Point estimates and error bars."""
 
-    method: Literal["mean", "map", "least-squares", "zero-filled"] = setting(
+    method: Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"] = setting(
         "How the image is made.", "mean", metavar="NAME"
+    )
+    weight: float = setting(
+        "Of l1-wavelet and total-variation: the penalty, relative to the brightest pixel of the zero-filled image.",
+        0.003,
+        above=0,
+        expert=True,
     )
     std_samples: int = setting(
         "Posterior samples for the error bars, where no control variate tells them.", 48, least=2, expert=True

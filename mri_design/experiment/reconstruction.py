@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from mri_design.brief import briefly
 from mri_design.errors import InputError, UsageError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
+from mri_design.estimation.textbook import TEXTBOOK, textbook
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
@@ -34,8 +35,8 @@ from mri_design.operators.base import Array
 from mri_design.operators.chosen import Chosen
 from mri_design.status import Convergence, Status
 
-Method = Literal["mean", "map", "least-squares", "zero-filled"]
-METHODS: tuple[Method, ...] = ("mean", "map", "least-squares", "zero-filled")
+Method = Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"]
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
 def check_method(name: str) -> None:
@@ -160,9 +161,10 @@ def reconstruct(
         The slice.
     lines : sequence of int, or bool array, optional
         Measured lines, or a mask that is true for them; by default all that the slice holds.
-    method : {"mean", "map", "least-squares", "zero-filled"}, optional
-        Posterior mean, MAP, minimum-norm least squares (SENSE for several coils), or inverse FFT (gridding of shots);
-        the recipe's by default.
+    method : str, optional
+        "mean", "map", "least-squares", "zero-filled", "l1-wavelet" or "total-variation": posterior mean, MAP,
+        minimum-norm least squares (SENSE for several coils), inverse FFT (gridding of shots), or a rival of
+        `estimation.textbook`; the recipe's by default.
     recipe : Recipe, optional
         Settings of inference and estimation; the default recipe without one.
     rng : numpy Generator, optional
@@ -201,6 +203,9 @@ def reconstruct(
         return Reconstruction(
             image, None, convergence, noise=least_squares_noise(model, DAMPING, rng) if asked else None
         )
+    if method in TEXTBOOK:
+        image, convergence = textbook(slice_model, lines, method, recipe.reconstruction.weight)
+        return Reconstruction(image, None, convergence)
     engine, seed = recipe.inference.engine(), int(rng.spawn(1)[0].integers(2**63))
     without = hold_back(slice_model, lines, engine, seed, options.signal)
     choice = None

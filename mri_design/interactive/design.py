@@ -78,7 +78,8 @@ class ScanDesign(Saved):
 
         Parameters
         ----------
-        method : {"mean", "map", "least-squares", "zero-filled"}, optional
+        method : str, optional
+            "mean", "map", "least-squares", "zero-filled", "l1-wavelet" or "total-variation", see `reconstruct`.
             By default the image is the design's own, which was made with it, going on from where its inference stood.
             By another method it is that of `LoadedScan.reconstruct` with the design's mask.
 

@@ -72,7 +72,7 @@ class ScanImage(Saved):
 
     @property
     def method(self) -> str:
-        """What made it: "mean", "map", "least-squares", "zero-filled", or "gridded" along a trajectory."""
+        """The method that made it, see `reconstruct`; the zero-filled image of a trajectory is "gridded"."""
         return self.images[0].name
 
     @property

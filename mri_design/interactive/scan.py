@@ -242,7 +242,8 @@ class LoadedScan:
         lines : sequence of int, or bool array, optional
             The lines to use (readouts along a trajectory), by number or as a mask; of a plane, a mask (ky, kz). All
             measured ones by default.
-        method : {"mean", "map", "least-squares", "zero-filled"}, optional
+        method : str, optional
+            "mean", "map", "least-squares", "zero-filled", "l1-wavelet" or "total-variation", see `reconstruct`.
             Posterior mean, which comes with error bars, MAP, least squares, or zero filling; the recipe's by default.
         reference : array, str or Path, optional
             Image (ky, kx), or one for each slice (slice, ky, kx), real or complex, or a file of such, that errors are

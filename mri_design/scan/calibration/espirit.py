@@ -13,10 +13,9 @@ _KERNEL, _SMALL_KERNEL, _ENOUGH_FOR_KERNEL = 6, 4, 16
 
 
 def central(kspace: NDArray[Any], width: int) -> NDArray[Any]:
-    """View of the square of ``width`` samples around the centre of k-space (..., ky, kx)."""
-    rows, columns = kspace.shape[-2:]
-    first_row, first_column = rows // 2 - width // 2, columns // 2 - width // 2
-    return kspace[..., first_row : first_row + width, first_column : first_column + width]
+    """View of the square of ``width`` samples around the centre of k-space (..., ky, kx), or what there is of it."""
+    rows, columns = (slice(n // 2 - min(width, n) // 2, n // 2 + (min(width, n) + 1) // 2) for n in kspace.shape[-2:])
+    return kspace[..., rows, columns]
 
 
 def coil_directions(energies: NDArray[np.complex128]) -> NDArray[np.complex128]:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isnan
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.calibration.espirit import central, coil_directions, espirit
+from mri_design.scan.calibration.nlinv import BLOCK, joint_estimate
 
 MapMethod = Literal["auto", "espirit", "nlinv"]
 """How maps are estimated; see `maps_from_lines`."""
 
-_BLOCK, _USUAL_CENTRE, _FEWEST = 32, 24, 8
+USUAL_LINES = 24
+"""Centre lines from which ESPIRiT takes maps, and from which on it is preferred (results/coils/maps.md)."""
+FEWEST_FOR_ESPIRIT = 8
+_FEWEST = 2
+"""Without neighbours at the centre, image and maps can take each other's place: nothing tells a fold from an image."""
+_NEVER_HELD, _HELD_PART = 2, 4
+_COILS_THAT_PREDICT = 4
+BAD_PREDICTION = 0.5
+"""Relative error of lines beside measured ones from which on maps are said to predict badly."""
 
 
 @dataclass(frozen=True)
@@ -26,17 +35,17 @@ class MapEstimate:
     ----------
     maps : complex64 array, shape (coil, ky, kx)
         Unit root-sum-of-squares at every pixel.
-    method : {"espirit", "completed", "nlinv"}
-        ESPIRiT on the gapless centre, ESPIRiT on a completed central block, or joint estimation of image and maps.
+    method : {"espirit", "nlinv"}
+        ESPIRiT on the gapless centre, or image and maps together (NLINV) from all lines of the central block.
     centre : int
         Side of the gapless square at the centre of k-space.
     lines : int
-        Measured lines of the central block that they rest on.
+        Measured lines of the central 32 that they rest on.
     rank : int, optional
-        Rank that the block was completed with.
+        None: neither method has one.
     prediction_error : float
-        Relative error with which measured lines of the block are predicted from the others; NaN where none could be
-        held back.
+        Relative error with which NLINV predicts measured lines of the block that were held back from it, each with a
+        measured line beside it; NaN where none could be held back, and for ESPIRiT.
     """
 
     maps: NDArray[np.complex64]
@@ -47,16 +56,20 @@ class MapEstimate:
     prediction_error: float = float("nan")
 
     @property
+    def predicts_badly(self) -> bool:
+        """Whether lines held back speak against the maps; never of fewer than four coils, which predict little."""
+        return len(self.maps) >= _COILS_THAT_PREDICT and self.prediction_error > BAD_PREDICTION
+
+    @property
     def text(self) -> str:
         """One sentence on what the maps rest on and how well they predict lines that were held back."""
-        rests = {
-            "espirit": f"ESPIRiT on {self.centre} gapless centre lines",
-            "completed": f"ESPIRiT on a central block that was completed from {self.lines} measured lines",
-            "nlinv": f"joint estimation of image and maps (NLINV) from {self.lines} central lines",
-        }[self.method]
+        if self.method == "espirit":
+            return f"estimated by ESPIRiT from {min(self.centre, USUAL_LINES)} gapless centre lines"
+        rests = f"estimated together with the image (NLINV) from the {self.lines} measured lines of the central {BLOCK}"
         if isnan(self.prediction_error):
-            return rests
-        return f"{rests}; lines held back were predicted with an error of {self.prediction_error:.0%}"
+            return f"{rests}; too few to hold any back as a check"
+        check = f"lines held back as a check are predicted with an error of {self.prediction_error:.0%}"
+        return f"{rests}; {check}{', which is bad' if self.predicts_badly else ''}"
 
 
 def maps_from_lines(
@@ -69,6 +82,9 @@ def maps_from_lines(
 ) -> MapEstimate:
     """Coil maps of one slice from the lines, or samples, that were measured; nothing else is looked at.
 
+    The phase of the maps is that of `estimate_coil_maps`: their combination along the strongest direction of coil space
+    is real and positive.
+
     Parameters
     ----------
     kspace : complex64 array, shape (coil, ky, kx)
@@ -76,33 +92,72 @@ def maps_from_lines(
     measured : bool array, shape (ky,) or (ky, kx)
         Which lines or samples were measured.
     method : {"auto", "espirit", "nlinv"}
-        Method, chosen by how well lines that were held back are predicted by default.
+        By default ESPIRiT where 24 gapless lines were measured, and NLINV where there are fewer.
     directions : complex array, shape (coil, coil), optional
         `coil_directions`, so that the phase of the maps runs on from slice to slice; by default those of this slice.
     before : MapEstimate, optional
-        Maps of fewer lines of the same scan, which make the estimate faster.
+        Maps of fewer lines of the same scan. With it, no lines are held back anew, which halves the time, unless there
+        are now twice as many lines as then; the prediction error stays that of before.
 
     Raises
     ------
     InputError
-        Where fewer than eight gapless lines around the centre were measured, or they hold no signal.
+        Where the centre of k-space was not measured, fewer than eight gapless lines were for ESPIRiT, or the central
+        samples hold no signal.
     """
+    if method not in get_args(MapMethod):
+        raise InputError(field="maps", got=repr(method), wanted="'auto', 'espirit' or 'nlinv'")
     samples = measured if measured.ndim == 2 else np.repeat(measured[:, None], kspace.shape[-1], axis=1)
-    kspace = np.where(samples, kspace, 0)
-    side = min(samples.shape)
-    centre = max((n for n in range(1, side + 1) if central(samples, n).all()), default=0)
-    if centre < _FEWEST:
+    centre = max((n for n in range(1, min(samples.shape) + 1) if central(samples, n).all()), default=0)
+    if method == "auto":
+        method = "espirit" if centre >= USUAL_LINES else "nlinv"
+    fewest = FEWEST_FOR_ESPIRIT if method == "espirit" else _FEWEST
+    if centre < fewest:
         raise InputError(
             field="measured",
             got=f"{centre} gapless lines and columns around the centre of k-space",
-            wanted=f"at least {_FEWEST} for coil calibration",
+            wanted=f"at least {fewest} for coil calibration",
             cure="Give coil maps, or measure a centre.",
         )
-    width = min(centre, _USUAL_CENTRE)
-    square = central(kspace, width).reshape(len(kspace), -1).astype(np.complex128)
-    if not square.any():
+    inner = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0).reshape(len(kspace), -1).astype(np.complex128)
+    if not inner.any():
         raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
     if directions is None:
-        directions = coil_directions(square @ square.conj().T)
-    lines = int(central(samples, min(side, _BLOCK)).any(axis=1).sum())
-    return MapEstimate(espirit(kspace, directions, width), "espirit", centre, lines)
+        directions = coil_directions(inner @ inner.conj().T)
+    lines = int(central(samples, BLOCK).any(axis=1).sum())
+    if method == "espirit":
+        square = np.where(central(samples, centre), central(kspace, centre), 0)
+        whole = np.zeros(kspace.shape, np.complex64)
+        central(whole, centre)[:] = square
+        return MapEstimate(espirit(whole, directions, min(centre, USUAL_LINES)), method, centre, lines)
+    maps = joint_estimate(kspace, samples).maps((samples.shape[0], samples.shape[1]))
+    strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
+    maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
+    if before is not None and not isnan(before.prediction_error) and lines < 2 * before.lines:
+        return MapEstimate(maps, method, centre, lines, prediction_error=before.prediction_error)
+    return MapEstimate(maps, method, centre, lines, prediction_error=_prediction_error(kspace, samples))
+
+
+def _prediction_error(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) -> float:
+    """Relative error of NLINV on up to a quarter of the measured lines of the block, which it does not get.
+
+    Only lines beside a measured one are held back, so that maps are judged, and not how far apart lines are.
+    """
+    inside = central(samples, BLOCK)
+    measured = np.asarray(inside.any(axis=1))
+    middle = len(measured) // 2
+    held = np.zeros(len(measured), dtype=bool)
+    for line in sorted(np.flatnonzero(measured), key=lambda row: (abs(row - middle), row)):
+        if abs(line - middle) <= _NEVER_HELD or held.sum() >= measured.sum() // _HELD_PART:
+            continue
+        beside = [n for n in (line - 1, line + 1) if 0 <= n < len(measured) and measured[n] and not held[n]]
+        held[line] = bool(beside)
+    if not held.any():
+        return float("nan")
+    kept = samples.copy()
+    central(kept, BLOCK)[held] = False
+    predicted = joint_estimate(kspace, kept).block
+    wanted = np.where(inside & held[:, None], central(kspace, BLOCK), 0)
+    size = np.linalg.norm(wanted)
+    missed = np.linalg.norm(np.where(inside & held[:, None], predicted - wanted, 0))
+    return float(missed / size) if size > 0 else float("nan")
