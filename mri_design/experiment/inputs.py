@@ -324,7 +324,7 @@ class PreparedScan(Calibrated):
         if estimate is None:
             return self
         data = replace(self.data, coil_maps=estimate.maps[np.newaxis])
-        return replace(self, data=data, own_maps=None, maps_source=f"estimated by {estimate.text}", maps_from=0)
+        return replace(self, data=data, own_maps=None, maps_source=estimate.text, maps_from=0)
 
     def as_prepared(self, samples: Array) -> Array:
         """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
