@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.strategy import Strategy
+from mri_design.design.strategy import BeginsUnseen, Strategy
 from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.evaluation.manifest import InputFile
@@ -531,7 +531,9 @@ class Study(Material):
             if key in progress.masks:
                 continue
             strategy, start = self._strategy(progress, name, count, image)
-            grows = self.rule(strategy).needs_posterior or strategy in ORACLES
+            rule, n_coils = self.rule(strategy), self.tests[image].slice_model.n_coils
+            grows = rule.needs_posterior or strategy in ORACLES
+            grows = grows and not (isinstance(rule, BeginsUnseen) and rule.unseen(count, n_coils))
             grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
             grows = grows and self.counted != "shots"  # whose candidates depend on their number
             groups.setdefault((name, start if grows else -count, draw, image), []).append(count)
