@@ -541,7 +541,9 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
         measured = measure_noise(data)
         covariance, told = measured.covariance, measured.scaled(1 / scale**2)
         data, source = with_witnesses(data, told.doubt, told.text), f"estimated from the data {told.source}"
-        source += though(told.doubt)
+        readouts = str(data.header.get("noise_readouts", ""))
+        unused = f" (noise readouts: {readouts})" if "not used" in readouts else ""
+        source += f"{unused}{though(told.doubt)}"
     return whitened(data, covariance), source, None if data.n_coils == 1 else inverse_root(covariance)
 
 
