@@ -326,7 +326,7 @@ class PreparedScan(Calibrated):
         if estimate is None:
             return self
         data = replace(self.data, coil_maps=estimate.maps[np.newaxis])
-        return replace(self, data=data, own_maps=None, maps_source=f"estimated by {estimate.text}", maps_from=0)
+        return replace(self, data=data, own_maps=None, maps_source=estimate.text, maps_from=0)
 
     def as_prepared(self, samples: Array) -> Array:
         """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
@@ -556,7 +556,9 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
         measured = measure_noise(data)
         covariance, told = measured.covariance, measured.scaled(1 / scale**2)
         data, source = with_witnesses(data, told.doubt, told.text), f"estimated from the data {told.source}"
-        source += though(told.doubt)
+        readouts = str(data.header.get("noise_readouts", ""))
+        unused = f" (noise readouts: {readouts})" if "not used" in readouts else ""
+        source += f"{unused}{though(told.doubt)}"
     return whitened(data, covariance), source, None if data.n_coils == 1 else inverse_root(covariance)
 
 

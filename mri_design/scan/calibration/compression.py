@@ -16,6 +16,8 @@ from mri_design.scan.sampling import measured_samples
 COMPRESSED = "coil_compression"
 """Entry of the header of prepared data: how many coils became how many, and what was lost."""
 
+_COLUMNS = 32
+
 
 @dataclass(frozen=True)
 class Compression:
@@ -63,7 +65,7 @@ def compression(data: KSpaceData, count: int, width: int) -> Compression:
     count : int
         Virtual coils, at most as many as there are coils.
     width : int
-        Side of the central square that is looked at.
+        Central lines that are looked at, and as many samples of each, or 32 if these are more.
 
     Raises
     ------
@@ -78,9 +80,12 @@ def compression(data: KSpaceData, count: int, width: int) -> Compression:
     """
     require_counts(least=1, most=data.n_coils, **{"virtual coils": count})
     energies = np.zeros((data.n_coils, data.n_coils), np.complex128)
+    rows, columns = data.grid_shape
+    inside = np.zeros((rows, columns), dtype=bool)
+    central(inside, max(width, _COLUMNS))[:] = True
+    inside[: rows // 2 - width // 2] = inside[rows // 2 + (width + 1) // 2 :] = False
     for stack in data.kspace:
-        held = central(measured_samples(stack), width)
-        samples = central(stack, width)[:, held].astype(np.complex128)
+        samples = stack[:, inside & measured_samples(stack)].astype(np.complex128)
         energies += samples @ samples.conj().T
     total = float(np.trace(energies).real)
     if not total > 0:

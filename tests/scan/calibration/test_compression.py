@@ -23,7 +23,7 @@ def compressing(count: int) -> Recipe:
 def test_the_directions_are_those_of_a_singular_value_decomposition() -> None:
     data = scan()
     made = compression(data, 3, 16)
-    rows, columns = (slice(n // 2 - 8, n // 2 + 8) for n in GRID)
+    rows, columns = (slice(n // 2 - w, n // 2 + w) for n, w in zip(GRID, (8, 16), strict=True))
     centre = data.kspace[0][:, rows, columns].reshape(COILS, -1).astype(np.complex128)
     left, strength, _ = np.linalg.svd(centre, full_matrices=False)
     np.testing.assert_allclose(np.abs(made.matrix @ left[:, :3]), np.eye(3), atol=1e-6)
