@@ -531,9 +531,10 @@ class Study(Material):
             if key in progress.masks:
                 continue
             strategy, start = self._strategy(progress, name, count, image)
-            rule, n_coils = self.rule(strategy), self.tests[image].slice_model.n_coils
+            rule, seen = self.rule(strategy), self.tests[image].slice_model
             grows = rule.needs_posterior or strategy in ORACLES
-            grows = grows and not (isinstance(rule, BeginsUnseen) and rule.unseen(count, n_coils))
+            if isinstance(rule, BeginsUnseen):  # a first part that depends on the whole is not a part of a larger mask
+                grows = grows and not rule.unseen(seen.candidates, count, seen.n_coils)
             grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
             grows = grows and self.counted != "shots"  # whose candidates depend on their number
             groups.setdefault((name, start if grows else -count, draw, image), []).append(count)
