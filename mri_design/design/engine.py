@@ -18,7 +18,7 @@ from mri_design.design.keeping import InferenceRequest, Keeper, KeptSlice, Local
 from mri_design.design.map_renewal import map_lines
 from mri_design.design.posteriors import PerSlice, image_energy, of_each
 from mri_design.design.recording import Inferred, decided, measured
-from mri_design.design.strategy import ChoosesBlocks, DesignView, Predicts, Strategy, rng_of_step
+from mri_design.design.strategy import BeginsUnseen, ChoosesBlocks, DesignView, Predicts, Strategy, rng_of_step
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, described, require_counts, require_working
 from mri_design.inference.base import WarmStart
@@ -86,7 +86,8 @@ class DesignEngine:
         Each step and slice has a generator of its own made from it, so a resumed design is the same design.
     block : int
         Lines that are chosen after each inference and then measured together (echo trains). Strategies that choose
-        blocks from one look (`ChoosesBlocks`) choose all at once where they need no posterior.
+        blocks from one look (`ChoosesBlocks`) choose all at once where they need no posterior, and others begin with
+        all that they choose from none (`BeginsUnseen`), unless a rule may end the design.
     constraints : LineConstraints
         What the sequence asks of the lines, those of the start included.
     refined : callable, optional
@@ -194,7 +195,8 @@ class DesignEngine:
         )
         keeper.begin(kept)
         while len(candidates.acquired) < target:
-            steps, inferred = self._decide(slices, state, candidates, keeper)
+            unseen = self._unseen(slices, candidates) if stop is None else 0
+            steps, inferred = self._decide(slices, state, candidates, keeper, unseen)
             if getattr(stop, "looks_ahead", False) and inferred.found:
                 forecast = self._ahead(state.trace, inferred.posteriors, candidates, steps[0].forecast)
                 steps[0] = replace(steps[0], choice=replace(steps[0].choice, forecast=forecast))
@@ -275,17 +277,25 @@ class DesignEngine:
         total = float(np.sum(left))
         return float(np.sqrt(total / (forecast.image_energy + total)))
 
+    def _unseen(self, slices: Sequence[MRSlice], candidates: LineCandidates) -> int:
+        """How many samples the strategy chooses next before anything is inferred."""
+        if not (isinstance(self.strategy, BeginsUnseen) and self._in_blocks(candidates)):
+            return 0
+        part = self.strategy.unseen(candidates.readouts, candidates.target, min(s.n_coils for s in slices))
+        return max(0, part - len(candidates.acquired))
+
     def _decide(
-        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, keeper: Keeper
+        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, keeper: Keeper, unseen: int = 0
     ) -> tuple[list[DesignStep], Inferred]:
         """The next block of lines, before they are measured, and the posteriors behind it."""
         began = time.perf_counter()
-        inferred = self._infer(len(slices), candidates, keeper)
+        inferred = Inferred() if unseen else self._infer(len(slices), candidates, keeper)
         matvecs, converged = inferred.matvecs, inferred.converged
         known, steps = inferred.posteriors, list[DesignStep]()
         if self._in_blocks(candidates):
-            view = DesignView(candidates, known, state.trace.steps)
-            return self._block(cast(ChoosesBlocks, self.strategy), slices, view, state.trace, inferred, began), inferred
+            view, left = DesignView(candidates, known, state.trace.steps), candidates.target - len(candidates.acquired)
+            count = unseen or (min(self.block, left) if self.strategy.needs_posterior else left)
+            return self._block(slices, view, count, state.trace, inferred, began), inferred
         for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
             if pending:
                 seeds = [self._seed(i) for i in range(len(known))]
@@ -303,16 +313,15 @@ class DesignEngine:
 
     def _block(
         self,
-        strategy: ChoosesBlocks,
         slices: Sequence[MRSlice],
         view: DesignView,
+        count: int,
         trace: DesignTrace,
         inferred: Inferred,
         began: float,
     ) -> list[DesignStep]:
         """A block that is chosen from one look; what it took is the cost of its first decision."""
-        left = view.candidates.target - len(view.candidates.acquired)
-        count = min(self.block, left) if self.strategy.needs_posterior else left
+        strategy = cast(ChoosesBlocks, self.strategy)
         choices = strategy.choose_block(view, self._rng(len(view.steps), len(slices)), count)
         steps: list[DesignStep] = []
         for choice in (self._counted(each, trace) for each in choices):

@@ -92,6 +92,28 @@ class ChoosesBlocks(Protocol):
 
 
 @runtime_checkable
+class BeginsUnseen(Protocol):
+    """A strategy that chooses the first part of a mask from no posterior, where it is known how large the mask will be.
+
+    The engine infers nothing before this part has been measured, and shows the strategy no posterior (`choose_block`).
+    """
+
+    def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
+        """How large that part is of a mask of ``target``, the start included; 0 where all is chosen by posteriors.
+
+        Parameters
+        ----------
+        readouts : Readouts
+            The candidates.
+        target : int
+            Candidates in the end.
+        n_coils : int
+            Receive coils, of several slices the fewest.
+        """
+        ...
+
+
+@runtime_checkable
 class Predicts(Protocol):
     """A strategy that predicts the error of the image, also where no line is left to choose."""
 

@@ -238,9 +238,7 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     on_grid, shots = tests[0].slice_model.candidates, KINDS[recipe.design.encoding].shots
     lines = request.counts(on_grid.grid[0] if shots else on_grid.size)
     if not shots:
-        tell_calibration(
-            calibration, lines[0], recipe, on_grid, run.progress, _growing(tests, calibration, lines, recipe)
-        )
+        tell_calibration(calibration, lines[0], recipe, on_grid, run.progress, _growing(tests, calibration, recipe))
     for image in tests if not shots else ():  # shots are made in any number
         candidates = image.slice_model.candidates
         plane = candidates if isinstance(candidates, PlaneReadouts) else None
@@ -274,15 +272,13 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     )
 
 
-def _growing(tests: Sequence[ReferenceSlice], calibration: int, lines: Sequence[int], recipe: Recipe) -> str:
+def _growing(tests: Sequence[ReferenceSlice], calibration: int, recipe: Recipe) -> str:
     """Which lines coil maps rest on, where they are estimated from what a mask measures."""
     if all(image.own_maps is None for image in tests):
         return ""
-    starts = sorted({start_of_growing(recipe, count, calibration) for count in lines})
-    return (
-        f"the lines of each mask: designs begin with {' or '.join(map(str, starts))} at the centre, masks that look at "
-        f"no data hold {calibration}"
-    )
+    begun = start_of_growing(recipe, calibration)
+    others = f"masks that look at no data hold {calibration}"
+    return f"the lines of each mask: designs begin with {begun} at the centre, {others}"
 
 
 def shown_count(study: Study) -> int:

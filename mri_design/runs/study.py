@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.strategy import Strategy
+from mri_design.design.strategy import BeginsUnseen, Strategy
 from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.evaluation.manifest import InputFile
@@ -537,7 +537,10 @@ class Study(Material):
             if key in progress.masks:
                 continue
             strategy, start = self._strategy(progress, name, count, image)
-            grows = self.rule(strategy).needs_posterior or strategy in ORACLES
+            rule, seen = self.rule(strategy), self.tests[image].slice_model
+            grows = rule.needs_posterior or strategy in ORACLES
+            if isinstance(rule, BeginsUnseen):  # a first part that depends on the whole is not a part of a larger mask
+                grows = grows and not rule.unseen(seen.candidates, count, seen.n_coils)
             grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
             grows = grows and self.counted != "shots"  # whose candidates depend on their number
             groups.setdefault((name, start if grows else -count, draw, image), []).append(count)

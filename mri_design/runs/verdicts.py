@@ -108,8 +108,13 @@ def _was(ended: str) -> str:
 
 
 def image_verdict(measured: str, method: str, judged: Judged) -> str:
-    """What a reconstruction came to: "64 of 256 lines, mean: error 4 %, predicted 5.3 %"."""
-    return f"{measured}, {method}: {judged.words}."
+    """What a reconstruction came to: "64 of 256 lines, posterior mean: error 4 %, predicted 5.3 %"."""
+    return f"{measured}, {method_words(method)}: {judged.words}."
+
+
+def method_words(method: str) -> str:
+    """A method's name where a sentence says "mean error" beside it."""
+    return "posterior mean" if method == "mean" else method
 
 
 def volume_verdict(what: str, count: int, shown: str, one: Judged, errors: Mapping[str, float]) -> str:
@@ -118,7 +123,7 @@ def volume_verdict(what: str, count: int, shown: str, one: Judged, errors: Mappi
     Parameters
     ----------
     what : str
-        "8 slices of 64 of 256 lines, mean".
+        "8 slices of 64 of 256 lines, posterior mean".
     count : int
         Images.
     shown : str

@@ -56,18 +56,18 @@ def test_fractions_have_two_digits(value: float, said: str) -> None:
     ],
 )
 def test_an_image_is_judged_as_far_as_it_can_be(judged: Judged, said: str) -> None:
-    assert plain(image_verdict(LINES, "mean", judged)) == f"32 of 128 lines, mean: {said}."
+    assert plain(image_verdict(LINES, "mean", judged)) == f"32 of 128 lines, posterior mean: {said}."
 
 
 JUDGED = Judged(0.1, 0.12)
 
 
 def test_of_several_slices_the_mean_the_worst_and_the_one_shown_are_told() -> None:
-    of_three = "3 slices of 64 of 256 lines, mean"
+    of_three = "3 slices of 64 of 256 lines, posterior mean"
     known = plain(volume_verdict(of_three, 3, "slice 1", JUDGED, {"slice 0": 0.2, "slice 1": 0.1, "slice 2": 0.12}))
     assert known == (
-        "3 slices of 64 of 256 lines, mean: mean error 14 %, the largest 20 % (slice 0); slice 1, below, error 10 %, "
-        "predicted 12 %."
+        "3 slices of 64 of 256 lines, posterior mean: mean error 14 %, the largest 20 % (slice 0); slice 1, below, "
+        "error 10 %, predicted 12 %."
     )
     some = plain(volume_verdict(of_three, 3, "slice 1", JUDGED, {"slice 1": 0.1}))
     assert "mean error of the 1 whose error is known 10 %" in some

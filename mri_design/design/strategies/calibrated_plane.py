@@ -3,6 +3,9 @@
 A block of samples gives as many innovations, each of them a sample of exactly what was predicted. They are enough to
 learn from the scan alone how wrong the posterior's variances are: no trained model comes with the package. They also
 show how far an earlier scan of the same object can be trusted, where there is one.
+
+With several coils a sample tells much of its surroundings, and even distances count for more than the energies of
+single samples: most of the mask is a Poisson disc, and the rest is chosen by all that a sample tells.
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.design.blocks import ChoosesByScore, Scores, plane_of
-from mri_design.design.decision import Forecast
+from mri_design.design.blocks import ChoosesByScore, Scores, block_by_gains, plane_of
+from mri_design.design.decision import Choice, Forecast
 from mri_design.design.earlier_scan import EarlierScan
 from mri_design.design.energies import expected_energies
-from mri_design.design.posteriors import means_of, of_each
+from mri_design.design.poisson_disc import SHARE, first_disc
+from mri_design.design.posteriors import fewest_coils, means_of, of_each
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError, require_counts, require_instance, require_numbers
 from mri_design.model.posterior import GaussianPosterior
@@ -31,19 +35,26 @@ BELIEF = 4.0
 """Innovations that the regression alone counts as, beside those found around a sample."""
 LEAST = 1e-6
 """Least energy beside the largest: what a sample is predicted to hold at least."""
+TEMPER = 0.4
+"""Exponent of the correction of energies, with several coils."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalibratedSamples(ChoosesByScore):
-    """Samples drawn by their predicted energies, after a correction that learns from this scan.
+    """Samples chosen by their predicted energies, after a correction that learns from this scan.
 
     The energy predicted of a sample is exp(features . w), with w from a gamma regression of all innovations so far on
     the features that were known when they were predicted (`sample_features`), times the ratio of found to predicted
     energies around the sample (a Gaussian window).
 
+    With one coil samples are drawn by their own energies. With several coils the first part of the mask is a
+    Poisson disc, before anything is inferred, and each of the others is the one that removes most energy from all
+    samples, its own and that around it (`covering`). A block explains much of its surroundings then, so that energies
+    found before it overstate what is left: the correction counts with an exponent below 1.
+
     What an earlier scan of the object says of a sample (`EarlierScan`) is one more feature. It is trusted from the
     start, and after the first block as far as the innovations bear it out: its weight in the regression falls towards
-    zero where they do not.
+    zero where they do not. Samples are then chosen by their own energies, whatever the number of coils.
 
     Parameters
     ----------
@@ -52,30 +63,44 @@ class CalibratedSamples(ChoosesByScore):
     reach : float
         Standard deviation of the window of found over predicted energies, as a share of the plane's sides.
     drawn : bool, optional
-        Whether energies are drawn from the gamma distributions that the regression takes them to have, around what is
-        predicted of them. What is predicted is smooth over the plane, and the samples with the largest energies under a
-        smooth belief lie in patterns; drawn ones do not, as one who knew the energies would take them. What an
-        earlier scan explains of how they scatter is not drawn. If false the largest predicted energies are taken. By
-        default true with one coil: with several, even distances between samples count for more.
+        If given, samples are chosen by their own energies whatever the number of coils. Where true, energies are drawn
+        from the gamma distributions that the regression takes them to have, around what is predicted of them. What is
+        predicted is smooth over the plane, and the samples with the largest energies under a smooth belief lie in
+        patterns; drawn ones do not, as one who knew the energies would take them. What an earlier scan explains of how
+        they scatter is not drawn. If false the largest predicted energies are taken. By default true with one coil and
+        false with several of which there is an earlier scan.
+    disc_share : float
+        With several coils, which part of the mask is a Poisson disc, the start included. Where a rule may end the
+        design, so that nobody knows how large the mask will be, there is none.
+    disc_power : float, optional
+        Power of its density, see `first_disc`.
+    temper : float
+        With several coils, the exponent of corrected over expected energies: 0 goes by the posterior alone.
     earlier : sequence of EarlierScan
         Of the same object, one for every slice that shares the mask; empty where there is none.
 
     Raises
     ------
     InputError
-        For no draw, a reach that is not a number between 0 and 1, or something else in place of earlier scans; and
-        where these are of another grid, or not as many as the slices.
+        For no draw, a reach, share or exponent that is not a number between 0 and 1, a power that is not a number of
+        zero or more, or something else in place of earlier scans; and where these are of another grid, or not as many
+        as the slices.
     """
 
     draws: int = 8
     reach: float = 0.05
     drawn: bool | None = None
+    disc_share: float = SHARE
+    disc_power: float | None = None
+    temper: float = TEMPER
     earlier: tuple[EarlierScan, ...] = ()
     name: str = "calibrated"
 
     def __post_init__(self) -> None:
         require_counts(draws=self.draws, least=1)
-        require_numbers(most=1.0, reach=self.reach)
+        require_numbers(most=1.0, reach=self.reach, disc_share=self.disc_share, temper=self.temper)
+        if self.disc_power is not None:
+            require_numbers(disc_power=self.disc_power)
         if self.drawn is not None:
             require_instance(bool, wanted="true, false or None", drawn=self.drawn)
         for scan in self.earlier:
@@ -87,6 +112,26 @@ class CalibratedSamples(ChoosesByScore):
             scan.require_grid(readouts.size)
         return readouts.start_for_posterior(target)
 
+    def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
+        """With several coils, the start and the Poisson disc."""
+        return round(self.disc_share * target) if self._by_surroundings(n_coils) else 0
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The next samples; those of the Poisson disc where there is no posterior to see."""
+        if not view.posteriors:
+            return first_disc(view.candidates, rng, count, self.disc_power)
+        if not self._by_surroundings(fewest_coils(view.posteriors)):
+            return super().choose_block(view, rng, count)
+        belief = self._belief(view, rng)
+        expected = belief.forecast.expected
+        assert expected is not None
+        corrected = belief.scores / np.maximum(expected, np.finfo(float).tiny)
+        return block_by_gains(expected * corrected**self.temper, view, count, belief.forecast)
+
+    def _by_surroundings(self, n_coils: int) -> bool:
+        """Whether samples are chosen by all that they tell, and not by their own energies."""
+        return n_coils > 1 and self.drawn is None and not self.earlier
+
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies, and what the innovations so far make of them: NaN, not known, before there are any."""
         return self._belief(view, rng).forecast
@@ -95,8 +140,7 @@ class CalibratedSamples(ChoosesByScore):
         """Energies as they are drawn; in the first block of what the posterior expects, or an earlier scan says."""
         belief = self._belief(view, rng)
         scores = belief.scores
-        one_coil = _coils_and_noise(view)[0][0] == 1
-        if one_coil if self.drawn is None else self.drawn:
+        if fewest_coils(view.posteriors) == 1 if self.drawn is None else self.drawn:
             shape = _shape(view)
             scores = scores * (rng.gamma(shape, size=scores.shape) / shape) ** (1 - belief.known)
         return Scores(scores, belief.forecast)

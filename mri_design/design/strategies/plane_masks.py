@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from mri_design.design.blocks import plane_of
 from mri_design.design.decision import Choice
+from mri_design.design.poisson_disc import poisson_disc, radial_density
 from mri_design.design.strategy import ChoosesBlocks, DesignView
 from mri_design.errors import InputError, require_counts, require_numbers
 from mri_design.operators.readouts import PlaneReadouts, Readouts
-
-LEAST = 1e-4
-"""Density at the corners of the plane, beside 1 at its centre: every sample can be drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +47,7 @@ class SampleDensity:
 
     def density(self, plane: PlaneReadouts) -> NDArray[np.float64]:
         """Relative density of every sample, (size,)."""
-        share = 1 - plane.radius / plane.radius.max()
-        return np.asarray(np.maximum(share, 0) ** self.power + LEAST**self.power if self.power else np.ones(plane.size))
+        return radial_density(plane, self.power)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +136,6 @@ def _spacings(most: int) -> Iterator[tuple[int, int]]:
         yield rows, product // rows
 
 
-BISECTIONS = 20
-
-
 @dataclass(frozen=True, kw_only=True)
 class PoissonDisc(SampleDensity, ChoosesBlocks):
     """A Poisson-disc mask around the samples at the start: settings as `SampleDensity`.
@@ -158,96 +152,3 @@ class PoissonDisc(SampleDensity, ChoosesBlocks):
         plane = plane_of(view)
         free, there = view.candidates.remaining, view.candidates.mask
         return [Choice(int(s)) for s in poisson_disc(plane, self.density(plane), free, there, count, rng)]
-
-
-def poisson_disc(
-    plane: PlaneReadouts,
-    density: NDArray[np.float64],
-    free: NDArray[np.bool_],
-    there: NDArray[np.bool_],
-    count: int,
-    rng: np.random.Generator,
-) -> NDArray[np.intp]:
-    """Exactly ``count`` of the ``free`` samples that keep a distance from each other and from those that are ``there``.
-
-    Parameters
-    ----------
-    plane : PlaneReadouts
-        The samples.
-    density : float array, shape (size,)
-        Positive. No two samples are nearer than the smaller one of their scale / sqrt(density), in samples.
-    free, there : bool arrays, shape (size,)
-        Samples that may be taken, and those that are measured already.
-    count : int
-        How many.
-    rng : numpy Generator
-        Of the order in which samples are tried.
-
-    Returns
-    -------
-    int array, shape (count,)
-
-    Raises
-    ------
-    InputError
-        Where fewer samples are free.
-
-    Notes
-    -----
-    Samples are tried in a random order, and a sample is taken unless it lies within the distance of one taken before:
-    none can be added then. Bisection finds the largest scale at which there are enough; the few too many are left out,
-    the last ones taken first.
-    """
-    if count > int(free.sum()):
-        raise InputError(field="samples", got=str(count), wanted=f"at most {int(free.sum())}, those that are left")
-    order = rng.permutation(np.flatnonzero(free))
-    distance = 1 / np.sqrt(density / density.max())
-    low, high = 0.0, float(max(plane.grid))
-    best = order[:count]  # at no distance everything is taken
-    for _ in range(BISECTIONS):
-        scale = (low + high) / 2
-        taken = _taken(plane, scale * distance, order, np.flatnonzero(there), count)
-        if len(taken) >= count:
-            low, best = scale, taken
-        else:
-            high = scale
-    return np.asarray(best, dtype=np.intp)
-
-
-def _taken(
-    plane: PlaneReadouts,
-    distance: NDArray[np.float64],
-    order: NDArray[np.intp],
-    there: NDArray[np.intp],
-    most: int,
-) -> NDArray[np.intp]:
-    """Samples in their order that lie in the disc of none before, ``most`` at most."""
-    columns = plane.grid[1]
-    covered, square = np.zeros(plane.grid, dtype=bool), (distance**2).reshape(plane.grid)
-    side = max(plane.grid)
-    away = np.arange(-side, side + 1.0) ** 2
-    apart = away[:, None] + away  # squared, from the sample in the middle
-    reaches = np.minimum(np.ceil(distance), side).astype(int).tolist()
-
-    def cover(sample: int) -> None:
-        whole = reaches[sample]
-        if whole <= 1:  # there is no other sample within a distance of 1
-            return
-        y, z = divmod(sample, columns)
-        top, left, bottom, right = max(y - whole, 0), max(z - whole, 0), y + whole + 1, z + whole + 1
-        near = square[top:bottom, left:right]
-        first_y, first_z = top - y + side, left - z + side
-        offsets = apart[first_y : first_y + near.shape[0], first_z : first_z + near.shape[1]]
-        hidden = covered[top:bottom, left:right]
-        np.logical_or(hidden, offsets < np.minimum(near, square[y, z]), out=hidden)
-
-    for sample in there.tolist():
-        cover(sample)
-    flat, taken = covered.reshape(-1).data, list[int]()  # its items are read faster than the array's
-    for sample in order.tolist():
-        if not flat[sample]:
-            taken.append(sample)
-            if len(taken) == most:
-                break
-            cover(sample)
-    return np.array(taken, dtype=np.intp)

@@ -38,7 +38,7 @@ from mri_design.runs.recon.stages import REPORT
 from mri_design.runs.recon.volume import VolumeResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
-from mri_design.runs.verdicts import volume_verdict
+from mri_design.runs.verdicts import method_words, volume_verdict
 
 _MONTAGE, _COLUMNS = 24, 6
 """Slices of the montage at most, and in a row."""
@@ -101,7 +101,7 @@ def _first_screen(result: VolumeResult) -> FirstScreen:
     name, frames = result.numbering.name(result.shown), len(result.numbering.numbers)
     many = f" in {frames} {result.numbering.axis}s" if frames else ""
     slices = "1 slice" if len(result.first_frame) == 1 else f"{len(result.first_frame)} slices"
-    what = f"{slices}{many} of {measured}, {image.name}"
+    what = f"{slices}{many} of {measured}, {method_words(image.name)}"
     verdict = volume_verdict(what, len(result.numbers), name, shown, errors)
     return first_screen(verdict, result.known, image, result.mask)
 

@@ -6,9 +6,10 @@ import pytest
 from mri_design import InputError, load_phantom
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.energies import energies
+from mri_design.design.poisson_disc import poisson_disc
 from mri_design.design.strategies.line_masks import LowPass
 from mri_design.design.strategies.oracles import OracleHole
-from mri_design.design.strategies.plane_masks import CaipiSamples, PoissonDisc, RandomSamples, poisson_disc
+from mri_design.design.strategies.plane_masks import CaipiSamples, PoissonDisc, RandomSamples
 from mri_design.operators.readouts import PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior
 

@@ -70,7 +70,7 @@ def test_a_strategy_whose_block_holds_no_choices_is_refused_by_name() -> None:
 
 def test_blocks_keep_what_was_predicted_and_found() -> None:
     slices = [plane_slice(2)]
-    state = designed(slices, engine(CalibratedSamples()), target=38)
+    state = designed(slices, engine(CalibratedSamples(disc_share=0.0)), target=38)
     steps = state.trace.steps
     for step in steps:
         assert step.outcome.predicted_energy > 0 and step.outcome.actual_energy > 0
@@ -149,7 +149,7 @@ def test_energies_are_drawn_around_what_is_believed_with_the_shape_of_the_regres
     """One coil: an exponential distribution. Coils overlap, so that four count as two independent values."""
     slices = [plane_slice(n_coils, 32)]
     found = {}
-    for drawn in (True, False, None):
+    for drawn in (True, False, *((None,) if n_coils == 1 else ())):
         made = DesignEngine(
             CalibratedSamples(drawn=drawn), INFERENCE, block=40, constraints=PlaneConstraints(PlaneReadouts((32, 32)))
         )
@@ -159,4 +159,5 @@ def test_energies_are_drawn_around_what_is_believed_with_the_shape_of_the_regres
     factors = found[True] / found[False]
     assert np.mean(factors) == pytest.approx(1, abs=0.1)
     assert np.var(factors) == pytest.approx(1 / np.sqrt(n_coils), rel=0.25)
-    np.testing.assert_array_equal(found[None], found[n_coils == 1])
+    if n_coils == 1:
+        np.testing.assert_array_equal(found[None], found[True])
