@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-STEP, MOST = 4, 8
+STEP, MOST = 2, 16
 """Maps are renewed when a part of 1 / ``STEP`` more lines has come in than they rest on, or ``MOST`` more."""
 
 

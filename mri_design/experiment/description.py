@@ -163,7 +163,7 @@ def _calibration(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
         lines = calibration_count(None, recipe, scan.grid_shape[0])
         centre = gapless_square(scan.samplings)
         if takes_lines_with_gaps(scan.part, lines, recipe, centre):
-            maps = f"estimated by {maps_with_gaps(known, lines, recipe)[0].text}"
+            maps = maps_with_gaps(known, lines, recipe)[0].text
         else:
             maps, _ = source_of_maps(scan.part, lines, centre)
     except InputError as error:

@@ -25,8 +25,10 @@ from mri_design.scan.calibration.coil_maps import (
 from mri_design.scan.calibration.coil_maps import (
     calibration_lines as gapless_centre,
 )
+from mri_design.scan.calibration.compression import compression
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
+    back_from,
     image_units,
     inverse_root,
     least_noise,
@@ -384,7 +386,7 @@ class PreparedScan(Calibrated):
         if estimate is None:
             return self
         data = with_estimates(self.data, [estimate])
-        return replace(self, data=data, own_maps=None, maps_source=f"estimated by {estimate.text}", maps_from=0)
+        return replace(self, data=data, own_maps=None, maps_source=estimate.text, maps_from=0)
 
     def as_prepared(self, samples: Array) -> Array:
         """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
@@ -402,11 +404,18 @@ class PreparedScan(Calibrated):
         noise_variance : float
             As prepared.
         """
+        if self.mixing is not None and self.mixing.shape[0] < self.mixing.shape[1]:
+            raise InputError(
+                field="coils.compress_coils",
+                got=f"{len(self.mixing)} of {self.mixing.shape[1]} coils",
+                wanted="all coils, where samples are written as the scanner measured them",
+                cure="Leave out --compress-coils here, and give it to recon.",
+            )
         seen = None if maps is None else maps_before_mixing(self.mixing, maps[np.newaxis])
         known: dict[str, Array | float] = {} if seen is None else {"coil_maps": seen}
         if self.mixing is None:
             return {"kspace": kspace[np.newaxis], "noise_variance": noise_variance, **known}
-        back = np.asarray(np.linalg.inv(self.mixing), dtype=np.complex128)
+        back = back_from(self.mixing)
         read = {"kspace": mix_coils(back, kspace[np.newaxis]), **known}
         if seen is None:
             return {**read, "noise_variance": noise_variance * float(np.abs(back[0, 0])) ** 2}
@@ -488,6 +497,12 @@ def prepare(
     recipe = recipe_or_default(recipe)
     data, noise_source, unit, mixing = with_known_noise(data, recipe, ordinary=ordinary)
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
+    if recipe.coils.compress_coils is not None and recipe.coils.compress_coils < data.n_coils:
+        looked = data if measured is None else only_measured(data, measured)
+        combined = compression(looked, recipe.coils.compress_coils, lines)
+        mixing = combined.matrix @ (np.eye(data.n_coils) if mixing is None else mixing)
+        data = combined.of(data)
+        directions = None if directions is None else combined.directions(directions)
     if growing and estimates_own_maps(data):
         from mri_design.model.own_maps import OwnMaps
 
@@ -497,7 +512,7 @@ def prepare(
     allowed = data if measured is None else only_measured(data, measured)
     if takes_lines_with_gaps(allowed, lines, recipe):
         estimates = maps_with_gaps(allowed, lines, recipe, directions)
-        centre, source = min(lines, gapless_centre(allowed)), f"estimated by {estimates[0].text}"
+        centre, source = min(lines, gapless_centre(allowed)), estimates[0].text
         data = with_estimates(data, estimates)
         return PreparedScan(data, centre, noise_source, source, unit=unit, mixing=mixing, maps_from=0)
     maps_source, looked_at = source_of_maps(allowed, lines)
@@ -660,7 +675,9 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
         measured = measure_noise(data)
         covariance, told = measured.covariance, measured.scaled(1 / scale**2)
         data, source = with_witnesses(data, told.doubt, told.text), f"estimated from the data {told.source}"
-        source += though(told.doubt)
+        readouts = str(data.header.get("noise_readouts", ""))
+        unused = f" (noise readouts: {readouts})" if "not used" in readouts else ""
+        source += f"{unused}{though(told.doubt)}"
     return whitened(data, covariance), source, None if data.n_coils == 1 else inverse_root(covariance)
 
 

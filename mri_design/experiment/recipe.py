@@ -299,7 +299,15 @@ class CoilRecipe(Settings):
         "Fully sampled lines at the centre (ACS) that the calibration may use; a design begins with them.",
         None,
         least=8,
-        unset="24; a design begins with a third of its lines, 4 to 8",
+        unset="24; a design begins with 4",
+        expert=True,
+    )
+
+    compress_coils: int | None = setting(
+        "Virtual coils into which the scan's are combined, slice by slice; reports say what is lost.",
+        None,
+        least=1,
+        unset="all coils as they are",
         expert=True,
     )
 

@@ -17,7 +17,7 @@ from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts,
 
 FEWEST_CALIBRATING, ENOUGH_CALIBRATING = 8, 12
 """Centre lines that coil maps need at least, and from which on more of them gain little (results of raw heads)."""
-FEWEST_GROWING, ENOUGH_GROWING = 8, 8
+GROWING = 4
 """Centre lines that a design begins with whose coil maps grow with it, see results/coils/lines.md."""
 MOSTLY = 0.75
 """Part of a mask from which on its calibration region is most of it."""
@@ -75,18 +75,16 @@ def centre_for_maps(strategy: Strategy, recipe: Recipe, count: int | None, usual
     """
     usual = usual or calibration_for(recipe, count) or recipe.coils.most_lines
     learnt = isinstance(strategy, TrainedOrder)
-    return start_of_growing(recipe, count, usual) if strategy.needs_posterior or learnt else usual
+    return start_of_growing(recipe, usual) if strategy.needs_posterior or learnt else usual
 
 
-def start_of_growing(recipe: Recipe, count: int | None, usual: int) -> int:
-    """Centre lines that a design of ``count`` begins with whose coil maps grow with it.
+def start_of_growing(recipe: Recipe, usual: int) -> int:
+    """Centre lines that a design begins with whose coil maps grow with it: few, or as many as the recipe asks for.
 
-    A third of them, between `FEWEST_GROWING` and `ENOUGH_GROWING`; what the recipe asks for, which is then the
-    ``usual`` number, goes before.
+    The ``usual`` number is then what it asks for.
     """
-    if recipe.coils.calibration_lines is not None or recipe.calibration_lines is not None:
-        return usual
-    return ENOUGH_GROWING if count is None else min(ENOUGH_GROWING, max(FEWEST_GROWING, count // 3))
+    asked = recipe.coils.calibration_lines is not None or recipe.calibration_lines is not None
+    return usual if asked else GROWING
 
 
 def calibration_for(recipe: Recipe, count: int | None) -> int | None:

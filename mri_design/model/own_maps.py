@@ -19,8 +19,8 @@ _KEPT = 2
 class OwnMaps:
     """Estimates of the coil maps of one slice, by which of its samples had been measured.
 
-    An estimate depends on the measured samples alone, so that whoever asks, in whichever process and order, gets the
-    same bits. The last ones are remembered.
+    Maps depend on the measured samples alone, so that whoever asks, in whichever process and order, gets the same bits.
+    The last ones are remembered.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class OwnMaps:
     method: MapMethod = "auto"
     _made: dict[bytes, MapEstimate] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def of(self, kspace: Array, measured: Array) -> MapEstimate:
+    def of(self, kspace: Array, measured: Array, *, check: bool = False) -> MapEstimate:
         """The maps of a slice from its ``measured`` samples.
 
         Parameters
@@ -40,15 +40,17 @@ class OwnMaps:
             Of white coils, always of the same slice.
         measured : bool array, shape (ky,) or (ky, kx)
             Lines or samples to look at.
+        check : bool
+            Whether the estimate has to say how well it predicts lines that are held back, which takes as long again.
 
         Raises
         ------
         InputError
             Where these are too few for any maps.
         """
-        key = np.packbits(measured).tobytes()
+        key = np.packbits(measured).tobytes() + bytes([check])
         if key not in self._made:
-            estimate = maps_from_lines(kspace, measured, method=self.method)
+            estimate = maps_from_lines(kspace, measured, method=self.method, check=check)
             while len(self._made) >= _KEPT:
                 del self._made[next(iter(self._made))]
             self._made[key] = estimate

@@ -21,7 +21,9 @@ def test_few_lines_begin_with_fewer_for_the_maps_and_a_mask_that_is_mostly_calib
         "from the lines as they are measured, beginning with 12 at the centre; --start sets how many" in result.stdout
     )
     assert settings(tmp_path / "few")["start"] == 12
-    assert settings(tmp_path / "few")["coil_maps_source"].startswith("estimated by ESPIRiT on 24 gapless centre lines")
+    assert settings(tmp_path / "few")["coil_maps_source"].startswith(
+        "estimated by ESPIRiT from 24 gapless centre lines"
+    )
     result = run(*words, "--lines", 12, "--start", 12, "--out", tmp_path / "all", code=0)
     sentence = "12 of 12 lines are measured for the coil maps, so that strategies differ in 0 only"
     assert sentence in result.stderr and sentence in page(tmp_path / "all")

@@ -115,9 +115,9 @@ def test_lines_with_gaps_are_enough_for_maps_and_a_prescan_gives_them_too(run: R
     np.savez(tmp_path / "few.npz", kspace=np.where(few[:, None], data.kspace, 0), **noise)
     np.savez(tmp_path / "prescan.npz", kspace=data.kspace[..., 4:28, 4:28], **noise)
     told = run("info", tmp_path / "few.npz").stdout
-    assert "(NLINV) on the 11 measured lines of the central 32; lines held back as a check are predicted" in told
+    assert "(NLINV) from the 11 measured lines of the central 32; lines held back as a check are predicted" in told
     for name, words, source in (
-        ("own", (), "estimated by joint inversion for image and maps (NLINV) on the 11"),
+        ("own", (), "estimated together with the image (NLINV) from the 11"),
         ("prescan", ("--maps-from", tmp_path / "prescan.npz"), "given (those of prescan.npz, there estimated from 24"),
     ):
         run("recon", tmp_path / "few.npz", *words, "--recipe", "fast.toml", "--out", tmp_path / name, code=0)

@@ -183,6 +183,13 @@ def test_noise_that_signal_stood_in_the_way_of_is_doubted_unless_it_is_given(sma
     assert prepare(replace(data, noise_covariance=1e-6 * np.eye(coils, dtype=complex)), small).noise_doubt == ""
 
 
+def test_noise_readouts_of_other_channels_are_said_where_the_noise_is_estimated_instead(small: Recipe) -> None:
+    data = replace(load_input("phantom:t2w", simulating(small, noise=0.01)), noise_variance=None)
+    told = {"noise_readouts": "3, not used: other channels than the data"}
+    found = prepare(replace(data, header=told), small)
+    assert "(noise readouts: 3, not used: other channels than the data)" in found.noise_source
+
+
 def test_several_coils_are_whitened_by_their_noise_readouts(small: Recipe) -> None:
     data = load_input("phantom:brain", simulating(small, matrix=48, coils=2, noise=0.01))
     mixing = np.array([[1.0, 0.0], [0.6j, 0.8]])
@@ -223,7 +230,7 @@ def test_maps_of_lines_with_gaps_are_nearly_those_of_the_whole_scan(small: Recip
     few[[4, 11, 15, 18, 20, *range(22, 27), 28, 31, 34, 40]] = True
     sparse = replace(data, kspace=np.where(few[:, None], data.kspace, 0), measured=few, coil_maps=None, reference=None)
     scan = prepare(sparse, small)
-    assert scan.maps_source.startswith("estimated by joint inversion for image and maps (NLINV) on the 12 measured")
+    assert scan.maps_source.startswith("estimated together with the image (NLINV) from the 12 measured")
     assert (scan.calibration_lines, scan.maps_doubt) == (5, "")
     maps = prepare(replace(sparse, kspace=np.where(few[:, None], data.kspace, 0)), small, measured=few).data.coil_maps
     assert known is not None and maps is not None

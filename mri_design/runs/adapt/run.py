@@ -342,8 +342,15 @@ class _Live:
         return start_lines(self._measurable, design.strategy, target, recipe, count, coils)
 
     def _centre(self) -> int:
-        """Centre lines to begin with where coil maps are estimated from the lines as they come."""
-        return min(centre_for_maps(self._request.design.strategy, self.recipe, self._lines), len(self._measurable))
+        """Centre lines to begin with where coil maps are estimated from the lines as they come.
+
+        As many as calibration is usually done with where they have to tell the noise, too: few of them hold nothing but
+        signal.
+        """
+        wanted = centre_for_maps(self._request.design.strategy, self.recipe, self._lines)
+        if not self._arrivals.knows_noise and self.recipe.noise.variance is None:
+            wanted = max(wanted, calibration_for(self.recipe, self._lines) or self.recipe.coils.most_lines)
+        return min(wanted, len(self._measurable))
 
     def _with_maps(self, data: KSpaceData) -> KSpaceData:
         maps = self._request.design.maps

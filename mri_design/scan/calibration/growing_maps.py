@@ -45,7 +45,7 @@ class MapEstimate:
         None: neither method has one.
     prediction_error : float
         Relative error with which NLINV predicts measured lines of the block that were held back from it, each beside a
-        measured line or the next but one; NaN where none could be held back, and for ESPIRiT.
+        measured line or the next but one; NaN where none could be, or were, held back, and for ESPIRiT.
     """
 
     maps: NDArray[np.complex64]
@@ -62,12 +62,12 @@ class MapEstimate:
 
     @property
     def text(self) -> str:
-        """The method, what it rests on, and how well lines held back are predicted: the end of "estimated by ..."."""
+        """What the maps rest on and how well they predict lines that were held back."""
         if self.method == "espirit":
-            return f"ESPIRiT on {min(self.centre, USUAL_LINES)} gapless centre lines"
-        rests = f"joint inversion for image and maps (NLINV) on the {self.lines} measured lines of the central {BLOCK}"
+            return f"estimated by ESPIRiT from {min(self.centre, USUAL_LINES)} gapless centre lines"
+        rests = f"estimated together with the image (NLINV) from the {self.lines} measured lines of the central {BLOCK}"
         if isnan(self.prediction_error):
-            return f"{rests}; none could be held back as a check"
+            return f"{rests}; none were held back as a check"
         check = f"lines held back as a check are predicted with an error of {self.prediction_error:.0%}"
         return f"{rests}; {check}{', which is bad' if self.predicts_badly else ''}"
 
@@ -101,7 +101,7 @@ def maps_from_lines(
     *,
     method: MapMethod = "auto",
     directions: NDArray[np.complex128] | None = None,
-    before: MapEstimate | None = None,
+    check: bool = True,
 ) -> MapEstimate:
     """Coil maps of one slice from the lines, or samples, that were measured; nothing else is looked at.
 
@@ -118,9 +118,8 @@ def maps_from_lines(
         By default ESPIRiT where 24 gapless lines were measured, and NLINV where there are fewer.
     directions : complex array, shape (coil, coil), optional
         `coil_directions`, so that the phase of the maps runs on from slice to slice; by default those of this slice.
-    before : MapEstimate, optional
-        Maps of fewer lines of the same scan. With it, no lines are held back anew, which halves the time, unless there
-        are now twice as many lines as then; the prediction error stays that of before.
+    check : bool
+        Whether to hold lines back and see how well they are predicted, which doubles the time.
 
     Raises
     ------
@@ -155,9 +154,8 @@ def maps_from_lines(
     maps = joint_estimate(kspace, samples).maps((samples.shape[0], samples.shape[1]))
     strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
     maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
-    if before is not None and not isnan(before.prediction_error) and lines < 2 * before.lines:
-        return MapEstimate(maps, method, centre, lines, prediction_error=before.prediction_error)
-    return MapEstimate(maps, method, centre, lines, prediction_error=_prediction_error(kspace, samples))
+    missed = _prediction_error(kspace, samples) if check else float("nan")
+    return MapEstimate(maps, method, centre, lines, prediction_error=missed)
 
 
 def _prediction_error(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) -> float:

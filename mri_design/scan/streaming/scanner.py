@@ -230,6 +230,11 @@ class Arrivals:
         within = sum(bool(self.arrived[line]) and line not in self._imaged for line in self._calibration)
         return {"calibration_lines": f"{within} readouts within the scan, used as data"} if within else {}
 
+    @property
+    def knows_noise(self) -> bool:
+        """Whether the scanner has said how much noise there is, or measured it."""
+        return bool(self._noise) or (self.header is not None and self.header.noise_variance is not None)
+
     def _noise_covariance(self, coils: int) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:
         alike = [one for one in self._noise if len(one.samples) == coils]
         if not self._noise or self.header is None:

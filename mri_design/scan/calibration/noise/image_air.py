@@ -63,8 +63,9 @@ class ImageAir:
         quiet = np.zeros(len(blocks))
         for stack in kspace:  # one slice at a time, to bound the memory
             image = to_image(stack)
+            power = np.abs(image) ** 2
             for number, block in enumerate(blocks):
-                air = _quiet_bands(image[..., block], bands)
+                air = _quiet_bands(power[..., block], bands)
                 quiet[number] += len(air) / len(bands) / len(kspace)
                 found[number] += [image[:, bands[band]][..., block].reshape(n_coils, -1) for band in air]
         samples = [np.concatenate(parts, axis=1) for parts in found]
@@ -96,12 +97,12 @@ class ImageAir:
         return np.asarray(np.where(mean > _BEYOND**2 * usual, usual, mean))
 
 
-def _quiet_bands(block: NDArray[np.complex64], bands: list[NDArray[np.intp]]) -> list[int]:
+def _quiet_bands(power: NDArray[np.float32], bands: list[NDArray[np.intp]]) -> list[int]:
     """Bands of rows of a block (coil, row, column) that are as quiet as the quietest, by all coils alike."""
-    medians = np.stack([median_variance(block[np.newaxis, :, band]) for band in bands])
+    medians = np.stack([np.median(power[:, band].reshape(len(power), -1), axis=1) for band in bands])
     quietest = medians.min(axis=0)
     loudness = np.mean(medians / np.where(quietest > 0, quietest, 1), axis=1)
-    samples = len(bands[0]) * block.shape[2] * min(len(block), ENOUGH_COILS)  # coils share some of their noise
+    samples = len(bands[0]) * power.shape[2] * min(len(power), ENOUGH_COILS)  # coils share some of their noise
     most = 1 + _ALIKE * ERROR_OF_MEDIAN / math.sqrt(samples)
     chosen = loudness <= loudness.min() * most
     while True:

@@ -27,6 +27,8 @@ OVER_MOST, OVER_OUTERMOST, OVER_CORNERS = 8.0, 60.0, 20.0
 to the corners: more than filters along the phase encode make of noise."""
 OVER_FALLING = 4.0
 """Largest ratio of air beside the object to the corners, where k-space falls outwards, too."""
+RISES, RISES_MORE = 1.8, 4.0
+"""Ratios between which the sixteenths of a readout beside the outermost are louder than these under a filter."""
 FALLING = 1.35
 """Ratio from which on k-space falls outwards: more than receivers' filters make of noise."""
 
@@ -111,6 +113,24 @@ class NoiseRegions:
         quiet, loud = (float(median_variance(self.kspace[:, :, lines][..., c]).mean()) for c in (outermost, beside))
         samples = self.kspace.shape[0] * self.kspace.shape[1] * len(lines) * len(outermost)
         return loud > max(FALLING, 1 + 3 * ERROR_OF_MEDIAN * math.sqrt(2 / samples)) * quiet > 0
+
+    def filter_rises(self) -> bool:
+        """Whether noise rises from both ends of the readout as under a receiver's filter, and not as at an object.
+
+        On the outer three quarters of the measured lines, the sixteenths beside the outermost ones are compared with
+        these, at either end; of coils, a quarter shows less.
+        """
+        lines = np.concatenate(self.bands[len(self.bands) // 4 :])
+        count = self.kspace.shape[-1]
+        ends = _ends(np.arange(count), 16)
+        beside = np.setdiff1d(_ends(np.arange(count), 8), ends)
+        rises = []
+        for outer, inner in zip(np.array_split(ends, 2), np.array_split(beside, 2), strict=True):
+            quiet, loud = self._air_of(lines, outer), self._air_of(lines, inner)
+            if not (inner.size and (quiet > 0).all()):
+                return False
+            rises.append(float(np.quantile(loud / quiet, 0.25)))
+        return RISES < min(rises) < RISES_MORE
 
     @property
     def outer_lines(self) -> NDArray[np.intp]:

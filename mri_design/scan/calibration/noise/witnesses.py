@@ -26,6 +26,8 @@ _MORE_THAN_FILTER = 8.0
 _AGREEMENT = 1.5
 _MORE_THAN_SIGNAL = 2.0
 _MUCH_MORE = 12.0
+_FILTER = 6.0
+"""Most that a receiver's filter which is seen dampens the ends of the readout by."""
 _CHANGED = 4.0
 """Differences of repeats at the centre of k-space over those on most lines: more than a window on k-space makes."""
 
@@ -155,13 +157,14 @@ def _of_repeats(data: KSpaceData, regions: NoiseRegions) -> Witness | None:
 def _from_lines(regions: NoiseRegions) -> Testimony:
     """Hold the air beside the object against the ends of k-space.
 
-    Where the ends are more than twice as loud as that air, they count instead: that is more than the signal in them
-    explains, so the receiver's filter is at work. Of four coils and more, the filter is what a quarter of them show
-    least of, because signal differs from coil to coil and the filter does not. Where k-space gets quieter towards the
-    ends of the readout, or is more than twelve times as loud there, its ends hold signal (of scans of low resolution)
-    and do not count. Where air beside the object is far louder on the central lines than elsewhere, or than the ends,
-    the object fills the readout: there that air counts on the outer quarter of the lines alone, or the ends where they
-    are quieter.
+    A receiver's filter dampens that air: noise rises from both ends of the readout then
+    (`NoiseRegions.filter_rises`), and the ends of k-space count, as far as a filter explains how much louder they are.
+    Of four coils and more, the filter is what a quarter of them show least of, because signal differs from coil to coil
+    and the filter does not. Without a filter the air counts. The ends hold signal where they are more than twice as
+    loud for another reason, get quieter towards the ends of the readout, or are more than twelve times as loud.
+
+    Where air beside the object is far louder on the central lines than elsewhere, or than the ends, the object fills
+    the readout: there that air counts on the outer quarter of the lines alone, or the ends where they are quieter.
     """
     beside, ends = Witness(BESIDE, regions.air_beside()), Witness(ENDS, regions.corners())
     found, other, reason = beside, ends, ""
@@ -169,15 +172,20 @@ def _from_lines(regions: NoiseRegions) -> Testimony:
         reason = OBJECT_BESIDE
         outer = Witness(BESIDE, regions.outer_air_beside())
         found, other = (outer, ends) if outer.mean <= ends.mean else (ends, outer)
-    if found.name == BESIDE and ends.mean > _MORE_THAN_SIGNAL * found.mean:
-        if ends.mean > _MUCH_MORE * found.mean or regions.falls_outwards():
+    if found.name == BESIDE:
+        falls = regions.falls_outwards() and ends.mean > _AGREEMENT * found.mean
+        if not reason and (falls or ends.mean > _MUCH_MORE * found.mean):
             reason = SIGNAL_OUTSIDE
-        else:
-            found, other, reason = Witness(ENDS, _by_filter_of_all(ends.variances, found.variances)), found, ""
+        if regions.filter_rises():
+            found, other = Witness(ENDS, _by_filter_of_all(ends.variances, found.variances)), found
+        elif not reason and ends.mean > _MORE_THAN_SIGNAL * found.mean:
+            reason = SIGNAL_OUTSIDE
     return Testimony(found, (other,), reason)
 
 
 def _by_filter_of_all(ends: NDArray[np.float64], beside: NDArray[np.float64]) -> NDArray[np.float64]:
-    if len(ends) < ENOUGH_COILS or not (beside > 0).all():
+    """Variances at the ends of k-space, no more than the air beside the object times the filter that coils share."""
+    if not (beside > 0).all():
         return ends
-    return np.asarray(np.minimum(ends, float(np.quantile(ends / beside, QUIETEST)) * beside))
+    shared = float(np.quantile(ends / beside, QUIETEST)) if len(ends) >= ENOUGH_COILS else _FILTER
+    return np.asarray(np.minimum(ends, min(shared, _FILTER) * beside))
