@@ -45,7 +45,7 @@ class MapEstimate:
         None: neither method has one.
     prediction_error : float
         Relative error with which NLINV predicts measured lines of the block that were held back from it, each beside a
-        measured line or the next but one; NaN where none could be, or were, held back, and for ESPIRiT.
+        measured line; NaN where none could be, or were, held back, and for ESPIRiT.
     """
 
     maps: NDArray[np.complex64]
@@ -162,8 +162,8 @@ def _prediction_error(kspace: NDArray[np.complex64], samples: NDArray[np.bool_])
     """Relative error of NLINV on up to a quarter of the measured lines of the block, which it does not get."""
     inside = central(samples, BLOCK)
     measured = np.asarray(inside.any(axis=1))
-    held = next((held for held in (_held_back(measured, near) for near in (1, 2)) if held.any()), None)
-    if held is None:
+    held = _held_back(measured)
+    if not held.any():
         return float("nan")
     kept = samples.copy()
     central(kept, BLOCK)[held] = False
@@ -174,13 +174,13 @@ def _prediction_error(kspace: NDArray[np.complex64], samples: NDArray[np.bool_])
     return float(missed / size) if size > 0 else float("nan")
 
 
-def _held_back(measured: NDArray[np.bool_], near: int) -> NDArray[np.bool_]:
-    """Lines to hold back, innermost first, each with a kept one so near: maps are judged, and not the width of gaps."""
+def _held_back(measured: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Lines to hold back, innermost first, each beside one that is kept: maps are judged, and not the width of gaps."""
     middle = len(measured) // 2
     held = np.zeros(len(measured), dtype=bool)
     for line in sorted(np.flatnonzero(measured), key=lambda row: (abs(row - middle), row)):
         if abs(line - middle) <= _NEVER_HELD or held.sum() >= measured.sum() // _HELD_PART:
             continue
-        kept = np.flatnonzero(measured & ~held)
-        held[line] = bool((np.abs(kept[kept != line] - line) <= near).any())
+        beside = [n for n in (line - 1, line + 1) if 0 <= n < len(measured) and measured[n] and not held[n]]
+        held[line] = bool(beside)
     return held
