@@ -36,7 +36,8 @@ def recon(
     ] = None,
     *,
     recipe: Annotated[
-        Recipe, Override(f"reconstruction.method reconstruction.noise_map input.matrix {SERIES} {NOISE}")
+        Recipe,
+        Override(f"reconstruction.method reconstruction.noise_map coils.compress_coils input.matrix {SERIES} {NOISE}"),
     ],
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars.

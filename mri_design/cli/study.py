@@ -82,6 +82,15 @@ def compare(
             "one fixed mask on them.",
         ),
     ] = None,
+    methods: Annotated[
+        str | None,
+        option(
+            "--methods",
+            metavar="A,B,...",
+            help="Reconstruct every mask by these, too, as mean,l1-wavelet,total-variation,least-squares, and hold "
+            "them against the first. Weights of penalties are tuned on --train, or without it in hindsight.",
+        ),
+    ] = None,
     slices: Slices = "middle",
     maps: MapsOfInputs = None,
     seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random strategy.")] = 5,
@@ -120,6 +129,7 @@ def compare(
         train=named[len(sources) :],
         seeds=seeds,
         accelerations=factors,
+        methods=names_of(methods) if methods else [],
     )
     with to.opened(PROGRESS) as run:
         ended = report_comparison(run, compare_strategies(request, run))

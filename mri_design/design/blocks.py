@@ -125,6 +125,26 @@ def block_by_scores(scores: Numbers, view: DesignView, count: int, forecast: For
     return [begun, *(Choice(candidate) for candidate in chosen[1:])]
 
 
+def block_by_gains(energies: Numbers, view: DesignView, count: int, forecast: Forecast | None = None) -> list[Choice]:
+    """The ``count`` samples of a plane that leave least energy of the error: see `covering`.
+
+    Parameters
+    ----------
+    energies : float array, shape (size,)
+        Of the error on every sample; those of measured ones do not count.
+    view : DesignView
+        Candidates and posteriors.
+    count : int
+        How many; there must be as many left.
+    forecast : Forecast, optional
+        Of the block; it goes to the first choice, with the gains.
+    """
+    left, free = np.where(view.candidates.mask, 0.0, energies), view.candidates.remaining
+    chosen, gains = covering(left, squared_correlation(view.posteriors), plane_of(view), free, count)
+    begun = Choice(chosen[0], np.where(free, gains, np.nan), Forecast() if forecast is None else forecast)
+    return [begun, *(Choice(sample) for sample in chosen[1:])]
+
+
 def thinned(scores: Numbers, squared: Numbers, plane: PlaneReadouts, count: int) -> list[int]:
     """Samples by their scores, one after another, each multiplying all scores by 1 - |rho|^2 around it.
 

@@ -281,7 +281,7 @@ class DesignEngine:
         """How many samples the strategy chooses next before anything is inferred."""
         if not (isinstance(self.strategy, BeginsUnseen) and self._in_blocks(candidates)):
             return 0
-        part = self.strategy.unseen(candidates.target, min(s.n_coils for s in slices))
+        part = self.strategy.unseen(candidates.readouts, candidates.target, min(s.n_coils for s in slices))
         return max(0, part - len(candidates.acquired))
 
     def _decide(

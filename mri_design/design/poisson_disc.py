@@ -1,16 +1,26 @@
-"""Poisson-disc masks over a plane: samples at random that keep a distance from each other, which grows outwards."""
+"""Poisson-disc masks over a plane: samples at random that keep a distance from each other, which grows outwards.
+
+With several coils a sample tells much of its surroundings, and even distances count for more than the energies of
+single samples: strategies that look at posteriors begin with a disc then.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.decision import Choice
 from mri_design.errors import InputError
 from mri_design.operators.readouts import PlaneReadouts
 
 LEAST = 1e-4
 """Share of the way to the corners of the plane that is left there: every sample can be drawn."""
 BISECTIONS = 20
+SHARE = 0.7
+"""Part of a mask that is a disc where a strategy begins with one (results/coils/planes.md)."""
+POWER_PER_ACCELERATION, LEAST_POWER, MOST_POWER = 0.25, 2.0, 3.0
+"""Power of its density: with fewer samples more of them belong to the centre."""
 
 
 def radial_density(plane: PlaneReadouts, power: float) -> NDArray[np.float64]:
@@ -19,6 +29,31 @@ def radial_density(plane: PlaneReadouts, power: float) -> NDArray[np.float64]:
         return np.ones(plane.size)
     share = 1 - plane.radius / plane.radius.max()
     return np.asarray(np.maximum(share, 0) ** power + LEAST**power)
+
+
+def first_disc(
+    candidates: LineCandidates, rng: np.random.Generator, count: int, power: float | None = None
+) -> list[Choice]:
+    """The next ``count`` samples of a plane as a Poisson disc around those that are there: the first part of a mask.
+
+    Parameters
+    ----------
+    candidates : LineCandidates
+        Samples of a plane, and how many there will be in the end.
+    rng : numpy Generator
+        See `poisson_disc`.
+    count : int
+        How many.
+    power : float, optional
+        Of `radial_density`; by default a quarter of the acceleration, between 2 and 3.
+    """
+    plane = candidates.readouts
+    assert isinstance(plane, PlaneReadouts)
+    if power is None:
+        power = float(np.clip(POWER_PER_ACCELERATION * plane.size / candidates.target, LEAST_POWER, MOST_POWER))
+    density = radial_density(plane, power)
+    disc = poisson_disc(plane, density, candidates.remaining, candidates.mask, count, rng)
+    return [Choice(int(sample)) for sample in disc]
 
 
 def poisson_disc(

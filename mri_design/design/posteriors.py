@@ -84,6 +84,15 @@ def means_of(posteriors: Sequence[GaussianPosterior]) -> list[Array]:
     return [posterior.mean for posterior in posteriors]
 
 
+def fewest_coils(posteriors: Sequence[GaussianPosterior]) -> int:
+    """How many coils measured, of several slices the fewest."""
+    return min(of_each(posteriors, _coils))
+
+
+def _coils(posterior: GaussianPosterior) -> int:
+    return len(posterior.model.data)
+
+
 def image_energy(posteriors: Sequence[GaussianPosterior]) -> float:
     """Energy of the means, all slices together."""
     return float(sum(np.sum(np.abs(mean) ** 2, dtype=np.float64) for mean in means_of(posteriors)))

@@ -98,11 +98,13 @@ class BeginsUnseen(Protocol):
     The engine infers nothing before this part has been measured, and shows the strategy no posterior (`choose_block`).
     """
 
-    def unseen(self, target: int, n_coils: int) -> int:
+    def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
         """How large that part is of a mask of ``target``, the start included; 0 where all is chosen by posteriors.
 
         Parameters
         ----------
+        readouts : Readouts
+            The candidates.
         target : int
             Candidates in the end.
         n_coils : int

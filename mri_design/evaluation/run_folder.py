@@ -50,6 +50,7 @@ OUTPUTS = {
     "winners.csv": "least mean error at each number of lines, samples or shots",
     "summary.csv": "mean errors and their spread",
     "paired.csv": "designed masks against the best of the others",
+    "methods.csv": "mean errors of every method of reconstruction on the same masks",
     "tuned.csv": "powers of the tuned densities",
     "steps.csv": "every decision of the design",
     "blocks.csv": "every block of samples of the design",

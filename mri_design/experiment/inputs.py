@@ -20,8 +20,10 @@ from mri_design.scan.calibration.coil_maps import (
     coil_combined,
     estimate_coil_maps,
 )
+from mri_design.scan.calibration.compression import compression
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
+    back_from,
     image_units,
     inverse_root,
     least_noise,
@@ -342,11 +344,18 @@ class PreparedScan(Calibrated):
         noise_variance : float
             As prepared.
         """
+        if self.mixing is not None and self.mixing.shape[0] < self.mixing.shape[1]:
+            raise InputError(
+                field="coils.compress_coils",
+                got=f"{len(self.mixing)} of {self.mixing.shape[1]} coils",
+                wanted="all coils, where samples are written as the scanner measured them",
+                cure="Leave out --compress-coils here, and give it to recon.",
+            )
         seen = None if maps is None else maps_before_mixing(self.mixing, maps[np.newaxis])
         known: dict[str, Array | float] = {} if seen is None else {"coil_maps": seen}
         if self.mixing is None:
             return {"kspace": kspace[np.newaxis], "noise_variance": noise_variance, **known}
-        back = np.asarray(np.linalg.inv(self.mixing), dtype=np.complex128)
+        back = back_from(self.mixing)
         read = {"kspace": mix_coils(back, kspace[np.newaxis]), **known}
         if seen is None:
             return {**read, "noise_variance": noise_variance * float(np.abs(back[0, 0])) ** 2}
@@ -428,6 +437,12 @@ def prepare(
     recipe = recipe_or_default(recipe)
     data, noise_source, unit, mixing = with_known_noise(data, recipe, ordinary=ordinary)
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
+    if recipe.coils.compress_coils is not None and recipe.coils.compress_coils < data.n_coils:
+        looked = data if measured is None else only_measured(data, measured)
+        combined = compression(looked, recipe.coils.compress_coils, lines)
+        mixing = combined.matrix @ (np.eye(data.n_coils) if mixing is None else mixing)
+        data = combined.of(data)
+        directions = None if directions is None else combined.directions(directions)
     if growing and estimates_own_maps(data):
         from mri_design.model.own_maps import OwnMaps
 

@@ -297,6 +297,14 @@ class CoilRecipe(Settings):
         expert=True,
     )
 
+    compress_coils: int | None = setting(
+        "Virtual coils into which the scan's are combined, slice by slice; reports say what is lost.",
+        None,
+        least=1,
+        unset="all coils as they are",
+        expert=True,
+    )
+
     @property
     def most_lines(self) -> int:
         """Centre lines that an estimate of coil maps uses at most."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import UsageError
+from mri_design.estimation.textbook import TEXTBOOK
 from mri_design.evaluation import plots
 from mri_design.evaluation.first_screen import FirstPicture, FirstScreen
 from mri_design.evaluation.metrics import ImageMetrics, measure
@@ -60,6 +61,8 @@ from mri_design.runs.first_pictures import (
     measured_text,
 )
 from mri_design.runs.image_sections import curves_figure, error_bars_figure, layout_of
+from mri_design.runs.methods import FORMATS as METHOD_FORMATS
+from mri_design.runs.methods import HINDSIGHT, WEIGHTS, MethodStudy, check_methods
 from mri_design.runs.run import Ending, Record, Run, Work
 from mri_design.runs.scan_facts import doubts_of_all, simulation_summary, tell_calibration
 from mri_design.runs.scans import load_images, require_apart
@@ -92,13 +95,15 @@ class ComparisonRequest(StudyRequest):
         Draws of every random strategy.
     powers : mapping of (str, int) to float
         Powers of densities that are known, by family and number of lines; the others are tuned on ``train``.
+    methods : sequence of str
+        Reconstructions of every mask beside the recipe's, which the tables of strategies go by: see `MethodStudy`.
 
     Raises
     ------
     UsageError
-        For an unknown strategy, one that learns from training inputs where there are none, training inputs from which
-        none learns, or a recipe that ends designs early; in a plane, for what is known for lines only; without or with
-        both counts and accelerations.
+        For an unknown strategy or method, one that learns from training inputs where there are none, training inputs
+        from which none learns, or a recipe that ends designs early; in a plane, for what is known for lines only;
+        without or with both counts and accelerations.
     """
 
     strategies: Sequence[str]
@@ -107,6 +112,7 @@ class ComparisonRequest(StudyRequest):
     train: Sequence[ScanSource] = ()
     seeds: int = 5
     powers: Mapping[tuple[str, int], float] = field(default_factory=dict)
+    methods: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         encoding = self.recipe.design.encoding
@@ -120,7 +126,9 @@ class ComparisonRequest(StudyRequest):
             make_strategy(name, encoding)
             if name in TRAINING_RULES and not self.train:
                 raise UsageError(f"{name} learns from fully sampled training scans: give some with --train")
-        if self.train and not any(learns_from_scans(name, encoding) for name in self.strategies):
+        check_methods(self.methods, encoding)
+        tuned = any(name in TEXTBOOK for name in self.methods)
+        if self.train and not tuned and not any(learns_from_scans(name, encoding) for name in self.strategies):
             raise UsageError(
                 f"--train gives scans to learn from, and none of these strategies learns: {', '.join(self.strategies)}"
                 ". Leave out --train, or add a strategy with a posterior, as information-gain"
@@ -142,6 +150,7 @@ class ComparisonRequest(StudyRequest):
             "lines": list(self.lines),
             **({"accelerations": list(self.accelerations)} if self.accelerations else {}),
             **({"powers": {f"{name}|{n}": power for (name, n), power in self.powers.items()}} if self.powers else {}),
+            **({"methods": list(self.methods)} if self.methods else {}),
             "seeds": self.seeds,
             **self.recipe.as_settings(),
         }
@@ -189,6 +198,8 @@ class ComparisonResult:
         Masks of one line count and their images, to look at.
     orientation : {"ky-rows", "ky-columns"}
         How the first test input lays its images.
+    methods : sequence of mappings
+        `MethodStudy.table`; empty where no other methods were asked for.
     """
 
     study: Study
@@ -196,6 +207,7 @@ class ComparisonResult:
     record: Record
     shown: Sequence[ShownMask]
     orientation: Orientation
+    methods: Sequence[Row] = ()
 
     @property
     def errors(self) -> StudyErrors:
@@ -249,8 +261,15 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     for origin in dict.fromkeys(image.simulated for image in [*tests, *training] if image.simulated):
         run.progress.say(f"simulated k-space {origin}")
     study.run(pieces, run)
+    methods = list[Row]()
+    if request.methods:
+        side_by_side = MethodStudy(study, request.methods)
+        side_by_side.run(pieces, run)
+        methods = side_by_side.table(pieces)
     shown = shown_masks(study, pieces) if run.folder.reported else []
-    return ComparisonResult(study=study, pieces=pieces, record=record, shown=shown, orientation=orientation)
+    return ComparisonResult(
+        study=study, pieces=pieces, record=record, shown=shown, orientation=orientation, methods=methods
+    )
 
 
 def _growing(tests: Sequence[ReferenceSlice], calibration: int, recipe: Recipe) -> str:
@@ -291,6 +310,9 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
     errors.save(folder)
     write_json(folder.output_path("masks.json"), [_mask_row(study, result.pieces, cell) for cell in study.cells()])
     sections = [_errors_section(folder, study, errors)]
+    if result.methods:
+        write_csv(folder.output_path("methods.csv"), result.methods, formats=METHOD_FORMATS)
+        sections.append(_methods_section(result.methods))
     tuned: list[Row] = []
     for key, power in result.pieces.tuned.items():
         family, count, grid = key.split("|")
@@ -460,6 +482,20 @@ def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Sec
             ReportTable(errors.paired, f"Designed masks. {paired_caption(errors.paired)}", FORMATS, study.words)
         )
     return Section("Errors", blocks)
+
+
+def _methods_section(table: Sequence[Row]) -> Section:
+    """Every strategy's masks under several methods."""
+    first = table[0]["method"]
+    caption = (
+        f"The same masks by each method; lower is better. change is the mean over images of the relative change of the "
+        f"error against {first}, image by image (negative is better), worst change the worst image's."
+    )
+    chosen = next((str(row["weight_from"]) for row in table if row["weight_from"]), "")
+    if chosen:
+        caption += f" The weight of a penalty is the one of {len(WEIGHTS)} with the least mean error on the {chosen}"
+        caption += ", which favours these methods." if chosen == HINDSIGHT else "."
+    return Section("Methods side by side", [ReportTable(table, caption, METHOD_FORMATS)])
 
 
 def _masks_figure(folder: RunFolder, shown: Sequence[ShownMask]) -> Block:

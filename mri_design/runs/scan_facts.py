@@ -22,6 +22,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.readouts import Readouts, ShotReadouts
 from mri_design.runs.given_reference import FittedReference
 from mri_design.runs.run import Progress
+from mri_design.scan.calibration.compression import COMPRESSED
 from mri_design.scan.data import KSpaceData, Scan, TrajectoryData, left_out, left_out_text, part_of_scan
 from mri_design.status import Convergence, Status
 
@@ -36,6 +37,7 @@ _ITSELF = (ZERO_FILLED, "least-squares")
 USUAL_MAPS = "maps of its 24 central lines, whatever lines a run calibrates with"
 _LEFT_OUT = "left out of the scan"
 _CALIBRATION = (
+    COMPRESSED,
     NOISE_WITNESSES,
     "noise_readouts",
     "calibration_lines",
@@ -172,7 +174,13 @@ def calibration_settings(scan: PreparedScan) -> dict[str, object]:
 def calibration_summary(scan: PreparedScan | PreparedSamples) -> dict[str, object]:
     """`calibration_settings` for a report's table."""
     heard = scan.data.header.get(NOISE_WITNESSES)
-    return {"noise": scan.noise_source, **({"noise by place": heard} if heard else {}), "coil maps": scan.maps_source}
+    combined = scan.data.header.get(COMPRESSED)
+    return {
+        "noise": scan.noise_source,
+        **({"noise by place": heard} if heard else {}),
+        **({"coils": combined} if combined else {}),
+        "coil maps": scan.maps_source,
+    }
 
 
 def typical_unit(unit: float | Array) -> float:

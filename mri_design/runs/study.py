@@ -271,9 +271,10 @@ class StudyProgress:
     masks: dict[str, list[int]] = field(default_factory=dict)
     rows: dict[str, Row] = field(default_factory=dict)
     tuned: dict[str, float] = field(default_factory=dict)
+    trials: dict[str, Row] = field(default_factory=dict)
     masks_converged: dict[str, bool] = field(default_factory=dict)
 
-    PARTS: ClassVar = ("masks", "rows", "tuned", "masks_converged")
+    PARTS: ClassVar = ("masks", "rows", "tuned", "trials", "masks_converged")
 
     @property
     def status(self) -> str:
@@ -450,6 +451,11 @@ class Study(Material):
         """Lines of one cell, in acquisition order."""
         return self.given.get(name) or tuple(progress.masks[self._mask_key(name, count, draw, image)])
 
+    def mask_of(self, progress: StudyProgress, cell: Cell) -> tuple[str, Lines]:
+        """Name of the cell's strategy, with its tuned power and without suffixes, and its lines (`mask_lines`)."""
+        name, count, _, image = cell
+        return self._strategy(progress, name, count, image)[0], self.mask_lines(progress, *cell)
+
     def typical_draw(self, progress: StudyProgress, name: str, count: int, image: int) -> int:
         """The draw of a finished comparison whose error on an image is the median one (the upper of two)."""
         errors = {
@@ -531,9 +537,10 @@ class Study(Material):
             if key in progress.masks:
                 continue
             strategy, start = self._strategy(progress, name, count, image)
-            rule, n_coils = self.rule(strategy), self.tests[image].slice_model.n_coils
+            rule, seen = self.rule(strategy), self.tests[image].slice_model
             grows = rule.needs_posterior or strategy in ORACLES
-            grows = grows and not (isinstance(rule, BeginsUnseen) and rule.unseen(count, n_coils))
+            if isinstance(rule, BeginsUnseen):  # a first part that depends on the whole is not a part of a larger mask
+                grows = grows and not rule.unseen(seen.candidates, count, seen.n_coils)
             grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
             grows = grows and self.counted != "shots"  # whose candidates depend on their number
             groups.setdefault((name, start if grows else -count, draw, image), []).append(count)
@@ -566,14 +573,7 @@ class Study(Material):
 
     def _measure(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:
         left = [cell for cell in self.cells() if _key(*cell) not in progress.rows]
-        jobs = [
-            (
-                image,
-                self._strategy(progress, name, count, image)[0],
-                self.mask_lines(progress, name, count, draw, image),
-            )
-            for name, count, draw, image in left
-        ]
+        jobs = [(cell[-1], *self.mask_of(progress, cell)) for cell in left]
         show("reconstructing", 0, len(jobs))
         try:
             for done, (place, errors) in enumerate(workers.finished(cell_error, jobs), 1):

@@ -74,9 +74,9 @@ INSIDE: dict[str, dict[str, int]] = {
     "operators/readouts": {"base": 1, "*": 2, "named": 3},
     "operators/kernels": {"compiling": 1, "suitable": 1, "*": 2},
     "potentials": {"base": 1, "requirements": 2, "priors": 3, "mixture": 4, "likelihoods": 5, "*": 4},
-    "runs": {"": 1, "study": 2}
-    | dict.fromkeys(("compare", "convert", "design", "export", "info", "protocol", "recon", "train"), 3)
-    | {"adapt": 4, "demo": 4, "mask": 4, "warm_process": 4},  # a design; two runs; an export; loads what verbs need
+    "runs": {"": 1, "study": 2, "methods": 3}
+    | dict.fromkeys(("compare", "convert", "design", "export", "info", "protocol", "recon", "train"), 4)
+    | {"adapt": 5, "demo": 5, "mask": 5, "warm_process": 5},  # a design; two runs; an export; loads what verbs need
     "runs/adapt": {"run": 1, "report": 2},
     "runs/design": {"earlier": 1, "run": 2, "report": 3},
     "runs/recon": {"stages": 1, "beginning": 1, "one_slice": 2, "volume": 3, "run": 4, "volume_report": 4, "report": 5},

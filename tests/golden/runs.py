@@ -88,6 +88,11 @@ RUNS = {
         "--method mean --jobs 1",
         LOCAL,
     ),
+    "compare-methods": GoldenRun(
+        "compare phantom:t1w --lines 14 --train phantom:brain --strategies regular,low-pass --method zero-filled "
+        "--methods least-squares,l1-wavelet --jobs 1",
+        COILS,
+    ),
     "compare-drawn": GoldenRun(
         f"compare phantom:t1w --lines 11,14 --train phantom:brain --strategies {DRAWN} --seeds 2 "
         "--method zero-filled --seed 2 --jobs 1",

@@ -18,12 +18,12 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.design.blocks import ChoosesByScore, Scores, covering, plane_of, squared_correlation
+from mri_design.design.blocks import ChoosesByScore, Scores, block_by_gains, plane_of
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.earlier_scan import EarlierScan
 from mri_design.design.energies import expected_energies
-from mri_design.design.poisson_disc import poisson_disc, radial_density
-from mri_design.design.posteriors import means_of, of_each
+from mri_design.design.poisson_disc import SHARE, first_disc
+from mri_design.design.posteriors import fewest_coils, means_of, of_each
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError, require_counts, require_instance, require_numbers
 from mri_design.model.posterior import GaussianPosterior
@@ -35,10 +35,6 @@ BELIEF = 4.0
 """Innovations that the regression alone counts as, beside those found around a sample."""
 LEAST = 1e-6
 """Least energy beside the largest: what a sample is predicted to hold at least."""
-DISC_SHARE = 0.7
-"""Part of a mask that is a Poisson disc, with several coils."""
-POWER_PER_ACCELERATION, LEAST_POWER, MOST_POWER = 0.25, 2.0, 3.0
-"""Power of its density: with fewer samples more of them belong to the centre (results/coils/planes.md)."""
 TEMPER = 0.4
 """Exponent of the correction of energies, with several coils."""
 
@@ -77,7 +73,7 @@ class CalibratedSamples(ChoosesByScore):
         With several coils, which part of the mask is a Poisson disc, the start included. Where a rule may end the
         design, so that nobody knows how large the mask will be, there is none.
     disc_power : float, optional
-        Power of its density (1 - r / r_max)^power; by default a quarter of the acceleration, between 2 and 3.
+        Power of its density, see `first_disc`.
     temper : float
         With several coils, the exponent of corrected over expected energies: 0 goes by the posterior alone.
     earlier : sequence of EarlierScan
@@ -94,7 +90,7 @@ class CalibratedSamples(ChoosesByScore):
     draws: int = 8
     reach: float = 0.05
     drawn: bool | None = None
-    disc_share: float = DISC_SHARE
+    disc_share: float = SHARE
     disc_power: float | None = None
     temper: float = TEMPER
     earlier: tuple[EarlierScan, ...] = ()
@@ -116,30 +112,21 @@ class CalibratedSamples(ChoosesByScore):
             scan.require_grid(readouts.size)
         return readouts.start_for_posterior(target)
 
-    def unseen(self, target: int, n_coils: int) -> int:
+    def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
         """With several coils, the start and the Poisson disc."""
         return round(self.disc_share * target) if self._by_surroundings(n_coils) else 0
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
         """The next samples; those of the Poisson disc where there is no posterior to see."""
-        plane, candidates = plane_of(view), view.candidates
         if not view.posteriors:
-            usual = POWER_PER_ACCELERATION * plane.size / candidates.target
-            power = float(np.clip(usual, LEAST_POWER, MOST_POWER)) if self.disc_power is None else self.disc_power
-            density = radial_density(plane, power)
-            disc = poisson_disc(plane, density, candidates.remaining, candidates.mask, count, rng)
-            return [Choice(int(sample)) for sample in disc]
-        if not self._by_surroundings(_fewest_coils(view)):
+            return first_disc(view.candidates, rng, count, self.disc_power)
+        if not self._by_surroundings(fewest_coils(view.posteriors)):
             return super().choose_block(view, rng, count)
         belief = self._belief(view, rng)
         expected = belief.forecast.expected
         assert expected is not None
         corrected = belief.scores / np.maximum(expected, np.finfo(float).tiny)
-        energies = np.where(candidates.mask, 0.0, expected * corrected**self.temper)
-        shares = squared_correlation(view.posteriors)
-        chosen, gains = covering(energies, shares, plane, candidates.remaining, count)
-        first = Choice(chosen[0], np.where(candidates.remaining, gains, np.nan), belief.forecast)
-        return [first, *(Choice(sample) for sample in chosen[1:])]
+        return block_by_gains(expected * corrected**self.temper, view, count, belief.forecast)
 
     def _by_surroundings(self, n_coils: int) -> bool:
         """Whether samples are chosen by all that they tell, and not by their own energies."""
@@ -153,7 +140,7 @@ class CalibratedSamples(ChoosesByScore):
         """Energies as they are drawn; in the first block of what the posterior expects, or an earlier scan says."""
         belief = self._belief(view, rng)
         scores = belief.scores
-        if _fewest_coils(view) == 1 if self.drawn is None else self.drawn:
+        if fewest_coils(view.posteriors) == 1 if self.drawn is None else self.drawn:
             shape = _shape(view)
             scores = scores * (rng.gamma(shape, size=scores.shape) / shape) ** (1 - belief.known)
         return Scores(scores, belief.forecast)
@@ -309,11 +296,6 @@ def _shape(view: DesignView) -> float:
     Coils overlap, so that the square root of their number counts.
     """
     return float(sum(np.sqrt(coils) for coils, _ in _coils_and_noise(view)))
-
-
-def _fewest_coils(view: DesignView) -> int:
-    """How many coils, of several slices the fewest."""
-    return min(coils for coils, _ in _coils_and_noise(view))
 
 
 def _coils_and_noise(view: DesignView) -> list[tuple[int, float]]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.blocks import ChoosesByScore, Scores
+from mri_design.design.blocks import ChoosesByScore, Scores, block_by_gains
 from mri_design.design.decision import Choice
 from mri_design.design.neighbourhood import require_weights, unmeasured_around
-from mri_design.design.posteriors import means_of
+from mri_design.design.poisson_disc import SHARE, first_disc
+from mri_design.design.posteriors import fewest_coils, means_of
 from mri_design.design.strategy import ChoosesBlocks, DesignView
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import ReferenceSlice, line_residual
@@ -160,6 +161,20 @@ class TrainingResidual(ChoosesByScore):
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Eight lines with one coil, four with several."""
         return readouts.start(target, 8 if n_coils == 1 else 4)
+
+    def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
+        """In a plane with several coils, the start and the Poisson disc."""
+        return round(SHARE * target) if readouts.thinned and n_coils > 1 and self.needs_posterior else 0
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The candidates with the largest residuals; in a plane with several coils see above."""
+        if not (view.readouts.thinned and self.needs_posterior):
+            return super().choose_block(view, rng, count)
+        if not view.posteriors:
+            return first_disc(view.candidates, rng, count)
+        if fewest_coils(view.posteriors) == 1:
+            return super().choose_block(view, rng, count)
+        return block_by_gains(self.scored(view, rng).values, view, count)
 
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
         """Residual energies around every candidate, mean over the scans.

@@ -4,14 +4,18 @@ import numpy as np
 import pytest
 
 from mri_design import ControlVariate, DesignEngine, DoubleLoop, MRSlice, Recipe, load_phantom
+from mri_design.design.blocks import squared_correlation
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.strategies.expected_error import ExpectedError
 from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, line_residual
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 from mri_design.runs.scans import knowing_rule
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
+from tests.design.plane.test_covering import told
+
+PLANE = PlaneReadouts((16, 16))
 
 
 def training(coils: int, n: int = 16) -> list[ReferenceSlice]:
@@ -34,7 +38,12 @@ def test_samples_are_scored_by_the_relative_error_on_them(coils: int, make_view,
     np.testing.assert_allclose(rule.scored(view, np.random.default_rng(0)).values[left], total[left], rtol=1e-4)
     np.testing.assert_array_equal(rule.scored(view, np.random.default_rng(0)).values[list(ids)], 0)
     block = [choice.line for choice in rule.choose_block(view, rng, 5)]
-    assert block[0] == left[np.argmax(total[left])] and len(set(block)) == 5 and not set(block) & set(ids)
+    gains = (
+        total
+        if coils == 1
+        else told(squared_correlation(view.posteriors), plane) @ np.where(view.candidates.mask, 0, total)
+    )
+    assert block[0] == left[np.argmax(gains[left])] and len(set(block)) == 5 and not set(block) & set(ids)
     wide = TrainingResidual(reach=3.0).knowing(scans).scored(view, np.random.default_rng(0)).values
     assert np.std(np.log(wide[left])) < 0.7 * np.std(np.log(total[left]))
 
@@ -54,6 +63,17 @@ def test_runs_give_it_the_training_scans_and_the_posterior_mean() -> None:
     recipe = Recipe().replacing("design", encoding="plane").replacing("reconstruction", method="map")
     rule = knowing_rule("residual-greedy", training(1), recipe, 0)
     assert isinstance(rule, TrainingResidual) and len(rule.scans) == 2 and rule.needs_posterior
+
+
+def test_with_several_coils_a_mask_of_a_plane_begins_with_a_disc() -> None:
+    rule = TrainingResidual().knowing(training(3))
+    assert rule.unseen(PLANE, 100, 3) == 70
+    assert rule.unseen(PLANE, 100, 1) == rule.unseen(LineReadouts((16, 16)), 100, 3) == 0
+    made = DesignEngine(rule, DoubleLoop(ControlVariate(4, 0.03)), block=10, constraints=PlaneConstraints(PLANE))
+    slices = [scan.slice_model for scan in rule.scans]
+    trace = made.run(slices, made.begin(slices, made.constraints.start(slices[0].measured, 16)), 60).trace
+    assert [step.choice.pending for step in trace.steps[:27]] == [*range(42 - 16), 0]
+    assert [step.cost.matvecs > 0 for step in trace.steps if not step.choice.pending] == [False, True, True]
 
 
 @pytest.mark.slow

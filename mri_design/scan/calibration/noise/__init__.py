@@ -13,10 +13,12 @@ from mri_design.scan.calibration.noise.least import MOST_SIGNAL_TO_NOISE, ROUNDI
 from mri_design.scan.calibration.noise.regions import NoiseRegions, median_variance
 from mri_design.scan.calibration.noise.volume import NOISE_FROM, median_noise, noise_is_beside, with_volume_noise
 from mri_design.scan.calibration.noise.whitening import (
+    back_from,
     image_units,
     inverse_root,
     maps_before_mixing,
     mix_coils,
+    mixed_coils,
     prewhiten,
 )
 from mri_design.scan.calibration.noise.witnesses import OBJECT_BESIDE, SIGNAL_OUTSIDE
@@ -29,6 +31,7 @@ __all__ = [
     "SIGNAL_OUTSIDE",
     "MeasuredNoise",
     "NoiseRegions",
+    "back_from",
     "correlated_by_signal",
     "each_coil_alone",
     "estimate_noise_covariance",
@@ -42,6 +45,7 @@ __all__ = [
     "median_noise",
     "median_variance",
     "mix_coils",
+    "mixed_coils",
     "noise_is_beside",
     "prewhiten",
     "with_volume_noise",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -15,10 +16,10 @@ _AT_ONCE = 1 << 14
 
 
 def mix_coils(matrix: NDArray[np.complex128], coils: NDArray[np.complex64]) -> NDArray[np.complex64]:
-    """``matrix`` applied over the coil axis of (slice, coil, ...), some samples at a time to bound the memory."""
-    mixed = np.empty(coils.shape, coils.dtype)
-    flat = mixed.reshape(*coils.shape[:2], -1)
-    for index, stack in enumerate(coils.reshape(flat.shape)):
+    """``matrix`` (coils then, coils) applied over the coil axis of (slice, coil, ...), some samples at a time."""
+    mixed = np.empty((len(coils), len(matrix), *coils.shape[2:]), coils.dtype)
+    flat = mixed.reshape(*mixed.shape[:2], -1)
+    for index, stack in enumerate(coils.reshape(*coils.shape[:2], -1)):
         for start in range(0, flat.shape[-1], _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
             flat[index, :, some] = matrix @ stack[:, some]
@@ -41,8 +42,8 @@ def image_units(mixing: NDArray[np.complex128], maps: NDArray[np.complex64] | No
 
     Parameters
     ----------
-    mixing : complex array, shape (coil, coil)
-        M, by which samples as read were multiplied; invertible.
+    mixing : complex array, shape (coils then, coil)
+        M, by which samples as read were multiplied; invertible, or of full rank where coils were compressed.
     maps : complex64 array, shape (coil, ky, kx), or None
         S, of unit root-sum-of-squares or zero; None for one coil.
 
@@ -52,7 +53,7 @@ def image_units(mixing: NDArray[np.complex128], maps: NDArray[np.complex64] | No
         A number where M is a multiple of the identity. Pixels that no map sees have the mean of the others.
     """
     gain = mixing[0, 0]
-    if maps is None or np.array_equal(mixing, gain * np.eye(len(mixing))):
+    if maps is None or np.array_equal(mixing, gain * np.eye(*mixing.shape)):
         return float(1 / abs(gain))
     seen = np.linalg.norm(_before_mixing(mixing, maps[np.newaxis])[0], axis=0)
     dark = seen == 0
@@ -76,8 +77,14 @@ def maps_before_mixing(
     return (seen / np.where(strength > 0, strength, 1)).astype(np.complex64)
 
 
+def back_from(mixing: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """What takes mixed coils back to those that were read; of compressed coils as far as these hold them."""
+    square = mixing.shape[0] == mixing.shape[1]
+    return np.asarray(np.linalg.inv(mixing) if square else np.linalg.pinv(mixing), dtype=np.complex128)
+
+
 def _before_mixing(mixing: NDArray[np.complex128], maps: NDArray[np.complex64]) -> NDArray[np.complex64]:
-    return mix_coils(np.asarray(np.linalg.inv(mixing), dtype=np.complex128), maps)
+    return mix_coils(back_from(mixing), maps)
 
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
@@ -119,15 +126,22 @@ def prewhiten(data: AnyScan, covariance: NDArray[np.complex128] | None = None) -
         root = inverse_root(estimate_noise_covariance(data))
     else:
         root = inverse_root(covariance_matrix("covariance", known, data.n_coils).astype(np.complex128))
+    return replace(mixed_coils(data, root), noise_variance=1.0, noise_covariance=None)
+
+
+def mixed_coils(data: AnyScan, matrix: NDArray[np.complex128]) -> AnyScan:
+    """A scan whose coils are combined by ``matrix`` (coils then, coils), with its maps and reference.
+
+    See `prewhiten` for what becomes of these; what is known of the noise stays as it is.
+    """
     maps, reference = data.coil_maps, data.reference
     if maps is not None:
-        seen = mix_coils(root, maps)
+        seen = mix_coils(matrix, maps)
         strength = np.linalg.norm(seen, axis=1)
         maps = (seen / np.where(strength > 0, strength, 1)[:, np.newaxis]).astype(np.complex64)
         if reference is not None:
             reference = (reference * strength).astype(np.complex64)
     elif reference is not None:
         single = data.n_coils == 1
-        reference = (reference * root[0, 0].real).astype(np.complex64) if single else None
-    known_then = {"noise_variance": 1.0, "noise_covariance": None, "coil_maps": maps, "reference": reference}
-    return data.transformed(lambda samples: mix_coils(root, samples), **known_then)
+        reference = (reference * matrix[0, 0].real).astype(np.complex64) if single else None
+    return data.transformed(lambda samples: mix_coils(matrix, samples), coil_maps=maps, reference=reference)

@@ -1,0 +1,211 @@
+"""Methods side by side: the masks of a study, reconstructed by this program and by textbook rivals of it.
+
+A study gives every mask one reconstruction, so that only masks differ. Here every mask gets several, so that only they
+differ. The weight of a penalty is chosen from a grid for every method and number of lines: on the training scans, or,
+where there are none, on the very scans that are judged, which favours the rival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mri_design.errors import UsageError
+from mri_design.estimation.textbook import TEXTBOOK
+from mri_design.evaluation.tables import Row
+from mri_design.experiment.reconstruction import check_method
+from mri_design.experiment.strategy_names import strategy_label
+from mri_design.kinds import KINDS
+from mri_design.runs.error_tables import paired_table, summary_table
+from mri_design.runs.run import Work
+from mri_design.runs.study import Cell, Lines, Material, Study, StudyProgress, cell_error
+from mri_design.runs.workers import Workers
+
+WEIGHTS = (0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
+"""Weights of a penalty that are tried, relative to the brightest pixel of the zero-filled image."""
+TRAINED, HINDSIGHT = "training scans", "test scans, in hindsight"
+FORMATS = {"weight": "g", "relative_l2": ".4f", "psnr": ".2f", "ssim": ".4f", "change": "+.1%", "worst_change": "+.1%"}
+"""How the table's columns are printed."""
+
+
+def check_methods(methods: Sequence[str], encoding: str) -> None:
+    """Refuse methods that do not exist, or that do not take what is chosen one by one.
+
+    Raises
+    ------
+    UsageError
+        Naming those that do.
+    """
+    for name in methods:
+        check_method(name)
+        if name in TEXTBOOK and KINDS[encoding].shots:
+            raise UsageError(
+                f"{name} takes lines, or samples of a plane: leave it out of --methods for {encoding} shots"
+            )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An image to be made by one method, with the place of its mask's cell.
+
+    Parameters
+    ----------
+    method : str
+        Name.
+    weight : float or None
+        Of its penalty; None of methods that have none.
+    training : bool
+        Whether ``cell`` counts the training scans instead of the test scans.
+    cell : (str, int, int, int)
+        Strategy, lines, draw, image.
+    """
+
+    method: str
+    weight: float | None
+    training: bool
+    cell: Cell
+
+    @property
+    def key(self) -> str:
+        """Name under which its errors are kept."""
+        scans = "train" if self.training else "test"
+        weight = "" if self.weight is None else f"{self.weight:g}"
+        return "|".join(map(str, (self.method, weight, scans, *self.cell)))
+
+
+def trial_errors(material: Material, job: tuple[Trial, str, Lines]) -> dict[str, object]:
+    """Errors of one image from the lines of its mask, whose strategy is named without suffixes."""
+    trial, strategy, lines = job
+    recipe = material.recipe.replacing("reconstruction", method=trial.method, weight=trial.weight)
+    scans = material.training if trial.training else material.tests
+    return cell_error(replace(material, tests=scans, recipe=recipe), (trial.cell[-1], strategy, lines))
+
+
+@dataclass(frozen=True)
+class MethodStudy:
+    """Several methods on the masks of a finished study.
+
+    Parameters
+    ----------
+    study : Study
+        Its images, masks and recipe.
+    methods : sequence of str
+        Names as in `reconstruct`; the others are held against the first.
+    """
+
+    study: Study
+    methods: Sequence[str]
+
+    def run(self, progress: StudyProgress, work: Work) -> None:
+        """Choose weights and reconstruct; ``progress``, which holds the masks, is filled and saved as it goes."""
+        with Workers(self.study.material, work.jobs, work.executor) as workers:
+            self._reconstruct("tuning penalties", list(self._tuning()), progress, workers, work)
+            self._reconstruct("other methods", list(self._judged(progress)), progress, workers, work)
+
+    def weight(self, progress: StudyProgress, method: str, count: int) -> float | None:
+        """The weight with the least mean error at one number of lines; None of methods without one."""
+        if method not in TEXTBOOK:
+            return None
+        means = {
+            weight: np.mean([_error(progress.trials[trial.key]) for trial in self._weighed(method, count, weight)])
+            for weight in WEIGHTS
+        }
+        return min(means, key=means.__getitem__)
+
+    def table(self, progress: StudyProgress) -> list[Row]:
+        """Mean errors of every strategy, number of lines and method, and their change against the first method.
+
+        ``change``, ``worst_change``, ``better_on`` and ``p`` are those of `paired_table`; ``weight_from`` says which
+        scans chose the weight.
+        """
+        study, table = self.study, list[Row]()
+        cells = [(trial, self._errors(progress, trial)) for trial in self._judged(progress)]
+        for count in study.lines:
+            for name in study.expanded():
+                rows = [
+                    {**errors, "strategy": t.method, "lines": count, "draw": t.cell[2], "image": t.cell[3]}
+                    for t, errors in cells
+                    if t.cell[:2] == (name, count)
+                ]
+                paired = {row["strategy"]: row for row in paired_table(rows, self.methods, self.methods[:1], [count])}
+                for mean in summary_table(rows, self.methods, [count]):
+                    method = str(mean["strategy"])
+                    weight = self.weight(progress, method, count)
+                    ended = [bool(row["reconstruction_converged"]) for row in rows if row["strategy"] == method]
+                    table.append(
+                        {
+                            study.counted: count,
+                            "strategy": strategy_label(name),
+                            "method": method,
+                            "weight": weight,
+                            "weight_from": None if weight is None else self.weights_from,
+                            **{metric: mean[metric] for metric in ("relative_l2", "psnr", "ssim")},
+                            **_without(paired.get(method, {}), "lines", "strategy", "against"),
+                            "converged": f"{sum(ended)} of {len(ended)}",
+                        }
+                    )
+        return table
+
+    @property
+    def weights_from(self) -> str:
+        """Which scans choose the weights."""
+        return TRAINED if self.study.training else HINDSIGHT
+
+    def _weighed(self, method: str, count: int, weight: float) -> Iterator[Trial]:
+        """Trials by which a weight is judged: on training scans the first draw's masks, as of the first test image."""
+        cells = [cell for cell in self.study.cells() if cell[1] == count]
+        if not self.study.training:
+            yield from (Trial(method, weight, False, cell) for cell in cells)
+        for name, _, draw, image in cells if self.study.training else ():
+            if (draw, image) == (0, 0):
+                yield from (Trial(method, weight, True, (name, count, 0, i)) for i in range(len(self.study.training)))
+
+    def _tuning(self) -> Iterator[Trial]:
+        for method in self.methods:
+            for count in self.study.lines if method in TEXTBOOK else ():
+                for weight in WEIGHTS:
+                    yield from self._weighed(method, count, weight)
+
+    def _judged(self, progress: StudyProgress) -> Iterator[Trial]:
+        for method in self.methods:
+            weights = {count: self.weight(progress, method, count) for count in self.study.lines}
+            for cell in self.study.cells():
+                yield Trial(method, weights[cell[1]], False, cell)
+
+    def _errors(self, progress: StudyProgress, trial: Trial) -> Mapping[str, object]:
+        """What is known already of a trial; those of the study's own reconstruction are its."""
+        own = trial.method == self.study.recipe.reconstruction.method and trial.weight is None
+        return progress.rows["|".join(map(str, trial.cell))] if own else progress.trials.get(trial.key, {})
+
+    def _reconstruct(
+        self, part: str, trials: Sequence[Trial], progress: StudyProgress, workers: Workers[Material], work: Work
+    ) -> None:
+        left = [trial for trial in trials if not self._errors(progress, trial)]
+        jobs = [(trial, *self.study.mask_of(progress, _mask_cell(trial))) for trial in left]
+        show = work.progress.show
+        if jobs:
+            show(part, 0, len(jobs))
+        try:
+            for done, (place, errors) in enumerate(workers.finished(trial_errors, jobs), 1):
+                progress.trials[left[place].key] = errors
+                if done % 20 == 0:
+                    progress.save()
+                show(part, done, len(jobs))
+        finally:  # where pieces failed, too
+            progress.save()
+
+
+def _mask_cell(trial: Trial) -> Cell:
+    """The cell whose mask a trial takes."""
+    name, count, draw, image = trial.cell
+    return name, count, draw, 0 if trial.training else image
+
+
+def _error(errors: Mapping[str, object]) -> float:
+    return float(str(errors["relative_l2"]))
+
+
+def _without(row: Row, *names: str) -> Row:
+    return {name: value for name, value in row.items() if name not in names}

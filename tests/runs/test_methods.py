@@ -1,0 +1,147 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design import InputError, Recipe, UsageError, measure, reconstruct
+from mri_design.design.trials import ReferenceSlice
+from mri_design.estimation import textbook
+from mri_design.runs import methods as methods_module
+from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, check_methods
+from mri_design.runs.run import Work
+from mri_design.runs.study import Study, StudyProgress
+
+METHODS = ("zero-filled", "l1-wavelet", "least-squares")
+WEIGHTS = (0.002, 0.1)
+NAMES = ("low-pass", "golden-ratio")
+
+
+@pytest.fixture(autouse=True)
+def few_iterations_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(textbook.ITERATIONS, "l1-wavelet", 10)
+    monkeypatch.setattr(methods_module, "WEIGHTS", WEIGHTS)
+
+
+@pytest.fixture
+def side_by_side(make_image: Callable[..., ReferenceSlice], tiny: Recipe) -> MethodStudy:
+    """Two masks of two test images, and one training image; the study's own reconstruction is zero-filled."""
+    tests, training = [make_image("brain"), make_image("shepp-logan")], [make_image("t2w")]
+    study = Study(tests=tests, strategies=NAMES, lines=[6, 8], recipe=tiny, training=training)
+    return MethodStudy(study, METHODS)
+
+
+def finished(one: MethodStudy) -> StudyProgress:
+    progress = one.study.run(StudyProgress())
+    one.run(progress, Work())
+    return progress
+
+
+def error(image: ReferenceSlice, lines: tuple[int, ...], method: str, recipe: Recipe, weight: float) -> float:
+    made = reconstruct(
+        image.slice_model, sorted(lines), method, recipe.replacing("reconstruction", weight=weight), with_std=False
+    )
+    return measure(made.image, image.reference).relative_l2
+
+
+def test_every_mask_is_reconstructed_by_every_method_at_the_weight_of_the_training_scan(
+    side_by_side: MethodStudy,
+) -> None:
+    progress, study = finished(side_by_side), side_by_side.study
+    table = side_by_side.table(progress)
+    assert [(row["lines"], row["strategy"], row["method"]) for row in table] == [
+        (n, name, method) for n in (6, 8) for name in NAMES for method in METHODS
+    ]
+    for row in table:
+        count, name, method = int(str(row["lines"])), str(row["strategy"]), str(row["method"])
+        masks = [study.mask_lines(progress, name, count, 0, image) for image in (0, 1)]
+        weight = 0.01
+        if method == "l1-wavelet":
+            trained = study.training[0]
+            everywhere = [study.mask_lines(progress, other, count, 0, 0) for other in study.strategies]
+            means = [np.mean([error(trained, m, method, study.recipe, w) for m in everywhere]) for w in WEIGHTS]
+            weight = WEIGHTS[int(np.argmin(means))]
+            assert (row["weight"], row["weight_from"]) == (weight, TRAINED)
+        else:
+            assert row["weight"] is row["weight_from"] is None
+        found = [error(test, mask, method, study.recipe, weight) for test, mask in zip(study.tests, masks, strict=True)]
+        np.testing.assert_allclose(float(str(row["relative_l2"])), np.mean(found), rtol=1e-6)
+        first = [
+            error(test, mask, METHODS[0], study.recipe, 1.0) for test, mask in zip(study.tests, masks, strict=True)
+        ]
+        if method != METHODS[0]:
+            np.testing.assert_allclose(float(str(row["change"])), np.mean(np.divide(found, first)) - 1, atol=1e-6)
+        assert str(row["converged"]).endswith(" of 2")
+
+
+def test_without_training_scans_the_weight_is_the_best_on_the_test_scans(side_by_side: MethodStudy) -> None:
+    side_by_side = replace(side_by_side, study=replace(side_by_side.study, training=(), lines=[8]))
+    progress = finished(side_by_side)
+    means = {}
+    for weight in WEIGHTS:
+        masks = [(name, image) for name in side_by_side.study.strategies for image in (0, 1)]
+        means[weight] = np.mean(
+            [
+                error(
+                    side_by_side.study.tests[image],
+                    side_by_side.study.mask_lines(progress, name, 8, 0, image),
+                    "l1-wavelet",
+                    side_by_side.study.recipe,
+                    weight,
+                )
+                for name, image in masks
+            ]
+        )
+    rows = [row for row in side_by_side.table(progress) if row["method"] == "l1-wavelet"]
+    assert {(row["weight"], row["weight_from"]) for row in rows} == {(min(means, key=means.__getitem__), HINDSIGHT)}
+
+
+def test_training_scans_tune_without_a_look_at_the_test_scans(
+    side_by_side: MethodStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = []
+    real = methods_module.trial_errors
+
+    def watched(material: object, job: tuple[methods_module.Trial, str, tuple[int, ...]]) -> dict[str, object]:
+        judged.append((job[0].method, job[0].training))
+        return real(material, job)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(methods_module, "trial_errors", watched)
+    finished(side_by_side)
+    assert judged.count(("l1-wavelet", True)) == len(WEIGHTS) * 2 * 2
+    assert judged.count(("l1-wavelet", False)) == 2 * 2 * 2
+    assert ("zero-filled", False) not in judged  # the study's own, which are there already
+
+
+def test_what_is_finished_is_not_done_again(side_by_side: MethodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+    progress = finished(side_by_side)
+    before = side_by_side.table(progress)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("this was finished")
+
+    monkeypatch.setattr(methods_module, "trial_errors", refuse)
+    side_by_side.run(progress, Work())
+    assert side_by_side.table(progress) == before
+    last = next(reversed(progress.trials))
+    del progress.trials[last]
+    with pytest.raises(Exception, match="this was finished"):
+        side_by_side.run(progress, Work())
+
+
+def test_unknown_methods_and_shots_are_refused() -> None:
+    with pytest.raises(UsageError, match="unknown method 'wavelets'"):
+        check_methods(["wavelets"], "lines")
+    with pytest.raises(UsageError, match="total-variation takes lines"):
+        check_methods(["mean", "total-variation"], "radial")
+    check_methods(["mean", "least-squares"], "radial")
+
+
+def test_a_training_scan_without_the_lines_of_a_mask_is_refused(
+    side_by_side: MethodStudy, make_image: Callable[..., ReferenceSlice]
+) -> None:
+    whole = make_image("t2w")
+    partial = replace(whole, slice_model=replace(whole.slice_model, measured=np.arange(16) != 8))
+    side_by_side = replace(side_by_side, study=replace(side_by_side.study, training=[partial]))
+    with pytest.raises(InputError, match="not measured"):
+        finished(side_by_side)
