@@ -86,6 +86,7 @@ def rows(image: ReferenceSlice, acceleration: float, recipe: Recipe, done: set[s
 
     def made(mask: str, centre: int, seen: MRSlice, began: float, lines: Sequence[int]) -> Row:
         found = error(image, seen, lines, recipe)
+        seconds = time.process_time() - began
         rests = seen.map_estimate(lines)
         return {
             "scan": image.name.removesuffix("[0]"),
@@ -95,7 +96,7 @@ def rows(image: ReferenceSlice, acceleration: float, recipe: Recipe, done: set[s
             "mask": mask,
             "centre": centre,
             "error": found,
-            "cpu_seconds": round(time.process_time() - began, 1),
+            "cpu_seconds": round(seconds, 1),
             "maps": "" if rests is None else rests.text,
         }
 
