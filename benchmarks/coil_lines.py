@@ -54,12 +54,12 @@ ABOUT = """# Lines with several coils whose maps come from the lines measured
 
     OMP_NUM_THREADS=1 python benchmarks/coil_lines.py DATA
 
-Raw scans (`8a`, `16`, `prescan16`) and simulated coils (`sim8`), cropped to the side that their names end with. Errors
-are relative L2 errors of the magnitude against the scan's own image from all lines, under the recipe `local`. Every mask
-has the maps of its own lines but for `known`: the same rule, `calibrated` from 4 centre lines, with the maps of all lines
-of the scan. `best_acs` is the best in hindsight of two variable densities (powers 2 and 4) and regular lines, each with
-12, 16 and 24 counted centre lines and ESPIRiT on these. Seconds are those of design and image together, growing over
-known. Every mask is in [lines.csv](lines.csv), with what its maps rest on.
+Raw scans (`8a`, `16`, `prescan16`) and simulated coils (`sim8`), cropped to the side that their names end with.
+Errors are relative L2 errors of the magnitude against the scan's own image from all lines, under the recipe
+`local`. Every mask has the maps of its own lines but for `known`: the same rule, `calibrated` from 4 centre lines,
+with the maps of all lines of the scan. `best_acs` is the best in hindsight of two variable densities (powers 2 and
+4) and regular lines, each with 12, 16 and 24 counted centre lines and ESPIRiT on these. Seconds are those of design
+and image together, growing over known. Every mask is in [lines.csv](lines.csv), with what its maps rest on.
 
 """
 FORMATS = {name: ".4f" for name in ("growing", "known", "best_acs")} | {
