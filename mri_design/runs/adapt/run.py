@@ -354,7 +354,7 @@ class _Live:
 
     def _with_maps(self, data: KSpaceData) -> KSpaceData:
         maps = self._request.design.maps
-        return data if maps is None or data.n_coils == 1 else with_given_maps(data, maps)
+        return data if maps is None or data.n_coils == 1 else with_given_maps(data, maps, self.recipe)
 
     def _fill(self) -> None:
         lines = sorted(self._arrivals.changed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from mri_design.experiment.designing import (
     run_design,
 )
 from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
+from mri_design.experiment.given_maps import GivenMaps
 from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
@@ -84,8 +84,8 @@ class DesignRequest:
         be measured then. Shots are always counted: what there is to choose from depends on their number.
     index : int
         Slice.
-    maps : Path, optional
-        File of coil maps.
+    maps : Path or MapsOfScan, optional
+        File of coil maps, or a scan to estimate them from.
     seen : ScanSource, optional
         One slice of an earlier scan of the same object, which informs the strategy ``calibrated``.
     acceleration : float, optional
@@ -112,7 +112,7 @@ class DesignRequest:
     lines: int | None = None
     index: int = 0
     _: KW_ONLY
-    maps: Path | None = None
+    maps: GivenMaps | None = None
     seen: ScanSource | None = None
     acceleration: float | None = None
     positions: SliceChoice | None = None
