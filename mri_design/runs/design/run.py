@@ -370,7 +370,14 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         )
     growing = f"the lines as they are measured, beginning with {len(first)} at the centre" if grows else ""
     tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress, growing)
-    shown = [0, *(place for place, each in enumerate(slices) if place and each.shows_signal(first))]
+    shown = [
+        0,
+        *(
+            place
+            for place, each in enumerate(slices)
+            if place and each.calibrated(first, rough=True).shows_signal(first)
+        ),
+    ]
     if len(shown) < len(slices):
         empty = sorted(set(numbers).difference(numbers[place] for place in shown))
         record = replace(record, settings={**record.settings, "positions_without_signal": empty})
