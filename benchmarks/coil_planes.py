@@ -44,7 +44,7 @@ SQUARE = 16
 DISC = "poisson-disc:"
 DESIGNED, BEFORE, BART = "calibrated", "by own energies", "bart-poisson"
 VARIED = {BEFORE: CalibratedSamples(drawn=False)} | {
-    **{f"power {power:g}": CalibratedSamples(disc_power=power) for power in (1, 2, 3)},
+    **{f"power {power:g}": CalibratedSamples(disc_power=power) for power in (1, 3)},
     **{f"share {share:g}": CalibratedSamples(disc_share=share) for share in (0.5, 0.85)},
 }
 """Other settings of the strategy, by their names in tables."""
