@@ -129,6 +129,19 @@ def test_lines_with_gaps_are_enough_for_maps_and_a_prescan_gives_them_too(run: R
     assert "given twice" in run("recon", tmp_path / "few.npz", *twice, "--out", tmp_path / "x", code=2).stderr
 
 
+def test_maps_that_predict_badly_are_said_by_recon_and_design(run: Run, tmp_path: Path) -> None:
+    data = load_phantom("brain", shape=(24, 24), n_coils=4, rng=np.random.default_rng(1))
+    turned = data.kspace * np.exp(2j * np.pi * np.random.default_rng(0).random(data.kspace.shape))
+    few = np.abs(np.arange(24) - 12) < 6
+    noise = {"noise_variance": np.float64(data.noise_variance or 0)}
+    np.savez(tmp_path / "few.npz", kspace=np.where(few[:, None], turned, 0).astype(np.complex64), **noise)
+    np.savez(tmp_path / "all.npz", kspace=turned.astype(np.complex64), **noise)
+    for words in (("recon", "few.npz"), ("design", "all.npz", "--strategy", "low-pass", "--lines", 10)):
+        verb, scan, *more = words
+        told = run(verb, tmp_path / scan, *more, "--recipe", "fast.toml", "--out", tmp_path / verb, code=0).stderr
+        assert "which is bad; better images need more centre lines" in told
+
+
 def test_given_maps_are_used_by_every_verb_and_named_in_the_manifest(run: Run, tmp_path: Path) -> None:
     data = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(1))
     assert data.coil_maps is not None and data.noise_variance is not None

@@ -58,6 +58,7 @@ from mri_design.runs.scan_facts import (
     simulated_from,
     tell_calibration,
     tell_part,
+    warn_of_maps,
     warn_of_noise,
 )
 from mri_design.runs.scans import knowing_oracle
@@ -424,6 +425,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     known_scans = [
         each.knowing(one.map_estimate(lines_chosen)) for each, one in zip((scan, *others), slices, strict=True)
     ]
+    warn_of_maps(known_scans[0], run.progress)
     truths_or_none = [
         truth_or_none(one.calibrated(lines_chosen), each.reference(0))
         for each, one in zip(known_scans, slices, strict=True)
