@@ -1,12 +1,13 @@
 """Samples of a plane (ky, kz) with several coils: designed masks against Poisson discs of every power, and BART's.
 
-    OMP_NUM_THREADS=1 python benchmarks/coil_planes.py DATA [--scans 8a-128,...] [--out results/coils]
+    OMP_NUM_THREADS=1 python benchmarks/coil_planes.py DATA [--scans "8a-128|..."] [--protocol] [--out results/coils]
 
 DATA is the folder of raw scans and of the study's images. The recipe ``local`` reconstructs every mask, and errors are
 relative L2 errors against the scan's own image from all samples, or against the true image of a simulated scan: of the
 magnitude, and of the complex image. Coil maps are those of all samples, or (scans named ``own maps``) of a square of
 16 x 16 samples that every mask holds. What has been computed is kept in planes-cells.csv, and the same command goes on
-from there; some ten seconds of processor time for a cell of 8 coils on 128 x 128.
+from there; some ten seconds of processor time for a cell of 8 coils on 128 x 128. ``--protocol`` makes one mask of the
+heads of two subjects for those of two others, and holds it against the disc that is best on the former.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from parts.pages import put_conditions, put_table
 from study.scans import simulating
 
 from mri_design.design.strategies.calibrated_plane import CalibratedSamples
-from mri_design.design.trials import relative_error
+from mri_design.design.strategies.trained import TrainingResidual
+from mri_design.design.trials import ReferenceSlice, relative_error
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.fixed_masks import draw_mask
@@ -129,10 +131,13 @@ class Plane:
         began = time.process_time()
         chosen = self.mask(name, acceleration, draw)
         seconds = time.process_time() - began
+        return {**self.error(chosen), "samples": len(chosen), "design_seconds": round(seconds, 1)}
+
+    def error(self, chosen: Sequence[int]) -> dict[str, float]:
+        """Of the magnitude, and of the complex image."""
         image = reconstruct_by_recipe(self.mr_slice, sorted(chosen), self.recipe, 0).image
         wrong = np.linalg.norm(image - self.reference) / np.linalg.norm(self.reference)
-        errors = {"error": relative_error(image, self.reference), "complex_error": float(wrong)}
-        return {**errors, "samples": len(chosen), "design_seconds": round(seconds, 1)}
+        return {"error": relative_error(image, self.reference), "complex_error": float(wrong)}
 
 
 def cells(case: Case, draws: int) -> Iterator[tuple[float, str, int]]:
@@ -181,7 +186,55 @@ def summary(found: Sequence[Row]) -> list[Row]:
     return table
 
 
-FORMATS = {"error": ".4f"} | {
+TRAINING, TESTS = (0, 3, 6, 9), (12, 15, 18, 21)
+"""Heads of two subjects each."""
+PROTOCOL_SIDE, PROTOCOL_ACCELERATION = 96, 8.0
+PROTOCOLS = ("calibrated", "residual-greedy")
+
+
+def protocol(folder: Path, draws: int) -> list[Row]:
+    """Errors of heads that a mask was not made for: designed on others, or the disc that is best on those others."""
+    heads = {i: Plane.of(folder, Case(HEADS, PROTOCOL_SIDE, (), i)) for i in (*TRAINING, *TESTS)}
+    first = heads[TRAINING[0]]
+    plane = first.mr_slice.candidates
+    assert isinstance(plane, PlaneReadouts)
+    target = readouts_wanted(plane.size, PROTOCOL_ACCELERATION)
+
+    def errors(masks: Sequence[Sequence[int]], images: Sequence[int]) -> list[float]:
+        return [float(np.mean([heads[i].error(chosen)["error"] for chosen in masks])) for i in images]
+
+    discs = {
+        f"{DISC}{power:g}": [first.mask(f"{DISC}{power:g}", PROTOCOL_ACCELERATION, draw) for draw in range(draws)]
+        for power in (1, 1.5, 2, 3)
+    }
+    tuned = min(discs, key=lambda name: float(np.mean(errors(discs[name], TRAINING))))
+    rivals = errors(discs[tuned], TESTS)
+    known = [ReferenceSlice(str(i), heads[i].mr_slice, heads[i].reference) for i in TRAINING]
+    slices, table = [scan.slice_model for scan in known], list[Row]()
+    for name in PROTOCOLS:
+        rule = make_strategy(name, "plane")
+        rule = rule.knowing(known) if isinstance(rule, TrainingResidual) else rule
+        start = start_lines(first.mr_slice.measured, rule, target, first.recipe, 0, first.mr_slice.n_coils, plane)
+        began = time.process_time()
+        chosen = run_design(slices, rule, target, first.recipe, start=start).trace.lines
+        seconds = round(time.process_time() - began, 1)
+        for image, own, rival in zip(TESTS, errors([chosen], TESTS), rivals, strict=True):
+            change = 100 * (own / rival - 1)
+            table.append(
+                {
+                    "protocol": name,
+                    "test": f"head {image}",
+                    "error": own,
+                    "tuned_power": float(tuned.removeprefix(DISC)),
+                    "disc_error": rival,
+                    "against_tuned_disc": change,
+                    "design_seconds": seconds,
+                }
+            )
+    return table
+
+
+FORMATS = {"error": ".4f", "disc_error": ".4f", "against_tuned_disc": "+.1f"} | {
     name: "+.1f"
     for name in (
         *(f"against_{label}" for label in ("best_disc", "disc_2", "before", "bart")),
@@ -196,10 +249,16 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--scans", default="|".join(CASES), help="names with | between them")
     parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--protocol", action="store_true", help="one mask for many heads, and nothing else")
     parser.add_argument("--out", type=Path, default=Path("results/coils"))
     given = parser.parse_args()
-    path = given.out / "planes-cells.csv"
+    path, page = given.out / "planes-cells.csv", given.out / "planes.md"
     given.out.mkdir(parents=True, exist_ok=True)
+    if given.protocol:
+        rows = protocol(given.data, given.draws)
+        write_csv(given.out / "planes-protocol.csv", rows)
+        put_table(page, "One mask for many heads", rows, None, FORMATS)
+        return
     found: list[Row] = list(read_csv_texts(path)) if path.exists() else []
     for scan in given.scans.split("|"):
         plane, done = Plane.of(given.data, CASES[scan]), {key(row) for row in found}
@@ -209,8 +268,8 @@ def main() -> None:
                 found.append({**cell, **plane.measured(mask, acceleration, draw)})
                 write_csv(path, found)
     write_csv(given.out / "planes.csv", summary(found))
-    put_table(given.out / "planes.md", "Against Poisson discs", summary(found), None, FORMATS)
-    put_conditions(given.out / "planes.md", "mri-design", "numpy", "scipy")
+    put_table(page, "Against Poisson discs", summary(found), None, FORMATS)
+    put_conditions(page, "mri-design", "numpy", "scipy")
 
 
 if __name__ == "__main__":

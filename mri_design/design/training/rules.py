@@ -17,10 +17,11 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from mri_design.design.blocks import thinned
+from mri_design.design.blocks import covering, thinned
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.neighbourhood import require_weights, unmeasured_around
+from mri_design.design.poisson_disc import SHARE, first_disc
 from mri_design.design.strategy import best_line
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
@@ -222,7 +223,7 @@ def train(
         scores = training.rule.scores(candidates, design.profile[-1], n_scans, noted, rng)
         if candidates.readouts.thinned and removed is None:  # the design does not hold it: begun, or gone on with
             removed = _looked(list(training.evaluate([(i, candidates.acquired) for i in range(n_scans)]))).removed
-        candidates = candidates.after(*_chosen(scores, candidates, removed, training.block))
+        candidates = candidates.after(*_chosen(scores, candidates, removed, training, rng))
         seen = _looked(noted([(i, candidates.acquired) for i in range(n_scans)]))
         removed = seen.removed
         design = replace(
@@ -245,14 +246,26 @@ def _candidates(training: OrderTraining, lines: tuple[int, ...], n_start: int) -
 
 
 def _chosen(
-    scores: NDArray[np.float64], candidates: LineCandidates, removed: NDArray[np.float64] | None, block: int
+    scores: NDArray[np.float64],
+    candidates: LineCandidates,
+    removed: NDArray[np.float64] | None,
+    training: OrderTraining,
+    rng: np.random.Generator,
 ) -> list[int]:
-    """The best line; or a block of samples, thinned by what the measurement of one removes of another's error."""
+    """The best line; or a block of samples, by what the measurement of one removes of another's error.
+
+    With one coil they are thinned. With several the first part is a Poisson disc, and the others are `covering`.
+    """
     if removed is None:
         return [best_line(scores, candidates).line]
-    plane, left = candidates.readouts, candidates.target - len(candidates.acquired)
+    plane, measured = candidates.readouts, len(candidates.acquired)
     assert isinstance(plane, PlaneReadouts)
-    return thinned(np.where(candidates.remaining, scores, np.nan), removed, plane, min(block, left))
+    count = min(training.block, training.target - measured)
+    if min(scan.slice_model.n_coils for scan in training.scans) == 1:
+        return thinned(np.where(candidates.remaining, scores, np.nan), removed, plane, count)
+    if (disc := round(SHARE * training.target) - measured) > 0:
+        return [choice.line for choice in first_disc(candidates, rng, disc)]
+    return covering(np.where(candidates.mask, 0.0, scores), removed, plane, candidates.remaining, count)[0]
 
 
 @dataclass(frozen=True)
