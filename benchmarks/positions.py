@@ -55,7 +55,7 @@ def rows(folder: Path, asked: argparse.Namespace, coils: int) -> list[Row]:
     quiet = ("--quiet", "--overwrite", "--out")
     shape = ("--shape", f"{side}x{side}", "--acceleration", str(asked.acceleration), "--calibration", "24")
     run("mask", "--kind", "poisson-disc", *shape, "--no-picture", *quiet, str(mask))
-    for virtual in map(int, asked.compress.split(",")):
+    for virtual in (count for count in map(int, asked.compress.split(",")) if count < coils):
         fewer = ("--compress-coils", str(virtual)) if virtual else ()
         words = ("recon", str(volume), "--mask", str(mask), "--method", asked.method, *fewer, "--jobs", "1")
         report = ("--no-report", *quiet, str(folder / "run"))

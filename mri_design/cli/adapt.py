@@ -91,9 +91,9 @@ def adapt(
     ] = None,
     strategy: StrategyName = None,
     index: SliceIndex = 0,
-    maps: Maps = None,
     acceleration: Acceleration = None,
     *,
+    maps: Maps,
     recipe: Annotated[Recipe, Override(f"design.start {ENDS} {CONSTRAINTS} design.block {SERIES} {NOISE}")],
 ) -> int:
     """Decide LINES while the scanner measures them: readouts come in, the next lines go out.
@@ -111,9 +111,9 @@ def adapt(
 
     if (source is None) == (listen is None):
         raise UsageError("where do readouts come from? Give a file or -, or --listen PORT")
-    recipe = recipe.replacing("design", strategy=strategy)
+    recipe, given = maps.applied(recipe.replacing("design", strategy=strategy))
     request = AdaptRequest(
-        design=DesignRequest("readouts", recipe, lines, index, maps=maps, acceleration=acceleration),
+        design=DesignRequest("readouts", recipe, lines, index, maps=given, acceleration=acceleration),
         form="mrd" if source is None else _form(source),
         repeated=repeated,  # type: ignore[arg-type]
         patience=Patience(timeout, requests),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from mri_design.cli.flags import (
@@ -40,7 +41,7 @@ def design(
     *,
     strategy: StrategyName = None,
     slices: FirstSlice = None,
-    maps: Maps = None,
+    maps: Maps,
     seen: Annotated[
         str | None,
         option(
@@ -114,13 +115,14 @@ def design(
         raise UsageError("--positions adds further slices to the one of --slices: give all of them with --slices alone")
     index = 0 if slices is None or (several and positions is None) else int(slices)
     shared = (slices or "0") if positions is None else positions if positions == "all" else f"{index},{positions}"
-    earlier = None if seen is None else scan_sources([seen], shared, [] if maps is None else [str(maps)])[0]
+    recipe, given = maps.applied(recipe)
+    earlier = None if seen is None else replace(scan_sources([seen], shared)[0], maps=given)
     request = DesignRequest(
         source,
         recipe,
         shots if kind.shots else lines,
         index,
-        maps=maps,
+        maps=given,
         seen=earlier,
         acceleration=acceleration,
         positions=None if positions is None else SliceChoice(positions),

@@ -32,7 +32,7 @@ _READING = f"input.matrix {SERIES}"
 
 
 @verb
-def info(source: Input, maps: Maps = None, *, recipe: Annotated[Recipe, Override(f"{_READING} {NOISE}")]) -> int:
+def info(source: Input, maps: Maps, *, recipe: Annotated[Recipe, Override(f"{_READING} {NOISE}")]) -> int:
     """Show matrix, field of view, coils, measured lines and samples, centre, noise and provenance of INPUT.
 
     Of raw data the samples of one slice are read, and headers tell the rest. Images, a Pulseq sequence (.seq) and the
@@ -42,7 +42,7 @@ def info(source: Input, maps: Maps = None, *, recipe: Annotated[Recipe, Override
     from mri_design.runs.info import describe_input
 
     require_no_slices(source, "info tells about all slices of {0}")
-    for label, text in describe_input(source, recipe, maps).items():
+    for label, text in describe_input(source, *maps.applied(recipe)).items():
         say(f"{label:15s} {text}")
     return DONE
 

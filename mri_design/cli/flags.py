@@ -21,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from mri_design.errors import InputError, UsageError
+from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.whole_numbers import whole_number
 
@@ -445,22 +446,69 @@ FirstSlice, AllSlices = own_slices("0"), own_slices("all")
 Slices = Annotated[
     str, option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
 ]
-Maps = Annotated[
-    Path | None,
-    option(
-        "--maps",
-        metavar="FILE",
-        help="Coil maps (.npy, .npz, .cfl): (slice,) coil, rows, columns as in INPUT. [default: INPUT's, or estimated]",
-    ),
-]
+MAP_METHODS = ("auto", "espirit", "nlinv")
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Coil maps of the one input: given, or how they are estimated and from what."""
+
+    maps: Annotated[
+        str | None,
+        option(
+            "--maps",
+            metavar="auto|espirit|nlinv|FILE",
+            help="Coil maps (.npy, .npz, .cfl): (slice,) coil, rows, columns as in INPUT; or how they are estimated: "
+            "espirit from gapless centre lines, nlinv from any lines near the centre, auto by what was measured. "
+            "[default: INPUT's, or auto]",
+        ),
+    ] = None
+    maps_from: Annotated[
+        Path | None,
+        option(
+            "--maps-from",
+            metavar="SCAN",
+            help="Take the coil maps of SCAN, a prescan or an earlier scan with the same coils, on any grid: "
+            "--maps-from prescan.h5.",
+        ),
+    ] = None
+
+    def applied(self, recipe: Recipe) -> tuple[Recipe, GivenMaps | None]:
+        """The recipe with the method, and the maps that are given.
+
+        Raises
+        ------
+        UsageError
+            Where maps are given twice.
+        """
+        method = self.maps if self.maps in MAP_METHODS else None
+        if self.maps_from is not None and self.maps is not None and method is None:
+            raise UsageError("coil maps are given twice: give --maps FILE or --maps-from SCAN")
+        if method is not None:
+            recipe = recipe.replacing("coils", maps=method)
+        if self.maps_from is not None:
+            return recipe, MapsOfScan(self.maps_from)
+        return recipe, None if self.maps is None or method is not None else Path(self.maps)
+
+
 MapsOfInputs = Annotated[
     list[str] | None,
     option(
         "--maps",
-        metavar="INPUT=FILE",
-        help="Coil maps of one of the inputs, as for design; may be repeated. [default: INPUT's, or estimated]",
+        metavar="auto|espirit|nlinv|INPUT=FILE",
+        help="How coil maps are estimated, or those of one of the inputs, as for design; may be repeated. [default: "
+        "INPUT's, or auto]",
     ),
 ]
+
+
+def maps_of_inputs(maps: Sequence[str] | None, recipe: Recipe) -> tuple[Recipe, list[str]]:
+    """The recipe with the method that ``--maps`` names, and those of its values that are files."""
+    methods = [text for text in maps or () if text in MAP_METHODS]
+    recipe = recipe.replacing("coils", maps=methods[-1]) if methods else recipe
+    return recipe, [text for text in maps or () if text not in MAP_METHODS]
+
+
 ACCELERATIONS = "--acceleration", "--accelerations"
 """Both names everywhere: some verbs take one, others several."""
 

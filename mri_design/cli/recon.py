@@ -23,7 +23,6 @@ def recon(
             "[default: all measured]",
         ),
     ] = None,
-    maps: Maps = None,
     slices: AllSlices = None,
     reference: Annotated[
         Path | None,
@@ -35,6 +34,7 @@ def recon(
         ),
     ] = None,
     *,
+    maps: Maps,
     recipe: Annotated[
         Recipe,
         Override(f"reconstruction.method reconstruction.noise_map coils.compress_coils input.matrix {SERIES} {NOISE}"),
@@ -52,8 +52,9 @@ def recon(
     from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
 
     require_no_slices(source, "give {0} --slices {1}")
+    recipe, given = maps.applied(recipe)
     request = ReconRequest(
-        source, recipe, mask, maps, ALL_SLICES if slices is None else SliceChoice(slices), reference=reference
+        source, recipe, mask, given, ALL_SLICES if slices is None else SliceChoice(slices), reference=reference
     )
     with to.opened(PROGRESS) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))

@@ -29,6 +29,7 @@ from mri_design.cli.flags import (
     Slices,
     check_angles,
     factors_of,
+    maps_of_inputs,
     names_of,
     option,
     whole,
@@ -120,7 +121,8 @@ def compare(
     usual = {"lines": _LINES, "plane": _PLANE}.get(encoding) or ",".join(strategy_names(encoding))
     names = names_of(strategies or usual)
     check_angles(angles, encoding, names)
-    named = scan_sources([*sources, *(train or [])], slices, maps or [])
+    recipe, files = maps_of_inputs(maps, recipe)
+    named = scan_sources([*sources, *(train or [])], slices, files)
     request = ComparisonRequest(
         sources=named[: len(sources)],
         recipe=recipe,
@@ -199,7 +201,8 @@ def protocol(
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
 
-    named = scan_sources([*sources, *(test or [])], slices, maps or [])
+    recipe, files = maps_of_inputs(maps, recipe)
+    named = scan_sources([*sources, *(test or [])], slices, files)
     request = ProtocolRequest(
         sources=named[: len(sources)],
         recipe=recipe,
@@ -265,8 +268,9 @@ def train(
     from mri_design.runs.run import Work
     from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
 
+    recipe, files = maps_of_inputs(maps, recipe)
     request = TrainingRequest(
-        sources=scan_sources(sources, slices, maps or []),
+        sources=scan_sources(sources, slices, files),
         recipe=recipe,
         rule=training_rule(rule, candidates, scans),
         lines=lines,

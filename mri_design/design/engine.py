@@ -142,7 +142,7 @@ class DesignEngine:
         for number, mr_slice in enumerate(slices):
             if mr_slice.candidates.name == "lines":
                 require_whole_lines(f"slice {number}", mr_slice.sampling)
-        signals = tuple(s.signal_level(start) for s in slices)
+        signals = tuple(s.calibrated(start, rough=True).signal_level(start) for s in slices)
         return DesignState(DesignTrace(self.strategy.name, slices[0].candidates.size, tuple(start)), signals)
 
     def run(
@@ -204,7 +204,7 @@ class DesignEngine:
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
             if self.measure is not None:
                 self.measure(steps)
-            seen = [s.calibrated(_map_lines(candidates)) for s in slices] if inferred.found else slices
+            seen = [s.calibrated(_map_lines(candidates), rough=True) for s in slices] if inferred.found else slices
             steps = measured(seen, inferred, steps, self._in_blocks(candidates))
             candidates = candidates.after(*(step.line for step in steps))
             keeper.measured()

@@ -138,7 +138,7 @@ class KeptSlice:
 
     def infer(self, request: InferenceRequest) -> Found:
         """Infer the slice from the lines of the request."""
-        model = self._slice.calibrated(request.lines[: request.map_lines])
+        model = self._slice.calibrated(request.lines[: request.map_lines], rough=True)
         if self._refined is not None:
             image = model.central_image(request.lines) if self.warm is None else self.warm.mean
             model = self._refined(model, image)

@@ -70,7 +70,7 @@ class SliceMeans:
 
     def seen(self, count: int) -> MRSlice:
         """The slice with the coil maps that the design had for the decision after ``count`` lines."""
-        return self.slice_model.calibrated(self.trace.lines[: map_lines(len(self.trace.start), count)])
+        return self.slice_model.calibrated(self.trace.lines[: map_lines(len(self.trace.start), count)], rough=True)
 
     def posterior(self, count: int) -> GaussianPosterior:
         """The posterior behind the decision after ``count`` lines."""

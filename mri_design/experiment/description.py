@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.experiment.inputs import NOISE_WITNESSES, calibration_count, source_of_maps, with_known_noise
+from mri_design.experiment.inputs import (
+    NOISE_WITNESSES,
+    calibration_count,
+    maps_with_gaps,
+    source_of_maps,
+    takes_lines_with_gaps,
+    with_known_noise,
+)
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.calibration.coil_maps import gapless_square
 from mri_design.scan.calibration.noise import largest_correlation, noise_is_beside
@@ -148,13 +155,17 @@ def _centre(scan: ScanSummary) -> dict[str, str]:
 
 
 def _calibration(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
-    """Noise and coil maps as `prepare` would have them, told by one slice: no maps are made."""
+    """Noise and coil maps as `prepare` would have them, told by one slice: only maps of lines with gaps are made."""
     if scan.part is None:
         return {}
     try:
         known, source, unit, mixing = with_known_noise(scan.part, recipe, ordinary=True)
         lines = calibration_count(None, recipe, scan.grid_shape[0])
-        maps, _ = source_of_maps(scan.part, lines, gapless_square(scan.samplings))
+        centre = gapless_square(scan.samplings)
+        if takes_lines_with_gaps(scan.part, lines, recipe, centre):
+            maps = maps_with_gaps(known, lines, recipe)[0].text
+        else:
+            maps, _ = source_of_maps(scan.part, lines, centre)
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
     whitened = scan.n_coils > 1 and known.noise_variance == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -13,12 +14,16 @@ import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.errors import InputError, number_array, require_counts, require_instance
+from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.scan.calibration.coil_maps import (
     calibrates_itself,
     calibration_width,
     coil_combined,
     estimate_coil_maps,
+)
+from mri_design.scan.calibration.coil_maps import (
+    calibration_lines as gapless_centre,
 )
 from mri_design.scan.calibration.compression import compression
 from mri_design.scan.calibration.noise import (
@@ -64,7 +69,9 @@ def names_file(source: str) -> bool:
     return not source.startswith((PHANTOM_PREFIX, MEMORY_PREFIX))
 
 
-def load_input(source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: Path | None = None) -> KSpaceData:
+def load_input(
+    source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: GivenMaps | None = None
+) -> KSpaceData:
     """k-space on a grid from a file or an embedded phantom; images become simulated k-space by the recipe.
 
     Parameters
@@ -76,8 +83,8 @@ def load_input(source: str | Path, recipe: Recipe | None = None, seed: int = 0, 
         one.
     seed : int
         Of the simulation.
-    maps : Path, optional
-        File of coil maps (`with_maps`) in the place of the input's own, or of what would be estimated.
+    maps : Path or MapsOfScan, optional
+        File of coil maps (`with_maps`), or a scan to estimate them from, in the place of the input's own.
 
     Raises
     ------
@@ -106,7 +113,7 @@ def require_grid_data(data: KSpaceData | TrajectoryData, source: str) -> KSpaceD
 
 
 def load_scan(
-    source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: Path | None = None
+    source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: GivenMaps | None = None
 ) -> KSpaceData | TrajectoryData:
     """k-space on a grid as `load_input` reads it, or samples along a trajectory where the file holds one.
 
@@ -125,11 +132,11 @@ def load_scan(
     require_counts(seed=seed, least=0)
     data = _loaded(str(source), recipe, seed)
     require_dynamic_range(data.kspace, f"{source}: kspace")
-    return data if maps is None else with_given_maps(data, maps)
+    return data if maps is None else with_given_maps(data, maps, recipe)
 
 
 def load_summary(
-    source: str | Path, recipe: Recipe, maps: Path | None = None
+    source: str | Path, recipe: Recipe, maps: GivenMaps | None = None
 ) -> ScanSummary | TrajectoryData | ImageSummary:
     """Summary of an input: of raw data without reading all samples, of files of images without the images.
 
@@ -158,12 +165,21 @@ def load_summary(
         return told
     scan = _loaded(str(source), recipe, 0)
     if maps is not None and not refused:
-        scan = with_given_maps(scan, maps)
+        scan = with_given_maps(scan, maps, recipe)
     return summarised(scan)
 
 
-def with_given_maps(data: AnyScan, maps: Path) -> AnyScan:
-    """The scan with the coil maps of a file, which on a grid have to be those of its coils.
+def with_given_maps(data: AnyScan, maps: GivenMaps, recipe: Recipe | None = None) -> AnyScan:
+    """The scan with the coil maps of a file or of another scan, which on a grid have to be those of its coils.
+
+    Parameters
+    ----------
+    data : KSpaceData or TrajectoryData
+        The scan.
+    maps : Path or MapsOfScan
+        File of coil maps, or a scan to estimate them from.
+    recipe : Recipe, optional
+        By which the other scan is calibrated, but for its noise.
 
     Raises
     ------
@@ -172,18 +188,57 @@ def with_given_maps(data: AnyScan, maps: Path) -> AnyScan:
     """
     from mri_design.scan.calibration.coil_maps import explained_by_maps
 
-    known = with_maps(data, maps)
+    known = with_maps(data, maps) if isinstance(maps, Path) else _with_maps_of(data, maps, recipe_or_default(recipe))
     if not isinstance(known, KSpaceData):
         return known
     explained = explained_by_maps(known)
     if explained < LEAST_EXPLAINED:
+        files = "Compare the order of the coils, and rows and columns, with the scan's."
         raise InputError(
             field=maps.name,
             got=f"coil maps that explain {explained:.0%} of the energy of the central samples",
             wanted=f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all",
-            cure="Compare the order of the coils, and rows and columns, with the scan's.",
+            cure=files
+            if isinstance(maps, Path)
+            else "Were the same coils connected, in the same order, and did nobody move? Without --maps-from maps are "
+            "estimated from the scan itself.",
         )
     return replace(known, header={**known.header, "coil_maps_explain": f"{explained:.1%} of the central samples"})
+
+
+def _with_maps_of(data: AnyScan, other: MapsOfScan, recipe: Recipe) -> AnyScan:
+    """The scan with coil maps that are estimated from another one, on its own grid."""
+    from mri_design.scan.calibration.map_grids import maps_on_grid
+
+    scanned = require_grid_data(_loaded(str(other), recipe, 0), other.name)
+    require_dynamic_range(scanned.kspace, f"{other.name}: kspace")
+    one = scanned.n_slices == 1
+    if scanned.n_coils != data.n_coils or not (one or scanned.n_slices == data.n_slices):
+        raise InputError(
+            field=other.name,
+            got=f"{scanned.n_coils} coils, {scanned.n_slices} slices",
+            wanted=f"the {data.n_coils} coils of the scan, and one slice or {data.n_slices}",
+            cure="Give a scan with the same coils, or coil maps as --maps FILE.",
+        )
+    prepared = prepare(scanned, recipe.replacing("noise", variance=None))
+    maps = prepared.maps_as_read
+    if maps is None or not isinstance(data, KSpaceData):
+        raise InputError(
+            field=other.name,
+            got="no coil maps for this scan",
+            wanted="several coils, and both scans on a grid",
+            cure="Give coil maps as --maps FILE, or leave --maps-from out.",
+        )
+    ratio, words = (1.0, 1.0), "by their grids alone, as a field of view is not known"
+    if data.geometry is not None and scanned.geometry is not None:
+        here, there = (
+            np.multiply(d.geometry[0].pixel, d.grid_shape) for d in (data, scanned) if d.geometry is not None
+        )
+        ratio, words = (float(here[0] / there[0]), float(here[1] / there[1])), "by the fields of view"
+    placed = np.stack([maps_on_grid(stack, data.grid_shape, ratio) for stack in maps])
+    note = f"those of {other.name}, there {prepared.maps_source}, laid over this scan {words}"
+    every = np.broadcast_to(placed, data.kspace.shape) if one else placed
+    return replace(data, coil_maps=np.ascontiguousarray(every), header={**data.header, "coil_maps_file": note})
 
 
 VOLUME_PART = 4
@@ -256,6 +311,11 @@ class Calibrated:
         return str(self.data.header.get(NOISE_RAISED, ""))
 
     @property
+    def maps_doubt(self) -> str:
+        """What speaks against the coil maps that were estimated; empty where nothing does."""
+        return str(self.data.header.get(MAPS_DOUBT, ""))
+
+    @property
     def maps_as_read(self) -> Array | None:
         """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
         return maps_before_mixing(self.mixing, self.data.coil_maps)
@@ -325,7 +385,7 @@ class PreparedScan(Calibrated):
         """
         if estimate is None:
             return self
-        data = replace(self.data, coil_maps=estimate.maps[np.newaxis])
+        data = with_estimates(self.data, [estimate])
         return replace(self, data=data, own_maps=None, maps_source=estimate.text, maps_from=0)
 
     def as_prepared(self, samples: Array) -> Array:
@@ -447,9 +507,14 @@ def prepare(
         from mri_design.model.own_maps import OwnMaps
 
         lines = min(lines, data.grid_shape[0])
-        source, own_maps = "estimated from the lines measured", OwnMaps()
+        source, own_maps = "estimated from the lines measured", OwnMaps(recipe.coils.maps)
         return PreparedScan(data, lines, noise_source, source, unit=unit, mixing=mixing, maps_from=0, own_maps=own_maps)
     allowed = data if measured is None else only_measured(data, measured)
+    if takes_lines_with_gaps(allowed, lines, recipe):
+        estimates = maps_with_gaps(allowed, lines, recipe, directions)
+        centre, source = min(lines, gapless_centre(allowed)), estimates[0].text
+        data = with_estimates(data, estimates)
+        return PreparedScan(data, centre, noise_source, source, unit=unit, mixing=mixing, maps_from=0)
     maps_source, looked_at = source_of_maps(allowed, lines)
     if looked_at and recipe.design.encoding == "plane":  # a square, of which every sample has to be there
         looked_at = calibration_width(allowed, looked_at)
@@ -463,6 +528,60 @@ def prepare(
 def estimates_own_maps(data: KSpaceData) -> bool:
     """Whether coil maps have to be estimated from a scan's own lines: neither given nor of a calibration scan."""
     return data.n_coils > 1 and data.coil_maps is None and calibrates_itself(data)
+
+
+MAPS_DOUBT = "coil maps doubted because"
+"""Entry of the header of prepared data: why coil maps that were estimated may be wrong."""
+
+
+def with_estimates(data: KSpaceData, estimates: Sequence[MapEstimate]) -> KSpaceData:
+    """The data with the coil maps of their slices, and in their header what speaks against those."""
+    known = replace(data, coil_maps=np.stack([estimate.maps for estimate in estimates]))
+    doubt = next((estimate.text for estimate in estimates if estimate.predicts_badly), "")
+    return replace(known, header={**known.header, MAPS_DOUBT: doubt}) if doubt else known
+
+
+def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: int | None = None) -> bool:
+    """Whether coil maps are estimated from all lines measured near the centre, with their gaps, by NLINV.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        What may be looked at.
+    lines : int
+        Gapless centre lines that may be used at most.
+    recipe : Recipe
+        Names the method.
+    centre : int, optional
+        Side of the gapless square of all slices (`gapless_square`), where the data are one of them.
+    """
+    from mri_design.scan.calibration.growing_maps import method_for
+
+    centre = gapless_centre(data) if centre is None else centre
+    return estimates_own_maps(data) and method_for(centre, lines, recipe.coils.maps) == "nlinv"
+
+
+def maps_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, directions: Array | None = None) -> list[MapEstimate]:
+    """Coil maps of white slices by NLINV, from all samples that were measured.
+
+    Where more gapless centre lines were measured than may be used, those that may be used are all that is looked at; of
+    a plane, the square of as many samples.
+
+    Raises
+    ------
+    InputError
+        Where too few were measured around the centre.
+    """
+    from mri_design.scan.calibration.growing_maps import maps_from_lines
+
+    looked_at = np.ones(data.grid_shape, dtype=bool)
+    if gapless_centre(data) > lines:
+        near = [np.abs(np.arange(n) - n // 2 + lines // 2 - (lines - 1) / 2) < lines / 2 for n in data.grid_shape]
+        looked_at = np.logical_and.outer(near[0], near[1] | (recipe.design.encoding != "plane"))
+    return [
+        maps_from_lines(stack, sampling.samples & looked_at, method="nlinv", directions=directions)
+        for stack, sampling in zip(data.kspace, data.samplings, strict=True)
+    ]
 
 
 def source_of_maps(data: KSpaceData, lines: int, measured: int | None = None) -> tuple[str, int]:

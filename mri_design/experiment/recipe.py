@@ -295,8 +295,14 @@ USUAL_CALIBRATION = 24
 
 @dataclass(frozen=True, kw_only=True)
 class CoilRecipe(Settings):
-    """Coil maps that are estimated (ESPIRiT, from the autocalibration lines)."""
+    """Coil maps that are estimated, where none are given."""
 
+    maps: Literal["auto", "espirit", "nlinv"] = setting(
+        "espirit: from gapless centre lines (ACS), 8 at least; nlinv: together with the image, from all lines measured "
+        "near the centre, with or without gaps; auto: espirit from 24 gapless lines on, nlinv from fewer.",
+        "auto",
+        expert=True,
+    )
     calibration_lines: int | None = setting(
         "Fully sampled lines at the centre (ACS) that the calibration may use; a design begins with them.",
         None,

@@ -193,6 +193,7 @@ def reconstruct(
     if isinstance(lines, Sized) and len(lines) > size:
         unit = f"{slice_model.candidates.unit}s"
         raise InputError(field=unit, got=f"{len(lines)} of them", wanted=f"different {unit}, {size} at most")
+    slice_model = slice_model.calibrated(lines)
     options.watch("choosing the model" if method == "mean" else "reconstructing")
     if method == "zero-filled":
         return Reconstruction(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))

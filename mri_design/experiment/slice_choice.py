@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mri_design.errors import InputError, UsageError
+from mri_design.experiment.given_maps import GivenMaps
 from mri_design.whole_numbers import number_ranges, whole_number
 
 if TYPE_CHECKING:  # help reads slices before there is a scan
@@ -89,15 +90,15 @@ class ScanSource:
         File or ``phantom:NAME``.
     slices : SliceChoice
         Which of its slices.
-    maps : Path, optional
-        File of coil maps.
+    maps : Path or MapsOfScan, optional
+        File of coil maps, or a scan to estimate them from.
     loaded : KSpaceData, optional
         The scan, where it has been read already; ``path`` still says where it is from.
     """
 
     path: str
     slices: SliceChoice
-    maps: Path | None = None
+    maps: GivenMaps | None = None
     loaded: KSpaceData | None = None
 
     @property

@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.experiment.given_maps import GivenMaps
 from mri_design.experiment.inputs import (
     PHANTOM_PREFIX,
     calibration_count,
     load_scan,
     only_measured,
     scan_of,
+    takes_lines_with_gaps,
     though,
     with_witnesses,
 )
@@ -27,6 +29,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import slices_text
 from mri_design.scan.calibration.coil_maps import calibration_energies
 from mri_design.scan.calibration.espirit import coil_directions
+from mri_design.scan.calibration.growing_maps import block_energies
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
     MeasuredNoise,
@@ -125,7 +128,7 @@ class Slices:
 
 
 @contextmanager
-def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: Path | None = None) -> Iterator[Slices]:
+def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | None = None) -> Iterator[Slices]:
     """The slices of an input, which are read one by one where its format allows.
 
     Where the recipe asks for all numbers of a counter, the frames are opened one after the other, as they are read.
@@ -149,7 +152,7 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: Path | None 
             yield found
         return
 
-    def opened_frame(number: int | None, maps: Path | None) -> AbstractContextManager[Slices]:
+    def opened_frame(number: int | None, maps: GivenMaps | None) -> AbstractContextManager[Slices]:
         return _opened_frame(source, recipe_of_frame(recipe, number), seed, maps)
 
     with opened_frame(None, None) as first:
@@ -214,7 +217,7 @@ class _FrameReader:
 
 
 @contextmanager
-def _opened_frame(source: str, recipe: Recipe, seed: int, maps: Path | None) -> Iterator[Slices]:
+def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None) -> Iterator[Slices]:
     policy = recipe.input
     if source.startswith(PHANTOM_PREFIX) or maps is not None or policy.pixels is not None:
         yield Slices.of(load_scan(source, recipe, seed, maps))
@@ -313,7 +316,11 @@ class Survey:
                 self._refused = error
         if data.n_coils > 1 and data.coil_maps is None:
             lines = calibration_count(None, self._recipe, data.grid_shape[0])
-            energies = calibration_energies(only_measured(data, used), lines)
+            seen = only_measured(data, used)
+            if takes_lines_with_gaps(seen, lines, self._recipe):
+                energies = block_energies(seen.kspace[0], seen.samplings[0].samples)
+            else:
+                energies = calibration_energies(seen, lines)
             self._energies = energies if self._energies is None else self._energies + energies
 
     def shared(self) -> Shared:

@@ -240,10 +240,10 @@ class MRSlice:
         whole = np.broadcast_to(flags if flags.ndim == 2 else flags[:, None], self.shape)
         return Sampling(whole if self.samples is None else whole & self.samples)
 
-    def map_estimate(self, lines: Chosen, *, check: bool = True) -> MapEstimate | None:
+    def map_estimate(self, lines: Chosen, *, rough: bool = False, check: bool = True) -> MapEstimate | None:
         """The coil maps as what ``lines`` hold shows them, and what they rest on; None where they are known.
 
-        With ``check`` it knows how well it predicts lines that were held back, see `OwnMaps.of`.
+        For ``rough`` and ``check`` see `OwnMaps.of`.
 
         Raises
         ------
@@ -256,11 +256,14 @@ class MRSlice:
         flags[self._with_data(lines)] = True
         flags = flags.reshape(self.candidates.shape)
         flags = flags if self.samples is None else flags[:, None] & self.samples
-        return self.own_maps.of(self.kspace, flags, check=check)
+        return self.own_maps.of(self.kspace, flags, rough=rough, check=check)
 
-    def calibrated(self, lines: Chosen) -> MRSlice:
-        """The slice with coil maps as what ``lines`` hold shows them (`map_estimate`); itself where they are known."""
-        estimate = self.map_estimate(lines, check=False)
+    def calibrated(self, lines: Chosen, *, rough: bool = False) -> MRSlice:
+        """The slice with coil maps as what ``lines`` hold shows them (`map_estimate`); itself where they are known.
+
+        Maps on the way to those of an image may be ``rough``.
+        """
+        estimate = self.map_estimate(lines, rough=rough, check=False)
         return self if estimate is None else replace(self, maps=estimate.maps, own_maps=None)
 
     def chosen(self, lines: Chosen) -> Sequence[int]:

@@ -31,7 +31,7 @@ class OwnMaps:
     method: MapMethod = "auto"
     _made: dict[bytes, MapEstimate] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def of(self, kspace: Array, measured: Array, *, check: bool = False) -> MapEstimate:
+    def of(self, kspace: Array, measured: Array, *, rough: bool = False, check: bool = False) -> MapEstimate:
         """The maps of a slice from its ``measured`` samples.
 
         Parameters
@@ -40,17 +40,22 @@ class OwnMaps:
             Of white coils, always of the same slice.
         measured : bool array, shape (ky,) or (ky, kx)
             Lines or samples to look at.
+        rough : bool
+            Whether the maps are those of a step on the way to an image, see `maps_from_lines`.
         check : bool
-            Whether the estimate has to say how well it predicts lines that are held back, which takes as long again.
+            Whether the estimate has to say how well it predicts lines that are held back.
 
         Raises
         ------
         InputError
             Where these are too few for any maps.
         """
-        key = np.packbits(measured).tobytes() + bytes([check])
+        which = np.packbits(measured).tobytes() + bytes([rough])
+        if not check and which + b"checked" in self._made:
+            check = True
+        key = which + (b"checked" if check else b"")
         if key not in self._made:
-            estimate = maps_from_lines(kspace, measured, method=self.method, check=check)
+            estimate = maps_from_lines(kspace, measured, method=self.method, check=check, rough=rough)
             while len(self._made) >= _KEPT:
                 del self._made[next(iter(self._made))]
             self._made[key] = estimate

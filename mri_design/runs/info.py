@@ -12,6 +12,7 @@ import numpy as np
 
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.description import describe_scan, measured_how
+from mri_design.experiment.given_maps import GivenMaps
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
@@ -397,7 +398,7 @@ def _order(path: Path) -> dict[str, str] | None:
     }
 
 
-def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dict[str, str]:
+def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -> dict[str, str]:
     """Describe an input; nothing is simulated, but for phantoms that are simulations.
 
     Parameters
@@ -443,6 +444,6 @@ def describe_input(source: str, recipe: Recipe, maps: Path | None = None) -> dic
     return describe_samples(held, recipe)
 
 
-def _refuse_maps(maps: Path | None, what: str) -> None:
+def _refuse_maps(maps: GivenMaps | None, what: str) -> None:
     if maps is not None:
         raise UsageError(f"--maps belongs to a scan, not to {what}")

@@ -106,6 +106,15 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
         )
 
 
+def warn_of_maps(scan: PreparedScan | PreparedSamples, progress: Progress) -> None:
+    """Say in one line what is to be said against coil maps that were estimated."""
+    if scan.maps_doubt:
+        progress.warn(
+            f"{scan.data.name}: its coil maps are {scan.maps_doubt}; better images need more centre lines, the "
+            "maps as --maps FILE, or those of another scan with the same coils as --maps-from SCAN"
+        )
+
+
 def tell_calibration(
     calibration: int, count: int, recipe: Recipe, readouts: Readouts, progress: Progress, growing: str = ""
 ) -> None:

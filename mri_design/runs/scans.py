@@ -98,7 +98,7 @@ def load_images(
                     left_out=left_out_text(data.header),
                     doubtful_noise=scan.noise_source if scan.noise_doubt or scan.noise_raised else "",
                     pixel=pixel_of(scan.data),
-                    own_maps=OwnMaps() if grows else None,
+                    own_maps=OwnMaps(recipe.coils.maps) if grows else None,
                     mixing=scan.mixing if grows else None,
                 )
             )

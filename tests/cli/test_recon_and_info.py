@@ -107,6 +107,41 @@ def test_a_reconstruction_that_did_not_converge_ends_with_4(run: Run, tmp_path: 
     assert "Not converged" in page(tmp_path / "x")
 
 
+def test_lines_with_gaps_are_enough_for_maps_and_a_prescan_gives_them_too(run: Run, tmp_path: Path) -> None:
+    data = load_phantom("brain", shape=(32, 32), n_coils=4, rng=np.random.default_rng(1))
+    few = np.zeros(32, dtype=bool)
+    few[[3, 9, 12, *range(14, 20), 21, 23, 27]] = True
+    noise = {"noise_variance": np.float64(data.noise_variance or 0)}
+    np.savez(tmp_path / "few.npz", kspace=np.where(few[:, None], data.kspace, 0), **noise)
+    np.savez(tmp_path / "prescan.npz", kspace=data.kspace[..., 4:28, 4:28], **noise)
+    told = run("info", tmp_path / "few.npz").stdout
+    assert "(NLINV) from the 12 measured lines of the central 32; lines held back as a check are predicted" in told
+    for name, words, source in (
+        ("own", (), "estimated together with the image (NLINV) from the 12"),
+        ("prescan", ("--maps-from", tmp_path / "prescan.npz"), "given (those of prescan.npz, there estimated from 24"),
+    ):
+        run("recon", tmp_path / "few.npz", *words, "--recipe", "fast.toml", "--out", tmp_path / name, code=0)
+        assert settings(tmp_path / name)["coil_maps_source"].startswith(source)
+        assert source in page(tmp_path / name)
+    refused = run("recon", tmp_path / "few.npz", "--maps", "espirit", "--out", tmp_path / "x", code=3)
+    assert "got 5 gapless lines" in refused.stderr and "--maps nlinv" in refused.stderr
+    twice = ("--maps", "maps.npy", "--maps-from", tmp_path / "prescan.npz")
+    assert "given twice" in run("recon", tmp_path / "few.npz", *twice, "--out", tmp_path / "x", code=2).stderr
+
+
+def test_maps_that_predict_badly_are_said_by_recon_and_design(run: Run, tmp_path: Path) -> None:
+    data = load_phantom("brain", shape=(24, 24), n_coils=4, rng=np.random.default_rng(1))
+    turned = data.kspace * np.exp(2j * np.pi * np.random.default_rng(0).random(data.kspace.shape))
+    few = np.abs(np.arange(24) - 12) < 6
+    noise = {"noise_variance": np.float64(data.noise_variance or 0)}
+    np.savez(tmp_path / "few.npz", kspace=np.where(few[:, None], turned, 0).astype(np.complex64), **noise)
+    np.savez(tmp_path / "all.npz", kspace=turned.astype(np.complex64), **noise)
+    for words in (("recon", "few.npz"), ("design", "all.npz", "--strategy", "low-pass", "--lines", 10)):
+        verb, scan, *more = words
+        told = run(verb, tmp_path / scan, *more, "--recipe", "fast.toml", "--out", tmp_path / verb, code=0).stderr
+        assert "which is bad; better images need more centre lines" in told
+
+
 def test_given_maps_are_used_by_every_verb_and_named_in_the_manifest(run: Run, tmp_path: Path) -> None:
     data = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(1))
     assert data.coil_maps is not None and data.noise_variance is not None

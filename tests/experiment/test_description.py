@@ -39,7 +39,13 @@ def test_no_maps_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_too_small_a_centre_is_said_all_the_same() -> None:
-    assert "at least 8 for coil calibration" in describe_scan(told(4), Recipe())["calibration"]
+    espirit = Recipe().replacing("coils", maps="espirit")
+    assert "at least 8 for coil calibration" in describe_scan(told(4), espirit)["calibration"]
+
+
+def test_maps_of_few_lines_are_tried_and_their_check_told() -> None:
+    rows = describe_scan(told(6), Recipe())
+    assert "(NLINV) from the 7 measured lines of the central 32; lines held back" in rows["coil maps"]
 
 
 def test_size_place_and_acceleration_are_told() -> None:
@@ -115,9 +121,12 @@ def test_one_line_that_is_empty_is_named_as_one() -> None:
 def test_of_other_slices_the_headers_tell() -> None:
     whole = told(28)
     short = Sampling(whole.samplings[0].samples & (np.abs(np.arange(32) - 16) < 3)[:, np.newaxis])
-    rows = describe_scan(replace(whole, samplings=(short, *whole.samplings[1:]), by_headers=True), Recipe())
+    some = replace(whole, samplings=(short, *whole.samplings[1:]), by_headers=True)
+    rows = describe_scan(some, Recipe())
     assert rows["told by"].startswith("the samples of slice 1, and the headers")
-    assert "slices differ" in rows and "got 5 gapless lines" in rows["calibration"]
+    assert "slices differ" in rows and "(NLINV)" in rows["coil maps"]
+    rows = describe_scan(some, Recipe().replacing("coils", maps="espirit"))
+    assert "got 5 gapless lines" in rows["calibration"]
     assert "told by" not in describe_scan(whole, Recipe())
 
 

@@ -17,6 +17,9 @@ from mri_design import (
     prepare,
     reconstruct,
 )
+from mri_design.experiment.given_maps import MapsOfScan
+from mri_design.experiment.inputs import with_given_maps
+from mri_design.scan.centred_fft import to_image
 
 ScanMaker = Callable[..., KSpaceData]
 
@@ -207,7 +210,7 @@ def test_a_calibration_scan_gives_maps_and_no_line_that_a_design_must_begin_with
     few = np.zeros(48, dtype=bool)
     few[::3] = True
     sparse = replace(every, kspace=np.where(few[:, None], data.kspace, 0), measured=few, reference=None)
-    with pytest.raises(InputError, match="gapless"):
+    with pytest.raises(InputError, match=r"1 gapless.*at least 2"):
         prepare(sparse, small)
     centre = np.abs(np.arange(48) - 24) < 13
     scanned = np.where(centre[:, None], data.kspace, 0)
@@ -218,6 +221,60 @@ def test_a_calibration_scan_gives_maps_and_no_line_that_a_design_must_begin_with
     np.testing.assert_allclose(found.data.coil_maps, expected, atol=1e-5)
     own = prepare(replace(every, calibration=scanned), small)
     assert (own.calibration_lines, own.maps_source) == (24, "estimated from 24 centre lines at most")
+
+
+def test_maps_of_lines_with_gaps_are_nearly_those_of_the_whole_scan(small: Recipe) -> None:
+    data = load_input("phantom:brain", simulating(small, matrix=48, coils=4))
+    known = data.coil_maps
+    few = np.zeros(48, dtype=bool)
+    few[[4, 11, 15, 18, 20, *range(22, 27), 28, 31, 34, 40]] = True
+    sparse = replace(data, kspace=np.where(few[:, None], data.kspace, 0), measured=few, coil_maps=None, reference=None)
+    scan = prepare(sparse, small)
+    assert scan.maps_source.startswith("estimated together with the image (NLINV) from the 12 measured")
+    assert (scan.calibration_lines, scan.maps_doubt) == (5, "")
+    maps = prepare(replace(sparse, kspace=np.where(few[:, None], data.kspace, 0)), small, measured=few).data.coil_maps
+    assert known is not None and maps is not None
+    image = np.abs(data.reference[0]) if data.reference is not None else np.ones((48, 48))
+    shared = np.abs(np.sum(maps[0].conj() * known[0], axis=0))
+    assert np.average(shared, weights=image**2) > 0.995
+    with pytest.raises(InputError, match=r"5 gapless.*at least 8"):
+        prepare(sparse, small.replacing("coils", maps="espirit"))
+
+
+def test_fewer_calibration_lines_than_measured_are_all_that_maps_are_made_of(small: Recipe) -> None:
+    data = replace(load_input("phantom:brain", simulating(small, matrix=48, coils=4)), coil_maps=None)
+    centre = np.abs(np.arange(48) - 24 + 0.5) < 6
+    alone = replace(data, kspace=np.where(centre[:, None], data.kspace, 0), measured=centre)
+    maps = [prepare(one, small, calibration_lines=12).data.coil_maps for one in (data, alone)]
+    np.testing.assert_array_equal(*maps)
+
+
+def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path) -> None:
+    data = replace(load_input("phantom:brain", simulating(small, matrix=64, coils=4)), coil_maps=None, reference=None)
+    low = np.ascontiguousarray(data.kspace[..., 16:48, 16:48])
+    np.savez(tmp_path / "prescan.npz", kspace=low, noise_variance=np.float64(data.noise_variance or 0))
+    np.savez(tmp_path / "turned.npz", kspace=low[:, [1, 2, 3, 0]], noise_variance=np.float64(data.noise_variance or 0))
+    found = with_given_maps(data, MapsOfScan(tmp_path / "prescan.npz"), small)
+    own = prepare(data, small).data.coil_maps
+    maps = prepare(found, small).data.coil_maps
+    assert own is not None and maps is not None
+    image = np.linalg.norm(to_image(data.kspace[0]), axis=0)
+    assert np.average(np.abs(np.sum(maps[0].conj() * own[0], axis=0)), weights=image**2) > 0.995
+    assert found.header["coil_maps_file"].startswith("those of prescan.npz, there estimated from 24 centre lines")
+    with pytest.raises(InputError, match=r"turned.npz: got coil maps that explain .*same coils connected"):
+        with_given_maps(data, MapsOfScan(tmp_path / "turned.npz"), small)
+    with pytest.raises(InputError, match="got 4 coils, 1 slices; wanted the 3 coils"):
+        with_given_maps(replace(data, kspace=data.kspace[:, :3]), MapsOfScan(tmp_path / "prescan.npz"), small)
+
+
+def test_maps_that_predict_badly_are_doubted(small: Recipe) -> None:
+    data = load_input("phantom:brain", simulating(small, matrix=32, coils=4))
+    wrong = data.kspace * np.exp(2j * np.pi * np.random.default_rng(0).random(data.kspace.shape))
+    few = np.abs(np.arange(32) - 16) < 6
+    scan = prepare(
+        replace(data, kspace=np.where(few[:, None], wrong, 0).astype(np.complex64), measured=few, coil_maps=None), small
+    )
+    assert "which is bad" in scan.maps_doubt and scan.maps_doubt in scan.maps_source
 
 
 def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: Path) -> None:

@@ -135,9 +135,9 @@ def test_maps_are_renewed_while_a_design_goes_on_and_kept_in_between(scan: KSpac
     of = type(one.own_maps).of
 
     class Counting(type(one.own_maps)):  # type: ignore[misc]
-        def of(self, kspace: Any, measured: Any, *, check: bool) -> Any:
+        def of(self, kspace: Any, measured: Any, **how: bool) -> Any:
             asked.append(int(measured.sum()))
-            return of(self, kspace, measured, check=check)
+            return of(self, kspace, measured, **how)
 
     run_design([replace(one, own_maps=Counting())], "calibrated", LINES, RECIPE, start=START)
     assert sorted(set(asked)) == [8, 12] and asked == sorted(asked)

@@ -28,7 +28,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.readouts import readouts_named
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import tell_part
+from mri_design.runs.scan_facts import tell_part, warn_of_maps
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.streaming.channel import Channel, Connection
@@ -201,6 +201,7 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
         journal.close()
         told.close()
     data, scan, slice_model = live.measured(state)
+    warn_of_maps(scan, run.progress)
     _save_kspace(run, scan, slice_model.calibrated(state.trace.lines))
     designed = Designed(recipe=live.recipe, data=data, scan=scan, slices=[slice_model], state=state, most=live.most)
     record = replace(record, inputs=[InputFile.of(path), *record.inputs])
@@ -354,7 +355,7 @@ class _Live:
 
     def _with_maps(self, data: KSpaceData) -> KSpaceData:
         maps = self._request.design.maps
-        return data if maps is None or data.n_coils == 1 else with_given_maps(data, maps)
+        return data if maps is None or data.n_coils == 1 else with_given_maps(data, maps, self.recipe)
 
     def _fill(self) -> None:
         lines = sorted(self._arrivals.changed)

@@ -85,7 +85,7 @@ class EarlierImage:
                 wanted=f"that of the scan, {slice_model.shape[0]} x {slice_model.shape[1]}",
                 cure="Give an earlier scan with the same matrix and field of view.",
             )
-        slice_model = slice_model.calibrated(start)
+        slice_model = slice_model.calibrated(start, rough=True)
         every = slice_model.encoding()(self.image).reshape(slice_model.kspace.shape)
         brightness = np.sqrt(
             _energy(slice_model.acquire(start)) / _energy(slice_model.candidates.data(every, list(start)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from mri_design.experiment.designing import (
     run_design,
 )
 from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
+from mri_design.experiment.given_maps import GivenMaps
 from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
@@ -58,6 +58,7 @@ from mri_design.runs.scan_facts import (
     simulated_from,
     tell_calibration,
     tell_part,
+    warn_of_maps,
     warn_of_noise,
 )
 from mri_design.runs.scans import knowing_oracle
@@ -84,8 +85,8 @@ class DesignRequest:
         be measured then. Shots are always counted: what there is to choose from depends on their number.
     index : int
         Slice.
-    maps : Path, optional
-        File of coil maps.
+    maps : Path or MapsOfScan, optional
+        File of coil maps, or a scan to estimate them from.
     seen : ScanSource, optional
         One slice of an earlier scan of the same object, which informs the strategy ``calibrated``.
     acceleration : float, optional
@@ -112,7 +113,7 @@ class DesignRequest:
     lines: int | None = None
     index: int = 0
     _: KW_ONLY
-    maps: Path | None = None
+    maps: GivenMaps | None = None
     seen: ScanSource | None = None
     acceleration: float | None = None
     positions: SliceChoice | None = None
@@ -369,7 +370,14 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         )
     growing = f"the lines as they are measured, beginning with {len(first)} at the centre" if grows else ""
     tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress, growing)
-    shown = [0, *(place for place, each in enumerate(slices) if place and each.shows_signal(first))]
+    shown = [
+        0,
+        *(
+            place
+            for place, each in enumerate(slices)
+            if place and each.calibrated(first, rough=True).shows_signal(first)
+        ),
+    ]
     if len(shown) < len(slices):
         empty = sorted(set(numbers).difference(numbers[place] for place in shown))
         record = replace(record, settings={**record.settings, "positions_without_signal": empty})
@@ -417,6 +425,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     known_scans = [
         each.knowing(one.map_estimate(lines_chosen)) for each, one in zip((scan, *others), slices, strict=True)
     ]
+    warn_of_maps(known_scans[0], run.progress)
     truths_or_none = [
         truth_or_none(one.calibrated(lines_chosen), each.reference(0))
         for each, one in zip(known_scans, slices, strict=True)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import PROGRESS
+from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice
@@ -29,6 +30,7 @@ from mri_design.runs.scan_facts import (
     NamedImage,
     simulated_from,
     tell_part,
+    warn_of_maps,
     warn_of_noise,
 )
 from mri_design.scan.data import TrajectoryData
@@ -48,8 +50,8 @@ class ReconRequest:
     mask : Path, optional
         Of the lines to use, bool (ky,), of the readouts of a trajectory, or of the samples of a plane, bool (ky, kz),
         as `read_mask` takes it. All measured ones by default.
-    maps : Path, optional
-        File of coil maps.
+    maps : Path or MapsOfScan, optional
+        File of coil maps, or a scan to estimate them from.
     slices : SliceChoice
         All by default; several make a volume.
     loaded : KSpaceData or TrajectoryData, optional
@@ -61,7 +63,7 @@ class ReconRequest:
     source: str
     recipe: Recipe
     mask: Path | None = None
-    maps: Path | None = None
+    maps: GivenMaps | None = None
     slices: SliceChoice = ALL_SLICES
     loaded: AnySlice | None = None
     reference: Path | None = None
@@ -74,7 +76,8 @@ class ReconRequest:
         InputError
             Where a file cannot be read.
         """
-        files = {"mask": self.mask, "maps": self.maps, "reference": self.reference}
+        of = "maps of" if isinstance(self.maps, MapsOfScan) else "maps"
+        files = {"mask": self.mask, of: self.maps, "reference": self.reference}
         beside = {name: str(path) for name, path in files.items() if path is not None}
         inputs = InputFile.of_all([self.source, *beside.values()])
         choices = {
@@ -163,6 +166,7 @@ def _one_slice(
         return before
     ready = ReadySlice.of(data, mask, recipe, reference=reference)
     warn_of_noise(ready.scan, run.progress)
+    warn_of_maps(ready.scan, run.progress)
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
     run.begin()

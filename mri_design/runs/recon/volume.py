@@ -32,6 +32,7 @@ from mri_design.runs.scan_facts import (
     NamedImage,
     simulated_from,
     warn_of_left_out,
+    warn_of_maps,
     warn_of_noise,
 )
 from mri_design.runs.workers import Workers
@@ -361,6 +362,7 @@ def reconstruct_volume(
     shown = seen[len(seen) // 2]
     ready = work.ready(slices.read(shown), looked.masks[shown], given.get(shown))
     warn_of_noise(ready.scan, run.progress)
+    warn_of_maps(ready.scan, run.progress)
     known, images = _read_back(ready, kept.arrays(shown), kept.facts[shown])
     if known.given is not None and known.given.doubt:
         run.progress.warn(f"slice {shown}: {known.given.doubt}")

@@ -143,7 +143,7 @@ def calibration_width(data: KSpaceData, lines: int | None = None, measured: int 
             field="measured",
             got=f"{width} gapless lines and columns around the centre of k-space",
             wanted=f"at least {_FEWEST_LINES} for coil calibration",
-            cure="Give coil maps, or measure a centre.",
+            cure="Give coil maps, measure a centre, or let --maps nlinv take lines with gaps.",
         )
     return width
 

@@ -30,7 +30,8 @@ _SMOOTHNESS, _UNIT, _ORDER = 220.0, 96, 16
 _STEPS, _HALVING = 17, 0.5
 _SCALE = 100.0
 """Norm of the samples, against which the image begins with ones and the regularisation with 1."""
-_INNER, _TOLERANCE = 30, 1e-2
+_TOLERANCE, _INNER, _ROUGH_INNER = 1e-3, 100, 30
+"""Residual and iterations at which the linear problem of a step is left."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class JointEstimate:
         return np.asarray(maps / np.maximum(strength, np.finfo(np.float32).tiny), dtype=np.complex64)
 
 
-def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) -> JointEstimate:
+def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *, rough: bool = False) -> JointEstimate:
     """Image and coil maps of one slice from the measured samples of the central block.
 
     Parameters
@@ -65,6 +66,8 @@ def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) ->
         Of white coils; only measured samples are looked at.
     samples : bool array, shape (ky, kx)
         Which were measured; some of the central 32 x 32 have to hold signal.
+    rough : bool
+        Whether to solve less accurately in a third of the time, which is enough to design with.
     """
     shape = samples.shape
     grid = (min(_GRID, shape[0]), min(_GRID, shape[1]))
@@ -74,7 +77,7 @@ def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) ->
     central(data, BLOCK)[:] = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0)
     size = float(np.linalg.norm(data))
     problem = _Problem(fft.ifftshift(data * (_SCALE / size), axes=(-2, -1)), fft.ifftshift(inside))
-    image, spectra = problem.parts(problem.solution())
+    image, spectra = problem.parts(problem.solution(_ROUGH_INNER if rough else _INNER))
     predicted = fft.fftshift(fft.fft2(image * problem.maps(spectra), norm="ortho"), axes=(-2, -1)) * np.float32(
         size / _SCALE
     )
@@ -120,7 +123,7 @@ class _Problem:
         spectra = (self.along_ky.conj().T @ (image.conj() * seen) @ self.along_kx.conj()) * self.weights
         return np.concatenate([np.sum(maps.conj() * seen, axis=0).ravel(), spectra.ravel()])
 
-    def solution(self) -> NDArray[np.complex64]:
+    def solution(self, inner: int) -> NDArray[np.complex64]:
         """The unknown after all Gauss-Newton steps, from an image of ones and maps of zeros."""
         from scipy.sparse.linalg import LinearOperator, cg  # here: many commands need no maps
 
@@ -144,5 +147,5 @@ class _Problem:
             missing = self.data - fft.fft2(image * maps, norm="ortho")
             right = self.adjoint(missing, image, maps) + ridge * (start - unknown)
             matrix = LinearOperator((start.size, start.size), matvec=normal, dtype=np.complex64)
-            unknown = unknown + cg(matrix, right, rtol=_TOLERANCE, maxiter=_INNER)[0].astype(np.complex64)
+            unknown = unknown + cg(matrix, right, rtol=_TOLERANCE, maxiter=inner)[0].astype(np.complex64)
         return unknown

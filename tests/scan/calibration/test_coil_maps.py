@@ -99,7 +99,7 @@ def test_the_block_around_the_centre_is_counted(truth: Callable, first: int, las
 
 def test_too_small_a_centre_is_refused_with_a_cure(truth: Callable) -> None:
     data = with_centre(truth(64, 64, 4).scan(0.005), 30, 34)
-    with pytest.raises(InputError, match="Give coil maps, or measure a centre"):
+    with pytest.raises(InputError, match="Give coil maps, measure a centre"):
         estimate_coil_maps(data)
     for settings in ({"lines": 4}, {"phase": "none"}):
         with pytest.raises(InputError):

@@ -76,7 +76,7 @@ def test_coils_that_disagree_with_any_image_predict_badly(head):
 def test_nothing_is_held_back_where_lines_are_too_few(head):
     estimate = maps_from_lines(head, lines(*range(30, 34)))
     assert isnan(estimate.prediction_error)
-    assert "too few" in estimate.text
+    assert "none were held back" in estimate.text
 
 
 def test_maps_are_the_same_without_a_check(head):
