@@ -52,7 +52,7 @@ DRAWN = ("vd-polynomial:2", "vd-polynomial:4", "regular")
 GROWING, KNOWN = "designed, maps of the lines measured", "designed, maps of all lines"
 ABOUT = """# Lines with several coils whose maps come from the lines measured
 
-    OMP_NUM_THREADS=1 python benchmarks/coil_lines.py DATA
+    OMP_NUM_THREADS=1 python benchmarks/coil_lines.py DATA --scans 8a-96,16-96,... --accelerations 4,6,3
 
 Raw scans (`8a`, `16`, `prescan16`) and simulated coils (`sim8`), cropped to the side that their names end with.
 Errors are relative L2 errors of the magnitude against the scan's own image from all lines, under the recipe
@@ -139,9 +139,10 @@ def summary(found: Sequence[Row]) -> list[Row]:
         errors = {str(row["mask"]): float(str(row["error"])) for row in cell}
         seconds = {str(row["mask"]): float(str(row["cpu_seconds"])) for row in cell}
         acs = {mask: value for mask, value in errors.items() if mask not in (GROWING, KNOWN)}
-        if not {GROWING, KNOWN} <= errors.keys() or not acs:
+        if not {GROWING, KNOWN} <= errors.keys():
             continue
-        best = min(acs, key=acs.__getitem__)
+        best = min(acs, key=acs.__getitem__, default=None)  # none, where 12 lines would be more than the mask
+        against = None if best is None else 100 * (errors[GROWING] / acs[best] - 1)
         table.append(
             {
                 "scan": key[0],
@@ -151,9 +152,9 @@ def summary(found: Sequence[Row]) -> list[Row]:
                 "growing": errors[GROWING],
                 "known": errors[KNOWN],
                 "against_known_percent": 100 * (errors[GROWING] / errors[KNOWN] - 1),
-                "best_acs": acs[best],
+                "best_acs": None if best is None else acs[best],
                 "best_acs_mask": best,
-                "against_acs_percent": 100 * (errors[GROWING] / acs[best] - 1),
+                "against_acs_percent": against,
                 "seconds_over_known": round(seconds[GROWING] / seconds[KNOWN], 2),
             }
         )

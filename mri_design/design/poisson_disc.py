@@ -19,8 +19,8 @@ LEAST = 1e-4
 BISECTIONS = 20
 SHARE = 0.7
 """Part of a mask that is a disc where a strategy begins with one (results/coils/planes.md)."""
-POWER_PER_ACCELERATION, LEAST_POWER, MOST_POWER = 0.25, 2.0, 3.0
-"""Power of its density: with fewer samples more of them belong to the centre."""
+POWER = 2.0
+"""Power of its density."""
 
 
 def radial_density(plane: PlaneReadouts, power: float) -> NDArray[np.float64]:
@@ -31,9 +31,7 @@ def radial_density(plane: PlaneReadouts, power: float) -> NDArray[np.float64]:
     return np.asarray(np.maximum(share, 0) ** power + LEAST**power)
 
 
-def first_disc(
-    candidates: LineCandidates, rng: np.random.Generator, count: int, power: float | None = None
-) -> list[Choice]:
+def first_disc(candidates: LineCandidates, rng: np.random.Generator, count: int, power: float = POWER) -> list[Choice]:
     """The next ``count`` samples of a plane as a Poisson disc around those that are there: the first part of a mask.
 
     Parameters
@@ -44,13 +42,11 @@ def first_disc(
         See `poisson_disc`.
     count : int
         How many.
-    power : float, optional
-        Of `radial_density`; by default a quarter of the acceleration, between 2 and 3.
+    power : float
+        Of `radial_density`.
     """
     plane = candidates.readouts
     assert isinstance(plane, PlaneReadouts)
-    if power is None:
-        power = float(np.clip(POWER_PER_ACCELERATION * plane.size / candidates.target, LEAST_POWER, MOST_POWER))
     density = radial_density(plane, power)
     disc = poisson_disc(plane, density, candidates.remaining, candidates.mask, count, rng)
     return [Choice(int(sample)) for sample in disc]

@@ -100,7 +100,10 @@ def mean_stages(
         posterior = engine.cut_short(loops).infer(
             model, np.random.default_rng(seed), warm_start=start, callback=callback
         )
-        local = local or posterior
+        if local is None:
+            local = posterior
+            if slice_model.n_coils > 1:
+                slice_model = _as_determined(slice_model, posterior)
         matvecs += posterior.convergence.matvecs
         try:
             slice_model = non_locally_refined(slice_model, posterior.mean)
@@ -184,6 +187,16 @@ def _at_first_look(slice_model: MRSlice) -> MRSlice:
     """
     prior = tuple(block.beside_non_local() for block in prior_blocks(slice_model.prior))
     return replace(slice_model, prior=prior, alike=None)
+
+
+def _as_determined(slice_model: MRSlice, posterior: GaussianPosterior) -> MRSlice:
+    """The slice with a prior that is as strong as what its lines leave open of the image, as a first posterior has it.
+
+    One coil leaves half of the image open where it measures half of the lines; that is what its prior is made for.
+    """
+    variance = float(np.mean(posterior.image_variances)) / slice_model.noise_variance
+    prior = tuple(block.where_determined(variance, posterior.mean) for block in prior_blocks(slice_model.prior))
+    return replace(slice_model, prior=prior)
 
 
 _LEFT_OUT = "The non-local block of the prior is left out: "

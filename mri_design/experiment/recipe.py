@@ -117,6 +117,14 @@ class BlockRecipe(Settings):
         unset="`tau_limit`",
         expert=True,
     )
+    tau_limit_bright: float | None = setting(
+        "Pixels: the limit of bright ones, which it pulls towards zero, in posterior means with a non-local block "
+        "where several coils determine the image.",
+        None,
+        above=0,
+        unset="`tau_limit`",
+        expert=True,
+    )
 
     def made(self) -> SparsityBlock | SiteBlock:
         """The block as models take it."""
@@ -664,7 +672,7 @@ class Recipe(Settings):
     """
 
     prior: tuple[BlockRecipe, ...] = (
-        BlockRecipe(kind="pixels", scale=100.0, tau_limit=0.4),
+        BlockRecipe(kind="pixels", scale=100.0, tau_limit=0.4, tau_limit_bright=0.02),
         BlockRecipe(kind="differences", scale=10.0, tau_limit_with_non_local=0.1),
         BlockRecipe(kind="non-local", scale=0.8, isotropic=True, tau_limit=1.0),
     )

@@ -6,8 +6,10 @@ Kinds of coefficients and of sites have names in `mri_design.priors`.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import reduce
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 
 from mri_design.brief import briefly
 from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
@@ -20,6 +22,13 @@ from mri_design.operators.elementary import Identity
 from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.priors import StudentT
 from mri_design.priors import BLOCKS, SITES, BlockMaker, SiteMaker
+
+DETERMINED = (7.0, 9.0)
+"""Mean variances of pixels below which data determine an image, and above which they do not."""
+BRIGHT = 0.1
+"""Modulus, per signal level, of pixels whose limit is half as large (results/coils/everyday.md has the trials)."""
+SURROUNDINGS = 1.5
+"""Standard deviation, in pixels, of the window in which a pixel's brightness is seen."""
 
 
 @briefly
@@ -82,12 +91,16 @@ class SparsityBlock:
         For wavelets: PyWavelets name and number of levels.
     coarse_scale : float
         For wavelets: rate of the coarse approximation, which is not sparse.
-    tau_limit : float, optional
-        Largest tau, the rate per standard deviation of the noise, whatever the scale. Where noise is strong, rates that
-        suit clean images would remove weak structure that the data show, but not clearly enough to resist the prior.
+    tau_limit : float or float array, optional
+        Largest tau, the rate per standard deviation of the noise, whatever the scale; of pixels also one for each.
+        Where noise is strong, rates that suit clean images would remove weak structure that the data show, but not
+        clearly enough to resist the prior.
     tau_limit_with_non_local : float, optional
         The limit in models that have a non-local block, where it is lower than ``tau_limit``: there the non-local
         block removes noise too, and both at full rate would remove structure with it.
+    tau_limit_bright : float, optional
+        For pixels: the limit of bright ones in models that have a non-local block, where several coils determine the
+        image (`where_determined`).
     neighbours : int
         For non-local differences: how many of every pixel.
     site : str or callable
@@ -107,8 +120,9 @@ class SparsityBlock:
     wavelet: str = "db4"
     levels: int = 3
     coarse_scale: float = 0.1
-    tau_limit: float | None = None
+    tau_limit: float | Array | None = None
     tau_limit_with_non_local: float | None = None
+    tau_limit_bright: float | None = None
     neighbours: int = 6
     site: str | SiteMaker = "laplace"
 
@@ -119,10 +133,12 @@ class SparsityBlock:
             require_choice(tuple(SITES), site=self.site)
         positive_number("scale", self.scale)
         positive_number("coarse_scale", self.coarse_scale)
-        for name in ("tau_limit", "tau_limit_with_non_local"):
+        for name in ("tau_limit", "tau_limit_with_non_local", "tau_limit_bright"):
             limit = getattr(self, name)
-            if limit is not None:
+            if limit is not None and not isinstance(limit, np.ndarray):
                 positive_number(name, limit)
+        if self.tau_limit_bright is not None and (self.kind != "pixels" or self.tau_limit is None):
+            raise InputError("tau_limit_bright", f"block {self.name}", "a block of pixels that has a tau_limit, too")
         require_counts(least=1, levels=self.levels, neighbours=self.neighbours)
 
     @property
@@ -135,7 +151,33 @@ class SparsityBlock:
     def beside_non_local(self) -> SparsityBlock:
         """The block as it is in models that have a non-local block."""
         limits = [limit for limit in (self.tau_limit, self.tau_limit_with_non_local) if limit is not None]
-        return replace(self, tau_limit=min(limits, default=None))
+        return replace(self, tau_limit=reduce(np.minimum, limits) if limits else None)
+
+    def where_determined(self, variance: float, image: Array) -> SparsityBlock:
+        """The block in models of an image of which a first estimate is known.
+
+        Where data leave much open, rates of pixels up to ``tau_limit`` tell the image from its aliases. Where they
+        determine it, such rates empty the background of its noise, and pull bright pixels towards zero. The limit of
+        bright pixels is then ``tau_limit_bright``, as weights of reweighted minimisation are small where the image is
+        large (Candes, Wakin & Boyd 2008, J Fourier Anal Appl 14:877). Between the two variances of `DETERMINED` limits
+        are interpolated, in logarithms.
+
+        Parameters
+        ----------
+        variance : float
+            Mean over the pixels, real and imaginary part together, in units of the noise variance of one of them: 2
+            where all lines are measured and nothing else is known.
+        image : complex array, shape (ky, kx)
+            The estimate.
+        """
+        if self.tau_limit_bright is None or self.tau_limit is None:
+            return self
+        brightness = scipy.ndimage.gaussian_filter(np.abs(image), SURROUNDINGS) / (
+            BRIGHT * np.percentile(np.abs(image), 99.5)
+        )
+        limit = np.maximum(self.tau_limit / (1 + brightness**2), min(self.tau_limit_bright, self.tau_limit))
+        at = np.interp(np.log(variance), np.log(DETERMINED), (0.0, 1.0))
+        return self if at == 1 else replace(self, tau_limit=limit ** (1 - at) * self.tau_limit**at)
 
     def sites(
         self,
@@ -194,6 +236,10 @@ class GivenBlock:
         return f"given {self.block.name}"
 
     def beside_non_local(self) -> GivenBlock:
+        """As it is."""
+        return self
+
+    def where_determined(self, variance: float, image: Array) -> GivenBlock:
         """As it is."""
         return self
 

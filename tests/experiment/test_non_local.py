@@ -236,9 +236,43 @@ def test_what_cannot_take_the_block_leaves_it_out_and_says_so() -> None:
     assert relative_l2(result.image, other.image) < 0.01
 
 
+def with_same_limit(one: MRSlice) -> MRSlice:
+    """The slice whose bright pixels have the limit of all."""
+    return replace(one, prior=tuple(replace(block, tau_limit_bright=None) for block in one.prior))  # type: ignore[type-var]
+
+
+def test_coils_that_determine_an_image_pull_its_bright_pixels_less_towards_zero() -> None:
+    """Every second line of eight coils leaves little open; every sixth and four at the centre leave much."""
+    recipe = recipe_of(32, coils=8)
+    prepared = scan_of(recipe)
+    one, truth = prepared.slice_model(0, recipe), prepared.reference(0)
+    assert truth is not None
+    inside = np.abs(truth) > 0.1 * np.abs(truth).max()
+
+    def made(one: MRSlice, lines: list[int]) -> np.ndarray:
+        return reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False).image
+
+    dense, sparse = [*range(0, 32, 2), 13, 15, 17, 19], [*range(0, 32, 6), 15, 16, 17]
+    before, after = made(with_same_limit(one), dense), made(one, dense)
+    errors = [relative_l2(np.where(inside, image, 0), np.where(inside, truth, 0)) for image in (before, after)]
+    assert errors[1] < 0.99 * errors[0]
+    np.testing.assert_array_equal(made(one, sparse), made(with_same_limit(one), sparse))
+
+
+def test_one_coil_has_one_limit_for_all_pixels() -> None:
+    recipe = recipe_of(32)
+    one = scan_of(recipe).slice_model(0, recipe)
+    lines = list(range(32))
+    images = [
+        reconstruct(each, lines, "mean", recipe, np.random.default_rng(0), with_std=False).image
+        for each in (one, with_same_limit(one))
+    ]
+    np.testing.assert_array_equal(*images)
+
+
 def test_the_recipe_local_has_no_such_block() -> None:
     recipe = load_recipe("local")
-    alone = {"tau_limit_with_non_local": None}
+    alone = {"tau_limit_with_non_local": None, "tau_limit_bright": None}
     assert recipe.prior == tuple(replace(block, **alone) for block in Recipe().prior[:2])
     plain = Recipe().replacing("phase", model="modulus").replacing("reconstruction", band_factors=False)
     assert replace(recipe, prior=plain.prior) == plain

@@ -22,7 +22,7 @@ from mri_design.design.blocks import ChoosesByScore, Scores, block_by_gains, pla
 from mri_design.design.decision import Choice, Forecast
 from mri_design.design.earlier_scan import EarlierScan
 from mri_design.design.energies import expected_energies
-from mri_design.design.poisson_disc import SHARE, first_disc
+from mri_design.design.poisson_disc import POWER, SHARE, first_disc
 from mri_design.design.posteriors import fewest_coils, means_of, of_each
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError, require_counts, require_instance, require_numbers
@@ -69,11 +69,10 @@ class CalibratedSamples(ChoosesByScore):
         patterns; drawn ones do not, as one who knew the energies would take them. What an earlier scan explains of how
         they scatter is not drawn. If false the largest predicted energies are taken. By default true with one coil and
         false with several of which there is an earlier scan.
-    disc_share : float
-        With several coils, which part of the mask is a Poisson disc, the start included. Where a rule may end the
-        design, so that nobody knows how large the mask will be, there is none.
-    disc_power : float, optional
-        Power of its density, see `first_disc`.
+    disc_share, disc_power : float
+        With several coils, which part of the mask is a Poisson disc, the start included, and the power of its density
+        (`radial_density`). Where a rule may end the design, so that nobody knows how large the mask will be, there is
+        none.
     temper : float
         With several coils, the exponent of corrected over expected energies: 0 goes by the posterior alone.
     earlier : sequence of EarlierScan
@@ -91,7 +90,7 @@ class CalibratedSamples(ChoosesByScore):
     reach: float = 0.05
     drawn: bool | None = None
     disc_share: float = SHARE
-    disc_power: float | None = None
+    disc_power: float = POWER
     temper: float = TEMPER
     earlier: tuple[EarlierScan, ...] = ()
     name: str = "calibrated"
@@ -99,8 +98,7 @@ class CalibratedSamples(ChoosesByScore):
     def __post_init__(self) -> None:
         require_counts(draws=self.draws, least=1)
         require_numbers(most=1.0, reach=self.reach, disc_share=self.disc_share, temper=self.temper)
-        if self.disc_power is not None:
-            require_numbers(disc_power=self.disc_power)
+        require_numbers(disc_power=self.disc_power)
         if self.drawn is not None:
             require_instance(bool, wanted="true, false or None", drawn=self.drawn)
         for scan in self.earlier:
