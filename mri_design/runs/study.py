@@ -271,10 +271,10 @@ class StudyProgress:
     masks: dict[str, list[int]] = field(default_factory=dict)
     rows: dict[str, Row] = field(default_factory=dict)
     tuned: dict[str, float] = field(default_factory=dict)
-    trials: dict[str, Row] = field(default_factory=dict)
     masks_converged: dict[str, bool] = field(default_factory=dict)
+    trials: dict[str, Row] = field(default_factory=dict)
 
-    PARTS: ClassVar = ("masks", "rows", "tuned", "trials", "masks_converged")
+    PARTS: ClassVar = ("masks", "rows", "tuned", "masks_converged", "trials")
 
     @property
     def status(self) -> str:
@@ -293,12 +293,12 @@ class StudyProgress:
         """Read what is there, or begin; raises as `read_kept`."""
 
         def parse(stored: dict[str, Any]) -> StudyProgress:
-            parts = [stored[part] for part in cls.PARTS]
-            if not all(isinstance(part, dict) for part in parts):
+            parts = {part: stored[part] for part in cls.PARTS}
+            if not all(isinstance(part, dict) for part in parts.values()):
                 raise TypeError("a part that is no table")
-            if parts[0].keys() != parts[-1].keys():
+            if parts["masks"].keys() != parts["masks_converged"].keys():
                 raise ValueError("masks without how their design ended")
-            return cls(path, identity, *parts)
+            return cls(path, identity, **parts)
 
         if not path.exists():
             return cls(path, identity)

@@ -104,4 +104,4 @@ def test_readouts_of_zeros_are_asked_for_again_and_done_without(work: Path, run:
     assert sorted(order(tmp_path / "run")) == [line for line in range(24) if line != 12]
     assert "line 12 with zeros alone" in result.stderr
     info = run("info", tmp_path / "run/kspace.npz")
-    assert "23 of 24, missing 12" in info.stdout
+    assert "23 of 24, without line 12" in info.stdout

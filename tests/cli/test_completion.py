@@ -26,7 +26,7 @@ def completed(
 def test_bash_is_offered_options_of_a_verb() -> None:
     typed = {"COMP_WORDS": "mri-design recon --ma", "COMP_CWORD": "2", "_MRI_DESIGN_COMPLETE": "complete_bash"}
     found = completed(environment=typed)
-    assert sorted(found.stdout.split()) == ["--maps", "--mask", "--matrix"], found.stderr
+    assert sorted(found.stdout.split()) == ["--maps", "--maps-from", "--mask", "--matrix"], found.stderr
 
 
 @pytest.mark.skipif(which("bash") is None, reason="needs bash")

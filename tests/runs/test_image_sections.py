@@ -26,6 +26,7 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import ReportFigure, ReportTable
 from mri_design.evaluation.pictures import THEMED
+from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.operators.nonuniform import density_weights
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
@@ -148,7 +149,7 @@ def test_figures_of_images_show_what_is_known(
     truth = image + 0.1 if reference else None
     named = [NamedImage.judged("mean", Reconstruction(image, np.abs(image) if std else None, DONE), truth)]
     rows = metric_rows(named, {"lines": 4})
-    (section,) = image_sections(folder, named, truth, "ky-rows", rows)
+    (section,) = image_sections(folder, named, truth, Frame(), rows)
     assert figures(folder) == expected
     assert isinstance(section.blocks[0], ReportTable)
     assert all(isinstance(block, ReportFigure) and block.caption for block in section.blocks[1:])

@@ -289,7 +289,9 @@ def test_the_draw_that_is_shown_has_the_median_error(study: Study) -> None:
 def filled(path: Path | None) -> StudyProgress:
     row = {"strategy": "random", "lines": 8, "relative_l2": 0.1 + 0.2, "reconstruction_converged": True}
     masks = {"random|8": [3, 1, 2]}
-    return StudyProgress(path, "me", masks, {"random|8|0|0": row}, {"vd|8|16": 3.0}, {"random|8": False})
+    return StudyProgress(
+        path, "me", masks, {"random|8|0|0": row}, {"vd|8|16": 3.0}, {"random|8": False}, {"random|8|0|0|map": row}
+    )
 
 
 def test_what_was_saved_is_opened(tmp_path: Path) -> None:
@@ -311,13 +313,13 @@ def test_another_comparison_is_refused(tmp_path: Path) -> None:
         StudyProgress.open(path, "you")
 
 
-PARTS = b'{"identity": "me", "masks": {}, "rows": {}, "tuned": {}, "masks_converged": {}}'
+PARTS = b'{"identity": "me", "masks": {}, "rows": {}, "tuned": {}, "masks_converged": {}, "trials": {}}'
 
 
 @pytest.mark.parametrize(
     "content",
     [b"{", b"[]", b'{"identity": "me"}', b"\xff\xfe", PARTS.replace(b'"masks": {}', b'"masks": {"a": [1]}')]
-    + [PARTS.replace(b'"%s": {}' % part, b'"%s": []' % part) for part in (b"masks", b"rows", b"tuned")],
+    + [PARTS.replace(b'"%s": {}' % part, b'"%s": []' % part) for part in (b"masks", b"rows", b"tuned", b"trials")],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "progress.json"
