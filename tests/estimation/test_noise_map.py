@@ -55,6 +55,7 @@ def test_every_nth_line_has_the_closed_g_factor_of_sense(step: int) -> None:
     assert found.replicas == 0
 
 
+@pytest.mark.thorough
 def test_images_of_noise_scatter_as_the_map_says() -> None:
     """Least squares themselves, run on noise alone."""
     rng, damping = np.random.default_rng(1), 1e-3
@@ -71,6 +72,7 @@ def test_images_of_noise_scatter_as_the_map_says() -> None:
     assert ratio.std() < 0.16  # 1 / sqrt(80) of images alone is .11
 
 
+@pytest.mark.thorough
 def test_images_of_noise_by_another_program_scatter_as_the_map_says() -> None:
     """SigPy's SENSE reconstruction of every third line, whose g-factor is far from flat."""
     from sigpy.mri.app import SenseRecon
