@@ -70,15 +70,11 @@ def textbook(slice_model: MRSlice, lines: Chosen, method: Textbook, weight: floa
     measurement = slice_model.measurement(lines)
     plain = measurement.adjoint(slice_model.acquire(lines))
     scale = float(np.abs(plain).max()) or 1.0
-    mask = np.zeros(slice_model.shape)
-    flags = np.zeros(slice_model.candidates.size, dtype=bool)
-    flags[list(slice_model.chosen(lines))] = True
-    mask[:] = flags.reshape(slice_model.candidates.shape) if slice_model.candidates.name == "plane" else flags[:, None]
-    mask = mask if slice_model.samples is None else mask * slice_model.samples
-    samples = np.where(mask > 0, slice_model.kspace, 0).astype(np.complex64) / np.float32(scale)
+    mask = slice_model.grid_samples(lines)
+    samples = np.where(mask, slice_model.kspace, 0).astype(np.complex64) / np.float32(scale)
     maps = np.ones_like(samples) if slice_model.maps is None else slice_model.maps
     count = ITERATIONS[method]
-    settings = {"weights": mask, "show_pbar": False, "max_iter": count}
+    settings = {"weights": mask.astype(float), "show_pbar": False, "max_iter": count}
     if method == "l1-wavelet":
         app = L1WaveletRecon(samples, maps, weight, alpha=1.0, **settings)
     else:

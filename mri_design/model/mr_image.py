@@ -236,9 +236,7 @@ class MRSlice:
     @property
     def sampling(self) -> Sampling:
         """Which samples of the grid hold data; shots have no such mask."""
-        flags = self.measured.reshape(self.candidates.shape)
-        whole = np.broadcast_to(flags if flags.ndim == 2 else flags[:, None], self.shape)
-        return Sampling(whole if self.samples is None else whole & self.samples)
+        return Sampling(self.grid_samples(self.measured))
 
     def map_estimate(self, lines: Chosen, *, rough: bool = False, check: bool = True) -> MapEstimate | None:
         """The coil maps as what ``lines`` hold shows them, and what they rest on; None where they are known.
@@ -252,9 +250,7 @@ class MRSlice:
         """
         if self.own_maps is None:
             return None
-        flags = np.zeros(self.candidates.size, dtype=bool)
-        flags[self._with_data(lines)] = True
-        flags = flags.reshape(self.candidates.shape)
+        flags = self._flags(self._with_data(lines))
         flags = flags if self.samples is None else flags[:, None] & self.samples
         return self.own_maps.of(self.kspace, flags, rough=rough, check=check)
 
@@ -287,7 +283,7 @@ class MRSlice:
         """X for what some lines hold: the lines, or those of their samples that were measured."""
         if self.samples is None or self.own_maps is not None:
             return self.encoding(lines)
-        return CartesianSamples(self._samples_of(self.chosen(lines)), self.maps, self.library)
+        return CartesianSamples(self.grid_samples(lines), self.maps, self.library)
 
     def acquire(self, lines: Chosen) -> Array:
         """The data of some lines, as `measurement` orders them: (coil, line, kx), or (coil, sample) with holes.
@@ -300,7 +296,7 @@ class MRSlice:
         chosen = self._with_data(lines)
         if self.samples is None:
             return self.candidates.data(self.kspace, chosen.tolist())
-        return np.ascontiguousarray(self.kspace[:, self._samples_of(chosen)])
+        return np.ascontiguousarray(self.kspace[:, self.grid_samples(chosen)])
 
     def _with_data(self, lines: Chosen) -> NDArray[np.intp]:
         """Numbers of these lines, refused where one of them holds no data."""
@@ -312,10 +308,17 @@ class MRSlice:
             raise InputError(f"{unit}s", f"{shown}, not measured", f"{unit}s with data")
         return chosen
 
-    def _samples_of(self, lines: Sequence[int] | Array) -> Array:
-        chosen = np.zeros(self.shape, dtype=bool)
-        chosen[list(lines)] = True
-        return np.asarray(chosen & self.samples)
+    def grid_samples(self, lines: Chosen) -> Array:
+        """Samples of the grid, bool (ky, kx), that some lines hold; shots have none on the grid."""
+        flags = self._flags(lines)
+        whole = np.broadcast_to(flags if flags.ndim == 2 else flags[:, None], self.shape)
+        return np.array(whole if self.samples is None else whole & self.samples)
+
+    def _flags(self, lines: Chosen) -> NDArray[np.bool_]:
+        """True for these lines, in the shape of all candidates."""
+        flags = np.zeros(self.candidates.size, dtype=bool)
+        flags[list(self.chosen(lines))] = True
+        return flags.reshape(self.candidates.shape)
 
     def central_image(self, lines: Chosen) -> Array:
         """The coil-combined image of the unbroken run of ``lines`` around DC, zeros elsewhere in k-space."""

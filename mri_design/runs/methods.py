@@ -20,7 +20,7 @@ from mri_design.experiment.strategy_names import strategy_label
 from mri_design.kinds import KINDS
 from mri_design.runs.error_tables import paired_table, summary_table
 from mri_design.runs.run import Work
-from mri_design.runs.study import Cell, Lines, Material, Study, StudyProgress, cell_error
+from mri_design.runs.study import Cell, Lines, Material, Study, StudyProgress, cell_error, cell_key, kept_pieces
 from mri_design.runs.workers import Workers
 
 WEIGHTS = (0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
@@ -177,24 +177,16 @@ class MethodStudy:
     def _errors(self, progress: StudyProgress, trial: Trial) -> Mapping[str, object]:
         """What is known already of a trial; those of the study's own reconstruction are its."""
         own = trial.method == self.study.recipe.reconstruction.method and trial.weight is None
-        return progress.rows["|".join(map(str, trial.cell))] if own else progress.trials.get(trial.key, {})
+        return progress.rows[cell_key(*trial.cell)] if own else progress.trials.get(trial.key, {})
 
     def _reconstruct(
         self, part: str, trials: Sequence[Trial], progress: StudyProgress, workers: Workers[Material], work: Work
     ) -> None:
         left = [trial for trial in trials if not self._errors(progress, trial)]
         jobs = [(trial, *self.study.mask_of(progress, _mask_cell(trial))) for trial in left]
-        show = work.progress.show
-        if jobs:
-            show(part, 0, len(jobs))
-        try:
-            for done, (place, errors) in enumerate(workers.finished(trial_errors, jobs), 1):
-                progress.trials[left[place].key] = errors
-                if done % 20 == 0:
-                    progress.save()
-                show(part, done, len(jobs))
-        finally:  # where pieces failed, too
-            progress.save()
+        finished = workers.finished(trial_errors, jobs)
+        for place, errors in kept_pieces(finished, len(jobs), progress, part, work.progress.show):
+            progress.trials[left[place].key] = errors
 
 
 def _mask_cell(trial: Trial) -> Cell:

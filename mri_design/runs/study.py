@@ -9,10 +9,10 @@ image). What is finished is kept in one file, from which an interrupted study go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,7 @@ Lines = tuple[int, ...]
 Cell = tuple[str, int, int, int]
 """Strategy, lines, draw, test image."""
 Show = Callable[[str, int, int], None]
+Piece = TypeVar("Piece")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -443,7 +444,9 @@ class Study(Material):
     def run_among(self, workers: Workers[Material], progress: StudyProgress, show: Show) -> None:
         """Do the work of `run` with workers that are there already."""
         self._tune(progress, workers, show)
-        show("reconstructing", 0, sum(_key(*cell) not in progress.rows for cell in self.cells()))  # so much is to come
+        show(
+            "reconstructing", 0, sum(cell_key(*cell) not in progress.rows for cell in self.cells())
+        )  # so much is to come
         self._make_masks(progress, workers, show)
         self._measure(progress, workers, show)
 
@@ -459,7 +462,7 @@ class Study(Material):
     def typical_draw(self, progress: StudyProgress, name: str, count: int, image: int) -> int:
         """The draw of a finished comparison whose error on an image is the median one (the upper of two)."""
         errors = {
-            draw: float(str(progress.rows[_key(n, c, draw, i)]["relative_l2"]))
+            draw: float(str(progress.rows[cell_key(n, c, draw, i)]["relative_l2"]))
             for n, c, draw, i in self.cells()
             if (n, c, i) == (name, count, image)
         }
@@ -472,7 +475,7 @@ class Study(Material):
 
     def errors(self, progress: StudyProgress) -> StudyErrors:
         """Tables over all cells, which are finished."""
-        rows = [progress.rows[_key(*cell)] for cell in self.cells()]
+        rows = [progress.rows[cell_key(*cell)] for cell in self.cells()]
         names, counts = self.expanded(), self.lines
         real = [name for name in names if name not in ORACLES]
         designed = list(self.given) or [name for name in real if self.rule(name).needs_posterior]
@@ -572,17 +575,11 @@ class Study(Material):
         return MaskJob(strategy, target, start, draw, image, training)
 
     def _measure(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:
-        left = [cell for cell in self.cells() if _key(*cell) not in progress.rows]
+        left = [cell for cell in self.cells() if cell_key(*cell) not in progress.rows]
         jobs = [(cell[-1], *self.mask_of(progress, cell)) for cell in left]
-        show("reconstructing", 0, len(jobs))
-        try:
-            for done, (place, errors) in enumerate(workers.finished(cell_error, jobs), 1):
-                progress.rows[_key(*left[place])] = self._row(progress, left[place], errors)
-                if done % 20 == 0:
-                    progress.save()
-                show("reconstructing", done, len(left))
-        finally:  # where pieces failed, too
-            progress.save()
+        finished = workers.finished(cell_error, jobs)
+        for place, errors in kept_pieces(finished, len(jobs), progress, "reconstructing", show):
+            progress.rows[cell_key(*left[place])] = self._row(progress, left[place], errors)
 
     def _row(self, progress: StudyProgress, cell: Cell, errors: Mapping[str, object]) -> Row:
         name, count, draw, image = cell
@@ -630,7 +627,24 @@ class Study(Material):
             show("tuning densities", done, len(wanted))
 
 
-def _key(name: str, count: int, draw: int, image: int) -> str:
+def kept_pieces(
+    finished: Iterable[tuple[int, Piece]], count: int, progress: StudyProgress, part: str, show: Show
+) -> Iterator[tuple[int, Piece]]:
+    """Pieces as they are finished, of ``count``; ``progress``, which gets them, is saved on the way and in the end."""
+    if count:
+        show(part, 0, count)
+    try:
+        for done, piece in enumerate(finished, 1):
+            yield piece
+            if done % 20 == 0:
+                progress.save()
+            show(part, done, count)
+    finally:  # where pieces failed, too
+        progress.save()
+
+
+def cell_key(name: str, count: int, draw: int, image: int) -> str:
+    """Name of a cell among the finished pieces."""
     return f"{name}|{count}|{draw}|{image}"
 
 

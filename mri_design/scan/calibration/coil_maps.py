@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_instance
-from mri_design.scan.calibration.espirit import central, coil_directions, espirit
+from mri_design.scan.calibration.espirit import central, coil_directions, espirit, gapless_side
 from mri_design.scan.centred_fft import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling, measured_samples
@@ -32,9 +32,7 @@ def gapless_square(samplings: Iterable[Sampling]) -> int:
 
 
 def _square(samples: Iterable[NDArray[np.bool_]]) -> int:
-    everywhere = np.logical_and.reduce(list(samples))
-    most = min(everywhere.shape)
-    return max((n for n in range(1, most + 1) if central(everywhere, n).all()), default=0)
+    return gapless_side(np.logical_and.reduce(list(samples)))
 
 
 def calibrates_itself(data: KSpaceData) -> bool:

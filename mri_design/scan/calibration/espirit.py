@@ -18,6 +18,11 @@ def central(kspace: NDArray[Any], width: int) -> NDArray[Any]:
     return kspace[..., rows, columns]
 
 
+def gapless_side(samples: NDArray[np.bool_]) -> int:
+    """Side of the largest square of measured ``samples`` (ky, kx) around the centre of k-space; 0 without one."""
+    return max((n for n in range(1, min(samples.shape) + 1) if central(samples, n).all()), default=0)
+
+
 def coil_directions(energies: NDArray[np.complex128]) -> NDArray[np.complex128]:
     """Principal directions of coil space, strongest first, as columns, by `calibration_energies`."""
     directions = np.linalg.eigh(energies)[1][:, ::-1]

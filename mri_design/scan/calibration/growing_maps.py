@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.calibration.espirit import central, coil_directions, espirit
+from mri_design.scan.calibration.espirit import central, coil_directions, espirit, gapless_side
 from mri_design.scan.calibration.nlinv import BLOCK, joint_estimate
 
 MapMethod = Literal["auto", "espirit", "nlinv"]
@@ -41,8 +41,6 @@ class MapEstimate:
         Side of the gapless square at the centre of k-space.
     lines : int
         Measured lines of the central 32 that they rest on.
-    rank : int, optional
-        None: neither method has one.
     prediction_error : float
         Relative error with which NLINV predicts measured lines of the block that were held back from it, each beside a
         measured line; NaN where none could be, or were, held back, and for ESPIRiT.
@@ -52,7 +50,6 @@ class MapEstimate:
     method: str
     centre: int
     lines: int
-    rank: int | None = None
     prediction_error: float = float("nan")
 
     @property
@@ -122,7 +119,7 @@ def maps_from_lines(
     check : bool
         Whether to hold lines back and see how well they are predicted.
     rough : bool
-        Whether NLINV may solve less accurately, in a third of the time: for maps on the way to those of an image.
+        Whether NLINV may solve less accurately, with fewer iterations: for maps on the way to those of an image.
 
     Raises
     ------
@@ -133,7 +130,7 @@ def maps_from_lines(
     if method not in get_args(MapMethod):
         raise InputError(field="maps", got=repr(method), wanted="'auto', 'espirit' or 'nlinv'")
     samples = measured if measured.ndim == 2 else np.repeat(measured[:, None], kspace.shape[-1], axis=1)
-    centre = max((n for n in range(1, min(samples.shape) + 1) if central(samples, n).all()), default=0)
+    centre = gapless_side(samples)
     method = method_for(centre, USUAL_LINES, method)
     fewest = FEWEST_FOR_ESPIRIT if method == "espirit" else _FEWEST
     if centre < fewest:
