@@ -7,6 +7,7 @@ from typing import Annotated
 
 from mri_design.cli.flags import NOISE, SERIES, AllSlices, Input, Maps, Override, option
 from mri_design.cli.terminal import Resumed, load_ahead, verb
+from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 
 
@@ -51,6 +52,11 @@ def recon(
     from mri_design.runs.recon.report import report_reconstruction
     from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
 
+    made = recipe.reconstruction
+    if made.noise_map and made.method not in ("mean", "least-squares"):
+        raise UsageError(
+            f"only mean and least-squares have a map of noise: leave out --noise-map, or --method {made.method}"
+        )
     require_no_slices(source, "give {0} --slices {1}")
     recipe, given = maps.applied(recipe)
     request = ReconRequest(

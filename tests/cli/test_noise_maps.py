@@ -50,6 +50,11 @@ def test_a_volume_has_the_maps_of_its_slices(run: Run, coils: Path, tmp_path: Pa
         np.testing.assert_array_equal(both[1], np.load(tmp_path / "one" / name))
 
 
+def test_methods_without_such_a_map_are_refused(run: Run, coils: Path, tmp_path: Path) -> None:
+    words = ("recon", coils, "--slices", 0, "--noise-map", "--method", "map", "--out", tmp_path / "x")
+    assert "leave out --noise-map, or --method map" in run(*words, code=2).stderr
+
+
 def test_error_bars_are_those_without_the_map(run: Run, coils: Path, tmp_path: Path) -> None:
     words = ("recon", coils, "--slices", 0, "--recipe", "quick.toml")
     run(*words, "--out", tmp_path / "plain", code=(0, 4))

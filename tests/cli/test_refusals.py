@@ -179,6 +179,7 @@ RECIPES = [
         2,
         "or samples of a plane, not spokes (--encoding radial, or encoding = ",
     ),
+    ("adapt", "[coils]\ncompress_coils = 4", 2, "leave compress_coils out of the recipe"),
     ("train", "[design]\nencoding = 'spiral'", 2, "design and compare choose arms of spirals"),
 ]
 """Verb and options, what stands in the recipe, exit code."""

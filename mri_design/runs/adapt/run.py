@@ -82,6 +82,8 @@ class AdaptRequest:
             raise UsageError("adapt chooses lines only: leave out --encoding")
         if self.design.seen is not None:
             raise UsageError("adapt knows no earlier scan: design does")
+        if self.design.recipe.coils.compress_coils is not None:
+            raise UsageError("adapt writes what every coil measured: leave compress_coils out of the recipe")
         if chosen.order != "as-chosen":
             raise UsageError("adapt measures lines in the order in which they are chosen: leave out --order")
         if self.form == "json lines" and self.design.recipe.input.counters:
