@@ -361,6 +361,7 @@ def _strategies(kind: str) -> list[str]:
 
 
 JOBS = max(1, min(4, os.cpu_count() or 1))
+COMPANION = "companion.companion_strength companion.trust_companion"
 SERIES = "input.contrast input.phase input.repetition input.set"
 NOISE = "noise.variance"
 """The setting whose flag is ``--noise-sd``."""
@@ -445,6 +446,16 @@ def own_slices(default: str) -> Any:
 FirstSlice, AllSlices = own_slices("0"), own_slices("all")
 Slices = Annotated[
     str, option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
+]
+With = Annotated[
+    list[str] | None,
+    option(
+        "--with",
+        metavar="FILE",
+        help="Another image of the object for the prior, which the scan's own lines may refuse: another contrast, "
+        "echo, repeat or earlier scan, images or k-space of any format and grid, or the folder of a run; may be "
+        "repeated.",
+    ),
 ]
 MAP_METHODS = ("auto", "espirit", "nlinv")
 

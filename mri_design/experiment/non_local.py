@@ -111,7 +111,7 @@ def mean_stages(
             start, refused = WarmStart.from_posterior(posterior), _left_out_after(error)
             return LastStage(without.model(lines, signal), start, refused, local, matvecs)
         model = slice_model.model(lines, signal)
-        start = _carried(posterior, model)
+        start = carried(posterior, model)
     return LastStage(model, start, local=local, matvecs=matvecs)
 
 
@@ -125,7 +125,7 @@ def local_posterior(
     lines: Sequence[int],
     engine: DoubleLoop,
     seed: int,
-    first: GaussianPosterior,
+    first: GaussianPosterior | None,
     signal: float | None = None,
 ) -> GaussianPosterior:
     """The posterior without non-local blocks and without what limits the others beside them.
@@ -137,13 +137,14 @@ def local_posterior(
     ----------
     slice_model, lines, engine, seed, signal
         As in `mean_stages`.
-    first : GaussianPosterior
-        `LastStage.local`.
+    first : GaussianPosterior, optional
+        `LastStage.local`; None where that was of another model.
     """
     model = replace(slice_model, alike=None).model(lines, signal)
-    pairs = zip(model.blocks, first.model.blocks, strict=True)
-    if all(np.array_equal(_rates(block), _rates(limited)) for block, limited in pairs):
-        return first
+    if first is not None:
+        pairs = zip(model.blocks, first.model.blocks, strict=True)
+        if all(np.array_equal(_rates(block), _rates(limited)) for block, limited in pairs):
+            return first
     return engine.cut_short(COLD).infer(model, np.random.default_rng(seed))
 
 
@@ -217,14 +218,14 @@ def why_left_out(sentence: str) -> str:
     return sentence.removeprefix(_LEFT_OUT)
 
 
-def _carried(posterior: GaussianPosterior, model: GeneralizedLinearModel) -> WarmStart:
+def carried(posterior: GaussianPosterior, model: GeneralizedLinearModel) -> WarmStart:
     """Warm start of another model of the same image: z of equal blocks, and of the others from the draws."""
     names = [block.name for block in posterior.model.blocks]
     known = dict(zip(names, pooled_variances(posterior.model, posterior.marginals), strict=True))
     draws = posterior.marginals.samples
     z: list[Array] = []
     for block in model.blocks:
-        if block.name != "non-local":
+        if block.name in known and block.name != "non-local":
             z.append(known[block.name])
         elif draws is None:
             z.append(np.asarray(block.potential.start_variance, dtype=posterior.mean.real.dtype))

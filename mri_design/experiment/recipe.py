@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -85,12 +85,13 @@ class BlockRecipe(Settings):
     """One sparsity block; rates are per unit of the image's 99.5th percentile, so that one recipe fits all scans."""
 
     kind: str = setting(
-        "Coefficients that are sparse: pixels; differences of neighbouring pixels; wavelet, orthonormal; or non-local, "
-        "differences to the pixels in the middle of the most similar patches (images only, not designs).",
+        "Coefficients that are sparse: pixels; differences of neighbouring pixels; wavelet, orthonormal; non-local, "
+        "differences to the pixels in the middle of the most similar patches (images only, not designs); or companion, "
+        "differences to those whose surroundings are alike in another image of the object (only where one is given).",
         names=lambda: tuple(BLOCKS),
     )
     scale: float = setting(
-        "Rate of the sites: larger is sparser. Of a non-local block per unit of the difference that the "
+        "Rate of the sites: larger is sparser. Of a non-local or companion block per unit of the difference that the "
         "similarity of the patches makes expect.",
         above=0,
     )
@@ -323,6 +324,32 @@ class CoilRecipe(Settings):
     def most_lines(self) -> int:
         """Centre lines that an estimate of coil maps uses at most."""
         return USUAL_CALIBRATION if self.calibration_lines is None else self.calibration_lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompanionRecipe(Settings):
+    """Other images of the same object in the prior, where they are given."""
+
+    companion_strength: Literal["careful", "strong"] = setting(
+        "careful: lesions that the other images do not show keep nearly all of their contrast; strong: less error, but "
+        "such lesions lose contrast.",
+        "careful",
+    )
+    trust_companion: bool = setting("The other images are taken, whatever lines that are held back say of them.", False)
+    register_companion: bool = setting("The other images are turned and shifted to fit the scan.", True, expert=True)
+
+    @property
+    def limit(self) -> float:
+        """Largest rate of the block, per standard deviation of the noise (results/companions)."""
+        return {"careful": 0.03, "strong": 0.1}[self.companion_strength]
+
+    def prior(self, blocks: Sequence[Any]) -> tuple[Any, ...]:
+        """Blocks of a slice with one for its companion: that which they hold already, or the usual one."""
+        from mri_design.model.sparsity import SparsityBlock
+
+        if any(getattr(block, "kind", "") == "companion" for block in blocks):
+            return tuple(blocks)
+        return (*blocks, SparsityBlock("companion", 0.8, isotropic=True, tau_limit=self.limit))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -680,6 +707,7 @@ class Recipe(Settings):
     input: InputRecipe = InputRecipe()
     noise: NoiseRecipe = NoiseRecipe()
     coils: CoilRecipe = CoilRecipe()
+    companion: CompanionRecipe = CompanionRecipe()
     inference: InferenceRecipe = InferenceRecipe()
     design: DesignRecipe = DesignRecipe()
     shots: ShotRecipe = ShotRecipe()

@@ -13,6 +13,7 @@ from mri_design.errors import InputError, UsageError, require_counts, require_in
 from mri_design.estimation.least_squares import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
 from mri_design.estimation.textbook import TEXTBOOK, textbook
+from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
@@ -80,6 +81,10 @@ class Reconstruction:
         Fraction of the spectral correction that was applied; None where the recipe asks for none.
     noise : NoiseMap, optional
         What the noise of the samples does to the image, where the recipe asks for it.
+    companions : CompanionChoice, optional
+        Which other images of the object are in the prior; None where none was offered.
+    alone : complex array, shape (ky, kx), optional
+        Where companions are used and error bars are made: the image without them, and without non-local blocks.
     """
 
     image: Array
@@ -91,12 +96,16 @@ class Reconstruction:
     phase_choice: PhaseChoice | None = None
     band_strength: float | None = None
     noise: NoiseMap | None = None
+    companions: CompanionChoice | None = None
+    alone: Array | None = None
 
     def times(self, unit: float | Array) -> Reconstruction:
         """Image and error bars in other units: times a number, or a number for each pixel."""
         std = None if self.std is None else np.asarray(self.std * unit, dtype=self.std.dtype)
         noise = None if self.noise is None else self.noise.times(unit)
-        return replace(self, image=np.asarray(self.image * unit, dtype=self.image.dtype), std=std, noise=noise)
+        alone = None if self.alone is None else np.asarray(self.alone * unit, dtype=self.alone.dtype)
+        image = np.asarray(self.image * unit, dtype=self.image.dtype)
+        return replace(self, image=image, std=std, noise=noise, alone=alone)
 
     def account(self) -> dict[str, str]:
         """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
@@ -105,6 +114,8 @@ class Reconstruction:
             said["non-local left out"] = why_left_out(self.left_out)
         if self.phase_choice is not None:
             said["model of the image"] = str(self.phase_choice)
+        if self.companions is not None:
+            said["companions"] = str(self.companions)
         if self.band_strength:
             said["band factors"] = f"{100 * self.band_strength:.0f} % of the correction"
         if self.std_factor is not None:
@@ -215,11 +226,18 @@ def reconstruct(
         slice_model = replace(slice_model, phase=choice.phase)
         without = None if without is None else without.under(choice.phase)
         options = replace(options, warm_start=None) if choice.phase is not None else options
+    alone, companions = slice_model, None
+    if slice_model.companions and slice_model.companion is None:
+        options.watch("choosing companions")
+        companions = choose_companions(slice_model, without, recipe.companion, engine, slice_model.central_image(lines))
+        slice_model = companions.applied(slice_model, recipe.companion)
+        options = replace(options, warm_start=None) if companions.used else options
     if method == "map":
-        return replace(_map_image(slice_model, lines, recipe, options.signal), phase_choice=choice)
+        made = _map_image(slice_model, lines, recipe, options.signal)
+        return replace(made, phase_choice=choice, companions=companions)
     options.watch("outer loops")
     result, posterior, local = _mean(slice_model, lines, recipe, rng, options)
-    result = replace(result, phase_choice=choice)
+    result = replace(result, phase_choice=choice, companions=companions)
     if recipe.reconstruction.noise_map:
         noise_rng = np.random.default_rng([seed, 1])  # of its own, so that error bars are the same without the map
         result = replace(result, noise=posterior_noise(posterior, noise_rng))
@@ -229,9 +247,14 @@ def reconstruct(
         return result
     options.watch("error bars")
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
-    if local is not None:
+    if alone is not slice_model:  # the error model knows what a scan says by itself
+        posterior = local_posterior(alone, lines, engine, seed, None, options.signal)
+        result = replace(result, alone=posterior.mean)
+    elif local is not None:
         posterior = local_posterior(slice_model, lines, engine, seed, local, options.signal)
-    scale = std_factor(slice_model, lines, std, posterior, without, seed)
+    scale = std_factor(alone, lines, std, posterior, without, seed)
+    if scale is not None and companions is not None:
+        scale = scale.with_companions(companions.gain)
     return replace(result, std=std if scale is None else std * np.float32(scale.factor), std_factor=scale)
 
 

@@ -16,10 +16,6 @@ NEAREST = 2
 LEAST_KNOWN = 0.01
 """Fraction of the signal below which differences are never expected to lie, however alike the patches."""
 
-INDISTINCT = 0.4
-"""Mean squared distance of the nearest patches over that of all, from which no pixels are alike: white noise has more,
-heads have much less (results/benchmarks/measured-once.md)."""
-
 
 @briefly
 @dataclass(frozen=True)
@@ -55,18 +51,61 @@ class AlikePatches:
         return np.asarray(self.differences + LEAST_KNOWN * signal)
 
 
-def find_alike(image: Array, count: int = 6) -> AlikePatches:
-    """The K most similar patches of every pixel, within a window around it.
-
-    Patches and window grow with the grid: 5 x 5 pixels within 8 pixels for 128 x 128, 9 x 9 within 12 for 256 x 256.
-    The image is taken to be periodic, and on small grids the window ends where it would meet itself.
+@briefly
+@dataclass(frozen=True)
+class Window:
+    """Where similar patches are looked for, and what is compared.
 
     Parameters
     ----------
-    image : complex array, shape (ky, kx)
-        The image so far.
+    nearest : int
+        Pixels closer than this along both axes are left out.
+    radius : int
+        Pixels farther than this along either axis are left out; on small grids the window ends where it would meet
+        itself.
+    half : int
+        Patches have 2 half + 1 pixels a side.
+    indistinct : float
+        Mean squared distance of the nearest patches over that of all in the window, from which no pixels are alike.
+        White noise has more, heads have much less (results/benchmarks/measured-once.md).
+    """
+
+    nearest: int
+    radius: int
+    half: int
+    indistinct: float
+
+    @classmethod
+    def of_grid(cls, shape: tuple[int, ...]) -> Window:
+        """The image's own: 5 x 5 pixels within 8 pixels for 128 x 128, 9 x 9 within 12 for 256 x 256."""
+        side = float(np.sqrt(shape[0] * shape[1]))
+        return cls(NEAREST, round(4 + side / 32), min(max(1, round(side / 64)), (min(shape) - 1) // 2), 0.4)
+
+    def steps(self, shape: tuple[int, ...]) -> Array:
+        """Steps to one half of the window, which stand for their opposites too, (number, 2)."""
+        down, right = (min(self.radius, (n - 1) // 2) for n in shape)
+        steps = [
+            (dy, dx)
+            for dy in range(down + 1)
+            for dx in range(-right, right + 1)
+            if (dy > 0 or dx > 0) and max(dy, abs(dx)) >= self.nearest
+        ]
+        return np.array(steps, dtype=np.int64).reshape(-1, 2)
+
+
+def find_alike(image: Array, count: int = 6, window: Window | None = None) -> AlikePatches:
+    """The K most similar patches of every pixel, within a window around it.
+
+    The image is taken to be periodic.
+
+    Parameters
+    ----------
+    image : float or complex array, shape (ky, kx) or (images, ky, kx)
+        The image so far. Of several images pixels are alike that are in all of them: squared differences add up.
     count : int
         K.
+    window : Window, optional
+        By default it grows with the grid (`Window.of_grid`).
 
     Returns
     -------
@@ -87,22 +126,26 @@ def find_alike(image: Array, count: int = 6) -> AlikePatches:
     from mri_design.operators.kernels.patches import nearest_patches
 
     require_counts(least=1, neighbours=count)
-    if image.ndim != 2 or not np.isfinite(image).all():
+    if image.ndim not in (2, 3) or not np.isfinite(image).all():
         raise InputError("image", f"shape {image.shape}, or NaN", "a finite image (ky, kx)")
-    half, steps = _half_patch(image.shape), _window(image.shape)
+    shape = image.shape[-2:]
+    window = Window.of_grid(shape) if window is None else window
+    half, steps = window.half, window.steps(shape)
     if 2 * len(steps) < count:
         raise InputError(
             "neighbours",
             str(count),
-            f"at most the {2 * len(steps)} patches of the window in an image {image.shape}"
+            f"at most the {2 * len(steps)} patches of the window in an image {shape}"
             if len(steps)
-            else f"an image larger than {image.shape[0]} x {image.shape[1]}, which has no window of patches",
+            else f"an image larger than {shape[0]} x {shape[1]}, which has no window of patches",
             "Take fewer, or leave the non-local block out for images as small as this.",
         )
     scale = float(np.abs(image).max())
-    parts = np.stack([image.real, image.imag]).astype(np.float64) / (scale if scale > 0 else 1.0)
+    channels = image.reshape(-1, *shape)
+    parts = np.concatenate([channels.real, channels.imag] if np.iscomplexobj(image) else [channels])
+    parts = parts.astype(np.float64) / (scale if scale > 0 else 1.0)
     neighbours, distances, mean = nearest_patches(parts, steps, half, count)
-    if not float(distances.mean()) < INDISTINCT * mean:
+    if not float(distances.mean()) < window.indistinct * mean:
         raise InputError(
             "image",
             "patches that are all equally alike, as in noise or a constant",
@@ -110,21 +153,3 @@ def find_alike(image: Array, count: int = 6) -> AlikePatches:
             "Leave the non-local block out.",
         )
     return AlikePatches(neighbours, scale * np.sqrt(distances) / (2 * half + 1))
-
-
-def _half_patch(shape: tuple[int, ...]) -> int:
-    side = float(np.sqrt(shape[0] * shape[1]))
-    return min(max(1, round(side / 64)), (min(shape) - 1) // 2)
-
-
-def _window(shape: tuple[int, ...]) -> Array:
-    """Steps to one half of the window, which stand for their opposites too."""
-    radius = round(4 + float(np.sqrt(shape[0] * shape[1])) / 32)
-    down, right = (min(radius, (n - 1) // 2) for n in shape)
-    steps = [
-        (dy, dx)
-        for dy in range(down + 1)
-        for dx in range(-right, right + 1)
-        if (dy > 0 or dx > 0) and max(dy, abs(dx)) >= NEAREST
-    ]
-    return np.array(steps, dtype=np.int64).reshape(-1, 2)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.errors import InputError, require_instance
 from mri_design.model.alike_patches import AlikePatches, find_alike
+from mri_design.model.companion import Companion
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.own_maps import OwnMaps
 from mri_design.model.phase import PhasePrior, estimate_phase
@@ -121,6 +122,11 @@ class MRSlice:
     alike : AlikePatches, optional
         Which pixels belong together. Without it non-local blocks of the prior are left out of the model: they are
         known from an image only, see `non_locally_refined`.
+    companion : AlikePatches, optional
+        Which pixels belong together in other images of the same object (`model.companion`). Without it companion blocks
+        of the prior are left out of the model.
+    companions : tuple of Companion
+        Other images of the object that are there to choose from; what is chosen of them is ``companion``.
     readouts : Readouts, optional
         The candidates that are measured one by one: the lines of the grid by default, or the samples of a plane, or
         shots. Where this class speaks of lines, it means these candidates.
@@ -145,6 +151,8 @@ class MRSlice:
     phase: PhasePrior | None = None
     samples: Array | None = None
     alike: AlikePatches | None = None
+    companion: AlikePatches | None = None
+    companions: tuple[Companion, ...] = ()
     readouts: Readouts | None = None
     own_maps: OwnMaps | None = None
 
@@ -171,8 +179,12 @@ class MRSlice:
         known = None if self.phase is None else self.phase.phase
         if known is not None and known.rotation.shape != self.shape:
             raise InputError("phase", f"shape {known.rotation.shape}", f"{self.shape}")
-        if self.alike is not None and self.alike.neighbours.shape[1:] != self.shape:
-            raise InputError("alike patches", f"shape {self.alike.neighbours.shape[1:]}", f"{self.shape}")
+        for name, patches in (("alike patches", self.alike), ("companion", self.companion)):
+            if patches is not None and patches.neighbours.shape[1:] != self.shape:
+                raise InputError(name, f"shape {patches.neighbours.shape[1:]}", f"{self.shape}")
+        for companion in self.companions:
+            if companion.image.shape != self.shape:
+                raise InputError(f"companion {companion.name}", f"shape {companion.image.shape}", f"{self.shape}")
         if self.maps is None and self.kspace.shape[0] > 1 and self.own_maps is None:
             raise InputError(
                 "coil maps",
@@ -387,8 +399,9 @@ class MRSlice:
         phase = self.phase
         if phase is not None and phase.phase is None:
             phase = phase.seen_in(self.central_image(lines), self.noise_variance)
-        prior = [block for block in prior_blocks(self.prior) if block.kind != "non-local" or self.alike is not None]
+        unknown = [kind for kind, patches in (("non-local", self.alike), ("companion", self.companion)) if not patches]
+        prior = [block for block in prior_blocks(self.prior) if block.kind not in unknown]
         if any(block.kind == "non-local" for block in prior):
             prior = [block.beside_non_local() for block in prior]
-        blocks = tuple(block.sites(self.shape, level, noise_sd, phase, self.alike) for block in prior)
+        blocks = tuple(block.sites(self.shape, level, noise_sd, phase, self.alike, self.companion) for block in prior)
         return GeneralizedLinearModel(self.measurement(lines), self.acquire(lines), self.noise_variance, blocks)

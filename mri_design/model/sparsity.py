@@ -14,6 +14,7 @@ import scipy  # whose parts are loaded when they are first used
 from mri_design.brief import briefly
 from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
 from mri_design.model.alike_patches import AlikePatches
+from mri_design.model.companion import LEAST_DIFFERENCE
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phase import PhasePrior
 from mri_design.operators.base import Array, LinearOperator
@@ -64,11 +65,14 @@ class ImageFacts:
         99.5th percentile of its modulus.
     alike : AlikePatches, optional
         Which pixels belong together, where that is known.
+    companion : AlikePatches, optional
+        Which do in other images of the same object (`model.companion`).
     """
 
     shape: tuple[int, int]
     signal: float
     alike: AlikePatches | None = None
+    companion: AlikePatches | None = None
 
 
 @dataclass(frozen=True)
@@ -186,6 +190,7 @@ class SparsityBlock:
         noise_sd: float,
         phase: PhasePrior | None = None,
         alike: AlikePatches | None = None,
+        companion: AlikePatches | None = None,
     ) -> SiteBlock:
         """The block on an image grid, tau = scale sigma / signal up to the limit; on moduli, or as ``phase`` has it.
 
@@ -195,7 +200,7 @@ class SparsityBlock:
             For non-local differences where it is not known what is alike.
         """
         tau_per_rate = noise_sd / signal
-        made = self._coefficients(ImageFacts(shape, signal, alike))
+        made = self._coefficients(ImageFacts(shape, signal, alike, companion))
         made = Coefficients(made) if isinstance(made, LinearOperator) else made
         if not isinstance(made, Coefficients):
             raise InputError(f"block {self.name}", described(made), "a LinearOperator or Coefficients")
@@ -311,6 +316,23 @@ def non_local(block: SparsityBlock, image: ImageFacts) -> Coefficients:
     if block.isotropic:
         return Coefficients(analysis, rates.mean(axis=0, keepdims=True), (-3,))
     return Coefficients(analysis, rates)
+
+
+def companion(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+    """Differences to the pixels whose surroundings are most alike in other images of the same object.
+
+    Raises
+    ------
+    InputError
+        Where there is no other image.
+    """
+    if image.companion is None:
+        raise InputError("companion", "none", "AlikePatches", "companion_patches finds them in other images.")
+    neighbours = image.companion.neighbours[: block.neighbours]
+    rates = block.scale / (image.companion.differences[: block.neighbours] + LEAST_DIFFERENCE)
+    if block.isotropic:
+        return Coefficients(GraphDifferences(neighbours), rates.mean(axis=0, keepdims=True), (-3,))
+    return Coefficients(GraphDifferences(neighbours), rates)
 
 
 def student_t(tau: Array) -> StudentT:

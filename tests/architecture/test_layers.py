@@ -54,7 +54,14 @@ INSIDE: dict[str, dict[str, int]] = {
     "estimation": {"penalised": 1, "*": 2, "admm": 3, "automatic": 4, "map_estimate": 5},
     "evaluation": {"": 1, "plots": 2, "predictions": 2, "account": 3, "run_status": 2, "run_folder": 3, "page": 4},
     "evaluation/plots": {"panels": 1, "style": 2, "*": 3},
-    "experiment": {"": 1, "held_back": 2, "reconstruction": 3, "trajectories": 4, "fixed_masks": 5},
+    "experiment": {
+        "": 1,
+        "held_back": 2,
+        "reconstruction": 3,
+        "trajectories": 4,
+        "fixed_masks": 5,
+        "companion_images": 5,
+    },
     "experiment/held_back": {"choosing": 1, "prediction": 2, "*": 3},
     "experiment/trajectories": {"preparing": 1, "reconstructing": 1, "shots": 1, "description": 2},
     "inference": {"base": 1, "criterion": 1, "dense_model": 1, "messages": 2, "site_gaussians": 2, "*": 3}

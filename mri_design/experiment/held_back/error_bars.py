@@ -30,6 +30,8 @@ BOUNDS = (1 / 3, 30.0)
 """Bounds of the factor on variances: beyond them the prediction is trusted less than the posterior."""
 FEWEST = 2
 """Lines held back that make a factor for blocks under which nothing has been learnt."""
+FALLS = 0.6
+"""How much of the logarithm of a companion's gain on lines held back is found in the squared error, too."""
 LOCAL_KINDS = {"pixels", "differences"}
 """Kinds of blocks under which the error model of `Calibrated` has learnt."""
 
@@ -48,6 +50,18 @@ class StdFactor:
 
     factor: float
     held_back: int
+
+    def with_companions(self, gain: float) -> StdFactor:
+        """The factor of an image whose prior knows companions, from that which is right without them.
+
+        The squared error falls as the energy does that is left unpredicted on lines held back, but less.
+
+        Parameters
+        ----------
+        gain : float
+            Mean logarithm of the energy left without the companions over that with them; NaN where it is not known.
+        """
+        return replace(self, factor=self.factor * float(np.exp(-FALLS * gain / 2))) if np.isfinite(gain) else self
 
     def __str__(self) -> str:
         after = f"after {self.held_back} lines held back" if self.held_back else "no lines could be held back"

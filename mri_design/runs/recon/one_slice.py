@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, loops_at_most, reconstruct
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
+from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.runs.given_reference import GivenReference
@@ -105,6 +106,7 @@ class ReadySlice:
         directions: Array | None = None,
         of_volume: bool = False,
         reference: GivenReference | None = None,
+        companions: Sequence[Companion] = (),
     ) -> ReadySlice:
         """Calibrate a slice by what is used of it.
 
@@ -114,6 +116,8 @@ class ReadySlice:
             As the fields.
         directions : complex array, shape (coil, coil), optional
             Of coil space, those of its volume.
+        companions : sequence of Companion
+            Other images of the object.
         of_volume : bool
             Whether it may hold noise only, as a slice beside the object does.
 
@@ -127,7 +131,7 @@ class ReadySlice:
             scan = prepare_samples(data, recipe, used=data.select_readouts(mask))
         else:
             scan = prepare(data, recipe, measured=mask, ordinary=True, directions=directions)
-        slice_model = scan.slice_model(0, recipe)
+        slice_model = replace(scan.slice_model(0, recipe), companions=tuple(companions))
         along = isinstance(data, TrajectoryData)
         lines = list(range(slice_model.candidates.size)) if along else np.flatnonzero(mask).tolist()
         level = slice_model.level if of_volume else slice_model.signal_level

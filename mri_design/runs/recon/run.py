@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import PROGRESS
+from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice
 from mri_design.experiment.volume import AnySlice, Slices, opened_slices, recipe_of_frame
+from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
 from mri_design.runs.recon.stages import REPORT, Stages
@@ -58,6 +60,8 @@ class ReconRequest:
         The scan, where it has been read already; ``source`` still says where it is from.
     reference : Path, optional
         File of images that errors are measured against (`read_images`); by default what the scan knows of itself.
+    companions : tuple of str
+        Files of other images of the object, which the prior may know (`CompanionImages.read`).
     """
 
     source: str
@@ -67,6 +71,7 @@ class ReconRequest:
     slices: SliceChoice = ALL_SLICES
     loaded: AnySlice | None = None
     reference: Path | None = None
+    companions: tuple[str, ...] = ()
 
     def record(self, run: Run) -> Record:
         """Inputs and settings for the manifest, before anything is computed.
@@ -79,6 +84,7 @@ class ReconRequest:
         of = "maps of" if isinstance(self.maps, MapsOfScan) else "maps"
         files = {"mask": self.mask, of: self.maps, "reference": self.reference}
         beside = {name: str(path) for name, path in files.items() if path is not None}
+        beside |= {f"with {place}": source for place, source in enumerate(self.companions, 1)}
         inputs = InputFile.of_all([self.source, *beside.values()])
         choices = {
             "recipe": self.recipe.as_settings(),
@@ -135,16 +141,19 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeRes
     run.progress.show("reading", 0, 1)
     record = request.record(run)
     references = None if request.reference is None else GivenReferences.read(request.reference)
+    companions = [CompanionImages.read(source, request.recipe, run.seed) for source in request.companions]
     with _opened(request, run) as slices:
         numbers = slices.numbering.images(request.slices.indices(slices.count))
         if len(numbers) == 1 and slices.frames is None:
             data = slices.read(numbers[0])
             given = None if references is None else references.of_slices(numbers, slices.count, data.grid_shape)
-            return _one_slice(request, record, data, run, None if given is None else given[numbers[0]])
+            reference = None if given is None else given[numbers[0]]
+            beside = companions_over(companions, data, numbers[0], slices.count)
+            return _one_slice(request, record, data, run, reference, beside)
         before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
         recipe, frames = request.recipe, slices.frames
         recipe = recipe if frames is None else recipe_of_frame(recipe, frames.numbers[0])
-        return before or reconstruct_volume(recipe, request.mask, record, slices, numbers, run, references)
+        return before or reconstruct_volume(recipe, request.mask, record, slices, numbers, run, references, companions)
 
 
 def _opened(request: ReconRequest, run: Run) -> AbstractContextManager[Slices]:
@@ -154,7 +163,12 @@ def _opened(request: ReconRequest, run: Run) -> AbstractContextManager[Slices]:
 
 
 def _one_slice(
-    request: ReconRequest, record: Record, data: AnySlice, run: Run, reference: GivenReference | None
+    request: ReconRequest,
+    record: Record,
+    data: AnySlice,
+    run: Run,
+    reference: GivenReference | None,
+    companions: Sequence[Companion],
 ) -> ReconResult | Ending:
     recipe, stages = request.recipe, Stages(run.progress.show, request.recipe.reconstruction.method)
     tell_part(data, recipe, run.progress)
@@ -164,7 +178,7 @@ def _one_slice(
     before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
     if before is not None:
         return before
-    ready = ReadySlice.of(data, mask, recipe, reference=reference)
+    ready = ReadySlice.of(data, mask, recipe, reference=reference, companions=companions)
     warn_of_noise(ready.scan, run.progress)
     warn_of_maps(ready.scan, run.progress)
     if simulated_from(data):

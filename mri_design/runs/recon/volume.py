@@ -16,9 +16,11 @@ from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
 from mri_design.experiment.held_back.error_bars import StdFactor
+from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.volume import AnySlice, Frames, Shared, Slices, Survey
+from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.image_sections import Rows, reconstruction_rows, sample_rows
 from mri_design.runs.kept_state import read_kept
@@ -128,20 +130,35 @@ class SliceWork:
     shared: Shared
     numbering: Frames
 
-    def ready(self, data: AnySlice, mask: NDArray[np.bool_], reference: GivenReference | None) -> ReadySlice:
+    def ready(
+        self,
+        data: AnySlice,
+        mask: NDArray[np.bool_],
+        reference: GivenReference | None,
+        companions: Sequence[Companion],
+    ) -> ReadySlice:
         """The slice, calibrated with what the slices share."""
         known, directions = self.shared.known_by(data), self.shared.directions
-        return ReadySlice.of(known, mask, self.recipe, directions=directions, of_volume=True, reference=reference)
+        return ReadySlice.of(
+            known,
+            mask,
+            self.recipe,
+            directions=directions,
+            of_volume=True,
+            reference=reference,
+            companions=companions,
+        )
 
 
-Item = tuple[int, AnySlice, NDArray[np.bool_], GivenReference | None]
-"""A slice's number, its samples as read, what is used of them, and what its errors are measured against."""
+Item = tuple[int, AnySlice, NDArray[np.bool_], GivenReference | None, tuple[Companion, ...]]
+"""A slice's number, its samples as read, what is used of them, what its errors are measured against, and other images
+of the object."""
 
 
 def slice_image(work: SliceWork, item: Item) -> SliceImage:
     """Reconstruct one slice."""
-    number, data, mask, reference = item
-    ready = work.ready(data, mask, reference)
+    number, data, mask, reference, companions = item
+    ready = work.ready(data, mask, reference, companions)
     result = ready.reconstructed(work.seed)
     known = ready.known(ready.in_units(result).image)
     images = ready.judged(known, result)
@@ -323,6 +340,7 @@ def reconstruct_volume(
     numbers: Sequence[int],
     run: Run,
     references: GivenReferences | None = None,
+    companions: Sequence[CompanionImages] = (),
 ) -> VolumeResult:
     """Reconstruct slices, in one frame or several, with one noise and one basis of coil maps; finished ones are kept.
 
@@ -344,7 +362,14 @@ def reconstruct_volume(
     work = SliceWork(recipe, run.seed, looked.shared, numbering)
     left = [number for number in numbers if number not in kept.facts]
     run.progress.show(SLICES, len(numbers) - len(left), len(numbers))
-    items = ((number, slices.read(number), looked.masks[number], given.get(number % slices.count)) for number in left)
+
+    def beside(number: int) -> tuple[Companion, ...]:
+        return companions_over(companions, slices.read(number), number % slices.count, slices.count)
+
+    items = (
+        (number, slices.read(number), looked.masks[number], given.get(number % slices.count), beside(number))
+        for number in left
+    )
     with Workers(work, max(1, min(run.jobs, len(left))), run.executor) as workers:
         for made in workers.map(slice_image, items, ahead=_AHEAD * run.jobs):
             kept.add(made)
@@ -360,7 +385,7 @@ def reconstruct_volume(
     begun = [number for number in numbers if number < slices.count]
     seen = [number for number in begun if number not in noise_only] or begun
     shown = seen[len(seen) // 2]
-    ready = work.ready(slices.read(shown), looked.masks[shown], given.get(shown))
+    ready = work.ready(slices.read(shown), looked.masks[shown], given.get(shown), beside(shown))
     warn_of_noise(ready.scan, run.progress)
     warn_of_maps(ready.scan, run.progress)
     known, images = _read_back(ready, kept.arrays(shown), kept.facts[shown])

@@ -1,0 +1,213 @@
+"""Other images of the object, from files of any kind, laid over the slices of a scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy  # whose parts are loaded when they are first used
+from numpy.typing import NDArray
+
+from mri_design.brief import briefly
+from mri_design.errors import InputError
+from mri_design.experiment.inputs import load_scan, names_file, prepare
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.trajectories.preparing import prepare_samples
+from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
+from mri_design.model.companion import Companion
+from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
+from mri_design.scan.geometry import SliceGeometry, stacked
+from mri_design.scan.io.companions import read_images
+from mri_design.scan.io.formats import read
+
+OWN_IMAGE = "recon.npy"
+"""The image of a run, where its folder is given."""
+LEAST_OVERLAP = 0.25
+"""Share of a slice's field of view that has to be covered."""
+
+
+@briefly
+@dataclass(frozen=True)
+class CompanionImages:
+    """The moduli of one file.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    images : float32 array, shape (slice, ky, kx)
+        Moduli, of any brightness.
+    places : tuple of SliceGeometry, optional
+        Of the slices, where the file says them.
+    """
+
+    name: str
+    images: NDArray[np.float32]
+    places: tuple[SliceGeometry, ...] | None = None
+
+    @classmethod
+    def read(cls, source: str, recipe: Recipe, seed: int = 0) -> CompanionImages:
+        """Images as they are, or the image of everything that a scan has measured, by its posterior mean.
+
+        Parameters
+        ----------
+        source : str
+            File of images or of k-space, ``phantom:NAME``, or the folder of a run.
+        recipe : Recipe
+            Reads and calibrates scans, but for their noise; images are inferred under its prior without non-local
+            blocks.
+        seed : int
+            Of simulations and variances.
+
+        Raises
+        ------
+        InputError
+            Where the file cannot be used.
+        """
+        path = Path(source)
+        if names_file(source) and path.is_dir() and (path / OWN_IMAGE).is_file():
+            path = path / OWN_IMAGE
+        name = path.name if path.name != OWN_IMAGE else f"{path.parent.name}/{OWN_IMAGE}"
+        if names_file(source):
+            held = read_images(path) if path.name == OWN_IMAGE else _images_in(path, recipe)
+            if held is not None:
+                first, count = held.geometry, held.n_slices
+                places = None if first is None else tuple(first.slice_after(number) for number in range(count))
+                return cls(name, np.abs(held.images).astype(np.float32), places)
+        scan = load_scan(source, recipe.replacing("noise", variance=None), seed + 1)
+        images = [_image_of(scan.select_slice(number), recipe, seed) for number in range(scan.n_slices)]
+        places = scan.geometry if isinstance(scan, KSpaceData) else None
+        return cls(name, np.stack(images), places)
+
+    def over(self, scan: KSpaceData | TrajectoryData, number: int, count: int) -> Companion:
+        """Lay the images over one slice of a scan.
+
+        By the places that both headers give, between the slices of a volume too; else slice upon slice, by the fields
+        of view where both are known, or by the grids alone.
+
+        Parameters
+        ----------
+        scan : KSpaceData or TrajectoryData
+            The slice.
+        number : int
+            Its number.
+        count : int
+            Slices of the scan.
+
+        Raises
+        ------
+        InputError
+            Where the two have other numbers of slices and nothing says where they lie, or hardly overlap.
+        """
+        shape = scan.readouts.grid
+        here = scan.geometry[0] if isinstance(scan, KSpaceData) and scan.geometry is not None else None
+        if here is not None and here.placed and self.places is not None and all(p.placed for p in self.places):
+            image, covered = self._by_places(here, shape)
+            how = "by the places in both headers"
+        else:
+            image, covered, how = self._by_number(here, shape, number, count)
+        if covered < LEAST_OVERLAP:
+            raise InputError(
+                field=f"companion {self.name}",
+                got=f"an image that covers {covered:.0%} of the slice's field of view",
+                wanted=f"at least {LEAST_OVERLAP:.0%} of it",
+                cure="Give an image of the same place.",
+            )
+        whole = "" if covered > 1 - 1e-3 else f", of which it covers {covered:.0%}"
+        return Companion(self.name, image, f"laid over the scan {how}{whole}", None if here is None else here.pixel)
+
+    def _by_places(self, here: SliceGeometry, shape: tuple[int, int]) -> tuple[NDArray[np.float32], float]:
+        """The image at the pixels of a slice, linearly between its own, and the share of pixels it covers."""
+        assert self.places is not None
+        first, order = (self.places[0], [0]) if len(self.images) == 1 else stacked(self.places, range(len(self.images)))
+        own = self.images.shape[1:]
+        _, phase, read, _ = here.vectors
+        rows, columns = np.meshgrid(*map(np.arange, shape), indexing="ij")
+        corner = here.first_pixel(shape)
+        points = corner + rows[..., None] * here.pixel[0] * phase + columns[..., None] * here.pixel[1] * read
+        _, along_y, along_x, across = first.vectors
+        away = points - first.first_pixel((own[0], own[1]))
+        thickness = first.thickness or here.thickness or 1.0
+        depth = away @ across / thickness
+        beyond = 0.5 if len(self.images) > 1 else 0.5 + (here.thickness or thickness) / (2 * thickness)
+        inside = (depth >= -beyond) & (depth <= len(self.images) - 1 + beyond)
+        steps = (here.pixel[0] / first.pixel[0], here.pixel[1] / first.pixel[1])
+        places = [
+            np.clip(depth, 0, len(self.images) - 1),
+            away @ along_y / first.pixel[0],
+            away @ along_x / first.pixel[1],
+        ]
+        found = _between(self.images[order], places, steps)
+        inside &= np.all([(at > -0.5) & (at < n - 0.5) for at, n in zip(places[1:], own, strict=True)], axis=0)
+        return np.where(inside, found, 0).astype(np.float32), float(inside.mean())
+
+    def _by_number(
+        self, here: SliceGeometry | None, shape: tuple[int, int], number: int, count: int
+    ) -> tuple[NDArray[np.float32], float, str]:
+        """The image of the slice of this number, or the only one, around the same centre."""
+        have = len(self.images)
+        if have not in (1, count):
+            raise InputError(
+                field=f"companion {self.name}",
+                got=f"{have} slices, and no place of them or of the scan's",
+                wanted=f"{count} slices, as the scan has, or one",
+                cure="Give a file that holds the slice alone, or files whose headers say where they lie.",
+            )
+        image = self.images[number if have > 1 else 0]
+        own, ratio, how = self.places, (1.0, 1.0), "by the grids alone, as a field of view is not known"
+        if here is not None and own is not None:
+            mine = np.multiply(own[min(number, have - 1)].pixel, image.shape)
+            theirs = np.multiply(here.pixel, shape)
+            ratio, how = (float(theirs[0] / mine[0]), float(theirs[1] / mine[1])), "by the fields of view"
+        along = [
+            (np.arange(n) - n // 2) / n * wide * m + m // 2
+            for n, m, wide in zip(shape, image.shape, ratio, strict=True)
+        ]
+        places = np.meshgrid(*along, indexing="ij")
+        steps = tuple(wide * m / n for n, m, wide in zip(shape, image.shape, ratio, strict=True))
+        inside = np.all([(at > -0.5) & (at < m - 0.5) for at, m in zip(places, image.shape, strict=True)], axis=0)
+        found = _between(image[None], [np.zeros(shape), *places], (steps[0], steps[1]))
+        return np.where(inside, found, 0).astype(np.float32), float(inside.mean()), how
+
+
+def companions_over(
+    files: Iterable[CompanionImages], scan: KSpaceData | TrajectoryData, number: int = 0, count: int = 1
+) -> tuple[Companion, ...]:
+    """The companions of one slice; see `CompanionImages.over`. A slice that one of them does not show goes without."""
+    found: list[Companion] = []
+    for file in files:
+        companion = file.over(scan, number, count)
+        found.append(companion)
+    return tuple(found)
+
+
+def _images_in(path: Path, recipe: Recipe) -> ImageStack | None:
+    """What a file holds where it is images; None where it is samples."""
+    policy = recipe.input
+    held = read(path, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
+    return held if isinstance(held, ImageStack) else None
+
+
+def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> NDArray[np.float32]:
+    """Modulus of the posterior mean of all that one slice has measured, without non-local blocks."""
+    rng = np.random.default_rng([seed, 5])
+    if isinstance(scan, TrajectoryData):
+        prepared = prepare_samples(scan, recipe)
+        made = reconstruct_samples(prepared.slice_model(0, recipe), "mean", recipe, rng)
+        return np.abs(made.image * prepared.image_unit(0)).astype(np.float32)
+    ready = prepare(scan, recipe.replacing("noise", variance=None), ordinary=True)
+    one = ready.slice_model(0, recipe)
+    lines = np.flatnonzero(one.measured).tolist()
+    posterior = recipe.inference.engine().infer(one.model(lines), rng)
+    return np.abs(posterior.mean * ready.image_unit(0)).astype(np.float32)
+
+
+def _between(
+    images: NDArray[np.float32], places: Sequence[NDArray[np.float64]], steps: tuple[float, float]
+) -> NDArray[np.float32]:
+    """Images (slice, row, column) at places between their pixels, smoothed first where the new ones are larger."""
+    blur = [0.0, *(0.4 * np.sqrt(max(step**2 - 1, 0.0)) for step in steps)]
+    smooth = scipy.ndimage.gaussian_filter(images, blur, mode="nearest") if any(blur) else images
+    return np.asarray(scipy.ndimage.map_coordinates(smooth, places, order=1, mode="nearest"), dtype=np.float32)

@@ -1,0 +1,95 @@
+"""What other images of the same object say about an image: which of its pixels belong together.
+
+Another contrast, echo, repeat or frame has its edges where the image has them, whatever its brightness. So patches are
+compared in its modulus, and the image is expected to be smooth between pixels whose surroundings are alike there:
+Bowsher et al., IEEE Nucl Sci Symp 2004, for single pixels; Ehrhardt & Betcke, SIAM J Imaging Sci 9:1084 (2016), for
+weights of total variation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mri_design.brief import briefly
+from mri_design.errors import InputError
+from mri_design.model.alike_patches import AlikePatches, Window, find_alike
+from mri_design.operators.base import Array
+
+WINDOW = Window(nearest=1, radius=4, half=1, indistinct=0.36)
+"""3 x 3 patches within four pixels, neighbours included: white noise has .38 to .39, heads .04 to .08."""
+LEAST_DIFFERENCE = 0.03
+"""Difference, in signal levels, that the image is expected to have where the others have none."""
+
+
+@briefly
+@dataclass(frozen=True)
+class Companion:
+    """Another image of the object that a scan shows.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    image : float or complex array, shape (ky, kx)
+        On the grid of the scan, of any brightness and contrast; zero where it shows nothing.
+    placed : str
+        How it was laid over the scan, in words.
+    pixel : (float, float), optional
+        Size of a pixel along (ky, kx), millimetres; None where nobody says.
+
+    Raises
+    ------
+    InputError
+        For an image that is zero, or not finite.
+    """
+
+    name: str
+    image: Array
+    placed: str = ""
+    pixel: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.image.ndim != 2:
+            raise InputError(f"companion {self.name}", f"shape {self.image.shape}", "one image (ky, kx)")
+        unit_modulus(self.image)
+
+
+def unit_modulus(image: Array) -> Array:
+    """Modulus of an image, its 99.5th percentile 1.
+
+    Raises
+    ------
+    InputError
+        For images that are not finite, or zero nearly everywhere.
+    """
+    modulus = np.abs(image).astype(np.float64)
+    level = float(np.percentile(modulus, 99.5)) if np.isfinite(modulus).all() else float("nan")
+    if not level > 0:
+        raise InputError("companion", "an image that is zero, or NaN", "an image that shows the object")
+    return modulus / level
+
+
+def companion_patches(images: Sequence[Array], count: int = 6) -> AlikePatches:
+    """Pixels that are alike in all companions.
+
+    Parameters
+    ----------
+    images : sequence of arrays, shape (ky, kx)
+        On the grid of the scan, complex or moduli, of any brightness.
+    count : int
+        Neighbours of every pixel.
+
+    Returns
+    -------
+    AlikePatches
+        Differences in signal levels; those of several companions add up as squares.
+
+    Raises
+    ------
+    InputError
+        For images that show nothing, noise for example.
+    """
+    return find_alike(np.stack([unit_modulus(image) for image in images]), count, WINDOW)
