@@ -179,7 +179,10 @@ def test_verbs_of_several_scans_take_noise_and_maps_as_recon_does(run: Run, tmp_
     scan, words = tmp_path / "coils.npz", ("--lines", 8, "--jobs", 1)
     run("recon", scan, *given, "--out", tmp_path / "recon", code=0)
     one = settings(tmp_path / "recon")
-    for verb, more in (("compare", ("--strategies", "low-pass")), ("protocol", ("--strategy", "low-pass", "--start", 4))):
+    for verb, more in (
+        ("compare", ("--strategies", "low-pass")),
+        ("protocol", ("--strategy", "low-pass", "--start", 4)),
+    ):
         run(verb, scan, *given, *words, *more, "--out", tmp_path / verb, code=0)
         told = settings(tmp_path / verb)
         assert told["noise"] == one["noise"] == {"variance": pytest.approx(1e-4)}
