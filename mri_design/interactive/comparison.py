@@ -39,7 +39,7 @@ class StrategyComparison(Saved):
 
     @property
     def methods(self) -> Sequence[Mapping[str, object]]:
-        """Mean errors of every method on the masks of each strategy, as methods.csv has them; none were asked for: ()."""
+        """Mean errors of every method on the masks of each strategy, as methods.csv has them; empty without methods."""
         return self.result.methods
 
     @property

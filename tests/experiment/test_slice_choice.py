@@ -56,7 +56,7 @@ def test_maps_of_other_scans_are_named_in_the_same_way() -> None:
     assert first.maps == MapsOfScan(Path("prescan.h5")) and second.maps == Path("b.npy")
     assert first.label == "a.h5#middle with maps of prescan.h5"
     assert source_files([first]) == ["a.h5", "prescan.h5"]
-    with pytest.raises(UsageError, match="--maps-from a.h5=c.h5: a.h5 has maps already"):
+    with pytest.raises(UsageError, match=r"maps-from a\.h5=c\.h5: a\.h5 has maps already"):
         scan_sources(["a.h5"], "middle", ["m.npy"], ["a.h5=c.h5"])
 
 
