@@ -93,13 +93,13 @@ def warn_of_left_out(scan: Scan, recipe: Recipe, progress: Progress) -> None:
 def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> None:
     """Say in one line what is to be said against the noise of a scan.
 
-    Either it had to be estimated from samples that hold signal, for which there is a cure, or it was raised to what the
-    samples can carry.
+    Either it had to be estimated, from samples that hold signal or beside noise readouts of other coils, for which
+    there is a cure, or it was raised to what the samples can carry.
     """
     if scan.noise_raised:
         progress.warn(f"{scan.data.name}: its noise is {scan.noise_source}")
         return
-    if scan.noise_doubt:
+    if scan.noise_doubt or "not used: " in scan.noise_source:  # noise readouts of other coils, or too few
         progress.warn(
             f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, as "
             "--noise-sd, or as variance under [noise] in a recipe"
