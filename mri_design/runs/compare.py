@@ -64,7 +64,7 @@ from mri_design.runs.image_sections import curves_figure, error_bars_figure, lay
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import HINDSIGHT, WEIGHTS, MethodStudy, check_methods
 from mri_design.runs.run import Ending, Record, Run, Work
-from mri_design.runs.scan_facts import doubts_of_all, simulation_summary, tell_calibration
+from mri_design.runs.scan_facts import facts_of_all, simulation_summary, tell_calibration
 from mri_design.runs.scans import load_images, require_apart
 from mri_design.runs.study import Cell, Study, StudyErrors, StudyProgress, StudyRequest, base_name, candidates_for
 from mri_design.runs.verdicts import comparison_verdict, percent
@@ -322,7 +322,7 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         sections.append(Section("Densities tuned on the training scans", [ReportTable(tuned)]))
     if result.shown:
         sections.append(_pictures_section(folder, study.tests[0], result.shown, result.orientation))
-    facts, told = doubts_of_all([*study.tests, *study.training])
+    facts, told = facts_of_all([*study.tests, *study.training])
     numbers = {
         "test images": len(study.tests),
         "training images": len(study.training),

@@ -52,7 +52,7 @@ from mri_design.runs.image_sections import layout_of
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run, Work
-from mri_design.runs.scan_facts import NamedImage, doubts_of_all, simulation_summary, tell_calibration
+from mri_design.runs.scan_facts import NamedImage, facts_of_all, simulation_summary, tell_calibration
 from mri_design.runs.scans import knowing_rule, load_images, require_apart
 from mri_design.runs.study import (
     Material,
@@ -375,7 +375,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     refined = [] if result.refined is None else [_exchange_section(folder, result.refined)]
     sections = [*tested, lines, *acquisition, *refined, *others]
     names = [image.name for image in training]
-    doubts, told = doubts_of_all([*training, *result.tests])
+    facts, told = facts_of_all([*training, *result.tests])
     summary: dict[str, object] = {
         f"{readouts.unit}s": f"{len(trace.lines)} of {trace.n_lines}",
         "acceleration": trace.n_lines / len(trace.lines),
@@ -386,8 +386,8 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
         **simulation_summary([image.simulated for image in training]),
         **told,
     }
-    facts = {"start": len(trace.start), **doubts}
-    record = replace(result.record, settings={**result.record.settings, **facts})
+    facts = {**result.record.settings, "start": len(trace.start), **facts}
+    record = replace(result.record, settings=facts)
     title = "One mask for many scans"
     return run.finish(result.ending, record, title, lambda: _first_screen(result), summary, sections, CHECKPOINTS)
 
