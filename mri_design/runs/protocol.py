@@ -46,7 +46,7 @@ from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_s
 from mri_design.experiment.strategy_words import explained
 from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
-from mri_design.runs.error_tables import paired_caption
+from mri_design.runs.error_tables import maps_caption, paired_caption
 from mri_design.runs.first_pictures import READING, facts_of, first_row, measured_text
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.kept_state import read_kept
@@ -387,6 +387,8 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
         **told,
     }
     facts = {**result.record.settings, "start": len(trace.start), **facts}
+    if result.tested is not None and result.tested.maps:
+        facts["coil_maps_of_masks"] = list(result.tested.maps)
     record = replace(result.record, settings=facts)
     title = "One mask for many scans"
     return run.finish(result.ending, record, title, lambda: _first_screen(result), summary, sections, CHECKPOINTS)
@@ -448,6 +450,8 @@ def _test_section(folder: RunFolder, result: ProtocolResult) -> Section:
             result.words,
         )
     ]
+    if tested.maps:
+        blocks.append(ReportTable(tested.maps, maps_caption(tested.maps), FORMATS))
     if tested.paired:
         blocks.append(ReportTable(tested.paired, paired_caption(tested.paired), FORMATS, result.words))
     return Section("On other scans", blocks)
