@@ -85,9 +85,7 @@ def test_test_scans_of_a_protocol_are_reconstructed_from_measured_lines(scan: KS
 
     def tried(data: KSpaceData) -> Any:
         tests = [ScanSource("memory:scan", SliceChoice("all"), loaded=data)]
-        request = ProtocolRequest(
-            sources=training, recipe=RECIPE, lines=FEW, test=tests, against=["low-pass"], seeds=1
-        )
+        request = ProtocolRequest(sources=training, recipe=RECIPE, lines=FEW, test=tests, against=["low-pass"], seeds=1)
         return computed(design_protocol, request)
 
     one = tried(scan)
