@@ -10,6 +10,8 @@ READY := .venv/.installed
 # One thread per process: runs repeat exactly, and small problems are faster that way.
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
+# Dozens of processes start here: what they import is compiled once, by the first of them.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -78,7 +80,6 @@ clean:  ## remove the environment, the caches and the demo's output
 	@$(PYTHON) -m venv --clear .venv || { \
 	  echo "$(PYTHON) cannot make virtual environments (Debian and Ubuntu: install python3-venv)." >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
-	@$(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null 2>&1 || true # on all cores; some packages ship files of Python 2
 	@touch $@
 
 $(READY): .venv/.locked pyproject.toml

@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import InputError, UsageError, did_you_mean
 from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.whole_numbers import whole_number
@@ -490,9 +490,9 @@ class Maps:
         Raises
         ------
         UsageError
-            Where maps are given twice.
+            Where maps are given twice, or a method is misspelt.
         """
-        method = self.maps if self.maps in MAP_METHODS else None
+        method = None if self.maps is None else _map_method(self.maps)
         if self.maps_from is not None and self.maps is not None and method is None:
             raise UsageError("coil maps are given twice: give --maps FILE or --maps-from SCAN")
         if method is not None:
@@ -502,22 +502,67 @@ class Maps:
         return recipe, None if self.maps is None or method is not None else Path(self.maps)
 
 
-MapsOfInputs = Annotated[
-    list[str] | None,
-    option(
-        "--maps",
-        metavar="auto|espirit|nlinv|INPUT=FILE",
-        help="How coil maps are estimated, or those of one of the inputs, as for design; may be repeated. [default: "
-        "INPUT's, or auto]",
-    ),
-]
+@dataclass(frozen=True)
+class MapsOfInputs:
+    """Coil maps of several inputs: how they are estimated, and those that are given for some of them."""
+
+    maps: Annotated[
+        list[str] | None,
+        option(
+            "--maps",
+            metavar="auto|espirit|nlinv|INPUT=FILE",
+            help="How coil maps are estimated, or those of one of the inputs, as for design; may be repeated. "
+            "[default: INPUT's, or auto]",
+        ),
+    ] = None
+    maps_from: Annotated[
+        list[str] | None,
+        option(
+            "--maps-from",
+            metavar="INPUT=SCAN",
+            help="Take the coil maps of one of the inputs from SCAN, as for design; may be repeated. Of the only "
+            "input: --maps-from prescan.h5.",
+        ),
+    ] = None
+
+    def applied(self, recipe: Recipe) -> Recipe:
+        """The recipe with the method, the last where several are named.
+
+        Raises
+        ------
+        UsageError
+            Where a method is misspelt.
+        """
+        methods = [method for text in self.maps or () if (method := _map_method(text)) is not None]
+        return recipe.replacing("coils", maps=methods[-1]) if methods else recipe
+
+    @property
+    def given(self) -> dict[str, list[str]]:
+        """Maps of inputs, by the flags that gave them, as `scan_sources` takes them."""
+        return {
+            "maps": [text for text in self.maps or () if text not in MAP_METHODS],
+            "maps_from": list(self.maps_from or ()),
+        }
 
 
-def maps_of_inputs(maps: Sequence[str] | None, recipe: Recipe) -> tuple[Recipe, list[str]]:
-    """The recipe with the method that ``--maps`` names, and those of its values that are files."""
-    methods = [text for text in maps or () if text in MAP_METHODS]
-    recipe = recipe.replacing("coils", maps=methods[-1]) if methods else recipe
-    return recipe, [text for text in maps or () if text not in MAP_METHODS]
+def _map_method(text: str) -> str | None:
+    """The method that a value of ``--maps`` names, or None of a file.
+
+    Raises
+    ------
+    UsageError
+        Where it is neither, and nearly a method.
+    """
+    if text in MAP_METHODS:
+        return text
+    name = text.rpartition("=")[2]
+    near = did_you_mean(name.lower(), MAP_METHODS)
+    if near and not Path(name).exists():
+        raise UsageError(
+            f"--maps {text}: got {name!r}, which is no file; wanted a file of coil maps, or a method for all inputs, "
+            f"one of {', '.join(MAP_METHODS)}. {near}"
+        )
+    return None
 
 
 ACCELERATIONS = "--acceleration", "--accelerations"

@@ -12,6 +12,7 @@ from mri_design.cli.flags import (
     ACCELERATIONS,
     FILES,
     JOBS,
+    NOISE,
     PLANE,
     SERIES,
     SHOT_STRATEGIES,
@@ -29,7 +30,6 @@ from mri_design.cli.flags import (
     Slices,
     check_angles,
     factors_of,
-    maps_of_inputs,
     names_of,
     option,
     whole,
@@ -93,13 +93,13 @@ def compare(
         ),
     ] = None,
     slices: Slices = "middle",
-    maps: MapsOfInputs = None,
     seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random strategy.")] = 5,
     *,
+    maps: MapsOfInputs,
     recipe: Annotated[
         Recipe,
         Override(
-            f"reconstruction.method design.encoding design.block {PLANE} {SERIES}",
+            f"reconstruction.method design.encoding design.block {PLANE} {SERIES} {NOISE}",
             {"encoding": f"Strategies for a plane: <strategies: plane>; {SHOT_STRATEGIES}"},
         ),
     ],
@@ -121,8 +121,8 @@ def compare(
     usual = {"lines": _LINES, "plane": _PLANE}.get(encoding) or ",".join(strategy_names(encoding))
     names = names_of(strategies or usual)
     check_angles(angles, encoding, names)
-    recipe, files = maps_of_inputs(maps, recipe)
-    named = scan_sources([*sources, *(train or [])], slices, files)
+    recipe = maps.applied(recipe)
+    named = scan_sources([*sources, *(train or [])], slices, **maps.given)
     request = ComparisonRequest(
         sources=named[: len(sources)],
         recipe=recipe,
@@ -176,13 +176,13 @@ def protocol(
         ),
     ] = None,
     slices: Slices = "middle",
-    maps: MapsOfInputs = None,
     seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random competitor.")] = 5,
     *,
+    maps: MapsOfInputs,
     recipe: Annotated[
         Recipe,
         Override(
-            f"design.start reconstruction.method design.encoding design.block {PLANE} {SERIES}",
+            f"design.start reconstruction.method design.encoding design.block {PLANE} {SERIES} {NOISE}",
             {"encoding": "Of these, protocol takes lines and plane. Strategies for a plane: <strategies: plane>."},
         ),
     ],
@@ -201,8 +201,8 @@ def protocol(
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
 
-    recipe, files = maps_of_inputs(maps, recipe)
-    named = scan_sources([*sources, *(test or [])], slices, files)
+    recipe = maps.applied(recipe)
+    named = scan_sources([*sources, *(test or [])], slices, **maps.given)
     request = ProtocolRequest(
         sources=named[: len(sources)],
         recipe=recipe,
@@ -239,17 +239,17 @@ def train(
         int | None, whole("--scans", least=1, help="stochastic-lbcs: images to try them on. [default: 3]")
     ] = None,
     slices: Slices = "middle",
-    maps: MapsOfInputs = None,
     seed: Seed = 0,
     jobs: Jobs = JOBS,
     executor: Executor = "local",
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     *,
+    maps: MapsOfInputs,
     recipe: Annotated[
         Recipe,
         Override(
-            f"reconstruction.method design.encoding design.block {PLANE} {SERIES}",
+            f"reconstruction.method design.encoding design.block {PLANE} {SERIES} {NOISE}",
             {"encoding": "Of these, train takes lines and plane."},
         ),
     ],
@@ -268,9 +268,9 @@ def train(
     from mri_design.runs.run import Work
     from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
 
-    recipe, files = maps_of_inputs(maps, recipe)
+    recipe = maps.applied(recipe)
     request = TrainingRequest(
-        sources=scan_sources(sources, slices, files),
+        sources=scan_sources(sources, slices, **maps.given),
         recipe=recipe,
         rule=training_rule(rule, candidates, scans),
         lines=lines,

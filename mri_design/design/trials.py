@@ -75,8 +75,8 @@ class ReferenceSlice:
         What that file holds beyond what was read of it; empty where that is nothing.
     unit : float or float array, shape (ky, kx)
         What images are multiplied by to be shown and judged (`PreparedScan.image_unit`).
-    doubtful_noise : str
-        Where its noise is from, if that may be too large an estimate; else empty.
+    noise_source, maps_source : str
+        Where its noise and its coil maps are from.
     pixel : tuple of float, optional
         Size of a pixel along (ky, kx) in millimetres; None where nobody says.
     own_maps : OwnMaps, optional
@@ -100,7 +100,8 @@ class ReferenceSlice:
     noise: float | None = None
     source: str = ""
     left_out: str = ""
-    doubtful_noise: str = ""
+    noise_source: str = ""
+    maps_source: str = ""
     pixel: tuple[float, float] | None = None
     unit: float | Array = 1.0
     own_maps: OwnMaps | None = None

@@ -28,3 +28,8 @@ class MapsOfScan:
 
 
 GivenMaps = Path | MapsOfScan
+
+
+def maps_origin(maps: GivenMaps) -> str:
+    """What maps are, in front of the name of their file: ``maps``, or ``maps of`` a scan."""
+    return "maps of" if isinstance(maps, MapsOfScan) else "maps"

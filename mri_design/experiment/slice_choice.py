@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mri_design.errors import InputError, UsageError
-from mri_design.experiment.given_maps import GivenMaps
+from mri_design.experiment.given_maps import GivenMaps, MapsOfScan, maps_origin
 from mri_design.whole_numbers import number_ranges, whole_number
 
 if TYPE_CHECKING:  # help reads slices before there is a scan
@@ -104,11 +104,13 @@ class ScanSource:
     @property
     def label(self) -> str:
         """The input without its folders, for manifests."""
-        maps = "" if self.maps is None else f" with maps {self.maps.name}"
+        maps = "" if self.maps is None else f" with {maps_origin(self.maps)} {self.maps.name}"
         return f"{Path(self.path).name}#{self.slices.text}{maps}"
 
 
-def scan_sources(inputs: Sequence[str], slices: str, maps: Sequence[str] = ()) -> list[ScanSource]:
+def scan_sources(
+    inputs: Sequence[str], slices: str, maps: Sequence[str] = (), maps_from: Sequence[str] = ()
+) -> list[ScanSource]:
     """``scan.h5#0,3-5`` and its like as sources.
 
     Parameters
@@ -119,6 +121,8 @@ def scan_sources(inputs: Sequence[str], slices: str, maps: Sequence[str] = ()) -
         Of inputs that do not name their own.
     maps : sequence of str
         ``INPUT=FILE`` for each input with a file of coil maps; FILE alone where there is one input.
+    maps_from : sequence of str
+        ``INPUT=SCAN`` likewise, for each input with the coil maps of another scan.
 
     Raises
     ------
@@ -126,7 +130,14 @@ def scan_sources(inputs: Sequence[str], slices: str, maps: Sequence[str] = ()) -
         For slices that are no numbers, maps of an input that is none of these, or maps twice for one.
     """
     split = [_split(text, slices) for text in inputs]
-    known = _maps_by_input(maps, list(dict.fromkeys(path for path, _ in split)))
+    paths = list(dict.fromkeys(path for path, _ in split))
+    known: dict[str, GivenMaps] = {}
+    for text in maps:
+        path, file = _named_input("--maps", text, paths, known)
+        known[path] = file
+    for text in maps_from:
+        path, file = _named_input("--maps-from", text, paths, known)
+        known[path] = MapsOfScan(file)
     return [ScanSource(path, choice, known.get(path)) for path, choice in split]
 
 
@@ -155,19 +166,18 @@ def _split(text: str, default: str) -> tuple[str, SliceChoice]:
     return (name, SliceChoice(slices)) if mark else (text, SliceChoice(default))
 
 
-def _maps_by_input(maps: Sequence[str], paths: Sequence[str]) -> dict[str, Path]:
-    known: dict[str, Path] = {}
-    for text in maps:
-        path, mark, file = text.partition("=")
-        if not mark and len(paths) == 1:
-            path, file = paths[0], text
-        matches = [named for named in paths if path in (named, Path(named).name)]
-        if not file or len(matches) != 1:
-            raise UsageError(f"--maps {text}: give INPUT=FILE, with one of the inputs {', '.join(paths)}")
-        if matches[0] in known:
-            raise UsageError(f"--maps {text}: {path} has maps already")
-        known[matches[0]] = Path(file)
-    return known
+def _named_input(flag: str, text: str, paths: Sequence[str], known: Collection[str]) -> tuple[str, Path]:
+    """The input that ``INPUT=FILE`` names, which has no maps yet, and the file."""
+    path, mark, file = text.partition("=")
+    if not mark and len(paths) == 1:
+        path, file = paths[0], text
+    matches = [named for named in paths if path in (named, Path(named).name)]
+    if not file or len(matches) != 1:
+        what = "SCAN" if flag == "--maps-from" else "FILE"
+        raise UsageError(f"{flag} {text}: give INPUT={what}, with one of the inputs {', '.join(paths)}")
+    if matches[0] in known:
+        raise UsageError(f"{flag} {text}: {path} has maps already")
+    return matches[0], Path(file)
 
 
 def slices_text(numbers: Sequence[int]) -> str:

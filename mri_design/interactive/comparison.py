@@ -38,6 +38,11 @@ class StrategyComparison(Saved):
         return self.result.errors.summary
 
     @property
+    def methods(self) -> Sequence[Mapping[str, object]]:
+        """Mean errors of every method on the masks of each strategy, as methods.csv has them; empty without methods."""
+        return self.result.methods
+
+    @property
     def errors(self) -> dict[str, dict[int, float]]:
         """Mean relative error by strategy and number of lines."""
         counts = sorted(self.result.study.lines)

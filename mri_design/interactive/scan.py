@@ -280,6 +280,7 @@ class LoadedScan:
         *,
         lines: int | Sequence[int],
         draws: int = 5,
+        methods: Sequence[Method] = (),
         slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
@@ -296,13 +297,16 @@ class LoadedScan:
             Numbers of lines, samples of a plane, or shots.
         draws : int
             Of every random strategy.
+        methods : sequence of str
+            Reconstruct every mask by these, too, as for `reconstruct`, and hold them against the first
+            (`StrategyComparison.methods`). Weights of penalties are chosen in hindsight.
         slices, seed, recipe, jobs, watch
             As for `design`; errors are means over the slices.
 
         Raises
         ------
         UsageError, InputError
-            As the verb: for unknown strategies, and a scan that is not fully sampled.
+            As the verb: for unknown strategies and methods, and a scan that is not fully sampled.
         """
         settings, told = self._settings(recipe, None), self._told(seed, jobs, watch)
         source = ScanSource(
@@ -317,6 +321,7 @@ class LoadedScan:
             strategies=[name_of_strategy(one, settings.design.encoding) for one in strategies],
             lines=[lines] if isinstance(lines, int | np.integer) else list(lines),
             seeds=draws,
+            methods=list(methods),
         )
         return StrategyComparison(compared(request, told), told)
 

@@ -50,7 +50,7 @@ from mri_design.experiment.strategy_names import (
 )
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
-from mri_design.runs.error_tables import FORMATS, paired_caption
+from mri_design.runs.error_tables import FORMATS, maps_caption, paired_caption
 from mri_design.runs.first_pictures import (
     ACCELERATION,
     ERROR,
@@ -64,7 +64,7 @@ from mri_design.runs.image_sections import curves_figure, error_bars_figure, lay
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import HINDSIGHT, WEIGHTS, MethodStudy, check_methods
 from mri_design.runs.run import Ending, Record, Run, Work
-from mri_design.runs.scan_facts import doubts_of_all, simulation_summary, tell_calibration
+from mri_design.runs.scan_facts import facts_of_all, simulation_summary, tell_calibration
 from mri_design.runs.scans import load_images, require_apart
 from mri_design.runs.study import Cell, Study, StudyErrors, StudyProgress, StudyRequest, base_name, candidates_for
 from mri_design.runs.verdicts import comparison_verdict, percent
@@ -261,6 +261,11 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     for origin in dict.fromkeys(image.simulated for image in [*tests, *training] if image.simulated):
         run.progress.say(f"simulated k-space {origin}")
     study.run(pieces, run)
+    if bad := [str(row["strategy"]) for row in study.errors(pieces).maps if row["badly"]]:
+        run.progress.warn(
+            f"coil maps from the lines of masks predict lines held back badly ({', '.join(dict.fromkeys(bad))}), and "
+            "make errors larger; better are --start with more centre lines, --maps FILE or --maps-from SCAN"
+        )
     methods = list[Row]()
     if request.methods:
         side_by_side = MethodStudy(study, request.methods)
@@ -305,11 +310,15 @@ def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
 
 
 def report_comparison(run: Run, result: ComparisonResult) -> Ending:
-    """Write metrics.csv, winners.csv/.md, summary.csv/.md, paired.csv/.md, masks.json, figures, manifest and page."""
+    """Write metrics.csv, masks.json, winners, summary, paired and maps as .csv and .md, figures, manifest and page."""
     study, errors, folder = result.study, result.errors, run.folder
+    facts, told = facts_of_all([*study.tests, *study.training])
     errors.save(folder)
     write_json(folder.output_path("masks.json"), [_mask_row(study, result.pieces, cell) for cell in study.cells()])
     sections = [_errors_section(folder, study, errors)]
+    if errors.maps:
+        sections.append(Section("Coil maps", [ReportTable(errors.maps, maps_caption(errors.maps), FORMATS)]))
+        facts["coil_maps_of_masks"] = list(errors.maps)
     if result.methods:
         write_csv(folder.output_path("methods.csv"), result.methods, formats=METHOD_FORMATS)
         sections.append(_methods_section(result.methods))
@@ -322,7 +331,6 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         sections.append(Section("Densities tuned on the training scans", [ReportTable(tuned)]))
     if result.shown:
         sections.append(_pictures_section(folder, study.tests[0], result.shown, result.orientation))
-    facts, told = doubts_of_all([*study.tests, *study.training])
     numbers = {
         "test images": len(study.tests),
         "training images": len(study.training),

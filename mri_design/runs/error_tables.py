@@ -27,6 +27,8 @@ FORMATS = {
     "sd_lead": ".1%",
     "worst_change": "+.1%",
     "p": ".3f",
+    "maps_error": ".0%",
+    "worst_maps_error": ".0%",
 }
 """How these tables' columns are printed."""
 
@@ -115,6 +117,52 @@ def paired_table(
                 row["p"] = paired_sign_test(means[name], means[best])
             table.append(row)
     return table
+
+
+MAP_COLUMNS = ("maps", "maps_lines", "maps_error", "maps_bad")
+"""Columns of cells whose coil maps are estimated from the lines of the mask."""
+
+
+def maps_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
+    """What the coil maps of each strategy's masks rest on, where they are estimated from the lines of these.
+
+    ``masks`` counts images and draws; ``maps_lines`` are the fewest and the most lines that maps rest on,
+    ``maps_error`` and ``worst_maps_error`` mean and largest error of the prediction of lines held back, and ``badly``
+    how many maps predict badly. Empty where all maps were known.
+    """
+    table: list[Row] = []
+    for count in lines:
+        for name in strategies:
+            found = [row for row in rows if (row["strategy"], row["lines"]) == (name, count) and row.get("maps")]
+            if not found:
+                continue
+            looked_at = sorted(int(str(row["maps_lines"])) for row in found)
+            errors = [float(str(row["maps_error"])) for row in found if row["maps_error"] is not None]
+            bad = sum(bool(row["maps_bad"]) for row in found)
+            table.append(
+                {
+                    "lines": count,
+                    "strategy": name,
+                    "masks": len(found),
+                    "maps": " and ".join(sorted({str(row["maps"]) for row in found})),
+                    "maps_lines": " to ".join(map(str, dict.fromkeys((looked_at[0], looked_at[-1])))),
+                    "maps_error": float(np.mean(errors)) if errors else None,
+                    "worst_maps_error": max(errors, default=None),
+                    "badly": bad,
+                }
+            )
+    return table
+
+
+def maps_caption(table: Sequence[Row]) -> str:
+    """Caption that explains the columns of a `maps_table`."""
+    bad, masks = (sum(int(str(row[name])) for row in table) for name in ("badly", "masks"))
+    verdict = f"{bad} of {masks} predict badly, and their errors are those of maps, too." if bad else "None does badly."
+    return (
+        "Coil maps of the masks: by ESPIRiT from gapless centre lines, or with the image (nlinv) from all lines "
+        "measured near the centre; maps lines is how many they rest on. maps error is the relative error with which "
+        f"lines that were held back as a check are predicted, mean and worst; ESPIRiT holds none back. {verdict}"
+    )
 
 
 def paired_caption(table: Sequence[Row]) -> str:

@@ -46,13 +46,13 @@ from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_s
 from mri_design.experiment.strategy_words import explained
 from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
-from mri_design.runs.error_tables import paired_caption
+from mri_design.runs.error_tables import maps_caption, paired_caption
 from mri_design.runs.first_pictures import READING, facts_of, first_row, measured_text
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run, Work
-from mri_design.runs.scan_facts import NamedImage, doubts_of_all, simulation_summary, tell_calibration
+from mri_design.runs.scan_facts import NamedImage, facts_of_all, simulation_summary, tell_calibration
 from mri_design.runs.scans import knowing_rule, load_images, require_apart
 from mri_design.runs.study import (
     Material,
@@ -375,7 +375,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     refined = [] if result.refined is None else [_exchange_section(folder, result.refined)]
     sections = [*tested, lines, *acquisition, *refined, *others]
     names = [image.name for image in training]
-    doubts, told = doubts_of_all([*training, *result.tests])
+    facts, told = facts_of_all([*training, *result.tests])
     summary: dict[str, object] = {
         f"{readouts.unit}s": f"{len(trace.lines)} of {trace.n_lines}",
         "acceleration": trace.n_lines / len(trace.lines),
@@ -386,8 +386,10 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
         **simulation_summary([image.simulated for image in training]),
         **told,
     }
-    facts = {"start": len(trace.start), **doubts}
-    record = replace(result.record, settings={**result.record.settings, **facts})
+    facts = {**result.record.settings, "start": len(trace.start), **facts}
+    if result.tested is not None and result.tested.maps:
+        facts["coil_maps_of_masks"] = list(result.tested.maps)
+    record = replace(result.record, settings=facts)
     title = "One mask for many scans"
     return run.finish(result.ending, record, title, lambda: _first_screen(result), summary, sections, CHECKPOINTS)
 
@@ -448,6 +450,8 @@ def _test_section(folder: RunFolder, result: ProtocolResult) -> Section:
             result.words,
         )
     ]
+    if tested.maps:
+        blocks.append(ReportTable(tested.maps, maps_caption(tested.maps), FORMATS))
     if tested.paired:
         blocks.append(ReportTable(tested.paired, paired_caption(tested.paired), FORMATS, result.words))
     return Section("On other scans", blocks)

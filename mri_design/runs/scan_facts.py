@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,13 +93,13 @@ def warn_of_left_out(scan: Scan, recipe: Recipe, progress: Progress) -> None:
 def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> None:
     """Say in one line what is to be said against the noise of a scan.
 
-    Either it had to be estimated from samples that hold signal, for which there is a cure, or it was raised to what the
-    samples can carry.
+    Either it had to be estimated, from samples that hold signal or beside noise readouts of other coils, for which
+    there is a cure, or it was raised to what the samples can carry.
     """
     if scan.noise_raised:
         progress.warn(f"{scan.data.name}: its noise is {scan.noise_source}")
         return
-    if scan.noise_doubt:
+    if scan.noise_doubt or "not used: " in scan.noise_source:  # noise readouts of other coils, or too few
         progress.warn(
             f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, as "
             "--noise-sd, or as variance under [noise] in a recipe"
@@ -159,19 +159,30 @@ def left_out_summary(scan: Scan) -> dict[str, object]:
     return {row: text for row, text in told.items() if text}
 
 
-def doubts_of_all(images: Iterable[ReferenceSlice]) -> tuple[dict[str, object], dict[str, object]]:
-    """Parts left out of the files of several slices, and doubtful noise: for a manifest, and for a report."""
-    settings: dict[str, object] = {}
-    summary: dict[str, object] = {}
-    listed = list(images)
-    for key, row, told in (
-        ("left_out_of_scans", _LEFT_OUT, {image.source: image.left_out for image in listed if image.left_out}),
-        ("noise_sources", "noise", {image.source: image.doubtful_noise for image in listed if image.doubtful_noise}),
-    ):
-        if told:
-            settings[key] = told
-            summary[row] = "; ".join(f"{Path(file).name}: {text}" for file, text in told.items())
-    return settings, summary
+def facts_of_all(images: Iterable[ReferenceSlice]) -> tuple[dict[str, object], dict[str, object]]:
+    """What was left out of the files of several slices, and where their noise and coil maps are from.
+
+    Returns
+    -------
+    settings, summary : dict
+        For a manifest, and for a report's table. Files are named without their folders.
+    """
+    listed = [(Path(image.source).name, image) for image in images]
+    left = {file: image.left_out for file, image in listed if image.left_out}
+    noise = {file: image.noise_source for file, image in listed if image.noise_source}
+    maps = {image.name: image.maps_source for _, image in listed if image.slice_model.n_coils > 1}
+    settings = {"left_out_of_scans": left, "noise_sources": noise, "coil_maps_sources": maps}
+    summary = {_LEFT_OUT: _by_name(left), "noise": _alike(noise), "coil maps": _alike(maps)}
+    return {key: told for key, told in settings.items() if told}, {row: text for row, text in summary.items() if text}
+
+
+def _by_name(told: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {text}" for name, text in told.items())
+
+
+def _alike(told: Mapping[str, str]) -> str:
+    """What is told of several scans: once where it is the same of all."""
+    return next(iter(told.values())) if len({*told.values()}) == 1 else _by_name(told)
 
 
 def calibration_settings(scan: PreparedScan) -> dict[str, object]:

@@ -9,6 +9,7 @@ image). What is finished is kept in one file, from which an interrupted study go
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,7 +45,15 @@ from mri_design.experiment.trajectories.shots import closed_form_samples, shot_c
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.readouts import Readouts, ShotReadouts
-from mri_design.runs.error_tables import FORMATS, errors_by_image, paired_table, summary_table, winners_table
+from mri_design.runs.error_tables import (
+    FORMATS,
+    MAP_COLUMNS,
+    errors_by_image,
+    maps_table,
+    paired_table,
+    summary_table,
+    winners_table,
+)
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.run import Record, Work
 from mri_design.runs.scans import knowing_oracle, knowing_rule
@@ -191,6 +200,22 @@ def cell_error(material: Material, job: tuple[int, str, Lines]) -> dict[str, obj
     return _error(material, image, seen, lines)
 
 
+def judged_cell(material: Material, job: tuple[int, str, Lines]) -> dict[str, object]:
+    """`cell_error`, and what the coil maps rest on where they are estimated from the lines of the mask.
+
+    ``maps`` is the method, ``maps_lines`` how many lines it looked at, ``maps_error`` the relative error of its
+    prediction of lines held back, None where none were, and ``maps_bad`` whether that speaks against the maps.
+    """
+    image, strategy, lines = material.tests[job[0]], job[1], job[2]
+    seen = slice_for(image, strategy, len(lines), material.recipe, material.seed)
+    estimate = seen.map_estimate(lines)  # remembered for the image
+    if estimate is None:
+        return cell_error(material, job)
+    missed = None if math.isnan(estimate.prediction_error) else estimate.prediction_error
+    rests: dict[str, object] = {"maps": estimate.method, "maps_lines": estimate.rests_on}
+    return {**rests, "maps_error": missed, "maps_bad": estimate.predicts_badly, **cell_error(material, job)}
+
+
 def tuning_error(material: Material, job: MaskJob) -> float:
     """Relative error of a training image with one draw of a mask that looks at no data."""
     image = material.training[job.image]
@@ -326,6 +351,8 @@ class StudyErrors:
         others; empty where either are missing.
     runs : mapping of str to float array, shape (run, count)
         Errors of each strategy: a run is a draw where its mask is random, and an image where it is not.
+    maps : sequence of mappings
+        `maps_table`; empty where coil maps are not estimated from the lines of masks.
     """
 
     rows: Sequence[Row]
@@ -333,11 +360,13 @@ class StudyErrors:
     summary: Sequence[Row]
     paired: Sequence[Row]
     runs: Mapping[str, NDArray[np.float64]]
+    maps: Sequence[Row] = ()
 
     def save(self, folder: RunFolder, formats: Mapping[str, str] = FORMATS) -> None:
-        """Write metrics.csv, and those of winners, summary and paired that there are as CSV and Markdown."""
+        """Write metrics.csv, and those of the other tables that there are as CSV and Markdown."""
         folder.write_table("metrics.csv", self.rows)
-        for name, table in (("winners", self.winners), ("summary", self.summary), ("paired", self.paired)):
+        tables = {"winners": self.winners, "summary": self.summary, "paired": self.paired, "maps": self.maps}
+        for name, table in tables.items():
             if table:
                 write_csv(folder.output_path(f"{name}.csv"), table, formats=formats)
                 write_text(folder.output_path(f"{name}.md"), markdown_text(table, formats=formats))
@@ -486,6 +515,7 @@ class Study(Material):
             summary=self._labelled(summary_table(rows, names, counts)),
             paired=self._labelled(paired_table(rows, designed, others, counts)) if designed and others else [],
             runs={strategy_label(name): _runs(rows, name, counts) for name in names},
+            maps=self._labelled(maps_table(rows, names, counts)),
         )
 
     def _labelled(self, rows: Sequence[Row]) -> list[Row]:
@@ -577,7 +607,7 @@ class Study(Material):
     def _measure(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:
         left = [cell for cell in self.cells() if cell_key(*cell) not in progress.rows]
         jobs = [(cell[-1], *self.mask_of(progress, cell)) for cell in left]
-        finished = workers.finished(cell_error, jobs)
+        finished = workers.finished(judged_cell, jobs)
         for place, errors in kept_pieces(finished, len(jobs), progress, "reconstructing", show):
             progress.rows[cell_key(*left[place])] = self._row(progress, left[place], errors)
 
@@ -590,6 +620,7 @@ class Study(Material):
             "acceleration": self._acceleration(name, count, self.tests[image]),
             "draw": draw,
             "image": self.tests[image].name,
+            **(dict.fromkeys(MAP_COLUMNS) if any(test.own_maps for test in self.tests) else {}),
             **errors,
             "mask_converged": mask_converged,
             "converged": mask_converged and bool(errors["reconstruction_converged"]),

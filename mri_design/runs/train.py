@@ -18,7 +18,7 @@ from mri_design.experiment.ending import refuse_shots
 from mri_design.experiment.starting import amount_wanted, require_amount, start_of_growing, with_calibration
 from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.runs.run import Ending, Record, Work
-from mri_design.runs.scan_facts import doubts_of_all
+from mri_design.runs.scan_facts import facts_of_all
 from mri_design.runs.scans import load_images
 from mri_design.runs.study import Material, StudyRequest, trial_outcome
 from mri_design.runs.workers import Workers
@@ -258,9 +258,9 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
         if design is None:
             show("training", 0, lines - len(centre))
             begun = begin_training(training, centre)
-            doubts, _ = doubts_of_all(scans)
+            facts, _ = facts_of_all(scans)
             inputs = {file.name: file.sha256 for file in record.inputs}
-            settings = {**record.settings, "inputs": inputs, **doubts, "identity": record.identity}
+            settings = {**record.settings, "inputs": inputs, **facts, "identity": record.identity}
             design = replace(begun, settings=settings)
         return train(training, design, after_line)
 

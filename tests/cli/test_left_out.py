@@ -72,7 +72,7 @@ def test_verbs_of_many_scans_warn_once_for_a_file_and_keep_it(run: Run, tmp_path
     words = ("--lines", 14, "--strategies", "low-pass", "--recipe", "coils.toml")
     result = run("compare", raw, *words, "--jobs", 1, "--out", tmp_path / "run", code=(0, 4))
     assert len(_warnings(result)) == 1
-    assert COILS in settings(tmp_path / "run")["left_out_of_scans"][str(raw)]
+    assert COILS in settings(tmp_path / "run")["left_out_of_scans"][raw.name]
     assert "left out of the scan" in page(tmp_path / "run")
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
+from mri_design.experiment.trained_file import load_trained
 from tests.cli.folders import Designed, Run, files, manifest, page, rows, settings
 
 
@@ -166,6 +167,36 @@ def test_given_maps_are_used_by_every_verb_and_named_in_the_manifest(run: Run, t
     refused = run("recon", scan, "--maps", wrong, "--recipe", "fast.toml", "--out", tmp_path / "w", code=3)
     assert "order of the coils" in refused.stderr
     run("recon", scan, "--recipe", "fast.toml", "--out", tmp_path / "recon", code=2)
+
+
+def test_verbs_of_several_scans_take_noise_and_maps_as_recon_does(run: Run, tmp_path: Path) -> None:
+    data = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(1))
+    known = {"noise_variance": np.float64(data.noise_variance or 0), "reference": data.reference}
+    np.savez(tmp_path / "coils.npz", kspace=data.kspace, **known)
+    np.savez(tmp_path / "prescan.npz", kspace=data.kspace[..., 2:22, 2:18])
+    np.savez(tmp_path / "mixed.npz", kspace=data.kspace[:, [3, 0, 1, 2]], **known)
+    given = ("--maps-from", tmp_path / "prescan.npz", "--noise-sd", 0.01, "--recipe", "fast.toml")
+    scan, words = tmp_path / "coils.npz", ("--lines", 8, "--jobs", 1)
+    run("recon", scan, *given, "--out", tmp_path / "recon", code=0)
+    one = settings(tmp_path / "recon")
+    for verb, more in (
+        ("compare", ("--strategies", "low-pass")),
+        ("protocol", ("--strategy", "low-pass", "--start", 4)),
+    ):
+        run(verb, scan, *given, *words, *more, "--out", tmp_path / verb, code=0)
+        told = settings(tmp_path / verb)
+        assert told["noise"] == one["noise"] == {"variance": pytest.approx(1e-4)}
+        assert told["noise_sources"] == {"coils.npz": one["noise_source"]} == {"coils.npz": "given in the recipe"}
+        assert list(told["coil_maps_sources"].values()) == [one["coil_maps_source"]]
+        assert one["coil_maps_source"].startswith("given (those of prescan.npz")
+        assert "prescan.npz" in [entry["name"] for entry in manifest(tmp_path / verb)["inputs"]]
+        assert "given (those of prescan.npz" in page(tmp_path / verb)
+    order = tmp_path / "order.npz"
+    run("train", scan, *given, *words, "--out", order, code=0)
+    assert load_trained(order).settings["noise_sources"] == {"coils.npz": "given in the recipe"}
+    wrong = ("--maps-from", tmp_path / "mixed.npz", *given[2:], *words, "--strategies", "low-pass")
+    refused = run("compare", scan, *wrong, "--out", tmp_path / "w", code=3)
+    assert "mixed.npz: got coil maps that explain" in refused.stderr
 
 
 def test_a_slice_with_lines_of_its_own_is_reconstructed_from_them(work: Path, run: Run, tmp_path: Path) -> None:

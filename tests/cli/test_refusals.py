@@ -61,7 +61,13 @@ WORDS = [
     # Scans that cannot be held against each other
     ("compare scan.npz scan.npz --lines 8", "two inputs have the same name and slice"),
     ("compare scan.npz --train scan.npz --lines 8", "scan[0] is both a test and a training image"),
-    ("compare scan.npz --lines 8 --maps other.npz=maps.npy", "--maps other.npz=maps.npy: give"),
+    ("compare scan.npz --lines 8 --maps other.npz=maps.npy", "--maps other.npz=maps.npy: give INPUT=FILE"),
+    ("compare scan.npz head.npz --lines 8 --maps-from a.npz", "--maps-from a.npz: give INPUT=SCAN"),
+    ("train scan.npz --lines 8 --maps-from a.npz --maps m.npy", "scan.npz has maps already"),
+    ("compare scan.npz --lines 8 --noise-sd -1", "--noise-sd -1: wanted a positive number"),
+    ("recon scan.npz --maps nlinvv", "--maps nlinvv: got 'nlinvv', which is no file; wanted a file of coil maps, or a"),
+    ("recon scan.npz --maps ESPIRiT", "one of auto, espirit, nlinv. Did you mean espirit?"),
+    ("protocol scan.npz --lines 8 --maps scan.npz=nlinv", "a method for all inputs, one of auto, espirit, nlinv. Did"),
     # When a design ends
     ("design scan.npz --lines 8 --until-error 0.1 --strategy random", "'random' predicts no error"),
     ("design scan.npz --lines 8 --until-gain 1 --strategy low-pass", "'low-pass' knows no information gain"),

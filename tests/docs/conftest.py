@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.estimation.textbook import ITERATIONS
 from mri_design.experiment.strategy_names import STRATEGIES
 from mri_design.kinds import KINDS
 from mri_design.priors import BLOCKS, SITES
+from mri_design.runs.methods import WEIGHTS
 from mri_design.scan.io.formats import READERS
 from tests.docs.pages import REPOSITORY
 from tests.quick_recipes import quickened
@@ -98,6 +100,14 @@ def blank_figures() -> Iterator[None]:
     """No figure is drawn."""
     with undrawn():
         yield
+
+
+@pytest.fixture(autouse=True)
+def short_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textbook rivals of `compare` choose between two weights and take few steps: hundreds of images otherwise."""
+    monkeypatch.setattr("mri_design.runs.methods.WEIGHTS", WEIGHTS[2:4])
+    for name in ITERATIONS:
+        monkeypatch.setitem(ITERATIONS, name, 10)
 
 
 @pytest.fixture

@@ -185,9 +185,9 @@ def test_noise_that_signal_stood_in_the_way_of_is_doubted_unless_it_is_given(sma
 
 def test_noise_readouts_of_other_channels_are_said_where_the_noise_is_estimated_instead(small: Recipe) -> None:
     data = replace(load_input("phantom:t2w", simulating(small, noise=0.01)), noise_variance=None)
-    told = {"noise_readouts": "3, not used: other channels than the data"}
+    told = {"noise_readouts": "3, not used: they have 2 channels, and the data 1"}
     found = prepare(replace(data, header=told), small)
-    assert "(noise readouts: 3, not used: other channels than the data)" in found.noise_source
+    assert "(noise readouts: 3, not used: they have 2 channels, and the data 1)" in found.noise_source
 
 
 def test_several_coils_are_whitened_by_their_noise_readouts(small: Recipe) -> None:

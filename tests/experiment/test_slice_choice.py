@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mri_design import InputError, UsageError
+from mri_design.experiment.given_maps import MapsOfScan
 from mri_design.experiment.slice_choice import SliceChoice, scan_sources, source_files
 
 
@@ -48,6 +49,15 @@ def test_maps_belong_to_the_input_that_they_name() -> None:
 def test_maps_of_the_only_input_need_no_name() -> None:
     first, second = scan_sources(["a.h5#0", "a.h5#1"], "middle", ["maps.npy"])
     assert first.maps == second.maps == Path("maps.npy")
+
+
+def test_maps_of_other_scans_are_named_in_the_same_way() -> None:
+    first, second = scan_sources(["a.h5", "b.h5"], "middle", ["b.h5=b.npy"], ["a.h5=prescan.h5"])
+    assert first.maps == MapsOfScan(Path("prescan.h5")) and second.maps == Path("b.npy")
+    assert first.label == "a.h5#middle with maps of prescan.h5"
+    assert source_files([first]) == ["a.h5", "prescan.h5"]
+    with pytest.raises(UsageError, match=r"maps-from a\.h5=c\.h5: a\.h5 has maps already"):
+        scan_sources(["a.h5"], "middle", ["m.npy"], ["a.h5=c.h5"])
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,18 @@ def test_errors_are_against_the_image_that_is_given(scan: md.LoadedScan, tmp_pat
     assert "truth.npy" in saved["settings"]["reference_source"]
 
 
+def test_a_comparison_holds_methods_against_each_other(scan: md.LoadedScan, tmp_path: Path) -> None:
+    known = {"reconstruction": {"method": "zero-filled"}, "inference": {"loops": 1}}
+    compared = scan.compare(["low-pass"], lines=12, methods=["zero-filled", "least-squares"], recipe=known)
+    assert [(row["method"], row["lines"]) for row in compared.methods] == [("zero-filled", 12), ("least-squares", 12)]
+    assert compared.methods[0]["relative_l2"] == compared.errors["low-pass"][12]
+    compared.save(tmp_path / "saved")
+    assert len((tmp_path / "saved" / "methods.csv").read_text().splitlines()) == 3
+    assert scan.compare(["low-pass"], lines=12, recipe=known).methods == []
+    with pytest.raises(md.UsageError, match="methd"):
+        scan.compare(["low-pass"], lines=12, methods=["methd"], recipe=known)
+
+
 def test_what_is_saved_is_the_folder_of_the_verb(design: md.ScanDesign, image: md.ScanImage, tmp_path: Path) -> None:
     folder = design.save(tmp_path / "design")
     np.testing.assert_array_equal(np.load(folder / "recon.npy"), image.array)

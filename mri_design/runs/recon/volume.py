@@ -15,8 +15,8 @@ from mri_design.errors import InputError
 from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
-from mri_design.experiment.held_back.error_bars import StdFactor
 from mri_design.experiment.companion_images import CompanionImages, companions_over
+from mri_design.experiment.held_back.error_bars import StdFactor
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.volume import AnySlice, Frames, Shared, Slices, Survey

@@ -58,6 +58,11 @@ class MapEstimate:
         return len(self.maps) >= _COILS_THAT_PREDICT and self.prediction_error > BAD_PREDICTION
 
     @property
+    def rests_on(self) -> int:
+        """How many lines the maps rest on: ESPIRiT's gapless ones, or all measured ones of the block."""
+        return min(self.centre, USUAL_LINES) if self.method == "espirit" else self.lines
+
+    @property
     def text(self) -> str:
         """What the maps rest on and how well they predict lines that were held back."""
         if self.method == "espirit":

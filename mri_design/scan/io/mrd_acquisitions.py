@@ -461,6 +461,11 @@ def noise_scale(noise: NDArray[Any], data: NDArray[Any], bandwidth: float | None
     return scale, ", ".join(reasons)
 
 
+def other_channels(theirs: NDArray[np.integer], channels: int) -> str:
+    """Why noise readouts are of no use whose numbers of channels are all others than that of the data."""
+    return f"they have {_listed(np.unique(theirs))} channels, and the data {channels}"
+
+
 def noise_of_data(
     acquisitions: Acquisitions,
     noise: NDArray[np.intp],
@@ -494,7 +499,8 @@ def noise_of_data(
     kept = (kept_samples(heads[at], samples)[coils] for at, samples in acquisitions.samples(alike.tolist()))
     covariance, samples = noise_covariance(kept)
     if covariance is None:
-        why = "too few samples" if len(alike) else "other channels than the data"
+        others = other_channels(heads["active_channels"][noise], int(heads["active_channels"][data[0]]))
+        why = "too few samples" if len(alike) else others
         return None, {"noise_readouts": f"{len(noise)}, not used: {why}"}
     dwell = heads["sample_time_us"]
     scale, reason = noise_scale(dwell[alike], dwell[data], bandwidth)

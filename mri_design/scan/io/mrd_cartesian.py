@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.mrd_acquisitions import Acquisitions, Places, Purposes, common_channels, has_flag, noise_of_data
+from mri_design.scan.io.mrd_acquisitions import (
+    Acquisitions,
+    Places,
+    Purposes,
+    common_channels,
+    has_flag,
+    noise_of_data,
+    sort_by_purpose,
+)
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.samples import (
@@ -512,13 +520,17 @@ class CartesianSource(SlicedSource):
                 stored = _filled(acquisitions, plan, plan.calibration, "average", images)
                 calibration = images.kspace(only_coils(stored, coils), plan.calibration)
                 sums.append(calibration)
-        times = self.plan.times
-        least, most = int(times[times > 0].min()), int(times.max())
-        places = [readout.index for readout in plan.readouts]
-        covariance, noise_notes = noise_of_data(
-            acquisitions, purposes.noise, places, coils,
-            bandwidth=self.header.noise_bandwidth, repeats=least if duplicates == "average" else 1,
-        )  # fmt: skip
+            times = self.plan.times
+            least, most = int(times[times > 0].min()), int(times.max())
+            places = [readout.index for readout in plan.readouts]
+            covariance, noise_notes = noise_of_data(
+                acquisitions, purposes.noise, places, coils,
+                bandwidth=self.header.noise_bandwidth, repeats=least if duplicates == "average" else 1,
+            )  # fmt: skip
+            repeat = None
+            if covariance is None and not images.volume:
+                repeat = self._repeat(plan, kspace, coils, least)
+                sums += [] if repeat is None else [repeat]
         notes = {**purposes.notes, **plan.notes, **coil_notes, **noise_notes, **images.notes(plan, kspace)}
         notes |= self.header.notes
         if acquisitions.dimensions[purposes.imaging].any():
@@ -532,9 +544,72 @@ class CartesianSource(SlicedSource):
             "header": {**acquisitions.provenance, **notes},
             "noise_covariance": covariance,
             "calibration": calibration,
+            "repeat": repeat,
             "geometry": images.geometry(acquisitions.heads, plan, self.header),
             "source": self.header.source_of(int(acquisitions.heads["idx"]["contrast"][purposes.imaging[0]])),
         }
+
+    def _repeat(
+        self, plan: ReadoutPlan, kspace: NDArray[np.complex64], coils: NDArray[np.intp], least: int
+    ) -> NDArray[np.complex64] | None:
+        """The same slices once more, whose difference from ``kspace`` shows their noise; None where nothing came twice.
+
+        Of lines that came several times in this series: where the last one counts it is the one before; of an average
+        the difference of two halves of its readouts, scaled to what two such averages of ``least`` readouts would
+        differ by. Else it is the next repetition of the series, where that has the same readouts.
+
+        Parameters
+        ----------
+        plan : ReadoutPlan
+            Of the slices.
+        kspace : complex64 array, shape (slice, coil, ky, kx)
+            Of the coils that are read.
+        coils : int array, shape (coil,)
+            Their channels.
+        least : int
+            How many readouts a line is from, at least.
+        """
+        again = _again(plan, self.options.duplicates)
+        if again.readouts:
+            once_more = self._of_channels(again, coils)
+            if self.options.duplicates == "last":
+                return once_more
+            n, half = (part.times[:, 0][:, np.newaxis, :, np.newaxis] for part in (plan, again))
+            scale = np.sqrt(2 * half * n / (np.maximum(n - half, 1) * least)).astype(np.float32)
+            return np.where(half > 0, kspace + scale * (once_more - kspace), 0).astype(np.complex64)
+        numbers = self.series.get("repetition", ())
+        if len(numbers) < 2:
+            return None
+        heads, field = self.acquisitions.heads, self.acquisitions.field
+        first = heads["idx"][plan.readouts[0].index]
+        at = numbers.index(int(first["repetition"]))
+        chosen = {name: int(first[name]) for name in COUNTERS} | {
+            "repetition": (*numbers[at + 1 :], numbers[at - 1])[0]
+        }
+        try:
+            purposes = sort_by_purpose(field, heads, self.header, chosen)
+            other = replace(self, purposes=replace(purposes, calibration=purposes.calibration[:0])).plan
+        except InputError:  # a repetition with other sizes, or lines of its own that come again
+            return None
+        if other.shape != self.plan.shape:
+            return None
+        if plan.shape != other.shape:  # one slice of several
+            other = other.of_slice(next(one.slice for one in self.plan.readouts if one.index == plan.readouts[0].index))
+        return self._of_channels(other, coils)
+
+    def _of_channels(self, plan: ReadoutPlan, coils: NDArray[np.intp]) -> NDArray[np.complex64]:
+        """The slices of a plan, of some channels."""
+        stored = _filled(self.acquisitions, plan, plan.readouts, self.options.duplicates, self.images)
+        return self.images.kspace(only_coils(stored, coils), plan.readouts)
+
+
+def _again(plan: ReadoutPlan, duplicates: str) -> ReadoutPlan:
+    """Readouts of lines that came several times: those before the last, or every second one of an average."""
+    seen = dict[tuple[int, int, int], list[Readout]]()
+    for readout in plan.readouts:
+        seen.setdefault(readout.place, []).append(readout)
+    kept = {id(one) for found in seen.values() for one in (found[:-1] if duplicates == "last" else found[1::2])}
+    return replace(plan, readouts=tuple(one for one in plan.readouts if id(one) in kept), calibration=())
 
 
 @dataclass(frozen=True)

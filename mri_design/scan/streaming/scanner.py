@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, positive_number, require_counts
 from mri_design.scan.data import KSpaceData, with_part
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale
+from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale, other_channels
 from mri_design.scan.io.mrd_cartesian import calibration_data, is_unsaid
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.sampling import ROUND_OFF, strongest_component
@@ -241,7 +241,8 @@ class Arrivals:
             return None, {}
         covariance, samples = noise_covariance(one.samples for one in alike)
         if covariance is None:
-            why = "too few samples" if alike else "other channels than the data"
+            others = other_channels(np.array([len(one.samples) for one in self._noise]), coils)
+            why = "too few samples" if alike else others
             return None, {"noise_readouts": f"{len(self._noise)}, not used: {why}"}
         dwells = np.array([one.dwell for one in alike])
         scale, reason = noise_scale(dwells, np.array(self._dwells), self.header.noise_bandwidth)

@@ -13,13 +13,16 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, ReadLimits, read
+from mri_design.scan.calibration.noise import measure_noise
+from mri_design.scan.calibration.noise.witnesses import REPEATS
 from mri_design.scan.data import left_out_text
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io import mrd_acquisitions as acquisitions
-from mri_design.scan.io.formats import summary
+from mri_design.scan.io.formats import opened, summary
 from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.io.samples import readout_positions
+from mri_design.scan.io.source import ReadOptions
 from mri_design.scan.summary import ScanSummary
 from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 from tests.scan.io.reading import read_here, summary_here
@@ -174,7 +177,7 @@ def test_navigation_and_what_does_not_fit_the_scan_is_left_out(scan: np.ndarray,
     got = raw.read()
     np.testing.assert_array_equal(got.kspace, scan[:1])
     assert got.header["readouts_skipped"].startswith("3 of 17")
-    assert got.header["noise_readouts"] == "1, not used: other channels than the data"
+    assert got.header["noise_readouts"] == "1, not used: they have 5 channels, and the data 3"
     assert got.header["calibration_scan"].startswith("1 readouts")  # it repeats a row
 
 
@@ -909,13 +912,52 @@ def test_noise_readouts_give_the_noise_of_the_data(
 
 
 def test_too_few_or_foreign_noise_readouts_are_said_not_to_be_used(scan: np.ndarray, mrd: type) -> None:
-    for channels, width, reason in ((3, 4, "too few samples"), (2, 64, "other channels")):
+    for channels, width, reason in ((3, 4, "too few samples"), (2, 64, "they have 2 channels, and the data 3")):
         raw = mrd()
         raw.add(np.ones((channels, width)), flag=library.ACQ_IS_NOISE_MEASUREMENT)
         raw.add_scan(scan)
         got = raw.read()
         assert got.noise_covariance is None
         assert f"not used: {reason}" in got.header["noise_readouts"]
+
+
+@pytest.mark.parametrize(
+    ("times", "policy", "average"),
+    [((2,), "average", 2), ((3,), "average", 3), ((3,), "last", 1), ((2, 3), "average", 2), ((1,), "error", 1)],
+)
+def test_lines_that_came_again_and_further_repetitions_show_the_noise(
+    mrd: type, times: tuple[int, ...], policy: str, average: int
+) -> None:
+    """Of averages it is that of the fewest readouts; where no line came again the next repetition tells."""
+    rng, shape = np.random.default_rng(3), (2, 3, 48, 32)
+    smooth = np.exp(-((np.arange(48)[:, np.newaxis] - 24) ** 2 + (np.arange(32) - 16) ** 2) / 30) * np.ones(shape)
+    raw = mrd(nx=32, rx=32, ny=48)
+    for repetition in range(2 if times == (1,) else 1):
+        for again in range(max(times)):
+            for index in range(2):
+                for line in np.flatnonzero(np.resize(times, 48) > again):
+                    noise = rng.standard_normal((2, 3, 32))
+                    samples = 100 * smooth[index, :, line] + noise[0] + 1j * noise[1]
+                    raw.add(samples, slice=index, kspace_encode_step_1=int(line), repetition=repetition, average=again)
+    path = raw.write()
+    whole = read_here(path, duplicates=policy)  # type: ignore[arg-type]
+    found = measure_noise(whole)
+    assert found.heard.spoke.name == REPEATS
+    assert found.variance == pytest.approx(1 / average, rel=0.08)
+    for number in range(2):  # where slices are read one by one
+        with opened(path, ReadOptions(duplicates=policy), isolated=False) as source:  # type: ignore[arg-type]
+            part = source.slice(number)
+        np.testing.assert_array_equal(part.repeat[0], whole.repeat[number])
+
+
+def test_a_repetition_that_was_cut_short_is_no_repeat_and_noise_readouts_need_none(scan: np.ndarray, mrd: type) -> None:
+    raw = mrd().add_scan(scan)
+    raw.add_scan(scan[:1], repetition=1)
+    assert raw.read().repeat is None
+    rng = np.random.default_rng(0)
+    raw.add(rng.standard_normal((3, 64)) + 1j * rng.standard_normal((3, 64)), flag=library.ACQ_IS_NOISE_MEASUREMENT)
+    raw.add_scan(scan[1:], repetition=1)
+    assert raw.read().noise_covariance is not None and raw.read().repeat is None
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "2", "x", "nan"])

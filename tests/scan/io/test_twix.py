@@ -99,11 +99,19 @@ def test_repeated_lines_need_a_policy_and_counters_choose_a_series(tmp_path: Pat
     path = write_twix(tmp_path / "averages.dat", raw)
     with pytest.raises(InputError, match="duplicates='average'"):
         formats.read(path)
-    np.testing.assert_allclose(formats.read(path, duplicates="average").kspace, 2 * scan[:1], rtol=1e-6)
+    averaged = formats.read(path, duplicates="average")
+    np.testing.assert_allclose(averaged.kspace, 2 * scan[:1], rtol=1e-6)
+    np.testing.assert_allclose(averaged.repeat - averaged.kspace, np.sqrt(2) * scan[:1], rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(formats.read(path, duplicates="last").repeat, scan[:1])
     echoes = Measurement(oversampling="1.0", base=16).add_scan(scan[:1])
     echoes.add_scan(5 * scan[:1], Eco=1, Rep=2)
     path = write_twix(tmp_path / "echoes.dat", echoes)
     assert "the first of 2" in formats.read(path).header["contrast"]
+    assert formats.read(path).repeat is None  # another echo is no repeat
+    frames = Measurement(oversampling="1.0", base=16).add_scan(scan).add_scan(7 * scan, Rep=1)
+    frames = write_twix(tmp_path / "frames.dat", frames)
+    np.testing.assert_array_equal(formats.read(frames).repeat, 7 * scan)
+    np.testing.assert_array_equal(formats.read(frames, counters={"repetition": 1}).repeat, scan)
     np.testing.assert_array_equal(formats.read(path, counters={"contrast": 1}).kspace, 5 * scan[:1])
     with pytest.raises(InputError, match="no image with number 4"):
         formats.read(path, counters={"repetition": 4})

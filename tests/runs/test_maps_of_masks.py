@@ -1,0 +1,69 @@
+"""What the coil maps of a comparison's masks rest on stands in its tables, its manifest and its report."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import KSpaceData, Recipe, load_phantom
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import read_csv_texts
+from mri_design.experiment.slice_choice import ScanSource, SliceChoice
+from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
+from mri_design.runs.run import Progress, Run
+from mri_design.scan.calibration.growing_maps import maps_from_lines
+
+RECIPE = Recipe.of({"reconstruction": {"method": "zero-filled"}, "noise": {"variance": 1e-4}})
+
+
+@pytest.fixture(scope="module")
+def scan() -> KSpaceData:
+    """Four coils whose maps are not known."""
+    data = load_phantom("brain", shape=(40, 24), n_coils=4, rng=np.random.default_rng(0))
+    return replace(data, coil_maps=None)
+
+
+def compared(data: KSpaceData, folder: Path, strategies: str, lines: int) -> tuple[list[str], dict[str, object]]:
+    """Warnings and manifest."""
+    warnings = list[str]()
+    sources = [ScanSource("memory:scan", SliceChoice("all"), loaded=data)]
+    request = ComparisonRequest(
+        sources=sources, recipe=RECIPE, strategies=strategies.split(","), lines=[lines], seeds=2
+    )
+    with RunFolder(folder) as kept:
+        run = Run(folder=kept, progress=Progress(warn=warnings.append))
+        report_comparison(run, compare_strategies(request, run))
+    return warnings, json.loads((folder / "manifest.json").read_text())["settings"]
+
+
+def test_every_mask_says_what_its_maps_rest_on(scan: KSpaceData, tmp_path: Path) -> None:
+    warnings, told = compared(scan, tmp_path / "run", "low-pass,vd-polynomial:2", 32)
+    for row in read_csv_texts(tmp_path / "run" / "metrics.csv"):
+        masks = json.loads((tmp_path / "run" / "masks.json").read_text())
+        order = next(m["order"] for m in masks if (m["strategy"], str(m["draw"])) == (row["strategy"], row["draw"]))
+        estimate = maps_from_lines(scan.kspace[0] / 1e-2, np.isin(np.arange(40), order))
+        assert (row["maps"], int(row["maps_lines"])) == (estimate.method, estimate.rests_on)
+    by_strategy = {row["strategy"]: row for row in told["coil_maps_of_masks"]}  # type: ignore[attr-defined]
+    assert by_strategy["low-pass"]["maps"] == "espirit" and by_strategy["low-pass"]["maps_lines"] == "24"
+    assert by_strategy["low-pass"]["maps_error"] is None and by_strategy["vd-polynomial:2"]["masks"] == 2
+    assert not any("badly" in line for line in warnings)
+    assert "Coil maps" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_maps_that_predict_badly_are_counted_and_said(scan: KSpaceData, tmp_path: Path) -> None:
+    """Coils of random phase have no smooth maps."""
+    turned = scan.kspace * np.exp(2j * np.pi * np.random.default_rng(0).random(scan.kspace.shape))
+    warnings, told = compared(replace(scan, kspace=turned.astype(np.complex64)), tmp_path / "run", "low-pass", 16)
+    (row,) = told["coil_maps_of_masks"]  # type: ignore[misc]
+    assert (row["maps"], row["badly"], row["maps_lines"]) == ("nlinv", 1, "16") and row["maps_error"] > 0.5
+    assert any("predict lines held back badly (low-pass)" in line for line in warnings)
+    assert "1 of 1 predict badly" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_known_maps_have_no_table(scan: KSpaceData, tmp_path: Path) -> None:
+    known = load_phantom("brain", shape=(40, 24), n_coils=4, rng=np.random.default_rng(0))
+    _, told = compared(known, tmp_path / "run", "low-pass", 16)
+    assert "coil_maps_of_masks" not in told and not (tmp_path / "run" / "maps.csv").exists()
+    assert "maps" not in read_csv_texts(tmp_path / "run" / "metrics.csv")[0]
