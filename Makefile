@@ -10,6 +10,8 @@ READY := .venv/.installed
 # One thread per process: runs repeat exactly, and small problems are faster that way.
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
+# Dozens of processes start here: what they import is compiled once, by the first of them.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -93,8 +93,7 @@ def estimate_coil_maps(
 
     Notes
     -----
-    Memory: ``8 * coils**2`` bytes a pixel for the slice at hand.
-    M. Uecker et al., "ESPIRiT", Magn. Reson. Med. 71 (2014) 990-1001; computed by SigPy.
+    M. Uecker et al., "ESPIRiT", Magn. Reson. Med. 71 (2014) 990-1001.
     """
     require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
     if phase not in get_args(MapPhase):
