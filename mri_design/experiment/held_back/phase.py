@@ -17,7 +17,7 @@ from mri_design.kinds import count_text
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.phase import PhasePrior
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import Readouts
+from mri_design.operators.readouts import LineReadouts, Readouts
 
 _FAR = 8
 """Lines from DC that a mask has to reach until it has sides."""
@@ -69,7 +69,7 @@ def is_one_sided(lines: Sequence[int], readouts: Readouts) -> bool:
     There moduli lose (results/coils/everyday.md), and no lines can tell: those that could be held back lie on the side
     that was measured.
     """
-    if readouts.name != "lines":
+    if not isinstance(readouts, LineReadouts):
         return False
     places = readouts.frequencies[list(lines), 0]
     short, far = sorted((-int(places.min(initial=0)), int(places.max(initial=0))))
