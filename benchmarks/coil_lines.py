@@ -44,6 +44,9 @@ SCANS = {
     "8a-128": ("mc_brain_8a.npy", 128),
     "16-128": ("mc_brain_cimax16.npy", 128),
     "sim8-128": ("mag3T_7A_T1w.npz", 128),
+    "pfile8-96": ("ge_pfile8.npy", 96),
+    "ffe12-88": ("mc_phantom_ffe12.npy", 88),
+    "sim8b-96": ("mag3T_7B_T2w.npz", 96),
 }
 """Files, and the sides that they are cropped to, or simulated on with eight coils."""
 ACCELERATIONS = (4, 6, 3)
@@ -56,10 +59,10 @@ ABOUT = """# Lines with several coils whose maps come from the lines measured
 
 Raw scans (`8a`, `16`, `prescan16`) and simulated coils (`sim8`), cropped to the side that their names end with.
 Errors are relative L2 errors of the magnitude against the scan's own image from all lines, under the recipe
-`local`. Every mask has the maps of its own lines but for `known`: the same rule, `calibrated` from 4 centre lines,
-with the maps of all lines of the scan. `best_acs` is the best in hindsight of two variable densities (powers 2 and
-4) and regular lines, each with 12, 16 and 24 counted centre lines and ESPIRiT on these. Seconds are those of design
-and image together, growing over known. Every mask is in [lines.csv](lines.csv), with what its maps rest on.
+`local`. Every mask has the maps of its own lines but for `known`: the same rule, `calibrated`, from as many centre
+lines, 4 to 6, with the maps of all lines of the scan. `best_acs` is the best in hindsight of two variable densities
+(powers 2 and 4) and regular lines, each with 12, 16 and 24 counted centre lines and ESPIRiT on these. Seconds are those
+of design and image together, growing over known. Every mask is in [lines.csv](lines.csv), with what its maps rest on.
 
 """
 FORMATS = {name: ".4f" for name in ("growing", "known", "best_acs")} | {

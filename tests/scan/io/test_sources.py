@@ -136,6 +136,7 @@ def test_a_format_is_one_file_and_one_line(toy: Path, tmp_path: Path) -> None:
 
     told = called("info", toy.name)
     assert "head" in told and "32 phase-encode lines" in told
-    called("recon", toy.name, "--slice", "1", "--out", "image")
-    called("design", toy.name, "--slice", "1", "--lines", "10", "--strategy", "low-pass", "--out", "lines")
+    called("recon", toy.name, "--slice", "1", "--method", "zero-filled", "--no-report", "--out", "image")
+    words = ("--slice", "1", "--lines", "10", "--strategy", "low-pass", "--no-report", "--out", "lines")
+    called("design", toy.name, *words)
     assert np.load(tmp_path / "lines" / "mask.npy").sum() == 10
