@@ -44,6 +44,9 @@ SCANS = {
     "8a-128": ("mc_brain_8a.npy", 128),
     "16-128": ("mc_brain_cimax16.npy", 128),
     "sim8-128": ("mag3T_7A_T1w.npz", 128),
+    "pfile8-96": ("ge_pfile8.npy", 96),
+    "ffe12-88": ("mc_phantom_ffe12.npy", 88),
+    "sim8b-96": ("mag3T_7B_T2w.npz", 96),
 }
 """Files, and the sides that they are cropped to, or simulated on with eight coils."""
 ACCELERATIONS = (4, 6, 3)
@@ -56,10 +59,15 @@ ABOUT = """# Lines with several coils whose maps come from the lines measured
 
 Raw scans (`8a`, `16`, `prescan16`) and simulated coils (`sim8`), cropped to the side that their names end with.
 Errors are relative L2 errors of the magnitude against the scan's own image from all lines, under the recipe
-`local`. Every mask has the maps of its own lines but for `known`: the same rule, `calibrated` from 4 centre lines,
-with the maps of all lines of the scan. `best_acs` is the best in hindsight of two variable densities (powers 2 and
-4) and regular lines, each with 12, 16 and 24 counted centre lines and ESPIRiT on these. Seconds are those of design
-and image together, growing over known. Every mask is in [lines.csv](lines.csv), with what its maps rest on.
+`local`. Every mask has the maps of its own lines but for `known`: the same rule, `calibrated`, from as many centre
+lines, 4 to 6, with the maps of all lines of the scan. `best_acs` is the best in hindsight of two variable densities
+(powers 2 and 4) and regular lines, each with 12, 16 and 24 counted centre lines and ESPIRiT on these. Seconds are those
+of design and image together, growing over known. Every mask is in [lines.csv](lines.csv), with what its maps rest on.
+
+The start was chosen on the scans that are not `sim8b`, `sim8-128`, `pfile8` or `ffe12`: on ten of their cells designs
+from a third of their lines, 4 to 6, have an error 3.6 % below that of the same rule from 4 (`--start 4`) on average,
+from 16 % below (`prescan16-64`) to 12 % above (`16-96`, whose 4 lines give good maps). On six cells of the others it is
+.7 % below, from 6 % below to 3 % above. One seed; single masks differ by as much with the same maps.
 
 """
 FORMATS = {name: ".4f" for name in ("growing", "known", "best_acs")} | {
@@ -90,7 +98,9 @@ def error(image: ReferenceSlice, seen: MRSlice, lines: Sequence[int], recipe: Re
     return relative_error(made.image * image.unit_of(seen), image.shown)
 
 
-def rows(image: ReferenceSlice, acceleration: float, recipe: Recipe, done: set[str]) -> Iterator[Row]:
+def rows(
+    image: ReferenceSlice, acceleration: float, recipe: Recipe, done: set[str], begun: int | None
+) -> Iterator[Row]:
     """Errors of designed masks, and of those that look at no data, but for those that are there."""
     size = image.slice_model.candidates.size
     count = readouts_wanted(size, acceleration)
@@ -113,7 +123,7 @@ def rows(image: ReferenceSlice, acceleration: float, recipe: Recipe, done: set[s
         }
 
     rule = make_strategy("calibrated")
-    start = centre_for_maps(rule, recipe, count)
+    start = begun or centre_for_maps(rule, recipe, count)
     for mask, seen in ((GROWING, image.as_measured), (KNOWN, image.slice_model)):
         if mask not in done:
             began = time.process_time()
@@ -166,6 +176,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--scans", default=",".join(SCANS))
     parser.add_argument("--accelerations", default=",".join(map(str, ACCELERATIONS)))
+    parser.add_argument("--start", type=int, help="centre lines of designs, in place of those of the program")
     parser.add_argument("--out", type=Path, default=Path("results/coils"))
     given = parser.parse_args()
     recipe, path = load_recipe("local"), given.out / "lines.csv"
@@ -175,7 +186,8 @@ def main() -> None:
         for name in given.scans.split(","):
             image = loaded(given.data, name, recipe)
             here = [row for row in found if row["scan"] == name and float(str(row["acceleration"])) == acceleration]
-            for row in rows(image, acceleration, recipe, {str(row["mask"]) for row in here}):
+            done = {str(row["mask"]) for row in here}
+            for row in rows(image, acceleration, recipe, done, given.start):
                 found.append(row)
                 write_csv(path, found)
                 print(

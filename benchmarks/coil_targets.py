@@ -6,6 +6,7 @@
     python benchmarks/coil_planes.py DATA     # planes.csv, planes-protocol.csv
     python benchmarks/everyday.py DATA        # everyday.csv
     python -m benchmarks.positions            # positions.csv
+    python -m benchmarks.coil_memory          # memory.csv
     python -m benchmarks.coil_targets
 
 DATA is a folder of raw scans; results/coils says of each table which. A target that asks for every cell is met where
@@ -35,7 +36,7 @@ def table(name: str) -> list[dict[str, str]]:
 def each(what: str, wanted: float, found: Sequence[float], unit: str = "%") -> Row:
     """A target that every cell has to meet, which are to be at most ``wanted``."""
     good = sum(value <= wanted for value in found)
-    digits = "+.1f" if unit == "%" else ".3g"
+    digits = {"%": "+.1f", "MiB": ".0f"}.get(unit, ".3g")
     spread = f"mean {np.mean(found):{digits}}, worst {max(found):{digits}} {unit}"
     return {"what": what, "target": f"<= {wanted:g} {unit}", "found": spread, "met": f"{good} of {len(found)}"}
 
@@ -135,9 +136,15 @@ def of_noise() -> list[Row]:
     ]
 
 
+def of_memory() -> list[Row]:
+    """Peak memory of a design."""
+    rows = [row for row in table("memory") if (row["coils"], row["matrix"], row["maps"]) == ("32", "256 x 256", "own")]
+    return [each("32 coils, 256 x 256: design of 64 lines, own maps", 1024, [float(r["mib"]) for r in rows], "MiB")]
+
+
 def main() -> None:
     """Write the table, and show it."""
-    rows = [*of_lines(), *of_maps(), *of_planes(), *of_noise(), *of_everyday()]
+    rows = [*of_lines(), *of_maps(), *of_planes(), *of_noise(), *of_everyday(), *of_memory()]
     write_csv(OUT / "targets.csv", rows)
     for row in rows:
         print(f"{row['what']:95s} {row['target']!s:28s} {row['found']!s:45s} {row['met']}")

@@ -58,7 +58,7 @@ RIVALS = ("l1-wavelet", "total-variation")
 PARTS = ("whole", "inside", "open")
 
 
-def loaded(folder: Path, name: str) -> ReferenceSlice:
+def loaded(folder: Path, name: str, recipe: Recipe | None = None) -> ReferenceSlice:
     """The middle of a scan's k-space, or the simulated scan of an image, with coil maps that are not known."""
     file, index, side, coils = SCANS[name]
     settings = {"matrix": side, "coils": max(coils, 1), "noise": 0.007}
@@ -69,15 +69,16 @@ def loaded(folder: Path, name: str) -> ReferenceSlice:
         kspace = np.ascontiguousarray(data.kspace[..., *middle])
         data = KSpaceData(kspace, np.ones(kspace.shape[-2], bool), name=name)
     source = ScanSource(f"memory:{name}", SliceChoice("all"), loaded=data)
-    return load_images([source], Recipe(), Work())[0][0]
+    return load_images([source], recipe or Recipe(), Work())[0][0]
 
 
 def errors(image: ReferenceSlice, seen: MRSlice, lines: Array, made: Array) -> dict[str, float]:
     """Relative errors of an image in per cent, by `PARTS`."""
     shown, truth = np.abs(made * image.unit_of(seen)), np.abs(image.shown)
     inside = truth > 0.1 * np.percentile(truth, 99)
-    left = np.delete(np.arange(seen.shape[0]), lines)
-    wrong = seen.kspace[:, left] - seen.encoding(left.tolist())(made)
+    left = np.delete(np.arange(seen.candidates.size), lines)
+    measured = seen.kspace.reshape(seen.n_coils, seen.candidates.size, -1)[:, left]
+    wrong = measured - seen.encoding(left.tolist())(made).reshape(measured.shape)
     of_noise = 2 * seen.noise_variance
     found = np.sum(np.abs(wrong) ** 2, dtype=float) - of_noise * wrong.size
     energy = np.sum(np.abs(seen.kspace) ** 2, dtype=float) - of_noise * seen.kspace.size

@@ -276,7 +276,7 @@ def noise_of_other_channels() -> Built:
     file = raw()
     file.add(exact_noise(np.eye(2), 64), None, NOISE)
     file.add_lines(scan())
-    return file, Expected(kspace=scan(), header={"noise_readouts": "not used: other channels"})
+    return file, Expected(kspace=scan(), header={"noise_readouts": "not used: they have"})
 
 
 @SLICES.add()

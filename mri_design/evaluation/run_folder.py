@@ -50,7 +50,7 @@ OUTPUTS = {
     "winners.csv": "least mean error at each number of lines, samples or shots",
     "summary.csv": "mean errors and their spread",
     "paired.csv": "designed masks against the best of the others",
-    "maps.csv": "what the coil maps of masks rest on, and how well they predict lines held back",
+    "maps.csv": "what the coil maps of masks rest on, and how well they predict coils held back",
     "methods.csv": "mean errors of every method of reconstruction on the same masks",
     "tuned.csv": "powers of the tuned densities",
     "steps.csv": "every decision of the design",

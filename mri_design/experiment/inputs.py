@@ -36,6 +36,7 @@ from mri_design.scan.calibration.noise import (
     measure_noise,
     mix_coils,
     prewhiten,
+    refuse_copies,
     with_volume_noise,
 )
 from mri_design.scan.centred_fft import to_image
@@ -662,6 +663,9 @@ def with_least_noise(data: AnyScan, source: str) -> tuple[AnyScan, str]:
 def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str, Array | None]:
     """The data, which are scaled, with their noise known, where it is from, and what whitened the coils."""
     variance = recipe.noise.variance
+    known = variance is not None or data.noise_variance is not None or data.noise_covariance is not None
+    if known and data.n_coils > 1:  # where noise is measured they are looked for, too
+        refuse_copies(data.kspace)
     if variance is not None:
         return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe", None
     if data.noise_covariance is not None:

@@ -182,8 +182,8 @@ class PhaseRecipe(Settings):
         "modulus: sites on moduli. aware: sites on exp(-i phi) u, whose imaginary part is expected to be "
         "smaller; phi is estimated from the image at low resolution, so this does harm where phi is not smooth or "
         "coil maps are missing. held-back: lines are designed under moduli, and an image takes aware where that "
-        "predicts lines which are held back clearly better; held-back-anywhere: images of planes and along "
-        "trajectories do so, too.",
+        "predicts lines which are held back clearly better, or where one side of k-space is missing; "
+        "held-back-anywhere: images of planes and along trajectories do so, too.",
         "held-back",
     )
     imaginary_ratios: tuple[float, ...] = setting(

@@ -15,7 +15,7 @@ from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, poste
 from mri_design.estimation.textbook import TEXTBOOK, textbook
 from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
-from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase
+from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase, is_one_sided
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
 from mri_design.experiment.held_back.spectral_correction import shipped_spectral_correction, strength
 from mri_design.experiment.non_local import (
@@ -222,7 +222,8 @@ def reconstruct(
     without = hold_back(slice_model, lines, engine, seed, options.signal)
     choice = None
     if recipe.phase.chosen_by_what_is_held_back(slice_model.candidates.name) and slice_model.phase is None:
-        choice = choose_phase(without, recipe.phase, engine.cut_short(1))
+        one_sided = is_one_sided(lines, slice_model.candidates)
+        choice = choose_phase(without, recipe.phase, engine.cut_short(1), one_sided=one_sided)
         slice_model = replace(slice_model, phase=choice.phase)
         without = None if without is None else without.under(choice.phase)
         options = replace(options, warm_start=None) if choice.phase is not None else options

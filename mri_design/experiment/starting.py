@@ -17,8 +17,9 @@ from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts,
 
 FEWEST_CALIBRATING, ENOUGH_CALIBRATING = 8, 12
 """Centre lines that coil maps need at least, and from which on more of them gain little (results of raw heads)."""
-GROWING = 4
-"""Centre lines that a design begins with whose coil maps grow with it, see results/coils/lines.md."""
+GROWING, MOST_GROWING, GROWING_PART = 4, 6, 3
+"""Centre lines that a design begins with whose coil maps grow with it: one in three of its lines, but 4 at least and 6
+at most, see results/coils/lines.md."""
 MOSTLY = 0.75
 """Part of a mask from which on its calibration region is most of it."""
 
@@ -75,16 +76,17 @@ def centre_for_maps(strategy: Strategy, recipe: Recipe, count: int | None, usual
     """
     usual = usual or calibration_for(recipe, count) or recipe.coils.most_lines
     learnt = isinstance(strategy, TrainedOrder)
-    return start_of_growing(recipe, usual) if strategy.needs_posterior or learnt else usual
+    return start_of_growing(recipe, usual, count) if strategy.needs_posterior or learnt else usual
 
 
-def start_of_growing(recipe: Recipe, usual: int) -> int:
-    """Centre lines that a design begins with whose coil maps grow with it: few, or as many as the recipe asks for.
+def start_of_growing(recipe: Recipe, usual: int, count: int | None) -> int:
+    """Centre lines that a design of ``count`` begins with whose coil maps grow with it: few, or what the recipe asks.
 
-    The ``usual`` number is then what it asks for.
+    The ``usual`` number is then what it asks for. Without a count there are as few as of the fewest lines.
     """
-    asked = recipe.coils.calibration_lines is not None or recipe.calibration_lines is not None
-    return usual if asked else GROWING
+    if recipe.coils.calibration_lines is not None or recipe.calibration_lines is not None:
+        return usual
+    return min(MOST_GROWING, max(GROWING, (count or 0) // GROWING_PART))
 
 
 def calibration_for(recipe: Recipe, count: int | None) -> int | None:

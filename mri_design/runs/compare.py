@@ -238,7 +238,9 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     on_grid, shots = tests[0].slice_model.candidates, KINDS[recipe.design.encoding].shots
     lines = request.counts(on_grid.grid[0] if shots else on_grid.size)
     if not shots:
-        tell_calibration(calibration, lines[0], recipe, on_grid, run.progress, _growing(tests, calibration, recipe))
+        tell_calibration(
+            calibration, lines[0], recipe, on_grid, run.progress, _growing(tests, calibration, recipe, lines)
+        )
     for image in tests if not shots else ():  # shots are made in any number
         candidates = image.slice_model.candidates
         plane = candidates if isinstance(candidates, PlaneReadouts) else None
@@ -263,7 +265,7 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     study.run(pieces, run)
     if bad := [str(row["strategy"]) for row in study.errors(pieces).maps if row["badly"]]:
         run.progress.warn(
-            f"coil maps from the lines of masks predict lines held back badly ({', '.join(dict.fromkeys(bad))}), and "
+            f"coil maps from the lines of masks predict coils held back badly ({', '.join(dict.fromkeys(bad))}), and "
             "make errors larger; better are --start with more centre lines, --maps FILE or --maps-from SCAN"
         )
     methods = list[Row]()
@@ -277,11 +279,11 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     )
 
 
-def _growing(tests: Sequence[ReferenceSlice], calibration: int, recipe: Recipe) -> str:
+def _growing(tests: Sequence[ReferenceSlice], calibration: int, recipe: Recipe, lines: Sequence[int]) -> str:
     """Which lines coil maps rest on, where they are estimated from what a mask measures."""
     if all(image.own_maps is None for image in tests):
         return ""
-    begun = start_of_growing(recipe, calibration)
+    begun = " or ".join(str(n) for n in sorted({start_of_growing(recipe, calibration, count) for count in lines}))
     others = f"masks that look at no data hold {calibration}"
     return f"the lines of each mask: designs begin with {begun} at the centre, {others}"
 

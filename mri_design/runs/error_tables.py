@@ -161,7 +161,7 @@ def maps_caption(table: Sequence[Row]) -> str:
     return (
         "Coil maps of the masks: by ESPIRiT from gapless centre lines, or with the image (nlinv) from all lines "
         "measured near the centre; maps lines is how many they rest on. maps error is the relative error with which "
-        f"lines that were held back as a check are predicted, mean and worst; ESPIRiT holds none back. {verdict}"
+        f"coils that were held back line by line are predicted, mean and worst; ESPIRiT holds none back. {verdict}"
     )
 
 

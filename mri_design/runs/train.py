@@ -231,7 +231,7 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
     lines = request.count(readouts.size)
     calibration = max(scan.calibration_lines for scan in scans)
     if any(scan.own_maps is not None for scan in scans):
-        calibration = start_of_growing(recipe, calibration)
+        calibration = start_of_growing(recipe, calibration, lines)
     recipe = with_calibration(recipe, calibration)
     rules = recipe.constraints.rules_of(readouts)
     if readouts.thinned:  # the calibration region is among the constraints

@@ -116,7 +116,7 @@ def test_lines_with_gaps_are_enough_for_maps_and_a_prescan_gives_them_too(run: R
     np.savez(tmp_path / "few.npz", kspace=np.where(few[:, None], data.kspace, 0), **noise)
     np.savez(tmp_path / "prescan.npz", kspace=data.kspace[..., 4:28, 4:28], **noise)
     told = run("info", tmp_path / "few.npz").stdout
-    assert "(NLINV) from the 12 measured lines of the central 32; lines held back as a check are predicted" in told
+    assert "(NLINV) from the 12 measured lines of the central 32; coils held back as a check are predicted" in told
     for name, words, source in (
         ("own", (), "estimated together with the image (NLINV) from the 12"),
         ("prescan", ("--maps-from", tmp_path / "prescan.npz"), "given (those of prescan.npz, there estimated from 24"),

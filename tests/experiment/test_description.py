@@ -45,7 +45,7 @@ def test_too_small_a_centre_is_said_all_the_same() -> None:
 
 def test_maps_of_few_lines_are_tried_and_their_check_told() -> None:
     rows = describe_scan(told(6), Recipe())
-    assert "(NLINV) from the 7 measured lines of the central 32; lines held back" in rows["coil maps"]
+    assert "(NLINV) from the 7 measured lines of the central 32; coils held back" in rows["coil maps"]
 
 
 def test_size_place_and_acceleration_are_told() -> None:

@@ -40,7 +40,9 @@ def test_what_was_asked_for_stays() -> None:
     assert calibration_for(few, 13) is None and calibration_for(few, 10) == 8
 
 
-@pytest.mark.parametrize(("count", "designed", "drawn"), [(None, 4, 24), (64, 4, 24), (24, 4, 12), (12, 4, 8)])
+@pytest.mark.parametrize(
+    ("count", "designed", "drawn"), [(None, 4, 24), (64, 6, 24), (24, 6, 12), (16, 5, 12), (12, 4, 8)]
+)
 def test_designs_begin_with_fewer_lines_than_maps_are_usually_estimated_from(
     count: int | None, designed: int, drawn: int
 ) -> None:

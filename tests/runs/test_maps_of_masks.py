@@ -58,7 +58,7 @@ def test_maps_that_predict_badly_are_counted_and_said(scan: KSpaceData, tmp_path
     warnings, told = compared(replace(scan, kspace=turned.astype(np.complex64)), tmp_path / "run", "low-pass", 16)
     (row,) = told["coil_maps_of_masks"]  # type: ignore[misc]
     assert (row["maps"], row["badly"], row["maps_lines"]) == ("nlinv", 1, "16") and row["maps_error"] > 0.5
-    assert any("predict lines held back badly (low-pass)" in line for line in warnings)
+    assert any("predict coils held back badly (low-pass)" in line for line in warnings)
     assert "1 of 1 predict badly" in (tmp_path / "run" / "report.html").read_text()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +17,10 @@ from mri_design.kinds import count_text
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.phase import PhasePrior
 from mri_design.operators.base import Array
+from mri_design.operators.readouts import LineReadouts, Readouts
 
+_FAR = 8
+"""Lines from DC that a mask has to reach until it has sides."""
 CLEARLY = 1.5
 """Standard errors by which a model has to predict the lines held back better than moduli do."""
 
@@ -38,6 +42,8 @@ class PhaseChoice:
         The image that predicted them; None where nothing was compared.
     unit : str
         What was held back, in the singular (`Readouts.unit`).
+    one_sided : bool
+        Whether nothing was held back because one side of k-space is missing (`is_one_sided`).
     """
 
     phase: PhasePrior | None = None
@@ -45,8 +51,11 @@ class PhaseChoice:
     gain: float = 0.0
     image: Array | None = field(default=None, compare=False, repr=False)
     unit: str = "line"
+    one_sided: bool = False
 
     def __str__(self) -> str:
+        if self.phase is not None and self.one_sided:
+            return f"phase-aware {self.phase.imaginary_ratio:g}: one side of k-space was not measured"
         held = f"{count_text(self.held_back, self.unit)} held back"
         if self.phase is None:
             return f"modulus, {f'after {held}' if self.held_back else 'nothing to choose by'}"
@@ -54,7 +63,22 @@ class PhaseChoice:
         return f"phase-aware {self.phase.imaginary_ratio:g}: {better}"
 
 
-def choose_phase(without: HeldBack | None, recipe: PhaseRecipe, engine: DoubleLoop) -> PhaseChoice:
+def is_one_sided(lines: Sequence[int], readouts: Readouts) -> bool:
+    """Whether lines reach at most half as far from DC on one side of k-space as on the other (partial Fourier).
+
+    There moduli lose (results/coils/everyday.md), and no lines can tell: those that could be held back lie on the side
+    that was measured.
+    """
+    if not isinstance(readouts, LineReadouts):
+        return False
+    places = readouts.frequencies[list(lines), 0]
+    short, far = sorted((-int(places.min(initial=0)), int(places.max(initial=0))))
+    return far >= _FAR and 2 * short <= far + 1  # of an even grid one side has a line less
+
+
+def choose_phase(
+    without: HeldBack | None, recipe: PhaseRecipe, engine: DoubleLoop, *, one_sided: bool = False
+) -> PhaseChoice:
     """The candidate model that predicts the lines held back best from the others.
 
     Candidates are compared at the marginal variances of the modulus model, so that each takes no more than one inner
@@ -68,6 +92,9 @@ def choose_phase(without: HeldBack | None, recipe: PhaseRecipe, engine: DoubleLo
         Names the candidates.
     engine : DoubleLoop
         Solves the inner problems.
+    one_sided : bool
+        Whether one side of k-space is missing (`is_one_sided`): then nothing is compared, and the first candidate
+        is taken.
 
     Returns
     -------
@@ -75,6 +102,8 @@ def choose_phase(without: HeldBack | None, recipe: PhaseRecipe, engine: DoubleLo
         Moduli where no other model is clearly better (`best_model`), where fewer than four lines are held back, or
         where the image shows no phase.
     """
+    if one_sided:
+        return PhaseChoice(PhasePrior(None, recipe.imaginary_ratios[0]), one_sided=True)
     if without is None or len(without.held) < FEWEST:
         return PhaseChoice()
     posterior = without.posterior

@@ -70,14 +70,14 @@ def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *,
     ----------
     kspace : complex64 array, shape (coil, ky, kx)
         Of white coils; only measured samples are looked at.
-    samples : bool array, shape (ky, kx)
-        Which were measured; some of the central 32 x 32 have to hold signal.
+    samples : bool array, shape (ky, kx) or (coil, ky, kx)
+        Which were measured, or may be used of each coil; some of the central 32 x 32 have to hold signal.
     rough : bool
         Whether to solve less accurately in a third of the time, which is enough to design with.
     """
-    shape = samples.shape
+    shape = samples.shape[-2:]
     grid = (min(_GRID, shape[0]), min(_GRID, shape[1]))
-    inside = np.zeros(grid, dtype=bool)
+    inside = np.zeros((*samples.shape[:-2], *grid), dtype=bool)
     central(inside, BLOCK)[:] = central(samples, BLOCK)
     data = np.zeros((len(kspace), *grid), dtype=np.complex64)
     central(data, BLOCK)[:] = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0)
@@ -115,15 +115,16 @@ class _Problem:
     ----------
     data : complex64 array, shape (coil, ky, kx)
         Samples with the centre of k-space in the middle.
-    inside : bool array, shape (ky, kx)
+    inside : bool array, shape (ky, kx) or (coil, ky, kx)
         Which of them were measured.
     """
 
     def __init__(self, data: NDArray[np.complex64], inside: NDArray[np.bool_]) -> None:
-        self.grid = inside.shape
-        rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+        self.grid: tuple[int, int] = (inside.shape[-2], inside.shape[-1])
+        by_coil = inside.reshape(-1, *self.grid)
+        rows, columns = np.flatnonzero(by_coil.any(axis=(0, 2))), np.flatnonzero(by_coil.any(axis=(0, 1)))
         self.data = data[:, rows[:, None], columns]
-        self.inside = inside[rows[:, None], columns].astype(np.float32)
+        self.inside = by_coil[:, rows[:, None], columns].astype(np.float32)
         self.rows, self.columns = rows - self.grid[0] // 2, columns - self.grid[1] // 2
         self.to_rows, self.to_columns = _transform(self.rows, self.grid[0]), _transform(self.columns, self.grid[1]).T
         ky, kx = self.grid
@@ -160,14 +161,14 @@ class _Problem:
         """An approximate inverse of the step's matrix: pixels alone, and the long waves of a coil together.
 
         A wave of the maps shifts the spectrum of the image by whole samples, so that the matrix between waves, which is
-        the same for all coils, is that of products between shifted spectra.
+        the same for all coils that were measured alike, is that of products between shifted spectra.
         """
-        part = float(np.sum(self.inside)) / image.size
+        part = float(np.sum(self.inside)) / len(self.inside) / image.size
         of_pixels = 1 / (part * np.sum(np.abs(maps) ** 2, axis=0) + np.float32(ridge))
         of_waves = 1 / (part * float(np.vdot(image, image).real) / image.size * self.weights**2 + np.float32(ridge))
         near = slice(_REACH - _NEAR, _REACH + _NEAR + 1)
         cycles = np.arange(-_NEAR, _NEAR + 1)
-        row, column = np.nonzero(self.inside)
+        row, column = np.nonzero(self.inside.any(axis=0))
         spectrum = fft.fft2(image) / np.float32(image.size)
         from_rows = (self.rows[row][:, None] - cycles) % self.grid[0]
         from_columns = (self.columns[column][:, None] - cycles) % self.grid[1]

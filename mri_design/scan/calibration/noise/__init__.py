@@ -8,6 +8,7 @@ from mri_design.scan.calibration.noise.covariance import (
     estimate_noise_variance,
     largest_correlation,
     measure_noise,
+    refuse_copies,
 )
 from mri_design.scan.calibration.noise.least import MOST_SIGNAL_TO_NOISE, ROUNDING, least_noise
 from mri_design.scan.calibration.noise.regions import NoiseRegions, median_variance
@@ -48,5 +49,6 @@ __all__ = [
     "mixed_coils",
     "noise_is_beside",
     "prewhiten",
+    "refuse_copies",
     "with_volume_noise",
 ]

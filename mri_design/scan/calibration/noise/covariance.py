@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -163,7 +164,7 @@ def _correlations_that_count(regions: NoiseRegions, air: ImageAir | None) -> tup
     InputError
         Where there are fewer than four samples per coil, or a coil repeats another one.
     """
-    _refuse_copies(regions)
+    refuse_copies(regions.kspace, regions.live)
     n_coils = len(regions.live)
     beside, other = regions.samples_beside(), regions.samples_of_corners() if air is None else air.samples
     if beside.shape[1] < _SAMPLES_PER_COIL * n_coils:
@@ -241,26 +242,35 @@ def _agreement(first: NDArray[np.complex128], second: NDArray[np.complex128]) ->
     return float(np.clip(np.vdot(one, two).real / size, 0, 1)) if size > 0 else 0.0
 
 
-def _refuse_copies(regions: NoiseRegions) -> None:
-    """Refuse a coil that measured the same as another one, up to a factor.
+def refuse_copies(kspace: NDArray[np.complex64], numbers: Sequence[int] | NDArray[np.intp] | None = None) -> None:
+    """Refuse a coil that measured the same as another one, up to a factor; coils of zeros are none.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (slice, coil, ky, kx)
+        Samples.
+    numbers : sequence of int, optional
+        What its coils are called.
 
     Raises
     ------
     InputError
         Naming both.
     """
-    live = regions.live
-    flat = np.moveaxis(regions.kspace, 1, 0).reshape(len(live), -1)
-    energies = (flat @ flat.conj().T).astype(np.complex128)
-    deviations = np.sqrt(np.diag(energies).real)
-    alike = np.triu(np.abs(energies) > 0.999 * np.outer(deviations, deviations), 1)
+    n_coils = kspace.shape[1]
+    numbers = range(n_coils) if numbers is None else numbers
+    stacks = [stack.reshape(n_coils, -1) for stack in kspace]
+    peak = max(float(np.abs(stack).max()) for stack in stacks) or 1.0
+    energies = sum((stack / peak) @ (stack / peak).conj().T.astype(np.complex64) for stack in stacks)
+    deviations = np.sqrt(np.diag(energies).real.astype(np.float64))
+    alike = np.triu((np.abs(energies) > 0.999 * np.outer(deviations, deviations)) & (deviations > 0), 1)
     for first, second in np.argwhere(alike):
-        factor = np.vdot(flat[first], flat[second]) / np.vdot(flat[first], flat[first])
-        left = float(np.linalg.norm(flat[second] - factor.astype(np.complex64) * flat[first]))
-        if left <= 1e-5 * float(np.linalg.norm(flat[second])):
+        factor = np.complex64(energies[second, first] / energies[first, first])
+        left = sum(float(np.linalg.norm((stack[second] - factor * stack[first]) / peak) ** 2) for stack in stacks)
+        if left <= (1e-5 * deviations[second]) ** 2:
             raise InputError(
                 field="kspace",
-                got=f"coil {live[second]}, which measured the same as coil {live[first]}",
+                got=f"coil {numbers[second]}, which measured the same as coil {numbers[first]}",
                 wanted="noise of its own in every coil",
                 cure="Remove dead or duplicated coils.",
             )

@@ -1,0 +1,97 @@
+"""Coils that measured nothing or the same, two coils, and one side of k-space alone: what comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design import InputError, KSpaceData, Recipe, load_phantom, prepare, reconstruct
+from mri_design.experiment.held_back.phase import is_one_sided
+from mri_design.experiment.inputs import only_measured
+from mri_design.experiment.reconstruction import Method
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts
+
+SMALL = Recipe.of({"inference": {"samples": 4, "loops": 3}, "phase": {"model": "modulus"}})
+
+
+def head(coils: int, noise: float = 0.007) -> KSpaceData:
+    """Coils whose maps are not known."""
+    data = load_phantom("brain", shape=(32, 32), n_coils=coils, noise=noise, rng=np.random.default_rng(0))
+    return replace(data, coil_maps=None)
+
+
+def image(data: KSpaceData, method: Method = "least-squares", recipe: Recipe = SMALL) -> np.ndarray:
+    scan = prepare(data, recipe, calibration_lines=16)
+    made = reconstruct(scan.slice_model(0, recipe), np.flatnonzero(data.measured).tolist(), method, recipe)
+    return np.asarray(made.image * scan.image_unit(0))
+
+
+@pytest.mark.parametrize("given", ["with the data", "by readouts", "in the recipe"])
+@pytest.mark.parametrize("factor", [1, 2j])
+def test_a_copied_coil_is_refused_however_its_noise_is_known(given: str, factor: complex) -> None:
+    data = head(4)
+    kspace = data.kspace.copy()
+    kspace[:, 3] = factor * kspace[:, 1]
+    data = replace(data, kspace=kspace, noise_variance=4.9e-5 if given == "with the data" else None)
+    if given == "by readouts":
+        data = replace(data, noise_covariance=4.9e-5 * np.eye(4, dtype=complex))
+    recipe = SMALL.replacing("noise", variance=4.9e-5) if given == "in the recipe" else SMALL
+    with pytest.raises(InputError, match=r"coil 3, which measured the same as coil 1; .* Remove dead or duplicated"):
+        prepare(data, recipe)
+
+
+def test_a_coil_of_zeros_changes_nothing() -> None:
+    data = head(4)
+    kspace = data.kspace.copy()
+    kspace[:, 2] = 0
+    alone = image(replace(data, kspace=kspace[:, [0, 1, 3]]))
+    np.testing.assert_allclose(
+        np.abs(image(replace(data, kspace=kspace))), np.abs(alone), atol=1e-3 * np.abs(alone).max()
+    )
+
+
+def test_a_covariance_of_other_coils_is_refused_with_both_sizes() -> None:
+    with pytest.raises(InputError, match=r"noise_covariance: got complex128 \(3, 3\); wanted .* \(4, 4\)"):
+        replace(head(4), noise_covariance=np.eye(3, dtype=complex))
+
+
+def test_two_coils_are_reconstructed_from_maps_of_few_lines() -> None:
+    data = head(2)
+    assert data.reference is not None
+    few = only_measured(data, (np.abs(np.arange(32) - 16) < 6) | (np.arange(32) % 2 == 0))
+    wanted = np.abs(data.reference[0])
+    for method, most in (("least-squares", 0.2), ("mean", 0.15)):
+        assert np.linalg.norm(np.abs(image(few, method)) - wanted) < most * np.linalg.norm(wanted)
+
+
+def test_one_side_of_kspace_has_the_phase_aware_prior() -> None:
+    """Moduli take nothing of the other side for the conjugate of this one, and no coil map holds the image's phase."""
+    data = load_phantom("t2w", shape=(32, 32), n_coils=4, noise=0.003, rng=np.random.default_rng(0))
+    assert data.reference is not None
+    wanted, found = np.abs(data.reference[0]), dict[str, float]()
+    for model in ("modulus", "held-back"):
+        recipe = SMALL.replacing("phase", model=model)
+        side = only_measured(replace(data, coil_maps=None), np.arange(32) >= 12)  # 5/8 of the lines
+        found[model] = float(np.linalg.norm(np.abs(image(side, "mean", recipe)) - wanted))
+    assert found["held-back"] < 0.9 * found["modulus"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "one_sided"),
+    [
+        (range(12, 32), True),
+        (range(8, 32), True),
+        (range(6, 32), False),
+        (range(20), True),
+        ([12, 14, 16, 17, 30], True),
+        (range(32), False),
+        ([16], False),
+        (range(14, 18), False),
+    ],
+)
+def test_one_side_is_missing_where_lines_reach_half_as_far_there(lines: Sequence[int], one_sided: bool) -> None:
+    assert is_one_sided(lines, LineReadouts((32, 8))) == one_sided
+    assert not is_one_sided(lines, PlaneReadouts((32, 8)))
