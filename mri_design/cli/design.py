@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from mri_design.cli.flags import (
+    COMPANION,
     CONSTRAINTS,
     ENDS,
     LINES,
@@ -20,7 +21,9 @@ from mri_design.cli.flags import (
     Maps,
     Override,
     StrategyName,
+    With,
     check_angles,
+    check_with,
     option,
     whole,
 )
@@ -29,7 +32,9 @@ from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 from mri_design.whole_numbers import whole_number
 
-SETTINGS = f"design.start {ENDS} {CONSTRAINTS} design.block design.order design.encoding {PLANE} {SERIES} {NOISE}"
+SETTINGS = (
+    f"design.start {ENDS} {CONSTRAINTS} design.block design.order design.encoding {PLANE} {SERIES} {NOISE} {COMPANION}"
+)
 STRATEGIES = f"Strategies for a plane: <strategies: plane without>; {SHOT_STRATEGIES}"
 
 
@@ -51,6 +56,7 @@ def design(
             "scan.h5#3 if it is another number. With --positions, a slice for each, both in ascending order.",
         ),
     ] = None,
+    companions: With = None,
     recipe: Annotated[Recipe, Override(SETTINGS, {"encoding": STRATEGIES})],
     acceleration: Acceleration = None,
     shots: Annotated[
@@ -90,7 +96,7 @@ def design(
     interrupted run and gives the same lines as one that was not; a finished one is left as it is.
 
     With --seen the design begins with what an EARLIER scan of the same object shows, and is corrected by everything
-    that it measures.
+    that it measures. With --with the image's prior knows another image, whatever its contrast.
     """
     several = positions is not None or (slices is not None and whole_number(slices.removeprefix("-")) is None)
     if several:
@@ -127,6 +133,7 @@ def design(
         acceleration=acceleration,
         positions=None if positions is None else SliceChoice(positions),
         slices=SliceChoice(slices) if several and positions is None and slices is not None else None,
+        companions=check_with(companions, recipe),
     )
     with to.opened(CHECKPOINT) as run:
         ended = report_design(run, design_scan(request, run))

@@ -25,7 +25,7 @@ from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.whole_numbers import whole_number
 
-PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "lf-gre", "lf-fse", "head-16ch")
+PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a", "lf-gre", "lf-fse", "head-16ch")
 
 # Fields of errors, and the flags that may have brought them, the likeliest first.
 _FLAGS = {
@@ -457,6 +457,22 @@ With = Annotated[
         "repeated.",
     ),
 ]
+
+
+def check_with(companions: Sequence[str] | None, recipe: Recipe) -> tuple[str, ...]:
+    """What ``--with`` names.
+
+    Raises
+    ------
+    UsageError
+        For a method that has no prior.
+    """
+    method = recipe.reconstruction.method
+    if companions and method not in ("mean", "map"):
+        raise UsageError(f"only mean and map know other images: leave out --with, or --method {method}")
+    return tuple(companions or ())
+
+
 MAP_METHODS = ("auto", "espirit", "nlinv")
 
 

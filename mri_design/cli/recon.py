@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from mri_design.cli.flags import COMPANION, NOISE, SERIES, AllSlices, Input, Maps, Override, With, option
+from mri_design.cli.flags import COMPANION, NOISE, SERIES, AllSlices, Input, Maps, Override, With, check_with, option
 from mri_design.cli.terminal import Resumed, load_ahead, verb
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
@@ -61,8 +61,6 @@ def recon(
         raise UsageError(
             f"only mean and least-squares have a map of noise: leave out --noise-map, or --method {made.method}"
         )
-    if companions and made.method not in ("mean", "map"):
-        raise UsageError(f"only mean and map know other images: leave out --with, or --method {made.method}")
     require_no_slices(source, "give {0} --slices {1}")
     recipe, given = maps.applied(recipe)
     request = ReconRequest(
@@ -72,7 +70,7 @@ def recon(
         given,
         ALL_SLICES if slices is None else SliceChoice(slices),
         reference=reference,
-        companions=tuple(companions or ()),
+        companions=check_with(companions, recipe),
     )
     with to.opened(PROGRESS) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))

@@ -66,9 +66,8 @@ class CompanionImages:
         InputError
             Where the file cannot be used.
         """
+        source = companion_file(source)
         path = Path(source)
-        if names_file(source) and path.is_dir() and (path / OWN_IMAGE).is_file():
-            path = path / OWN_IMAGE
         name = path.name if path.name != OWN_IMAGE else f"{path.parent.name}/{OWN_IMAGE}"
         if names_file(source):
             held = read_images(path) if path.name == OWN_IMAGE else _images_in(path, recipe)
@@ -103,7 +102,8 @@ class CompanionImages:
         """
         shape = scan.readouts.grid
         here = scan.geometry[0] if isinstance(scan, KSpaceData) and scan.geometry is not None else None
-        if here is not None and here.placed and self.places is not None and all(p.placed for p in self.places):
+        by_headers = here is not None and here.placed and self.places is not None and self.places[0].placed
+        if by_headers and here is not None:
             image, covered = self._by_places(here, shape)
             how = "by the places in both headers"
         else:
@@ -116,7 +116,7 @@ class CompanionImages:
                 cure="Give an image of the same place.",
             )
         whole = "" if covered > 1 - 1e-3 else f", of which it covers {covered:.0%}"
-        return Companion(self.name, image, f"laid over the scan {how}{whole}", None if here is None else here.pixel)
+        return Companion(self.name, image, f"laid over the scan {how}{whole}", by_headers, here and here.pixel)
 
     def _by_places(self, here: SliceGeometry, shape: tuple[int, int]) -> tuple[NDArray[np.float32], float]:
         """The image at the pixels of a slice, linearly between its own, and the share of pixels it covers."""
@@ -172,15 +172,17 @@ class CompanionImages:
         return np.where(inside, found, 0).astype(np.float32), float(inside.mean()), how
 
 
+def companion_file(source: str) -> str:
+    """The file that a companion is read from: of the folder of a run its image."""
+    image = Path(source) / OWN_IMAGE
+    return str(image) if names_file(source) and image.is_file() else source
+
+
 def companions_over(
     files: Iterable[CompanionImages], scan: KSpaceData | TrajectoryData, number: int = 0, count: int = 1
 ) -> tuple[Companion, ...]:
-    """The companions of one slice; see `CompanionImages.over`. A slice that one of them does not show goes without."""
-    found: list[Companion] = []
-    for file in files:
-        companion = file.over(scan, number, count)
-        found.append(companion)
-    return tuple(found)
+    """The companions of one slice; see `CompanionImages.over`."""
+    return tuple(file.over(scan, number, count) for file in files)
 
 
 def _images_in(path: Path, recipe: Recipe) -> ImageStack | None:

@@ -330,26 +330,35 @@ class CoilRecipe(Settings):
 class CompanionRecipe(Settings):
     """Other images of the same object in the prior, where they are given."""
 
-    companion_strength: Literal["careful", "strong"] = setting(
-        "careful: lesions that the other images do not show keep nearly all of their contrast; strong: less error, but "
-        "such lesions lose contrast.",
+    companion_strength: Literal["careful", "moderate", "strong"] = setting(
+        "careful: lesions that the other images do not show keep their contrast; moderate, strong: less error, but "
+        "such lesions lose a tenth, a quarter of it.",
         "careful",
     )
-    trust_companion: bool = setting("The other images are taken, whatever lines that are held back say of them.", False)
+    trust_companion: bool = setting(
+        "The other images are taken, whatever the readouts that are held back say of them.", False
+    )
     register_companion: bool = setting("The other images are turned and shifted to fit the scan.", True, expert=True)
 
-    @property
-    def limit(self) -> float:
-        """Largest rate of the block, per standard deviation of the noise (results/companions)."""
-        return {"careful": 0.03, "strong": 0.1}[self.companion_strength]
+    def limit(self, share: float) -> float:
+        """Largest rate of the block, per standard deviation of the noise (results/companions has the trials).
 
-    def prior(self, blocks: Sequence[Any]) -> tuple[Any, ...]:
+        The fewer readouts are measured, the less may be asked of other images before lesions lose contrast.
+
+        Parameters
+        ----------
+        share : float
+            Readouts measured over those of the whole grid, at most 1.
+        """
+        return {"careful": 0.04 * share, "moderate": 0.03, "strong": 0.1}[self.companion_strength]
+
+    def prior(self, blocks: Sequence[Any], share: float) -> tuple[Any, ...]:
         """Blocks of a slice with one for its companion: that which they hold already, or the usual one."""
         from mri_design.model.sparsity import SparsityBlock
 
         if any(getattr(block, "kind", "") == "companion" for block in blocks):
             return tuple(blocks)
-        return (*blocks, SparsityBlock("companion", 0.8, isotropic=True, tau_limit=self.limit))
+        return (*blocks, SparsityBlock("companion", 0.8, isotropic=True, tau_limit=self.limit(share)))
 
 
 @dataclass(frozen=True, kw_only=True)

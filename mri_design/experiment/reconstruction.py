@@ -230,7 +230,9 @@ def reconstruct(
     alone, companions = slice_model, None
     if slice_model.companions and slice_model.companion is None:
         options.watch("choosing companions")
-        companions = choose_companions(slice_model, without, recipe.companion, engine, slice_model.central_image(lines))
+        companions = choose_companions(
+            slice_model, lines, without, recipe.companion, engine, slice_model.central_image(lines)
+        )
         slice_model = companions.applied(slice_model, recipe.companion)
         options = replace(options, warm_start=None) if companions.used else options
     if method == "map":

@@ -37,6 +37,8 @@ class Companion:
         On the grid of the scan, of any brightness and contrast; zero where it shows nothing.
     placed : str
         How it was laid over the scan, in words.
+    by_headers : bool
+        Whether headers say where both images lie.
     pixel : (float, float), optional
         Size of a pixel along (ky, kx), millimetres; None where nobody says.
 
@@ -49,6 +51,7 @@ class Companion:
     name: str
     image: Array
     placed: str = ""
+    by_headers: bool = False
     pixel: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:

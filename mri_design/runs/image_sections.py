@@ -15,6 +15,7 @@ from mri_design.evaluation.reference_noise import beyond_noise, noise_caption, r
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS
+from mri_design.model.companion import unit_modulus
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import Readouts
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage, pixel_of
@@ -290,6 +291,40 @@ def save_reconstruction(
     return [
         *image_sections(folder, images, known.shown_reference, frame, rows, known.reference_noise, about),
         *save_coil_maps(folder, None if maps is None else maps[0], frame, known.scan.maps_source),
+        *companion_sections(folder, images[0].reconstruction, frame),
+    ]
+
+
+def companion_sections(folder: RunFolder, made: Reconstruction, frame: Frame) -> list[Section]:
+    """The other images of the object that were offered, where they lie, what was made of them, and the image without.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where the figure goes.
+    made : Reconstruction
+        Without companions there is no section.
+    frame : Frame
+        How images lie on the page.
+    """
+    choice = made.companions
+    if choice is None:
+        return []
+    level = float(np.percentile(np.abs(made.image), 99.5))  # brightness of its own has none of them
+    panels = [
+        ImagePanel(
+            level * unit_modulus(one.companion.image),
+            one.companion.name,
+            "used" if one.companion.name in choice.used else "not used",
+        )
+        for one in choice.offered
+    ]
+    if made.alone is not None:
+        panels.append(ImagePanel(made.alone, "the image without", "under the prior without non-local differences"))
+    places = "; ".join(f"{one.companion.name} was {one.companion.placed}" for one in choice.offered)
+    caption = f"{GREY_SCALE}. Of the other images of the object {choice}. {places}."
+    return [
+        Section("Other images", [saved_figure(folder, "companions", lambda: plots.image_grid(panels, frame), caption)])
     ]
 
 

@@ -25,8 +25,11 @@ BINS = 32
 """Grey levels of the mutual information."""
 LEAST = 0.25
 """Pixels by which the object has to have moved: splines blur, and blurred images are more alike than noisy ones."""
+COARSE = 64
+"""Pixels along the shorter side that the first search takes, or up to twice as many."""
 _STEP = 3.0
 _KEPT = 3
+_ROUNDS = 4
 _SMOOTH = 1.0
 
 
@@ -89,18 +92,19 @@ class Registration:
 
 
 def alikeness(one: Image, other: Image) -> float:
-    """Normalised mutual information of two moduli, 1 (none) to 2 (one tells the other), in `BINS` grey levels."""
-    counts, *_ = np.histogram2d(one.ravel(), other.ravel(), bins=BINS, range=((0, 1.0001), (0, 1.0001)))
-    joint = counts / counts.sum()
-    first, second, both = (_entropy(p) for p in (joint.sum(axis=1), joint.sum(axis=0), joint))
-    return (first + second) / both if both > 0 else 1.0
+    """Normalised mutual information of moduli from 0 to 1: 1 (none) to 2 (one tells the other), in `BINS` levels."""
+    first, second = (np.minimum((image * BINS).astype(np.intp), BINS - 1).ravel() for image in (one, other))
+    joint = np.bincount(first * BINS + second, minlength=BINS * BINS).reshape(BINS, BINS) / first.size
+    alone, apart, both = (_entropy(p) for p in (joint.sum(axis=1), joint.sum(axis=0), joint))
+    return (alone + apart) / both if both > 0 else 1.0
 
 
 def register(fixed: Image, moving: Image) -> Registration:
     """Find the motion that makes an image most like another one.
 
-    Coarse turns are tried first, each with the shift at which edges of both images lie upon each other best; those that
-    make the images most alike are refined (Powell's method).
+    Coarse turns are tried first, each with the shift at which edges of both images lie upon each other best. Those that
+    make the images most alike are refined by Powell's method, on every second pixel of large images, and the best of
+    them on all pixels.
 
     Parameters
     ----------
@@ -118,26 +122,51 @@ def register(fixed: Image, moving: Image) -> Registration:
         raise InputError("images", f"shapes {fixed.shape} and {moving.shape}", "two images (ky, kx) of one shape")
     stays, moves = (_grey(image) for image in (fixed, moving))
     most = LARGEST_SHIFT * min(fixed.shape)
-
-    def unlike(values: NDArray[np.float64]) -> float:
-        motion = RigidMotion((float(values[0]), float(values[1])), float(values[2]))
-        return -alikeness(stays, np.clip(motion.applied(moves, order=1), 0, 1))
-
-    still = -unlike(np.zeros(3))
-    angles = np.arange(-LARGEST_ANGLE, LARGEST_ANGLE + 1e-9, _STEP)
-    edges = _edges(stays)
+    step = max(1, min(fixed.shape) // COARSE)
+    coarse = _Match(stays[::step, ::step], moves[::step, ::step], step)
+    fine = _Match(stays, moves)
+    edges = _edges(coarse.stays)
     starts = [np.zeros(3)]
-    starts += [np.array([*_best_shift(edges, RigidMotion(angle=a).applied(moves, order=1), most), a]) for a in angles]
-    starts = sorted(starts, key=unlike)[:_KEPT]
+    for angle in np.arange(-LARGEST_ANGLE, LARGEST_ANGLE + 1e-9, _STEP):
+        turned = RigidMotion(angle=float(angle)).applied(coarse.moves, order=1)
+        down, right = _best_shift(edges, turned, most / step)
+        starts.append(np.array([step * down, step * right, angle]))
+    starts = sorted(starts, key=coarse.unlike)[:_KEPT]
     bounds = [(-most, most), (-most, most), (-LARGEST_ANGLE, LARGEST_ANGLE)]
-    options = {"xtol": 0.02, "ftol": 1e-5, "maxiter": 8}
-    found = [scipy.optimize.minimize(unlike, at, method="Powell", bounds=bounds, options=options) for at in starts]
-    best = min(found, key=lambda result: float(result.fun))
-    down, right, angle = map(float, best.x)
-    motion = RigidMotion((down, right), angle)
+    found = [coarse.refined(at, bounds) for at in starts]
+    best = min(found, key=coarse.unlike)
+    if step > 1:
+        best = fine.refined(best, bounds)
+    motion = _motion(best)
+    still = -fine.unlike(np.zeros(3))
     if motion.displacement(fixed.shape) < LEAST:
         return Registration(RigidMotion(), still, still)
-    return Registration(motion, still, -float(best.fun))
+    return Registration(motion, still, -fine.unlike(best))
+
+
+@dataclass(frozen=True)
+class _Match:
+    """Two images, every ``step``-th pixel of them, of which one moves."""
+
+    stays: Image
+    moves: Image
+    step: int = 1
+
+    def unlike(self, values: NDArray[np.float64]) -> float:
+        """How little alike they are after a motion: shifts in whole images' pixels, and an angle."""
+        motion = _motion(np.append(values[:2] / self.step, values[2]))
+        return -alikeness(self.stays, np.clip(motion.applied(self.moves, order=1), 0, 1))
+
+    def refined(self, start: NDArray[np.float64], bounds: list[tuple[float, float]]) -> NDArray[np.float64]:
+        """The motion near a start after which they are most alike."""
+        options = {"xtol": 0.02, "ftol": 1e-5, "maxiter": _ROUNDS}
+        found = scipy.optimize.minimize(self.unlike, start, method="Powell", bounds=bounds, options=options)
+        return np.asarray(found.x, dtype=np.float64)
+
+
+def _motion(values: NDArray[np.float64]) -> RigidMotion:
+    down, right, angle = map(float, values)
+    return RigidMotion((down, right), angle)
 
 
 def _entropy(shares: NDArray[np.float64]) -> float:

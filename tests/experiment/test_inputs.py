@@ -32,7 +32,7 @@ def unknown_noise(data: KSpaceData) -> KSpaceData:
     return replace(data, noise_variance=None, coil_maps=None)
 
 
-@pytest.mark.parametrize("name", ["shepp-logan", "brain", "t2w", "t1w"])
+@pytest.mark.parametrize("name", ["shepp-logan", "brain", "t2w", "t1w", "t1w-6a"])
 def test_a_simulated_phantom_has_the_recipe_s_size_coils_noise_and_truth(small: Recipe, name: str) -> None:
     data = load_input(f"phantom:{name}", simulating(small, coils=2, noise=0.02))
     assert data.kspace.shape == (1, 2, 16, 16)
@@ -58,7 +58,8 @@ def test_the_seed_changes_the_noise_and_nothing_else(small: Recipe) -> None:
 @pytest.mark.parametrize("source", ["phantom:", "phantom:Brain", "phantom:../brain", "phantom:brain.json"])
 def test_an_unknown_phantom_is_refused_with_all_known_ones(small: Recipe, source: str) -> None:
     with pytest.raises(
-        InputError, match="phantom:shepp-logan, phantom:brain, phantom:head-3d, phantom:t2w, phantom:t1w"
+        InputError,
+        match="phantom:shepp-logan, phantom:brain, phantom:head-3d, phantom:t2w, phantom:t1w, phantom:t1w-6a",
     ):
         load_input(source, small)
 

@@ -20,14 +20,15 @@ from mri_design.model.alike_patches import AlikePatches
 from mri_design.model.companion import Companion, companion_patches
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from mri_design.operators.readouts import ShotReadouts
 from mri_design.scan.registration import Registration, register
 
 CLEARLY = 1.5
 """Standard errors by which lines held back have to be predicted better with a companion."""
-LEAST_GAIN = 0.1
+LEAST_GAIN = 0.03
 """Mean logarithm of the energy left unpredicted without over that with it, where half of the lines are measured."""
 FARTHEST = 10.0
-"""Pixels by which an image has to be moved, beyond which it is left out."""
+"""Millimetres by which an image that headers have placed may have to be moved; beyond them it is left out."""
 
 
 @briefly
@@ -86,6 +87,8 @@ class CompanionChoice:
         What was held back, in the singular.
     patches : AlikePatches, optional
         What the companions used say; None where none is.
+    share : float
+        See `CompanionRecipe.limit`.
     """
 
     offered: tuple[Offered, ...]
@@ -95,12 +98,13 @@ class CompanionChoice:
     trusted: bool = False
     unit: str = "line"
     patches: AlikePatches | None = field(default=None, compare=False, repr=False)
+    share: float = 1.0
 
     def applied(self, slice_model: MRSlice, recipe: CompanionRecipe) -> MRSlice:
         """The slice with the companions that are used in its prior."""
         if self.patches is None:
             return slice_model
-        return replace(slice_model, companion=self.patches, prior=recipe.prior(slice_model.prior))
+        return replace(slice_model, companion=self.patches, prior=recipe.prior(slice_model.prior, self.share))
 
     def __str__(self) -> str:
         held = f"{count_text(self.held_back, self.unit)} held back" if self.held_back else "nothing to hold back"
@@ -110,7 +114,12 @@ class CompanionChoice:
 
 
 def choose_companions(
-    slice_model: MRSlice, without: HeldBack | None, recipe: CompanionRecipe, engine: DoubleLoop, image: Array
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    without: HeldBack | None,
+    recipe: CompanionRecipe,
+    engine: DoubleLoop,
+    image: Array,
 ) -> CompanionChoice:
     """The companions, each by itself or all together, with which lines that are held back are predicted best.
 
@@ -118,6 +127,8 @@ def choose_companions(
     ----------
     slice_model : MRSlice
         Its ``companions`` are offered.
+    lines : sequence of int
+        Measured readouts.
     without : HeldBack, optional
         The prediction without companions; None where nothing can be held back.
     recipe : CompanionRecipe
@@ -137,56 +148,64 @@ def choose_companions(
     judged = without is not None and len(without.held) >= FEWEST
     seen = without.posterior.mean if without is not None and judged else image
     offered = tuple(_laid_over(companion, seen, recipe.register_companion) for companion in slice_model.companions)
+    share = _share(slice_model, lines)
+    choice = CompanionChoice(offered, unit=slice_model.candidates.unit, share=share)
     usable = [place for place, one in enumerate(offered) if not one.refused]
     sets = [[place] for place in usable] + ([usable] if len(usable) > 1 else [])
-    unit = slice_model.candidates.unit
     if not sets:
-        return CompanionChoice(offered, unit=unit)
+        return choice
     patches = [companion_patches([offered[place].companion.image for place in places]) for places in sets]
-    every = tuple(offered[place].companion.name for place in usable)
+    names = [tuple(offered[place].companion.name for place in places) for places in sets]
+    trusted = recipe.trust_companion
     if without is None or not judged:
-        taken = recipe.trust_companion
-        return CompanionChoice(
-            offered, every if taken else (), trusted=taken, unit=unit, patches=patches[-1] if taken else None
-        )
-    gains = np.array([_gains(without, found, recipe, engine) for found in patches])
+        return replace(choice, used=names[-1], trusted=True, patches=patches[-1]) if trusted else choice
+    gains = np.array([_gains(without, found, recipe, share, engine) for found in patches])
     mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
-    offered = tuple(
-        replace(one, gain=float(mean[usable.index(place)])) if place in usable else one
-        for place, one in enumerate(offered)
+    each = dict(zip(usable, mean.tolist(), strict=False))  # those by themselves come first
+    choice = replace(
+        choice,
+        offered=tuple(replace(one, gain=each.get(place, float("nan"))) for place, one in enumerate(offered)),
+        held_back=len(without.held),
+        trusted=trusted,
     )
-    share = len(without.known) + len(without.held)
-    least = LEAST_GAIN * min(1.0, 2 * share / slice_model.candidates.size)
-    clear = (mean > least) & (mean > CLEARLY * error)
-    if recipe.trust_companion:
-        best = len(sets) - 1
-    elif clear.any():
-        best = int(np.argmax(np.where(clear, mean, -np.inf)))
-    else:
-        return CompanionChoice(offered, held_back=len(without.held), unit=unit)
-    used = tuple(offered[place].companion.name for place in sets[best])
-    return CompanionChoice(
-        offered, used, float(mean[best]), len(without.held), recipe.trust_companion, unit, patches[best]
-    )
+    clear = (mean > LEAST_GAIN * min(1.0, 2 * share)) & (mean > CLEARLY * error)
+    if not (trusted or clear.any()):
+        return choice
+    best = len(sets) - 1 if trusted else int(np.argmax(np.where(clear, mean, -np.inf)))
+    return replace(choice, used=names[best], gain=float(mean[best]), patches=patches[best])
+
+
+def _share(slice_model: MRSlice, lines: Sequence[int]) -> float:
+    """Measured readouts over those of the whole grid; along trajectories samples over pixels."""
+    if isinstance(slice_model.candidates, ShotReadouts):
+        samples = slice_model.candidates.shots.shape[1]
+        return min(1.0, len(lines) * samples / (slice_model.shape[0] * slice_model.shape[1]))
+    return min(1.0, len(lines) / slice_model.candidates.size)
 
 
 def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
     """The companion moved to where the image is."""
     try:
+        companion_patches([companion.image])  # refused before it is moved, which smooths noise
         found = register(image, companion.image) if registered else None
         moved = companion if found is None else replace(companion, image=found.motion.applied(companion.image))
         companion_patches([moved.image])
     except InputError as error:
         return Offered(companion, refused=f"{error.got} where {error.wanted} is needed")
-    if found is not None and found.motion.displacement(image.shape) > FARTHEST:
-        return Offered(moved, found, refused=f"it would have to move by more than {FARTHEST:g} pixels")
+    pixel = companion.pixel
+    if found is not None and companion.by_headers and pixel is not None:
+        far = found.motion.displacement(image.shape) * max(pixel)
+        if far > FARTHEST:
+            return Offered(moved, found, refused=f"it fits {far:.0f} mm from where the headers place it")
     return Offered(moved, found)
 
 
-def _gains(without: HeldBack, patches: AlikePatches, recipe: CompanionRecipe, engine: DoubleLoop) -> Sequence[float]:
+def _gains(
+    without: HeldBack, patches: AlikePatches, recipe: CompanionRecipe, share: float, engine: DoubleLoop
+) -> Sequence[float]:
     """log(energy left without the companion / with it) of every line held back."""
     one = without.slice_model
-    model = replace(one, companion=patches, prior=recipe.prior(one.prior)).model(without.known, without.signal)
+    model = replace(one, companion=patches, prior=recipe.prior(one.prior, share)).model(without.known, without.signal)
     posterior = engine.cut_short(1).infer(
         model, np.random.default_rng(without.seed), warm_start=carried(without.posterior, model)
     )

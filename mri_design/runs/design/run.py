@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.predictions import PredictionCheck, Replay, check_predictions, truth_or_none
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.designing import (
     DesignOptions,
     design_inference,
@@ -46,6 +48,7 @@ from mri_design.experiment.starting import (
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
+from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.nonuniform import require_finufft
 from mri_design.operators.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
@@ -97,6 +100,8 @@ class DesignRequest:
         In the place of both: the slices that share the mask. The image is that of the one in their middle.
     loaded : KSpaceData, optional
         The scan, where it has been read already; ``source`` still says where it is from.
+    companions : tuple of str
+        Files of other images of the object, which the prior of the image may know (`CompanionImages.read`).
 
     Raises
     ------
@@ -119,6 +124,7 @@ class DesignRequest:
     positions: SliceChoice | None = None
     slices: SliceChoice | None = None
     loaded: KSpaceData | None = None
+    companions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.of_shots and self.acceleration is None and self.lines is None:
@@ -182,7 +188,8 @@ class DesignRequest:
         maps = [] if self.maps is None else [str(self.maps)]
         scan = InputFile.of_all([self.source])
         seen = [] if self.seen is None else [self.seen]
-        beside = InputFile.of_all([*maps, *strategy_files([self.recipe.design.strategy]), *source_files(seen)])
+        strategies = strategy_files([self.recipe.design.strategy])
+        beside = InputFile.of_all([*maps, *strategies, *source_files(seen), *map(companion_file, self.companions)])
         earlier = {} if self.seen is None else {"seen": self.seen.label}
         choices = {
             "recipe": self.settings,
@@ -199,7 +206,8 @@ class DesignRequest:
     def _further(self) -> dict[str, object]:
         """Acceleration and further positions, where they were given."""
         acceleration = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
-        return {**acceleration, **({} if self.positions is None else {"positions": self.positions.text})}
+        beside = {"with": [Path(source).name for source in self.companions]} if self.companions else {}
+        return {**acceleration, **({} if self.positions is None else {"positions": self.positions.text}), **beside}
 
     @property
     def _slice(self) -> int | str:
@@ -294,6 +302,8 @@ class Designed:
         See `DesignResult`.
     numbers : sequence of int
         Of the slices in their scan; none where that has no numbers.
+    companions : tuple of Companion
+        Other images of the object, over the slice that the image is of.
     """
 
     recipe: Recipe
@@ -305,6 +315,7 @@ class Designed:
     checks: Sequence[PredictionCheck] = ()
     acquisition: Acquisition | None = None
     numbers: Sequence[int] = ()
+    companions: tuple[Companion, ...] = ()
 
 
 def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
@@ -332,6 +343,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     numbers = request.numbers(every.n_slices)
     data, further = every.select_slice(numbers[0]), numbers[1:]
     tell_part(data, recipe, run.progress)
+    files = [CompanionImages.read(source, recipe, run.seed) for source in request.companions]
+    companions = companions_over(files, data, numbers[0], every.n_slices)
     readouts = _candidates(request, data)
     if recipe.design.encoding != "plane":
         require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
@@ -449,6 +462,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         checks=checks,
         acquisition=acquisition,
         numbers=[numbers[place] for place in shown],
+        companions=companions,
     )
     return concluded(request, record, designed, run)
 
@@ -501,6 +515,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     if overruled:
         run.progress.say(overruled)
     slice_model, warm = final_model(designed.slices[0], state, recipe)
+    slice_model = replace(slice_model, companions=designed.companions)
     calibrated = designed.slices[0].calibrated(trace.lines)
     # The level of lines is that of their common centre; the few shots of a start show less of it than all do.
     signal = calibrated.signal_level(trace.lines) if request.of_shots else state.signals[0]

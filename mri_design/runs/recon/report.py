@@ -11,6 +11,7 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.runs.first_pictures import measured_text
 from mri_design.runs.image_sections import (
     account_settings,
+    companion_sections,
     curves_figure,
     frame_of,
     image_sections,
@@ -85,6 +86,7 @@ def _along_trajectory(folder: RunFolder, known: KnownSamples, result: ReconResul
     return [
         *image_sections(folder, result.images, known.shown_reference, frame_of(known), rows, about=about),
         *save_coil_maps(folder, None if maps is None else maps[0], frame_of(known), scan.maps_source),
+        *companion_sections(folder, result.images[0].reconstruction, frame_of(known)),
         Section("Trajectory", pictures),
     ]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import PROGRESS
-from mri_design.experiment.companion_images import CompanionImages, companions_over
+from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.given_maps import GivenMaps, maps_origin
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.recipe import Recipe
@@ -84,7 +84,7 @@ class ReconRequest:
         maps = {} if self.maps is None else {maps_origin(self.maps): self.maps}
         files = {"mask": self.mask, **maps, "reference": self.reference}
         beside = {name: str(path) for name, path in files.items() if path is not None}
-        beside |= {f"with {place}": source for place, source in enumerate(self.companions, 1)}
+        beside |= {f"with {place}": companion_file(source) for place, source in enumerate(self.companions, 1)}
         inputs = InputFile.of_all([self.source, *beside.values()])
         choices = {
             "recipe": self.recipe.as_settings(),

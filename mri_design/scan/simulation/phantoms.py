@@ -185,6 +185,7 @@ _ENTRIES = {
     "head-3d": _Entry("head_3d.json", "head_3d.header.json", "ellipsoids"),
     "t2w": _Entry("t2w_6A_slice.npz", "t2w_6A_slice.json", "images"),
     "t1w": _Entry("t1w_7A_slice.npz", "t1w_7A_slice.json", "images"),
+    "t1w-6a": _Entry("t1w_6A_slice.npz", "t1w_6A_slice.json", "images"),
     "lf-gre": _Entry("lf_6A_gre_slice.npy", "lf_6A_gre_slice.json", "kspace"),
     "lf-fse": _Entry("lf_7A_fse_volume.npz", "lf_7A_fse_volume.json", "kspace"),
     "head-16ch": _Entry("head_16ch_slice.npz", "head_16ch_slice.json", "kspace"),
@@ -331,7 +332,7 @@ def load_phantom(
 
     Parameters
     ----------
-    name : {"shepp-logan", "brain", "head-3d", "t2w", "t1w"}
+    name : {"shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a"}
         The first two are ellipse scenes with closed-form k-space (`simulate_ellipse_scan`), the third is a volume of
         ellipsoids (`simulate_volume_scan`), without phase, the others are magnitude slices of 3 T scans
         (`simulate_scan`).

@@ -70,7 +70,7 @@ def test_raw_scans_are_read_with_their_phase_encodes_as_rows(name, measured):
     assert (scan.grid_shape[0], scan.measured.sum()) == measured
 
 
-@pytest.mark.parametrize("name", ["t2w", "t1w"])
+@pytest.mark.parametrize("name", ["t2w", "t1w", "t1w-6a"])
 def test_slices_are_magnitudes_of_the_promised_size(name):
     stack = read_shipped_images(name)
     assert stack.images.shape == (1, 256, 256)
@@ -191,7 +191,7 @@ def test_missing_file_is_refused(tmp_path):
         read_ellipse_table(tmp_path / "nothing.json")
 
 
-@pytest.mark.parametrize("name", ["shepp-logan", "brain", "t2w", "t1w"])
+@pytest.mark.parametrize("name", ["shepp-logan", "brain", "t2w", "t1w", "t1w-6a"])
 @pytest.mark.parametrize(("shape", "grid"), [(64, (64, 64)), ((63, 50), (63, 50))])
 def test_every_scene_loads_on_every_grid(name, shape, grid):
     scan = load_phantom(name, shape=shape, n_coils=2, rng=np.random.default_rng(0))

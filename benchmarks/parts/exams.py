@@ -1,0 +1,168 @@
+"""Scans of one object in several contrasts, echoes or slices, and other images of it, for benchmarks of companions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from skimage.transform import resize
+from study.scans import NOISE, Scan, denoised, echo
+
+from mri_design.design.strategies.line_masks import VariableDensity
+from mri_design.experiment.designing import run_design
+from mri_design.experiment.recipe import load_recipe
+from mri_design.experiment.starting import start_lines
+from mri_design.experiment.strategy_names import make_strategy
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+from mri_design.scan.data import ImageStack
+from mri_design.scan.registration import RigidMotion
+from mri_design.scan.simulation.phase import rough_phase
+from mri_design.scan.simulation.scanner import simulate_scan
+
+SIDE = 128
+SUBJECTS = {"6A": 2, "6B": 1, "7A": 2, "7B": 2}
+"""Heads of which there are several contrasts, and the slice that is taken."""
+LOCAL = load_recipe("local")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A scan, and another image of what it shows.
+
+    Parameters
+    ----------
+    kind, name : str
+        For tables.
+    scan : Scan
+        Simulated, with its truth.
+    companion : array, shape (ky, kx)
+        The posterior mean of a fully sampled scan, of another noise; not registered.
+    """
+
+    kind: str
+    name: str
+    scan: Scan
+    companion: Array
+
+
+def simulated_scan(name: str, truth: Array, noise: float, seed: int) -> Scan:
+    """A scan of a complex image, with white noise."""
+    rng = np.random.default_rng([seed, 1])
+    stack = ImageStack(np.asarray(truth, dtype=np.complex64)[None], name)
+    return Scan.of(name, simulate_scan(stack, noise=noise, phase="own", rng=rng))
+
+
+def complete_image(scan: Scan) -> Array:
+    """The posterior mean of everything measured, without non-local blocks."""
+    one = scan.prepared.slice_model(0, LOCAL)
+    lines = np.flatnonzero(one.measured).tolist()
+    return LOCAL.inference.engine().infer(one.model(lines), np.random.default_rng(3)).mean
+
+
+def contrast_at_3t(data: Path, subject: str, contrast: str, index: int | None = None) -> Array:
+    """A magnitude slice, padded to a square and resized; its 99.5th percentile is 1."""
+    with np.load(data / f"mag3T_{subject}_{contrast}.npz", allow_pickle=False) as archive:
+        image = archive["image"][SUBJECTS[subject] if index is None else index].astype(float)
+    longer = max(image.shape)
+    before = [(longer - n + 1) // 2 for n in image.shape]
+    square = np.pad(image, [(b, longer - n - b) for b, n in zip(before, image.shape, strict=True)])
+    small = resize(square, (SIDE, SIDE), order=1, anti_aliasing=True)
+    return np.asarray(small / np.percentile(small, 99.5))
+
+
+def with_phase(image: Array, seed: Sequence[int]) -> Array:
+    """A magnitude with a rough phase of its own."""
+    phase = rough_phase(image.shape, np.random.default_rng(list(seed)))
+    return np.asarray(image * np.exp(1j * phase), dtype=np.complex64)
+
+
+def contrasts(data: Path, seed: int) -> list[Pair]:
+    """T2w from T1w at 3 T, four heads."""
+    found = []
+    for place, subject in enumerate(SUBJECTS):
+        t2, t1 = (contrast_at_3t(data, subject, name) for name in ("T2w", "T1w"))
+        scan = simulated_scan(f"T2w {subject}", with_phase(t2, (place, 2)), NOISE, seed)
+        other = simulated_scan(f"T1w {subject}", with_phase(t1, (place, 5)), NOISE, seed + 7)
+        found.append(Pair("contrast 3 T", f"{subject} T2w < T1w", scan, complete_image(other)))
+    return found
+
+
+def low_field(data: Path, seed: int) -> list[Pair]:
+    """FSE from FLAIR and FLAIR from FSE at low field, four heads; truths are denoised, which flatters graphs."""
+    found = []
+    for subject in SUBJECTS:
+        scans = {name: denoised(data / f"lf_{subject}_{name}.npy", 2, SIDE, seed) for name in ("fse", "flair")}
+        for one, other in (("fse", "flair"), ("flair", "fse")):
+            beside = denoised(data / f"lf_{subject}_{other}.npy", 2, SIDE, seed + 7)
+            found.append(Pair("contrast low field", f"{subject} {one} < {other}", scans[one], complete_image(beside)))
+    return found
+
+
+def echoes(data: Path, seed: int) -> list[Pair]:
+    """Echoes of a heart with their real phase."""
+    path = data / "img_heart_complex.npz"
+    return [
+        Pair(
+            "echo",
+            f"heart {one} < {other}",
+            echo(path, one, SIDE, seed),
+            complete_image(echo(path, other, SIDE, seed + 7)),
+        )
+        for one, other in ((1, 0), (2, 1), (3, 0))
+    ]
+
+
+def repeats(data: Path, seed: int) -> list[Pair]:
+    """The same head again, moved by up to 4 pixels and 5 degrees."""
+    rng, found = np.random.default_rng([seed, 11]), []
+    for place, subject in enumerate(SUBJECTS):
+        truth = with_phase(contrast_at_3t(data, subject, "T2w"), (place, 2))
+        motion = RigidMotion((float(rng.uniform(-4, 4)), float(rng.uniform(-4, 4))), float(rng.uniform(-5, 5)))
+        moved = simulated_scan("moved", motion.applied(truth), NOISE, seed + 7)
+        scan = simulated_scan(f"T2w {subject}", truth, NOISE, seed)
+        found.append(Pair("repeat, moved", subject, scan, complete_image(moved)))
+    return found
+
+
+def neighbours(data: Path, seed: int) -> list[Pair]:
+    """One slice of a volume from the next but one and the next but two."""
+    with np.load(data / "vol_brain_sim.npz", allow_pickle=False) as archive:
+        volume = archive["image"]
+    found = []
+    for at in (80, 95):
+        for away in (1, 2):
+            truths = []
+            for number in (at, at + away):
+                image = volume[:, :, number].astype(float)
+                small = resize(image, (SIDE, SIDE), order=1, anti_aliasing=True)
+                truths.append(with_phase(small / np.percentile(small, 99.5), (number, 2)))
+            scan, other = (simulated_scan(f"slice {at}", t, NOISE, seed + 7 * n) for n, t in enumerate(truths))
+            found.append(Pair("neighbouring slice", f"{at} < {at + away}", scan, complete_image(other)))
+    return found
+
+
+GROUPS = {
+    "contrast": contrasts,
+    "low-field": low_field,
+    "echo": echoes,
+    "repeat": repeats,
+    "neighbour": neighbours,
+}
+
+
+def random_lines(one: MRSlice, count: int, seed: int) -> list[int]:
+    """Lines by a polynomial variable density."""
+    strategy = VariableDensity(family="polynomial", power=4.0)
+    start = start_lines(one.measured, strategy, count, LOCAL)
+    return sorted(run_design([one], strategy, count, LOCAL, seed=seed, start=start).trace.lines)
+
+
+def designed_lines(one: MRSlice, counts: Sequence[int], seed: int) -> dict[int, list[int]]:
+    """The first lines of a design by the strategy calibrated."""
+    strategy = make_strategy("calibrated")
+    start = start_lines(one.measured, strategy, min(counts), LOCAL)
+    order = list(run_design([one], strategy, max(counts), LOCAL, seed=seed, start=start).trace.lines)
+    return {count: sorted(order[:count]) for count in counts}

@@ -1,0 +1,105 @@
+"""Other images are laid over a scan: by the headers' places, by fields of view, or slice upon slice."""
+
+import numpy as np
+import pytest
+
+from mri_design import InputError
+from mri_design.experiment.companion_images import CompanionImages, companion_file
+from mri_design.experiment.recipe import load_recipe
+from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.writing.nifti import nifti_bytes
+from tests.two_contrasts import scanned
+
+RECIPE = load_recipe("local")
+
+
+def ball(points: np.ndarray) -> np.ndarray:
+    """Brightness anywhere in space (mm), smooth."""
+    x, y, z = np.moveaxis(points, -1, 0)
+    return np.exp(-(((x - 6) / 30) ** 2 + ((y + 4) / 22) ** 2 + ((z - 3) / 25) ** 2))
+
+
+def points_of(geometry: SliceGeometry, shape: tuple[int, int]) -> np.ndarray:
+    _, phase, read, _ = geometry.vectors
+    rows, columns = np.meshgrid(*map(np.arange, shape), indexing="ij")
+    corner = geometry.first_pixel(shape)
+    return corner + rows[..., None] * geometry.pixel[0] * phase + columns[..., None] * geometry.pixel[1] * read
+
+
+TURN = np.deg2rad(20)
+HERE = SliceGeometry(
+    (3.0, 2.5),
+    4.0,
+    (1.0, 2.0, 3.0),
+    (0.0, np.cos(TURN), np.sin(TURN)),
+    (1.0, 0.0, 0.0),
+    (0.0, -np.sin(TURN), np.cos(TURN)),
+)
+
+
+def scan(shape: tuple[int, int] = (40, 36), geometry: SliceGeometry | None = HERE) -> KSpaceData:
+    kspace = scanned(np.ones(shape))[None, None]
+    return KSpaceData(kspace, np.ones(shape[0], bool), geometry=None if geometry is None else (geometry,))
+
+
+def test_a_volume_is_sampled_where_the_slice_lies_whatever_its_grid_and_directions():
+    first = SliceGeometry((2.0, 2.0), 2.0, (0.0, 0.0, -60.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    places = tuple(first.slice_after(number) for number in range(60))
+    images = np.stack([ball(points_of(place, (70, 72))) for place in places]).astype(np.float32)
+    over = CompanionImages("volume", images, places).over(scan(), 0, 1)
+    wanted = ball(points_of(HERE, (40, 36)))
+    inside = over.image > 0
+    assert inside.mean() > 0.9
+    np.testing.assert_allclose(over.image[inside], wanted[inside], atol=0.02)
+    assert over.by_headers and "places in both headers" in over.placed
+
+
+def test_images_of_other_pixels_are_laid_over_by_their_fields_of_view():
+    wide = SliceGeometry((2.0, 2.0), 4.0)
+    images = ball(points_of(wide, (96, 96)))[None].astype(np.float32)
+    here = SliceGeometry((3.0, 2.5), 4.0)
+    over = CompanionImages("wide", images, (wide,)).over(scan(geometry=here), 0, 1)
+    np.testing.assert_allclose(over.image, ball(points_of(here, (40, 36))), atol=0.02)
+    assert "fields of view" in over.placed and not over.by_headers
+
+
+def test_slices_of_equal_number_belong_together_and_others_are_refused():
+    images = np.stack([np.full((40, 36), level, dtype=np.float32) for level in (1, 2, 3)])
+    files = CompanionImages("three", images)
+    assert np.all(files.over(scan(geometry=None), 1, 3).image == 2)
+    with pytest.raises(InputError, match="3 slices"):
+        files.over(scan(geometry=None), 0, 2)
+    alone = CompanionImages("one", images[:1])
+    assert np.all(alone.over(scan(geometry=None), 1, 2).image == 1)
+
+
+def test_an_image_of_another_place_is_refused():
+    away = SliceGeometry((3.0, 2.5), 4.0, (0.0, 0.0, 200.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    with pytest.raises(InputError, match="covers 0%"):
+        CompanionImages("away", np.ones((1, 40, 36), np.float32), (away,)).over(scan(), 0, 1)
+
+
+def test_files_of_images_and_of_samples_are_read_and_folders_of_runs(tmp_path):
+    image = ball(points_of(SliceGeometry((4.0, 4.0), 4.0), (32, 32))).astype(np.float32)
+    np.save(tmp_path / "image.npy", image)
+    np.save(tmp_path / "samples.npy", scanned(image, 0.005))
+    run = tmp_path / "run"
+    run.mkdir()
+    np.save(run / "recon.npy", (image * 1j).astype(np.complex64))
+    assert companion_file(str(run)) == str(run / "recon.npy")
+    for name in ("image.npy", "samples.npy", "run"):
+        read = CompanionImages.read(str(tmp_path / name), RECIPE)
+        assert read.images.shape == (1, 32, 32)
+        np.testing.assert_allclose(read.images[0] / read.images.max(), image / image.max(), atol=0.05)
+
+
+def test_nifti_keeps_its_place(tmp_path):
+    first = SliceGeometry((2.0, 2.0), 3.0, (0.0, 0.0, -9.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    images = np.stack([ball(points_of(first.slice_after(n), (30, 32))) for n in range(6)]).astype(np.float32)
+    (tmp_path / "t1.nii.gz").write_bytes(nifti_bytes(images, first, "t1"))
+    read = CompanionImages.read(str(tmp_path / "t1.nii.gz"), RECIPE)
+    here = SliceGeometry((2.0, 2.0), 3.0, (0.0, 0.0, -4.5), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    over = read.over(scan((30, 32), here), 0, 1)
+    np.testing.assert_allclose(over.image, ball(points_of(here, (30, 32))), atol=0.02)
+    assert isinstance(ImageStack(images, geometry=first), ImageStack)
