@@ -68,7 +68,7 @@ def recon(
         recipe,
         mask,
         given,
-        ALL_SLICES if slices is None else SliceChoice(slices),
+        slices=ALL_SLICES if slices is None else SliceChoice(slices),
         reference=reference,
         companions=check_with(companions, recipe),
     )

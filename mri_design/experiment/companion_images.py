@@ -116,7 +116,9 @@ class CompanionImages:
                 cure="Give an image of the same place.",
             )
         whole = "" if covered > 1 - 1e-3 else f", of which it covers {covered:.0%}"
-        return Companion(self.name, image, f"laid over the scan {how}{whole}", by_headers, here and here.pixel)
+        return Companion(
+            self.name, image, f"laid over the scan {how}{whole}", by_headers, None if here is None else here.pixel
+        )
 
     def _by_places(self, here: SliceGeometry, shape: tuple[int, int]) -> tuple[NDArray[np.float32], float]:
         """The image at the pixels of a slice, linearly between its own, and the share of pixels it covers."""

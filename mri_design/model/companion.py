@@ -20,8 +20,6 @@ from mri_design.operators.base import Array
 
 WINDOW = Window(nearest=1, radius=4, half=1, indistinct=0.36)
 """3 x 3 patches within four pixels, neighbours included: white noise has .38 to .39, heads .04 to .08."""
-LEAST_DIFFERENCE = 0.03
-"""Difference, in signal levels, that the image is expected to have where the others have none."""
 
 
 @briefly

@@ -14,7 +14,6 @@ import scipy  # whose parts are loaded when they are first used
 from mri_design.brief import briefly
 from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
 from mri_design.model.alike_patches import AlikePatches
-from mri_design.model.companion import LEAST_DIFFERENCE
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phase import PhasePrior
 from mri_design.operators.base import Array, LinearOperator
@@ -28,6 +27,8 @@ DETERMINED = (7.0, 9.0)
 """Mean variances of pixels below which data determine an image, and above which they do not."""
 BRIGHT = 0.1
 """Modulus, per signal level, of pixels whose limit is half as large (results/coils/everyday.md has the trials)."""
+LEAST_DIFFERENCE = 0.03
+"""Difference, in signal levels, that an image is expected to have where its companions have none."""
 SURROUNDINGS = 1.5
 """Standard deviation, in pixels, of the window in which a pixel's brightness is seen."""
 

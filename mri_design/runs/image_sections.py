@@ -320,7 +320,7 @@ def companion_sections(folder: RunFolder, made: Reconstruction, frame: Frame) ->
         for one in choice.offered
     ]
     if made.alone is not None:
-        panels.append(ImagePanel(made.alone, "the image without", "under the prior without non-local differences"))
+        panels.append(ImagePanel(made.alone, "without them", "under the local prior"))
     places = "; ".join(f"{one.companion.name} was {one.companion.placed}" for one in choice.offered)
     caption = f"{GREY_SCALE}. Of the other images of the object {choice}. {places}."
     return [

@@ -68,7 +68,16 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"hyperparameters": 4, "references": 4},
     "interactive": {"running": 1, "shown": 1, "comparison": 2, "image": 2, "design": 3, "scan": 4},
     "krylov": {"*": 1},
-    "model": {"*": 1, "circulant_inverse": 2, "sparsity": 2, "sums": 2, "precision": 3, "mr_image": 3, "posterior": 4},
+    "model": {
+        "*": 1,
+        "circulant_inverse": 2,
+        "companion": 2,
+        "sparsity": 2,
+        "sums": 2,
+        "precision": 3,
+        "mr_image": 3,
+        "posterior": 4,
+    },
     "operators": {
         "kernels": 1,
         "trajectory": 1,

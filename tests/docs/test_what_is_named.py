@@ -69,7 +69,18 @@ def test_the_page_of_recipes_has_every_setting(build_pages: ModuleType) -> None:
     sections = set(re.findall(r"<!-- settings: (\w+) -->", _text("docs/recipes.md")))
     settings = md.load_recipe(None).as_settings()
     assert sections == {
-        *("prior", "phase", "noise", "inference", "design", "constraints", "reconstruction", "simulation", "experts")
+        *(
+            "prior",
+            "phase",
+            "noise",
+            "companion",
+            "inference",
+            "design",
+            "constraints",
+            "reconstruction",
+            "simulation",
+            "experts",
+        )
     }
     named = {
         f"{section}.{name}".removeprefix("experts.")

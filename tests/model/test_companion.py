@@ -7,9 +7,9 @@ import pytest
 
 from mri_design import InputError
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.companion import LEAST_DIFFERENCE, companion_patches, unit_modulus
+from mri_design.model.companion import companion_patches, unit_modulus
 from mri_design.model.mr_image import MRSlice
-from mri_design.model.sparsity import SparsityBlock
+from mri_design.model.sparsity import LEAST_DIFFERENCE, SparsityBlock
 from mri_design.variances.exact import Exact
 
 BLOCK = SparsityBlock("companion", 0.8, isotropic=True, tau_limit=0.03)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
 
@@ -92,6 +92,7 @@ class CompanionChoice:
     """
 
     offered: tuple[Offered, ...]
+    _: KW_ONLY
     used: tuple[str, ...] = ()
     gain: float = float("nan")
     held_back: int = 0

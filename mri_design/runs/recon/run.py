@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
 from mri_design.runs.recon.stages import REPORT, Stages
-from mri_design.runs.recon.volume import VolumeResult, reconstruct_volume
+from mri_design.runs.recon.volume import Beside, VolumeResult, reconstruct_volume
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import (
     FOLDED,
@@ -68,6 +68,7 @@ class ReconRequest:
     recipe: Recipe
     mask: Path | None = None
     maps: GivenMaps | None = None
+    _: KW_ONLY
     slices: SliceChoice = ALL_SLICES
     loaded: AnySlice | None = None
     reference: Path | None = None
@@ -153,7 +154,9 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeRes
         before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
         recipe, frames = request.recipe, slices.frames
         recipe = recipe if frames is None else recipe_of_frame(recipe, frames.numbers[0])
-        return before or reconstruct_volume(recipe, request.mask, record, slices, numbers, run, references, companions)
+        return before or reconstruct_volume(
+            recipe, request.mask, record, slices, numbers, run, Beside(references, companions)
+        )
 
 
 def _opened(request: ReconRequest, run: Run) -> AbstractContextManager[Slices]:

@@ -322,6 +322,23 @@ class VolumeResult:
             yield self.kept.arrays(number)[name]
 
 
+@dataclass(frozen=True)
+class Beside:
+    """Files beside a scan: what errors are measured against, and other images of the object."""
+
+    references: GivenReferences | None = None
+    companions: Sequence[CompanionImages] = ()
+
+    def over(self, slices: Slices, number: int) -> tuple[Companion, ...]:
+        """The other images, over one slice."""
+        if not self.companions:
+            return ()
+        return companions_over(self.companions, slices.read(number), number % slices.count, slices.count)
+
+
+NOTHING = Beside()
+
+
 @dataclass
 class _Looked:
     """What a first look at all slices found: what they share, what is used of each, and where they lie."""
@@ -339,8 +356,7 @@ def reconstruct_volume(
     slices: Slices,
     numbers: Sequence[int],
     run: Run,
-    references: GivenReferences | None = None,
-    companions: Sequence[CompanionImages] = (),
+    beside: Beside = NOTHING,
 ) -> VolumeResult:
     """Reconstruct slices, in one frame or several, with one noise and one basis of coil maps; finished ones are kept.
 
@@ -354,20 +370,22 @@ def reconstruct_volume(
     first, example = looked.masks[numbers[0]], slices.read(numbers[0])
     recipe = recipe_for(first, example, recipe)
     given: Mapping[int, GivenReference] = {}
-    if references is not None:
+    if beside.references is not None:
         chosen = [number for number in numbers if number < slices.count]  # of the first frame, for all of them
-        given = references.of_slices(chosen, slices.count, example.grid_shape)
+        given = beside.references.of_slices(chosen, slices.count, example.grid_shape)
     run.begin()
     kept = KeptSlices.open(run.folder, record.identity)
     work = SliceWork(recipe, run.seed, looked.shared, numbering)
     left = [number for number in numbers if number not in kept.facts]
     run.progress.show(SLICES, len(numbers) - len(left), len(numbers))
-
-    def beside(number: int) -> tuple[Companion, ...]:
-        return companions_over(companions, slices.read(number), number % slices.count, slices.count)
-
     items = (
-        (number, slices.read(number), looked.masks[number], given.get(number % slices.count), beside(number))
+        (
+            number,
+            slices.read(number),
+            looked.masks[number],
+            given.get(number % slices.count),
+            beside.over(slices, number),
+        )
         for number in left
     )
     with Workers(work, max(1, min(run.jobs, len(left))), run.executor) as workers:
@@ -385,7 +403,7 @@ def reconstruct_volume(
     begun = [number for number in numbers if number < slices.count]
     seen = [number for number in begun if number not in noise_only] or begun
     shown = seen[len(seen) // 2]
-    ready = work.ready(slices.read(shown), looked.masks[shown], given.get(shown), beside(shown))
+    ready = work.ready(slices.read(shown), looked.masks[shown], given.get(shown), beside.over(slices, shown))
     warn_of_noise(ready.scan, run.progress)
     warn_of_maps(ready.scan, run.progress)
     known, images = _read_back(ready, kept.arrays(shown), kept.facts[shown])

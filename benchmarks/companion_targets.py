@@ -1,0 +1,170 @@
+"""Other images of the object: targets against what was measured, and the tables of results/companions/README.md.
+
+    python benchmarks/companions.py DATA   # errors.csv
+    python benchmarks/lesions.py DATA      # lesions.csv
+    python -m benchmarks.companion_targets
+
+DATA is a folder of raw scans and images.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
+
+sys.path.insert(0, str(Path(__file__).parent))  # as the benchmarks beside it find their parts
+from parts.pages import put_table
+
+OUT = Path(__file__).parents[1] / "results" / "companions"
+STRENGTHS = ("careful", "moderate", "strong")
+Rows = Sequence[dict[str, str]]
+
+
+def table(name: str) -> list[dict[str, str]]:
+    """Rows of one table."""
+    return [dict(row) for row in read_csv_texts(OUT / f"{name}.csv")]
+
+
+def percent(rows: Rows, name: str) -> str:
+    """Mean and worst of a column of changes."""
+    found = [float(row[name]) for row in rows if row[name] != ""]
+    return f"{np.mean(found):+.1f} ({max(found):+.1f})" if found else "-"
+
+
+def of_errors(rows: Rows) -> list[Row]:
+    """Mean and worst change of the error, by kind and number of lines."""
+    kinds = dict.fromkeys((row["kind"], row["mask"], row["lines"]) for row in rows)
+    made: list[Row] = []
+    for kind, mask, lines in kinds:
+        group = [row for row in rows if (row["kind"], row["mask"], row["lines"]) == (kind, mask, lines)]
+        used = sum(int(row["careful used"]) for row in group)
+        made.append(
+            {
+                "companion": kind,
+                "lines of 128": lines,
+                "cells": len(group),
+                "error without": f"{np.mean([float(row['error']) for row in group]):.3f}",
+                **{strength: percent(group, strength) for strength in STRENGTHS},
+                "used": f"{used} of {len(group)}",
+                "control": percent(group, "control"),
+            }
+        )
+    return made
+
+
+def of_lesions(rows: Rows, where: str) -> list[Row]:
+    """What every method keeps of the contrast, or makes up, by number of lines."""
+    rows = [row for row in rows if row["where"] == where]
+    made: list[Row] = []
+    for lines in dict.fromkeys(row["lines"] for row in rows):
+        for method in dict.fromkeys(row["method"] for row in rows):
+            group = [row for row in rows if row["lines"] == lines and row["method"] == method]
+            if group:
+                made.append({"lines of 128": lines, "method": method, **_kept(group, where)})
+    return made
+
+
+def _kept(group: Rows, where: str) -> Row:
+    def mean(chosen: Callable[[dict[str, str]], bool]) -> str:
+        return f"{np.mean([float(row['recovered']) for row in group if chosen(row)]):.2f}"
+
+    said: Row = {
+        "all": mean(lambda row: True),
+        "bright": mean(lambda row: float(row["contrast"]) > 0),
+        "dark": mean(lambda row: float(row["contrast"]) < 0),
+        "radius 1.5 and 2": mean(lambda row: float(row["radius"]) <= 2),
+        "radius 3 and 4": mean(lambda row: float(row["radius"]) > 2),
+        "error": f"{np.mean([float(row['error']) for row in group]):.3f}",
+    }
+    if where == "companion":
+        said["largest"] = f"{max(float(row['recovered']) for row in group):+.2f}"
+    return said
+
+
+def over_default(rows: Rows, method: str) -> list[float]:
+    """Mean recovered contrast over that without a companion, of every head, mask, seed and number of lines."""
+    cells = dict.fromkeys((row["head"], row["seed"], row["mask"], row["lines"]) for row in rows)
+    found = []
+    for cell in cells:
+        group = [row for row in rows if (row["head"], row["seed"], row["mask"], row["lines"]) == cell]
+        means = [np.mean([float(r["recovered"]) for r in group if r["method"] == name]) for name in (method, "default")]
+        found.append(float(means[0] / means[1]))
+    return found
+
+
+def targets(errors: Rows, lesions: Rows) -> list[Row]:
+    """Targets of the default strength."""
+    made: list[Row] = []
+    wanted = {
+        "contrast 3 T": ("-18, -12, -8", ("16", "32", "64")),
+        "contrast low field": ("-12, -5, -3", ("16", "32", "64")),
+        "echo": ("-20, -22, -10", ("16", "32", "64")),
+        "repeat, moved": ("-45, -35", ("16", "32")),
+        "neighbouring slice": ("-10", ("32",)),
+    }
+    for kind, (target, counts) in wanted.items():
+        groups = [[row for row in errors if row["kind"] == kind and row["lines"] == count] for count in counts]
+        if not all(groups):
+            continue
+        for strength in STRENGTHS:
+            found = [np.mean([float(row[strength]) for row in group]) for group in groups]
+            met = all(f <= float(t) for f, t in zip(found, target.split(","), strict=True))
+            cells = sum(map(len, groups))
+            said = ", ".join(f"{f:+.1f}" for f in found)
+            made.append(
+                {"what": f"{kind}, {strength}: {cells} cells", "target": f"<= {target} %", "found": said, "met": met}
+            )
+    wrong = [row for row in errors if row["kind"].startswith("wrong")]
+    for strength in STRENGTHS if wrong else ():
+        found = [float(row[strength]) for row in wrong]
+        said = f"mean {np.mean(found):+.1f}, worst {max(found):+.1f} % ({len(found)})"
+        met = bool(np.mean(found) <= 0 and max(found) <= 1)
+        made.append(
+            {"what": f"wrong companions, {strength}", "target": "mean <= 0, worst <= +1 %", "found": said, "met": met}
+        )
+    kept = [row for row in lesions if row["where"] == "scan"]
+    for strength in STRENGTHS if kept else ():
+        found = over_default(kept, strength)
+        said = f"mean {np.mean(found):.3f}, least {min(found):.3f} ({len(found)})"
+        met = bool(np.mean(found) >= 0.98 and min(found) >= 0.88)
+        what = f"lesions in the scan alone, {strength}: contrast over that without"
+        made.append({"what": what, "target": "mean >= .98, every head and mask >= .88", "found": said, "met": met})
+    made_up = [row for row in lesions if row["where"] == "companion"]
+    for strength in STRENGTHS if made_up else ():
+        found = [float(row["recovered"]) for row in made_up if row["method"] == strength]
+        said = f"mean {np.mean(found):+.3f}, largest {max(found):+.3f} ({len(found)})"
+        met = bool(np.mean(found) <= 0.03 and max(found) <= 0.08)
+        what = f"lesions in the companion alone, {strength}: false contrast"
+        made.append({"what": what, "target": "mean <= .03, every lesion <= .08", "found": said, "met": met})
+    ratios = [float(row["ratio with"]) for row in errors if row.get("ratio with") and row["careful used"] == "1"]
+    if ratios:
+        good = sum(0.7 <= ratio <= 1.4 for ratio in ratios)
+        said = f"{good / len(ratios):.0%} of {len(ratios)}, median {np.median(ratios):.2f}"
+        what = "sum of variances over squared error in [.7, 1.4]"
+        made.append({"what": what, "target": ">= 80 %", "found": said, "met": good >= 0.8 * len(ratios)})
+    seconds = [float(row["seconds over plain"]) for row in errors if row.get("seconds over plain")]
+    if seconds:
+        said = f"median {np.median(seconds):.2f}"
+        what = "processor seconds over the image without, error bars included"
+        made.append({"what": what, "target": "<= 1.4", "found": said, "met": bool(np.median(seconds) <= 1.4)})
+    return made
+
+
+def main() -> None:
+    """Write targets.csv, and the tables of the page."""
+    errors, lesions = table("errors"), table("lesions")
+    write_csv(OUT / "targets.csv", targets(errors, lesions))
+    page = OUT / "README.md"
+    put_table(page, "Targets", targets(errors, lesions))
+    put_table(page, "Errors", of_errors(errors))
+    put_table(page, "Lesions that only the scan has", of_lesions(lesions, "scan"))
+    put_table(page, "Lesions that only the companion has", of_lesions(lesions, "companion"))
+
+
+if __name__ == "__main__":
+    main()
