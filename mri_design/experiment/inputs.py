@@ -606,9 +606,9 @@ def source_of_maps(data: KSpaceData, lines: int, measured: int | None = None) ->
         return "one coil", 0
     if data.coil_maps is not None:
         return f"given ({data.header.get('coil_maps_file', 'with the data')})", 0
-    calibration_width(data, lines, measured)
+    width = calibration_width(data, lines, measured)
     if calibrates_itself(data):
-        return f"estimated from {lines} centre lines at most", lines
+        return f"estimated by ESPIRiT from {width} gapless centre lines", lines
     return "estimated from the calibration scan", 0
 
 
@@ -667,7 +667,11 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
     if known and data.n_coils > 1:  # where noise is measured they are looked for, too
         refuse_copies(data.kspace)
     if variance is not None:
-        return replace(data, noise_variance=variance * scale**2, noise_covariance=None), "given in the recipe", None
+        return (
+            replace(data, noise_variance=variance * scale**2, noise_covariance=None),
+            "given (--noise-sd, or a recipe)",
+            None,
+        )
     if data.noise_covariance is not None:
         covariance = data.noise_covariance
         source = str(data.header.get("noise_covariance", "from the noise readouts"))

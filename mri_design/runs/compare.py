@@ -314,7 +314,7 @@ def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
 def report_comparison(run: Run, result: ComparisonResult) -> Ending:
     """Write metrics.csv, masks.json, winners, summary, paired and maps as .csv and .md, figures, manifest and page."""
     study, errors, folder = result.study, result.errors, run.folder
-    facts, told = facts_of_all([*study.tests, *study.training])
+    facts, told = facts_of_all(study.training, study.tests)
     errors.save(folder)
     write_json(folder.output_path("masks.json"), [_mask_row(study, result.pieces, cell) for cell in study.cells()])
     sections = [_errors_section(folder, study, errors)]

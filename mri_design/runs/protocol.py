@@ -375,7 +375,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     refined = [] if result.refined is None else [_exchange_section(folder, result.refined)]
     sections = [*tested, lines, *acquisition, *refined, *others]
     names = [image.name for image in training]
-    facts, told = facts_of_all([*training, *result.tests])
+    facts, told = facts_of_all(training, result.tests)
     summary: dict[str, object] = {
         f"{readouts.unit}s": f"{len(trace.lines)} of {trace.n_lines}",
         "acceleration": trace.n_lines / len(trace.lines),

@@ -159,18 +159,32 @@ def left_out_summary(scan: Scan) -> dict[str, object]:
     return {row: text for row, text in told.items() if text}
 
 
-def facts_of_all(images: Iterable[ReferenceSlice]) -> tuple[dict[str, object], dict[str, object]]:
+def facts_of_all(
+    images: Iterable[ReferenceSlice], judged: Iterable[ReferenceSlice] = ()
+) -> tuple[dict[str, object], dict[str, object]]:
     """What was left out of the files of several slices, and where their noise and coil maps are from.
+
+    Parameters
+    ----------
+    images, judged : iterable of ReferenceSlice
+        Slices of which all is known, and those that masks are judged on: where these have no maps, each mask has those
+        of its own lines.
 
     Returns
     -------
     settings, summary : dict
         For a manifest, and for a report's table. Files are named without their folders.
     """
-    listed = [(Path(image.source).name, image) for image in images]
+    judged = list(judged)
+    own = {image.name for image in judged if image.own_maps is not None}
+    listed = [(Path(image.source).name, image) for image in (*judged, *images)]
     left = {file: image.left_out for file, image in listed if image.left_out}
     noise = {file: image.noise_source for file, image in listed if image.noise_source}
-    maps = {image.name: image.maps_source for _, image in listed if image.slice_model.n_coils > 1}
+    maps = {
+        image.name: "estimated for each mask from its own lines" if image.name in own else image.maps_source
+        for _, image in listed
+        if image.slice_model.n_coils > 1
+    }
     settings = {"left_out_of_scans": left, "noise_sources": noise, "coil_maps_sources": maps}
     summary = {_LEFT_OUT: _by_name(left), "noise": _alike(noise), "coil maps": _alike(maps)}
     return {key: told for key, told in settings.items() if told}, {row: text for row, text in summary.items() if text}

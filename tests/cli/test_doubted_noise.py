@@ -63,7 +63,7 @@ def test_info_says_it(run: Run, coarse: Path) -> None:
 def test_noise_sd_overrules_what_the_scan_shows_and_what_its_file_says(run: Run, coarse: Path) -> None:
     for name in ("coarse.npz", "known.npz"):
         said = run("info", coarse / name, "--noise-sd", 0.25).stdout
-        assert "noise           sd 0.25 per real component, given in the recipe" in said
+        assert "noise           sd 0.25 per real component, given (--noise-sd, or a recipe)" in said
         assert "noise by place" not in said
     assert "noise by place  sd per real component: air in the image" in run("info", coarse / "coarse.npz").stdout
     refused = run("info", coarse / "coarse.npz", "--noise-sd", -1, code=2)

@@ -147,8 +147,11 @@ def _changed(folder: Path, copy: Path, name: str, value: object) -> Path:
 def test_several_coils_and_one_slice(run: Run, kspace: np.ndarray, tmp_path: Path) -> None:
     times = "<sequenceParameters><TE>10</TE><TE>25</TE></sequenceParameters>"
     file, coils = raw(tmp_path, more=times), np.array([1.0, 0.8 + 0.3j])[:, None, None]
+    rng, sd = np.random.default_rng(8), 1e-3 * np.abs(kspace).max()
     for number in (1, 0):
-        file.add_scan((kspace[number, :1, None] * coils).astype(np.complex64), contrast=number)
+        noise = sd * rng.standard_normal((2, 1, 2, *kspace.shape[-2:]))  # each coil has noise of its own
+        samples = kspace[number, :1, None] * coils + noise[0] + 1j * noise[1]
+        file.add_scan(samples.astype(np.complex64), contrast=number)
     (tmp_path / "plain.toml").write_text(f"{RECIPE}[coils]\ncalibration_lines = 12\n")
     path, out = file.write("echoes.h5"), tmp_path / "out"
     run(*words(path, "--contrast", "all", "--out", out), code=(0, 4))

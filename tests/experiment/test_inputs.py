@@ -167,7 +167,7 @@ def test_noise_readouts_come_before_an_estimate_and_a_header_and_after_the_recip
     assert (known.data.noise_variance, known.noise_source) == (0.04, "from the noise readouts")
     np.testing.assert_array_equal(known.data.kspace, data.kspace)
     given = prepare(scanned, Recipe.of({"noise": {"variance": 0.25}}))
-    assert (given.data.noise_variance, given.noise_source) == (0.25, "given in the recipe")
+    assert (given.data.noise_variance, given.noise_source) == (0.25, "given (--noise-sd, or a recipe)")
     assert prepare(data, small).noise_source.startswith("estimated from the data")
     assert prepare(replace(data, noise_variance=9.0), small).noise_source == "given with the data"
 
@@ -221,7 +221,7 @@ def test_a_calibration_scan_gives_maps_and_no_line_that_a_design_must_begin_with
     assert expected is not None and found.data.coil_maps is not None
     np.testing.assert_allclose(found.data.coil_maps, expected, atol=1e-5)
     own = prepare(replace(every, calibration=scanned), small)
-    assert (own.calibration_lines, own.maps_source) == (24, "estimated from 24 centre lines at most")
+    assert (own.calibration_lines, own.maps_source) == (24, "estimated by ESPIRiT from 24 gapless centre lines")
 
 
 def test_maps_of_lines_with_gaps_are_nearly_those_of_the_whole_scan(small: Recipe) -> None:
@@ -261,7 +261,8 @@ def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path
     assert own is not None and maps is not None
     image = np.linalg.norm(to_image(data.kspace[0]), axis=0)
     assert np.average(np.abs(np.sum(maps[0].conj() * own[0], axis=0)), weights=image**2) > 0.995
-    assert found.header["coil_maps_file"].startswith("those of prescan.npz, there estimated from 24 centre lines")
+    expected = "those of prescan.npz, there estimated by ESPIRiT from 24 gapless centre lines"
+    assert found.header["coil_maps_file"].startswith(expected)
     with pytest.raises(InputError, match=r"turned.npz: got coil maps that explain .*same coils connected"):
         with_given_maps(data, MapsOfScan(tmp_path / "turned.npz"), small)
     with pytest.raises(InputError, match="got 4 coils, 1 slices; wanted the 3 coils"):

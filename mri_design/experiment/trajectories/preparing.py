@@ -122,7 +122,7 @@ def source_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[str, KS
 
 def _with_noise(data: TrajectoryData, used: TrajectoryData, recipe: Recipe, scale: float) -> tuple[TrajectoryData, str]:
     """``used``, which is scaled, with the noise known, and where it is from."""
-    variance, source = recipe.noise.variance, "given in the recipe"
+    variance, source = recipe.noise.variance, "given (--noise-sd, or a recipe)"
     if variance is None and used.noise_covariance is not None:
         return whitened(used, used.noise_covariance), _MEASURED
     if variance is None:
