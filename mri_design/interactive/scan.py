@@ -228,6 +228,7 @@ class LoadedScan:
         *,
         method: Method | None = None,
         reference: str | os.PathLike[str] | NDArray[np.generic] | None = None,
+        companions: Sequence[str | os.PathLike[str]] = (),
         slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
@@ -248,6 +249,8 @@ class LoadedScan:
         reference : array, str or Path, optional
             Image (ky, kx), or one for each slice (slice, ky, kx), real or complex, or a file of such, that errors are
             measured against, its magnitude scaled to fit; by default what the scan knows of itself.
+        companions : sequence of str or Path
+            Files of other images of the object, which the prior knows where the scan's own lines agree: ``--with``.
         slices : int, str or sequence of int
             The slice, by number from 0 (negative ones count from the end); several, or ``"all"``, make a `ScanVolume`.
         seed, recipe, blocks, jobs, watch
@@ -271,6 +274,7 @@ class LoadedScan:
             maps=self.origin.maps,
             slices=self._choice(slices),
             reference=path,
+            companions=tuple(map(str, companions)),
         )
         return image_of(reconstructed(self.origin, request, self._mask(lines), told, array), told)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mri_design as md
 from tests.cli.folders import Run, manifest, page, settings
 from tests.quick_recipes import quickened
 from tests.two_contrasts import FIRST, OTHER, head, scanned, some_lines
@@ -65,3 +66,11 @@ def test_methods_without_a_prior_and_files_that_show_nothing_are_refused(run: Ru
     np.save(tmp_path / "nan.npy", np.full((64, 64), np.nan, np.float32))
     assert "nan.npy" in run(*asked, "--with", tmp_path / "nan.npy", code=3).stderr
     assert "missing.npy" in run(*asked, "--with", tmp_path / "missing.npy", code=3).stderr
+
+
+def test_python_takes_them_too(exam: Path) -> None:
+    scan = md.load(exam / "t2.npy", recipe=str(exam / "local.toml"))
+    lines = np.load(exam / "mask.npy")
+    made = scan.reconstruct(lines, companions=[exam / "t1.npy"])
+    plain = scan.reconstruct(lines)
+    assert not np.array_equal(made.image, plain.image)
