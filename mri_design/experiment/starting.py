@@ -17,6 +17,8 @@ from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts,
 
 FEWEST_CALIBRATING, ENOUGH_CALIBRATING = 8, 12
 """Centre lines that coil maps need at least, and from which on more of them gain little (results of raw heads)."""
+ENOUGH_OF_A_SQUARE = 10
+"""Side of the square in a plane from which on larger ones lose more samples than they gain in maps (raw heads)."""
 GROWING, MOST_GROWING, GROWING_PART = 4, 6, 3
 """Centre lines that a design begins with whose coil maps grow with it: one in three of its lines, but 4 at least and 6
 at most, see results/coils/lines.md."""
@@ -93,16 +95,18 @@ def calibration_for(recipe: Recipe, count: int | None) -> int | None:
     """Centre lines, or side of a square, from which coil maps are estimated for a mask of ``count``.
 
     What the recipe's start or calibration region asks for, else None, the usual number. Where this alone would be the
-    whole mask, or more, it is half of the mask, `ENOUGH_CALIBRATING` lines at least; of a plane the largest square that
-    fits into half of the mask.
+    whole mask, or more, it is half of the mask, `ENOUGH_CALIBRATING` lines at least. Of a plane it is an eighth of the
+    mask, at least `ENOUGH_OF_A_SQUARE` on a side where this is not more than half of the mask.
     """
     usual, encoding = recipe.coils.most_lines, recipe.design.encoding
     if recipe.calibration_lines is not None or count is None or encoding not in ("lines", "plane"):
         return recipe.calibration_lines
-    if (usual**2 if encoding == "plane" else usual) < count:
+    if encoding == "plane" and (recipe.coils.calibration_lines is None or usual**2 >= count):
+        least = max(FEWEST_CALIBRATING, min(ENOUGH_OF_A_SQUARE, isqrt(count // 2)))
+        side = max(least, isqrt(count // 8))
+        return side if side < usual else None
+    if encoding == "plane" or usual < count:
         return None
-    if encoding == "plane":
-        return max(FEWEST_CALIBRATING, isqrt(count // 2))
     least = ENOUGH_CALIBRATING if count > ENOUGH_CALIBRATING else FEWEST_CALIBRATING
     return min(usual, max(least, count // 2))
 

@@ -26,8 +26,12 @@ def test_lines_for_the_maps_are_fewer_where_the_usual_ones_would_be_the_whole_ma
     assert calibration_for(Recipe(), count) == wanted
 
 
-@pytest.mark.parametrize(("count", "wanted"), [(577, None), (576, 16), (300, 12), (128, 8), (90, 8)])
-def test_the_square_of_a_plane_is_at_most_half_of_the_mask(count: int, wanted: int | None) -> None:
+@pytest.mark.parametrize(
+    ("count", "wanted"), [(5000, None), (4608, None), (2048, 16), (768, 10), (300, 10), (200, 10), (128, 8), (90, 8)]
+)
+def test_the_square_of_a_plane_is_an_eighth_of_the_mask_and_at_least_ten_on_a_side_where_half_of_it_allows(
+    count: int, wanted: int | None
+) -> None:
     assert calibration_for(Recipe().replacing("design", encoding="plane"), count) == wanted
 
 
@@ -36,6 +40,8 @@ def test_what_was_asked_for_stays() -> None:
     plane = Recipe().replacing("design", encoding="plane").replacing("constraints", calibration=30)
     assert calibration_for(plane, 100) == 30
     assert calibration_for(Recipe().replacing("design", encoding="radial"), 6) is None
+    asked = Recipe().replacing("design", encoding="plane").replacing("coils", calibration_lines=16)
+    assert calibration_for(asked, 700) is None
     few = Recipe().replacing("coils", calibration_lines=10)
     assert calibration_for(few, 13) is None and calibration_for(few, 10) == 8
 
