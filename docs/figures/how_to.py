@@ -70,6 +70,11 @@ PICTURES = {
     "one-protocol": Picture(
         "protocol phantom:t1w --lines 32 --test phantom:t2w --recipe PLACE/local.toml", "mask-growth", "protocol"
     ),
+    "other-images": Picture(
+        f"recon phantom:t2w --recipe PLACE/default.toml --mask PLACE/{EVERY_THIRD} --with phantom:t1w-6a",
+        "companions",
+        "beside",
+    ),
     "choose-a-strategy": Picture(COMPARED, "masks", "strategies"),
 }
 """By the name of the file, without ending."""

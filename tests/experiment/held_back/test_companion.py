@@ -33,7 +33,7 @@ def choice(
     return choose_companions(one, lines, hold_back(one, lines, engine, 0), recipe, engine, one.central_image(lines))
 
 
-@pytest.mark.parametrize("seed", (0, 1, 2))
+@pytest.mark.parametrize("seed", (0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))))
 def test_another_contrast_is_taken_and_lowers_the_error(seed):
     one = slice_of(TRUTH, SD, seed)
     lines = some_lines(32, seed=seed)
@@ -69,7 +69,7 @@ def unrelated(seed: int) -> np.ndarray:
     return image
 
 
-@pytest.mark.parametrize("seed", (0, 1, 2))
+@pytest.mark.parametrize("seed", (0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))))
 def test_one_of_another_object_is_left_out_and_the_image_is_as_without_it(seed):
     one = slice_of(TRUTH, SD, seed)
     other = Companion("other", unrelated(seed))
