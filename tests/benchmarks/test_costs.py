@@ -19,6 +19,7 @@ Module = Callable[[str], ModuleType]
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.thorough
 def test_the_bias_of_variances_is_stated_and_covers(tables_of: Callable[..., Tables]) -> None:
     rows = tables_of("variances", "--quick")["variances"]
     for row in (row for row in rows if row["table"] == "Bias"):
@@ -52,12 +53,14 @@ def test_bart_minimises_our_objective(module: Module, tmp_path: Path) -> None:
     assert -1e-5 < tv.value(found.image) / lowest - 1 < 2e-5
 
 
+@pytest.mark.thorough
 def test_total_variation_is_timed_beside_other_programs(module: Module) -> None:
     rows = module("tv_map").peer_rows(32, 1, 200, 1, 0.1, 0, (0.003,))
     assert {row["solver"] for row in rows} == {"ours", "BART pics -R T", "SigPy TV"}
     assert any(row["s"] is not None for row in rows if row["solver"] == "ours")
 
 
+@pytest.mark.thorough
 def test_two_versions_are_timed_in_turns(
     module: Module, tables_of: Callable[..., Tables], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +75,7 @@ def test_two_versions_are_timed_in_turns(
     assert "there is commit" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_ways_of_one_command_have_the_same_results(module: Module, tmp_path: Path) -> None:
     scale = module("scale")
     scan = scale.stack(tmp_path / "stack.npy", 2, 24)
