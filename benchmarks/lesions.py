@@ -27,11 +27,10 @@ from parts.exams import (
     contrast_at_3t,
     designed_lines,
     random_lines,
-    simulated_scan,
     with_phase,
 )
 from scipy.ndimage import gaussian_filter, sobel
-from study.scans import NOISE, Scan
+from study.scans import NOISE, Scan, anew
 
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
@@ -128,9 +127,9 @@ def images_of(scan: Scan, companion: Array, lines: list[int], only_with: bool) -
 def rows_of(subject: str, place: int, data: Path, seed: int, mask: str, share: int, where: str) -> list[Row]:
     """All lesions of one head, at one acceleration."""
     truth = with_phase(contrast_at_3t(data, subject, "T2w"), (place, 2))
-    other = simulated_scan("T1w", with_phase(contrast_at_3t(data, subject, "T1w"), (place, 5)), NOISE, seed + 7)
+    other = anew("T1w", with_phase(contrast_at_3t(data, subject, "T1w"), (place, 5))[None], None, NOISE, seed + 7)
     companion = np.abs(complete_image(other))
-    clean = simulated_scan(subject, truth, NOISE, seed)
+    clean = anew(subject, truth[None], None, NOISE, seed)
     one = clean.prepared.slice_model(0, load_recipe("local"))
     count = one.shape[0] // share
     lines = random_lines(one, count, seed) if mask == "density" else designed_lines(one, [count], seed)[count]
@@ -138,7 +137,7 @@ def rows_of(subject: str, place: int, data: Path, seed: int, mask: str, share: i
     rows: list[Row] = []
     for lesions in sets_of(flat_places(np.abs(truth)), seed):
         in_scan = where == "scan"
-        scan = simulated_scan(subject, planted(truth, lesions), NOISE, seed) if in_scan else clean
+        scan = anew(subject, planted(truth, lesions)[None], None, NOISE, seed) if in_scan else clean
         seen = companion if in_scan else planted(companion, lesions)
         for method, image in images_of(scan, seen, lines, not in_scan).items():
             for lesion in lesions:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from skimage.transform import resize
-from study.scans import NOISE, Scan, denoised, echo
+from study.scans import NOISE, Scan, anew, denoised, echo
 
 from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.experiment.designing import run_design
@@ -17,10 +17,8 @@ from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.scan.data import ImageStack
 from mri_design.scan.registration import RigidMotion
 from mri_design.scan.simulation.phase import rough_phase
-from mri_design.scan.simulation.scanner import simulate_scan
 
 SIDE = 128
 SUBJECTS = {"6A": 2, "6B": 1, "7A": 2, "7B": 2}
@@ -46,13 +44,6 @@ class Pair:
     name: str
     scan: Scan
     companion: Array
-
-
-def simulated_scan(name: str, truth: Array, noise: float, seed: int) -> Scan:
-    """A scan of a complex image, with white noise."""
-    rng = np.random.default_rng([seed, 1])
-    stack = ImageStack(np.asarray(truth, dtype=np.complex64)[None], name)
-    return Scan.of(name, simulate_scan(stack, noise=noise, phase="own", rng=rng))
 
 
 def complete_image(scan: Scan) -> Array:
@@ -84,8 +75,8 @@ def contrasts(data: Path, seed: int) -> list[Pair]:
     found = []
     for place, subject in enumerate(SUBJECTS):
         t2, t1 = (contrast_at_3t(data, subject, name) for name in ("T2w", "T1w"))
-        scan = simulated_scan(f"T2w {subject}", with_phase(t2, (place, 2)), NOISE, seed)
-        other = simulated_scan(f"T1w {subject}", with_phase(t1, (place, 5)), NOISE, seed + 7)
+        scan = anew(f"T2w {subject}", with_phase(t2, (place, 2))[None], None, NOISE, seed)
+        other = anew(f"T1w {subject}", with_phase(t1, (place, 5))[None], None, NOISE, seed + 7)
         found.append(Pair("contrast 3 T", f"{subject} T2w < T1w", scan, complete_image(other)))
     return found
 
@@ -121,8 +112,8 @@ def repeats(data: Path, seed: int) -> list[Pair]:
     for place, subject in enumerate(SUBJECTS):
         truth = with_phase(contrast_at_3t(data, subject, "T2w"), (place, 2))
         motion = RigidMotion((float(rng.uniform(-4, 4)), float(rng.uniform(-4, 4))), float(rng.uniform(-5, 5)))
-        moved = simulated_scan("moved", motion.applied(truth), NOISE, seed + 7)
-        scan = simulated_scan(f"T2w {subject}", truth, NOISE, seed)
+        moved = anew("moved", motion.applied(truth)[None], None, NOISE, seed + 7)
+        scan = anew(f"T2w {subject}", truth[None], None, NOISE, seed)
         found.append(Pair("repeat, moved", subject, scan, complete_image(moved)))
     return found
 
@@ -139,7 +130,7 @@ def neighbours(data: Path, seed: int) -> list[Pair]:
                 image = volume[:, :, number].astype(float)
                 small = resize(image, (SIDE, SIDE), order=1, anti_aliasing=True)
                 truths.append(with_phase(small / np.percentile(small, 99.5), (number, 2)))
-            scan, other = (simulated_scan(f"slice {at}", t, NOISE, seed + 7 * n) for n, t in enumerate(truths))
+            scan, other = (anew(f"slice {at}", t[None], None, NOISE, seed + 7 * n) for n, t in enumerate(truths))
             found.append(Pair("neighbouring slice", f"{at} < {at + away}", scan, complete_image(other)))
     return found
 

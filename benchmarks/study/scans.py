@@ -100,7 +100,7 @@ def combined(path: Path, matrix: int, seed: int = 0) -> Scan:
     """A raw multi-coil scan of high signal-to-noise ratio, coil-combined, as the truth of a single-coil scan."""
     data = load_input(str(path), Recipe(), seed)
     image = coil_combined(prepare(data, Recipe()).data)
-    return _anew(f"{path.stem} combined", image, matrix, NOISE, seed)
+    return anew(f"{path.stem} combined", image, matrix, NOISE, seed)
 
 
 def echo(path: Path, index: int, matrix: int, seed: int = 0) -> Scan:
@@ -108,7 +108,7 @@ def echo(path: Path, index: int, matrix: int, seed: int = 0) -> Scan:
     with np.load(path, allow_pickle=False) as archive:
         parts = archive["image"][index].astype(np.float32)
     image = np.asarray(parts[..., 0] + 1j * parts[..., 1])
-    return _anew(f"{path.stem} {index}", image[None], matrix, NOISE, seed)
+    return anew(f"{path.stem} {index}", image[None], matrix, NOISE, seed)
 
 
 def denoised(path: Path, index: int, matrix: int, seed: int = 0) -> Scan:
@@ -131,7 +131,7 @@ def denoised(path: Path, index: int, matrix: int, seed: int = 0) -> Scan:
     clean = denoise_nl_means(parts, 5, 9, h=0.8 * sigma, sigma=sigma, channel_axis=-1)
     padding = [(matrix // 2 - n // 2, matrix - n - (matrix // 2 - n // 2)) for n in clean.shape[:2]]
     truth = np.pad(clean[..., 0] + 1j * clean[..., 1], padding).astype(np.complex64)
-    return _anew(f"{path.stem} {index} denoised", truth[None], None, LOW_FIELD_NOISE, seed)
+    return anew(f"{path.stem} {index} denoised", truth[None], None, LOW_FIELD_NOISE, seed)
 
 
 def repeated(path: Path, index: int, judge: Path | None = None) -> Scan:
@@ -152,7 +152,8 @@ def _repeat(path: Path, repeat: int, index: int) -> KSpaceData:
     return KSpaceData(kspace, np.any(kspace, axis=(0, 1, 3)), name=path.stem)
 
 
-def _anew(name: str, image: Array, matrix: int | None, noise: float, seed: int) -> Scan:
+def anew(name: str, image: Array, matrix: int | None, noise: float, seed: int) -> Scan:
+    """A scan of complex images (slice, ky, kx), with white noise of its own."""
     stack = ImageStack(np.asarray(image, dtype=np.complex64), name)
     rng = np.random.default_rng([seed, 1])
     return Scan.of(name, simulate_scan(stack, matrix=matrix, noise=noise, phase="own", rng=rng))

@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.errors import InputError
-from mri_design.experiment.inputs import load_scan, names_file, prepare
+from mri_design.experiment.inputs import load_scan, names_file, prepare, scan_of
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.trajectories.preparing import prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
 from mri_design.model.companion import Companion
+from mri_design.scan.calibration.map_grids import places_in
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, stacked
 from mri_design.scan.io.companions import read_images
 from mri_design.scan.io.formats import read
+from mri_design.scan.io.source import Content
+from mri_design.scan.sampling import require_dynamic_range
 
 OWN_IMAGE = "recon.npy"
 """The image of a run, where its folder is given."""
@@ -69,13 +72,17 @@ class CompanionImages:
         source = companion_file(source)
         path = Path(source)
         name = path.name if path.name != OWN_IMAGE else f"{path.parent.name}/{OWN_IMAGE}"
+        recipe = recipe.replacing("noise", variance=None)
         if names_file(source):
-            held = read_images(path) if path.name == OWN_IMAGE else _images_in(path, recipe)
-            if held is not None:
+            held = read_images(path) if path.name == OWN_IMAGE else _content(path, recipe)
+            if isinstance(held, ImageStack):
                 first, count = held.geometry, held.n_slices
                 places = None if first is None else tuple(first.slice_after(number) for number in range(count))
                 return cls(name, np.abs(held.images).astype(np.float32), places)
-        scan = load_scan(source, recipe.replacing("noise", variance=None), seed + 1)
+            scan = scan_of(held, recipe, seed + 1)
+            require_dynamic_range(scan.kspace, f"{name}: kspace")
+        else:
+            scan = load_scan(source, recipe, seed + 1)
         images = [_image_of(scan.select_slice(number), recipe, seed) for number in range(scan.n_slices)]
         places = scan.geometry if isinstance(scan, KSpaceData) else None
         return cls(name, np.stack(images), places)
@@ -136,12 +143,17 @@ class CompanionImages:
         beyond = 0.5 if len(self.images) > 1 else 0.5 + (here.thickness or thickness) / (2 * thickness)
         inside = (depth >= -beyond) & (depth <= len(self.images) - 1 + beyond)
         steps = (here.pixel[0] / first.pixel[0], here.pixel[1] / first.pixel[1])
+        depth = np.clip(depth, 0, len(self.images) - 1)
+        lowest, highest = (
+            int(np.floor(depth.min())),
+            int(np.ceil(depth.max())),
+        )  # of a volume the slices around this one
         places = [
-            np.clip(depth, 0, len(self.images) - 1),
+            depth - lowest,
             away @ along_y / first.pixel[0],
             away @ along_x / first.pixel[1],
         ]
-        found = _between(self.images[order], places, steps)
+        found = _between(self.images[order[lowest : highest + 1]], places, steps)
         inside &= np.all([(at > -0.5) & (at < n - 0.5) for at, n in zip(places[1:], own, strict=True)], axis=0)
         return np.where(inside, found, 0).astype(np.float32), float(inside.mean())
 
@@ -163,11 +175,7 @@ class CompanionImages:
             mine = np.multiply(own[min(number, have - 1)].pixel, image.shape)
             theirs = np.multiply(here.pixel, shape)
             ratio, how = (float(theirs[0] / mine[0]), float(theirs[1] / mine[1])), "by the fields of view"
-        along = [
-            (np.arange(n) - n // 2) / n * wide * m + m // 2
-            for n, m, wide in zip(shape, image.shape, ratio, strict=True)
-        ]
-        places = np.meshgrid(*along, indexing="ij")
+        places = places_in(image.shape, shape, ratio)
         steps = tuple(wide * m / n for n, m, wide in zip(shape, image.shape, ratio, strict=True))
         inside = np.all([(at > -0.5) & (at < m - 0.5) for at, m in zip(places, image.shape, strict=True)], axis=0)
         found = _between(image[None], [np.zeros(shape), *places], (steps[0], steps[1]))
@@ -187,11 +195,10 @@ def companions_over(
     return tuple(file.over(scan, number, count) for file in files)
 
 
-def _images_in(path: Path, recipe: Recipe) -> ImageStack | None:
-    """What a file holds where it is images; None where it is samples."""
+def _content(path: Path, recipe: Recipe) -> Content:
+    """What a file holds, images or samples."""
     policy = recipe.input
-    held = read(path, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
-    return held if isinstance(held, ImageStack) else None
+    return read(path, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
 
 
 def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> NDArray[np.float32]:
@@ -201,7 +208,7 @@ def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> N
         prepared = prepare_samples(scan, recipe)
         made = reconstruct_samples(prepared.slice_model(0, recipe), "mean", recipe, rng)
         return np.abs(made.image * prepared.image_unit(0)).astype(np.float32)
-    ready = prepare(scan, recipe.replacing("noise", variance=None), ordinary=True)
+    ready = prepare(scan, recipe, ordinary=True)
     one = ready.slice_model(0, recipe)
     lines = np.flatnonzero(one.measured).tolist()
     posterior = recipe.inference.engine().infer(one.model(lines), rng)

@@ -332,7 +332,7 @@ class CompanionRecipe(Settings):
 
     companion_strength: Literal["careful", "moderate", "strong"] = setting(
         "careful: lesions that the other images do not show keep their contrast; moderate, strong: less error, but "
-        "such lesions lose a tenth, a quarter of it.",
+        "such lesions lose some of it, the more the fewer readouts are measured.",
         "careful",
     )
     trust_companion: bool = setting(

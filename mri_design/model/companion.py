@@ -19,7 +19,7 @@ from mri_design.model.alike_patches import AlikePatches, Window, find_alike
 from mri_design.operators.base import Array
 
 WINDOW = Window(nearest=1, radius=4, half=1, indistinct=0.36)
-"""3 x 3 patches within four pixels, neighbours included: white noise has .38 to .39, heads .04 to .08."""
+"""3 x 3 patches within four pixels, neighbours included (results/companions has what noise and heads show)."""
 
 
 @briefly

@@ -399,7 +399,8 @@ class MRSlice:
         phase = self.phase
         if phase is not None and phase.phase is None:
             phase = phase.seen_in(self.central_image(lines), self.noise_variance)
-        unknown = [kind for kind, patches in (("non-local", self.alike), ("companion", self.companion)) if not patches]
+        patches = {"non-local": self.alike, "companion": self.companion}
+        unknown = [kind for kind, found in patches.items() if found is None]
         prior = [block for block in prior_blocks(self.prior) if block.kind not in unknown]
         if any(block.kind == "non-local" for block in prior):
             prior = [block.beside_non_local() for block in prior]

@@ -312,11 +312,7 @@ def non_local(block: SparsityBlock, image: ImageFacts) -> Coefficients:
     """
     if image.alike is None:
         raise InputError("alike", "none yet", "AlikePatches", "find_alike finds them in an image.")
-    analysis = GraphDifferences(image.alike.neighbours[: block.neighbours])
-    rates = block.scale * image.signal / image.alike.expected(image.signal)[: block.neighbours]
-    if block.isotropic:
-        return Coefficients(analysis, rates.mean(axis=0, keepdims=True), (-3,))
-    return Coefficients(analysis, rates)
+    return _along(block, image.alike, block.scale * image.signal / image.alike.expected(image.signal))
 
 
 def companion(block: SparsityBlock, image: ImageFacts) -> Coefficients:
@@ -329,11 +325,15 @@ def companion(block: SparsityBlock, image: ImageFacts) -> Coefficients:
     """
     if image.companion is None:
         raise InputError("companion", "none", "AlikePatches", "companion_patches finds them in other images.")
-    neighbours = image.companion.neighbours[: block.neighbours]
-    rates = block.scale / (image.companion.differences[: block.neighbours] + LEAST_DIFFERENCE)
+    return _along(block, image.companion, block.scale / (image.companion.differences + LEAST_DIFFERENCE))
+
+
+def _along(block: SparsityBlock, patches: AlikePatches, rates: Array) -> Coefficients:
+    """Differences to as many of the alike pixels as the block asks for, with rates (K, ky, kx) of their own."""
+    analysis, rates = GraphDifferences(patches.neighbours[: block.neighbours]), rates[: block.neighbours]
     if block.isotropic:
-        return Coefficients(GraphDifferences(neighbours), rates.mean(axis=0, keepdims=True), (-3,))
-    return Coefficients(GraphDifferences(neighbours), rates)
+        return Coefficients(analysis, rates.mean(axis=0, keepdims=True), (-3,))
+    return Coefficients(analysis, rates)
 
 
 def student_t(tau: Array) -> StudentT:

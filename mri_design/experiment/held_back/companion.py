@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.design.recording import found_energies
@@ -160,7 +161,8 @@ def choose_companions(
     trusted = recipe.trust_companion
     if without is None or not judged:
         return replace(choice, used=names[-1], trusted=True, patches=patches[-1]) if trusted else choice
-    gains = np.array([_gains(without, found, recipe, share, engine) for found in patches])
+    before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
+    gains = np.array([before - _left_with(without, found, recipe, share, engine) for found in patches])
     mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
     each = dict(zip(usable, mean.tolist(), strict=False))  # those by themselves come first
     choice = replace(
@@ -201,15 +203,13 @@ def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
     return Offered(moved, found)
 
 
-def _gains(
+def _left_with(
     without: HeldBack, patches: AlikePatches, recipe: CompanionRecipe, share: float, engine: DoubleLoop
-) -> Sequence[float]:
-    """log(energy left without the companion / with it) of every line held back."""
+) -> NDArray[np.float64]:
+    """Logarithm of the energy that is left unpredicted with companions, of every line held back."""
     one = without.slice_model
     model = replace(one, companion=patches, prior=recipe.prior(one.prior, share)).model(without.known, without.signal)
     posterior = engine.cut_short(1).infer(
         model, np.random.default_rng(without.seed), warm_start=carried(without.posterior, model)
     )
-    energies = (found_energies(one, image, without.held) for image in (without.posterior.mean, posterior.mean))
-    before, after = energies
-    return list(np.log(before) - np.log(after))
+    return np.log(found_energies(one, posterior.mean, without.held))

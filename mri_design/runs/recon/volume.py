@@ -135,7 +135,7 @@ class SliceWork:
         data: AnySlice,
         mask: NDArray[np.bool_],
         reference: GivenReference | None,
-        companions: Sequence[Companion],
+        companions: Sequence[Companion] = (),
     ) -> ReadySlice:
         """The slice, calibrated with what the slices share."""
         known, directions = self.shared.known_by(data), self.shared.directions
@@ -329,11 +329,9 @@ class Beside:
     references: GivenReferences | None = None
     companions: Sequence[CompanionImages] = ()
 
-    def over(self, slices: Slices, number: int) -> tuple[Companion, ...]:
-        """The other images, over one slice."""
-        if not self.companions:
-            return ()
-        return companions_over(self.companions, slices.read(number), number % slices.count, slices.count)
+    def over(self, data: AnySlice, number: int, count: int) -> tuple[Companion, ...]:
+        """The other images over a slice, by its number among those of the scan."""
+        return companions_over(self.companions, data, number, count)
 
 
 NOTHING = Beside()
@@ -378,16 +376,12 @@ def reconstruct_volume(
     work = SliceWork(recipe, run.seed, looked.shared, numbering)
     left = [number for number in numbers if number not in kept.facts]
     run.progress.show(SLICES, len(numbers) - len(left), len(numbers))
-    items = (
-        (
-            number,
-            slices.read(number),
-            looked.masks[number],
-            given.get(number % slices.count),
-            beside.over(slices, number),
-        )
-        for number in left
-    )
+
+    def item(number: int) -> Item:
+        data, own = slices.read(number), number % slices.count
+        return number, data, looked.masks[number], given.get(own), beside.over(data, own, slices.count)
+
+    items = (item(number) for number in left)
     with Workers(work, max(1, min(run.jobs, len(left))), run.executor) as workers:
         for made in workers.map(slice_image, items, ahead=_AHEAD * run.jobs):
             kept.add(made)
@@ -403,7 +397,7 @@ def reconstruct_volume(
     begun = [number for number in numbers if number < slices.count]
     seen = [number for number in begun if number not in noise_only] or begun
     shown = seen[len(seen) // 2]
-    ready = work.ready(slices.read(shown), looked.masks[shown], given.get(shown), beside.over(slices, shown))
+    ready = work.ready(slices.read(shown), looked.masks[shown], given.get(shown))
     warn_of_noise(ready.scan, run.progress)
     warn_of_maps(ready.scan, run.progress)
     known, images = _read_back(ready, kept.arrays(shown), kept.facts[shown])

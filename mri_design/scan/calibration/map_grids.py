@@ -6,6 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def places_in(
+    of: tuple[int, ...], shape: tuple[int, int], ratio: tuple[float, float]
+) -> tuple[NDArray[np.float64], ...]:
+    """Where the pixels of a grid lie in another one around the same centre, in its pixels: rows and columns.
+
+    Parameters
+    ----------
+    of, shape : (int, int)
+        Rows and columns of the other grid, and of the grid whose pixels are placed.
+    ratio : (float, float)
+        As in `maps_on_grid`.
+    """
+    along = ((np.arange(n) - n // 2) / n * wide * m + m // 2 for n, m, wide in zip(shape, of, ratio, strict=True))
+    rows, columns = np.meshgrid(*along, indexing="ij")
+    return rows, columns
+
+
 def maps_on_grid(
     maps: NDArray[np.complex64], shape: tuple[int, int], ratio: tuple[float, float] = (1.0, 1.0)
 ) -> NDArray[np.complex64]:
@@ -27,13 +44,7 @@ def maps_on_grid(
     """
     from scipy.ndimage import map_coordinates
 
-    places = np.meshgrid(
-        *(
-            (np.arange(n) - n // 2) / n * wide * m + m // 2
-            for n, m, wide in zip(shape, maps.shape[-2:], ratio, strict=True)
-        ),
-        indexing="ij",
-    )
+    places = places_in(maps.shape[-2:], shape, ratio)
     found = np.stack([map_coordinates(coil, places, order=1, mode="nearest") for coil in maps])
     strength = np.linalg.norm(found, axis=0)
     return np.asarray(found / np.where(strength > 0, strength, 1), dtype=np.complex64)
