@@ -249,10 +249,12 @@ class Processes:
         with self._lock:
             self._queue.clear()
             processes = [*self._processes.values(), *self._dead]
-        for process in processes:
-            process.pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.pool.shutdown()
+        if processes:
+            # Side by side, and once each: a pool that was shut down without waiting is not waited for later, and its
+            # thread would end while the interpreter exits.
+            with ThreadPoolExecutor(len(processes)) as waiting:
+                for process in processes:
+                    waiting.submit(process.pool.shutdown, cancel_futures=True)
         self._told.shutdown()
 
     def _given(self, place: int, give: Callable[[_Process], Future[Any]]) -> tuple[_Process, Future[Any]]:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -134,6 +135,15 @@ def test_a_process_that_dies_idle_is_replaced_with_its_material() -> None:
             os.kill(process, signal.SIGKILL)
         within(20, lambda: not any(Path("/proc", str(process), "exe").exists() for process in processes))
         assert list(workers.map(product, [4, 5, 6])) == [12, 15, 18]
+
+
+def test_work_that_is_ended_has_ended() -> None:
+    """Else a pool's thread would end while the interpreter exits, which sometimes fails in the standard library."""
+    before = set(threading.enumerate())
+    with Workers(3, 2) as workers:
+        assert list(workers.map(product, [4, 1])) == [12, 3]
+        assert len(set(threading.enumerate()) - before) > 1
+    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.parametrize("text", ["", "slurm", "local:1", "dask:", "local,dask"])
