@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.metrics import looks_folded
+from mri_design.experiment.companion_images import modulus_of_mean
 from mri_design.experiment.ending import check_other_than_lines
 from mri_design.experiment.inputs import PreparedScan, prepare
 from mri_design.experiment.recipe import Recipe
@@ -166,6 +167,12 @@ class ReadySlice:
         if along:
             return reconstruct_samples(self.slice_model, method, recipe, rng, options)
         return reconstruct(self.slice_model, self.lines, method, recipe, rng, options=options)
+
+    def modulus(self, seed: int) -> NDArray[np.float32]:
+        """What its neighbours are told of it (`modulus_of_mean`); zero where it holds noise only."""
+        if self.noise_only:
+            return np.zeros(self.slice_model.shape, dtype=np.float32)
+        return modulus_of_mean(self.slice_model, self.lines, self.recipe, seed, self.signal)
 
     def in_units(self, result: Reconstruction) -> Reconstruction:
         """A reconstruction of the calibrated data in the units of the input."""
