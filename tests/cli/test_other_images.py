@@ -99,6 +99,23 @@ def test_a_protocol_is_judged_by_images_that_know_them(run: Run, exam: Path, tmp
     assert "Other images" in page(tmp_path / "with")
 
 
+def test_a_design_at_the_scanner_ends_with_the_image_of_a_replayed_one(run: Run, exam: Path, tmp_path: Path) -> None:
+    readouts = [{"lines": 64, "samples": 64}]
+    kspace = np.load(exam / "t2.npy")
+    readouts += [{"line": n, "real": [row.real.tolist()], "imag": [row.imag.tolist()]} for n, row in enumerate(kspace)]
+    (tmp_path / "readouts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in readouts))
+    asked = ("--strategy", "vd-polynomial", "--lines", 20, "--recipe", exam / "local.toml", "--noise-sd", "0.007")
+    given = ("--with", exam / "t1.npy", "--trust-companion", "--no-report")
+    run("adapt", tmp_path / "readouts.jsonl", *asked, *given, "--out", tmp_path / "adapt")
+    run("design", exam / "t2.npy", *asked, *given, "--out", tmp_path / "design")
+    assert settings(tmp_path / "adapt")["companions"].startswith("t1.npy is used, as the recipe asks")
+    assert settings(tmp_path / "adapt")["with"] == ["t1.npy"]
+    images = [np.load(tmp_path / name / "recon.npy") for name in ("adapt", "design")]
+    np.testing.assert_allclose(*images, rtol=1e-5, atol=1e-5 * np.abs(images[0]).max())
+    others = ("--with", tmp_path / "missing.npy", "--out", tmp_path / "refused")
+    assert "missing.npy" in run("adapt", tmp_path / "readouts.jsonl", *asked, *others, code=3).stderr
+
+
 def test_methods_without_a_prior_and_files_that_show_nothing_are_refused(run: Run, exam: Path, tmp_path: Path) -> None:
     asked = ("recon", exam / "t2.npy", "--recipe", exam / "local.toml", "--out", tmp_path / "run")
     refused = run(*asked, "--with", exam / "t1.npy", "--method", "least-squares", code=2).stderr
