@@ -469,6 +469,17 @@ WithinToo = Annotated[
 ]
 
 
+WithOfInputs = Annotated[
+    list[str] | None,
+    option(
+        "--with",
+        metavar="INPUT=FILE",
+        help="Another image of the object of one of the inputs, as for recon: the prior of its images knows it where "
+        "the lines of a mask agree; may be repeated. Of the only input: --with t1w.nii.gz.",
+    ),
+]
+
+
 def check_with(companions: Sequence[str] | None, recipe: Recipe) -> tuple[str, ...]:
     """What ``--with`` names.
 

@@ -286,6 +286,7 @@ class LoadedScan:
         lines: int | Sequence[int],
         draws: int = 5,
         methods: Sequence[Method] = (),
+        companions: Sequence[str | os.PathLike[str]] = (),
         slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
@@ -305,6 +306,8 @@ class LoadedScan:
         methods : sequence of str
             Reconstruct every mask by these, too, as for `reconstruct`, and hold them against the first
             (`StrategyComparison.methods`). Weights of penalties are chosen in hindsight.
+        companions : sequence of str or Path
+            As for `reconstruct`: the lines of every mask decide.
         slices, seed, recipe, jobs, watch
             As for `design`; errors are means over the slices.
 
@@ -319,6 +322,7 @@ class LoadedScan:
             self._choice(slices),
             self.origin.maps,
             require_grid_data(self.data, self.origin.source),
+            tuple(map(str, companions)),
         )
         request = ComparisonRequest(
             sources=[source],

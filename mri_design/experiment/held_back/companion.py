@@ -108,6 +108,11 @@ class CompanionChoice:
             return slice_model
         return replace(slice_model, companion=self.patches, prior=recipe.prior(slice_model.prior, self.share))
 
+    def columns(self) -> dict[str, object]:
+        """For tables of errors: names of the companions used, lines that were held back, and `gain` (None for NaN)."""
+        gain = self.gain if np.isfinite(self.gain) else None
+        return {"companions": " and ".join(self.used) or "none", "held_back": self.held_back, "companion_gain": gain}
+
     def __str__(self) -> str:
         held = f"{count_text(self.held_back, self.unit)} held back" if self.held_back else "nothing to hold back"
         why = "as the recipe asks" if self.trusted else f"after {held}"
