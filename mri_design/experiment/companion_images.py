@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.around import is_around
-from mri_design.experiment.inputs import PreparedScan, load_scan, names_file, prepare, scan_of
+from mri_design.experiment.inputs import load_scan, names_file, prepare, scan_of
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
+from mri_design.experiment.trajectories.preparing import prepare_samples
+from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
 from mri_design.model.companion import Companion
-from mri_design.model.mr_image import MRSlice
 from mri_design.scan.calibration.map_grids import places_in
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, stacked
@@ -212,25 +212,16 @@ def _content(path: Path, recipe: Recipe) -> Content:
 
 def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> NDArray[np.float32]:
     """Modulus of the posterior mean of all that one slice has measured, without non-local blocks."""
+    rng = np.random.default_rng([seed, 5])
     if isinstance(scan, TrajectoryData):
-        prepared: PreparedSamples | PreparedScan = prepare_samples(scan, recipe)
-    else:
-        prepared = prepare(scan, recipe, ordinary=True)
-    one = prepared.slice_model(0, recipe)
-    return modulus_of_mean(one, np.flatnonzero(one.measured), recipe, seed) * np.abs(prepared.image_unit(0))
-
-
-def modulus_of_mean(
-    slice_model: MRSlice,
-    lines: Sequence[int] | NDArray[np.intp],
-    recipe: Recipe,
-    seed: int,
-    signal: float | None = None,
-) -> NDArray[np.float32]:
-    """Modulus of the posterior mean without non-local blocks and companions, (ky, kx): what others may be told."""
-    model = slice_model.model(lines, signal)
-    posterior = recipe.inference.engine().infer(model, np.random.default_rng([seed, 5]))
-    return np.abs(posterior.mean).astype(np.float32)
+        prepared = prepare_samples(scan, recipe)
+        made = reconstruct_samples(prepared.slice_model(0, recipe), "mean", recipe, rng)
+        return np.abs(made.image * prepared.image_unit(0)).astype(np.float32)
+    ready = prepare(scan, recipe, ordinary=True)
+    one = ready.slice_model(0, recipe)
+    lines = np.flatnonzero(one.measured).tolist()
+    posterior = recipe.inference.engine().infer(one.model(lines), rng)
+    return np.abs(posterior.mean * ready.image_unit(0)).astype(np.float32)
 
 
 def _between(

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.metrics import looks_folded
-from mri_design.experiment.companion_images import modulus_of_mean
 from mri_design.experiment.ending import check_other_than_lines
 from mri_design.experiment.inputs import PreparedScan, prepare
 from mri_design.experiment.recipe import Recipe
@@ -169,10 +168,13 @@ class ReadySlice:
         return reconstruct(self.slice_model, self.lines, method, recipe, rng, options=options)
 
     def modulus(self, seed: int) -> NDArray[np.float32]:
-        """What its neighbours are told of it (`modulus_of_mean`); zero where it holds noise only."""
+        """Of the posterior mean, (ky, kx), which its neighbours are told; zero where it holds noise only."""
         if self.noise_only:
             return np.zeros(self.slice_model.shape, dtype=np.float32)
-        return modulus_of_mean(self.slice_model, self.lines, self.recipe, seed, self.signal)
+        recipe = self.recipe.replacing("reconstruction", noise_map=False)
+        options, rng = InferenceOptions(signal=self.signal), np.random.default_rng([seed, 2])
+        made = reconstruct(self.slice_model, self.lines, "mean", recipe, rng, with_std=False, options=options)
+        return np.abs(made.image).astype(np.float32)
 
     def in_units(self, result: Reconstruction) -> Reconstruction:
         """A reconstruction of the calibrated data in the units of the input."""
