@@ -193,6 +193,8 @@ def _share(slice_model: MRSlice, lines: Sequence[int]) -> float:
 
 def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
     """The companion moved to where the image is."""
+    if companion.refused:
+        return Offered(companion, refused=companion.refused)
     try:
         companion_patches([companion.image])  # refused before it is moved, which smooths noise
         found = register(image, companion.image) if registered and not companion.in_place else None
