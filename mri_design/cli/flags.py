@@ -458,6 +458,16 @@ With = Annotated[
     ),
 ]
 
+WithinToo = Annotated[
+    list[str] | None,
+    option(
+        "--with",
+        metavar="FILE",
+        help=f"{get_args(With)[1].help.removesuffix('.')}. Of INPUT itself: slices, those above and below each "
+        "(slices:2: two), or frames, the earlier and later ones with --contrast all and the like.",
+    ),
+]
+
 
 WithOfInputs = Annotated[
     list[str] | None,

@@ -195,7 +195,7 @@ def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
     """The companion moved to where the image is."""
     try:
         companion_patches([companion.image])  # refused before it is moved, which smooths noise
-        found = register(image, companion.image) if registered else None
+        found = register(image, companion.image) if registered and not companion.in_place else None
         moved = companion if found is None else replace(companion, image=found.motion.applied(companion.image))
         companion_patches([moved.image])
     except InputError as error:
