@@ -336,8 +336,9 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         sections.append(Section("Densities tuned on the training scans", [ReportTable(tuned)]))
     if result.shown:
         sections.append(_pictures_section(folder, study.tests[0], result.shown, result.orientation))
-        frame = Frame(layout_of(result.shown[0].readouts, result.orientation), study.tests[0].pixel)
-        sections += companion_sections(folder, result.shown[0].reconstruction, frame)
+        first = result.shown[0]
+        frame = Frame(layout_of(first.readouts, result.orientation), study.tests[0].pixel)
+        sections += companion_sections(folder, first.reconstruction, frame, strategy_label(first.strategy))
     numbers = {
         "test images": len(study.tests),
         "training images": len(study.training),
