@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/neighbours.py DATA [--seeds 1] [--out results/companions]
 
 DATA is the folder of raw scans and images. Of volumes and series the image in the middle is made at 128 x 128 with
-those one step before and after as its companions, and with those two steps away. Each scan has noise of its own.
-Neighbours are first made by themselves: from a mask of their own, from the same one, or complete. Each row has the
+those one step before and after as its companions (of slices their mean), and with those two steps away. Each scan has
+noise of its own. Neighbours are first made by themselves: from a mask of their own, or complete. Each row has the
 relative L2 error without neighbours, and the changes in per cent with them as the scan's own lines decide, at two
 strengths. `alike` is the correlation of the moduli, of the nearest of the neighbours. What has been computed is kept in
 neighbours.csv, and the same command goes on from there; neighbours.md has the means.
@@ -31,7 +31,7 @@ from mri_design.model.companion import Companion
 from mri_design.operators.base import Array
 
 STRENGTHS = ("careful", "moderate")
-MASKS = {8: ("own",), 4: ("own", "same", "complete"), 2: ("own",)}
+MASKS = {8: ("own",), 4: ("own", "complete"), 2: ("own",)}
 INTERLEAVED = (0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11)
 """Slices of the wrist, which were measured in two passes, from one end to the other."""
 
@@ -83,7 +83,7 @@ def made(scan: Scan, lines: list[int], recipe: Recipe, companions: tuple[Compani
 
 def rows_of(name: str, scans: list[Scan], at: int, share: int, seed: int) -> list[Row]:
     """One volume at one acceleration."""
-    recipe, scan = Recipe(), scans[at]
+    recipe, scan, kind = Recipe(), scans[at], VOLUMES[name][0]
     models = [each.prepared.slice_model(0, recipe) for each in scans]
     count = models[at].shape[0] // share
     lines = random_lines(models[at], count, seed)
@@ -93,14 +93,15 @@ def rows_of(name: str, scans: list[Scan], at: int, share: int, seed: int) -> lis
         images = {}
         for other, (model, each) in enumerate(zip(models, scans, strict=True)):
             if other != at and abs(other - at) <= 2:
-                own = random_lines(model, count, 100 * (seed + 1) + other)
-                seen = {"own": own, "same": lines, "complete": np.flatnonzero(model.measured).tolist()}[mask]
+                every = np.flatnonzero(model.measured).tolist()
+                seen = every if mask == "complete" else random_lines(model, count, 100 * (seed + 1) + other)
                 images[other] = np.abs(made(each, seen, recipe)[0]).astype(np.float32)
         for away in (1, 2):
             near = [other for other in (at - away, at + away) if other in images]
-            beside = neighbours({f"slice {other}": images[other] for other in near})
+            weights = {str(near): dict.fromkeys(near, 1 / len(near))}
+            beside = neighbours(weights if kind == "slices" else {str(n): {n: 1.0} for n in near}, images.__getitem__)
             alike = max(np.corrcoef(*(np.abs(s.reference).ravel() for s in (scan, scans[o])))[0, 1] for o in near)
-            row: Row = {"kind": VOLUMES[name][0], "name": name, "away": away, "mask": mask, "lines": count}
+            row: Row = {"kind": kind, "name": name, "away": away, "mask": mask, "lines": count}
             row |= {"seed": seed, "alike": round(float(alike), 3), "error": round(error, 5)}
             for strength in STRENGTHS:
                 named = recipe.replacing("companion", companion_strength=strength)
