@@ -15,7 +15,7 @@ from mri_design.scan.geometry import SliceGeometry, around
 from mri_design.whole_numbers import whole_number
 
 WORDS = ("slices", "frames")
-"""What stands in the place of a file: neighbours within the scan itself, the nearest on each side, or with ``slices:2`` two."""
+"""What stands in the place of a file: neighbours within the scan, the nearest on each side or, ``slices:2``, two."""
 
 
 def is_around(source: str) -> bool:
