@@ -94,7 +94,7 @@ class Around:
         frame, number = divmod(image, numbering.n_slices)
         found: dict[str, dict[int, float]] = {}
         for pair in around(places, number, self.slices) if self.slices else []:
-            name = f"slice{'s' if len(pair) > 1 else ''} {' and '.join(map(str, sorted(pair)))}"
+            name = f"{'mean of slices' if len(pair) > 1 else 'slice'} {' and '.join(map(str, sorted(pair)))}"
             found[name] = {frame * numbering.n_slices + other: weight for other, weight in pair.items()}
         for away in range(1, self.frames + 1):
             for other in (frame - away, frame + away):

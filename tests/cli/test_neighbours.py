@@ -61,7 +61,7 @@ def test_slices_know_their_neighbours_and_an_interrupted_run_goes_on(run: Run, e
     own = [
         row["other images"] for row in rows(out / "metrics.csv") if row["method"] == "mean" and row["slice"] != "all"
     ]
-    assert own[1:] == ["slices 0 and 2", "slice 1"]  # the first one is of noise, and nothing of it
+    assert own[1:] == ["mean of slices 0 and 2", "slice 1"]  # the first one is of noise, and nothing of it
     images, truth = np.load(out / "recon.npy"), np.load(exam / "truth.npy")
     run(*asked(exam, "--slices", 1, "--no-report", "--out", tmp_path / "one"), code=(0, 4))
     np.testing.assert_array_equal(np.load(tmp_path / "one" / "recon.npy"), images[1])
@@ -91,7 +91,7 @@ def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path
 def test_what_is_around_and_what_is_refused(run: Run, exam: Path, tmp_path: Path) -> None:
     series = Frames("repetition", (0, 2, 5), 4)
     assert Around(1, 1).of(5, series, [None] * 4) == {
-        "slices 0 and 2": {4: 0.5, 6: 0.5},
+        "mean of slices 0 and 2": {4: 0.5, 6: 0.5},
         "repetition 0": {1: 1.0},
         "repetition 5": {9: 1.0},
     }
