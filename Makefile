@@ -73,7 +73,8 @@ clean:  ## remove the environment, the caches and the demo's output
 	rm -rf .venv build dist demo-run .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The lock file names every dependency: none is searched for. Two stamps: a new lock file rebuilds the environment, an edit of pyproject.toml only reinstalls the package.
+# The lock file names every dependency: none is looked for.
+# Two stamps: a new lock file rebuilds the environment, an edit of pyproject.toml only reinstalls the package.
 .venv/.locked: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || { \
 	  echo "mri-design needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is: $$($(PYTHON) --version 2>&1)"; \

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mri_design.cli.flags import (
+    COMPANION,
     CONSTRAINTS,
     ENDS,
     NOISE,
@@ -21,6 +22,8 @@ from mri_design.cli.flags import (
     Override,
     SliceIndex,
     StrategyName,
+    With,
+    check_with,
     option,
     whole,
 )
@@ -92,9 +95,10 @@ def adapt(
     strategy: StrategyName = None,
     index: SliceIndex = 0,
     acceleration: Acceleration = None,
+    companions: With = None,
     *,
     maps: Maps,
-    recipe: Annotated[Recipe, Override(f"design.start {ENDS} {CONSTRAINTS} design.block {SERIES} {NOISE}")],
+    recipe: Annotated[Recipe, Override(f"design.start {ENDS} {CONSTRAINTS} design.block {SERIES} {NOISE} {COMPANION}")],
 ) -> int:
     """Decide LINES while the scanner measures them: readouts come in, the next lines go out.
 
@@ -103,6 +107,9 @@ def adapt(
 
     Every readout is on the disk before anything is decided from it. Lines may come in any order; those that do not come
     are asked for again, and in the end done without. If the scanner goes away, the image is made from what there is.
+
+    With --with FILE the image in the end knows another image of the object, as in recon; it is read before the scanner
+    is asked for anything, and the lines are chosen without it.
     """
     from mri_design.runs.adapt.report import report_adapt
     from mri_design.runs.adapt.run import AdaptRequest, adapt_scan
@@ -113,7 +120,15 @@ def adapt(
         raise UsageError("where do readouts come from? Give a file or -, or --listen PORT")
     recipe, given = maps.applied(recipe.replacing("design", strategy=strategy))
     request = AdaptRequest(
-        design=DesignRequest("readouts", recipe, lines, index, maps=given, acceleration=acceleration),
+        design=DesignRequest(
+            "readouts",
+            recipe,
+            lines,
+            index,
+            maps=given,
+            acceleration=acceleration,
+            companions=check_with(companions, recipe),
+        ),
         form="mrd" if source is None else _form(source),
         repeated=repeated,  # type: ignore[arg-type]
         patience=Patience(timeout, requests),

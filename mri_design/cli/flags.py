@@ -458,6 +458,27 @@ With = Annotated[
     ),
 ]
 
+WithinToo = Annotated[
+    list[str] | None,
+    option(
+        "--with",
+        metavar="FILE",
+        help=f"{get_args(With)[1].help.removesuffix('.')}. Of INPUT itself: slices, those above and below each "
+        "(slices:2: two), or frames, the earlier and later ones with --contrast all and the like.",
+    ),
+]
+
+
+WithOfInputs = Annotated[
+    list[str] | None,
+    option(
+        "--with",
+        metavar="INPUT=FILE",
+        help="Another image of the object of one of the inputs, as for recon: the prior of its images knows it where "
+        "the lines of a mask agree; may be repeated. Of the only input: --with t1w.nii.gz.",
+    ),
+]
+
 
 def check_with(companions: Sequence[str] | None, recipe: Recipe) -> tuple[str, ...]:
     """What ``--with`` names.

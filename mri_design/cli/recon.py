@@ -5,7 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from mri_design.cli.flags import COMPANION, NOISE, SERIES, AllSlices, Input, Maps, Override, With, check_with, option
+from mri_design.cli.flags import (
+    COMPANION,
+    NOISE,
+    SERIES,
+    AllSlices,
+    Input,
+    Maps,
+    Override,
+    WithinToo,
+    check_with,
+    option,
+)
 from mri_design.cli.terminal import Resumed, load_ahead, verb
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
@@ -34,7 +45,7 @@ def recon(
             "[default: the scan's own, where it knows one]",
         ),
     ] = None,
-    companions: With = None,
+    companions: WithinToo = None,
     *,
     maps: Maps,
     recipe: Annotated[

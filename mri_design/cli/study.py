@@ -10,6 +10,7 @@ import typer
 
 from mri_design.cli.flags import (
     ACCELERATIONS,
+    COMPANION,
     FILES,
     JOBS,
     NOISE,
@@ -28,7 +29,9 @@ from mri_design.cli.flags import (
     Quiet,
     Seed,
     Slices,
+    WithOfInputs,
     check_angles,
+    check_with,
     factors_of,
     names_of,
     option,
@@ -94,18 +97,23 @@ def compare(
     ] = None,
     slices: Slices = "middle",
     seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random strategy.")] = 5,
+    companions: WithOfInputs = None,
     *,
     maps: MapsOfInputs,
     recipe: Annotated[
         Recipe,
         Override(
-            f"reconstruction.method design.encoding design.block {PLANE} {SERIES} {NOISE}",
+            f"reconstruction.method design.encoding design.block {PLANE} {SERIES} {NOISE} {COMPANION}",
             {"encoding": f"Strategies for a plane: <strategies: plane>; {SHOT_STRATEGIES}"},
         ),
     ],
     angles: Angles = None,
 ) -> int:
     """Compare sampling strategies: same slices, same reconstruction, several line counts.
+
+    With --with the images know another image of the object (compare t2.h5 --with t1.nii.gz --lines 32): the lines of
+    every mask decide for themselves, as in recon, and companions.csv says what they decided. Masks are the same
+    without it.
 
     Finished pieces are kept in the run folder: the same command in the same folder goes on where it stopped.
     """
@@ -122,7 +130,8 @@ def compare(
     names = names_of(strategies or usual)
     check_angles(angles, encoding, names)
     recipe = maps.applied(recipe)
-    named = scan_sources([*sources, *(train or [])], slices, **maps.given)
+    beside = check_with(companions, recipe)
+    named = scan_sources([*sources, *(train or [])], slices, **maps.given, companions=beside)
     request = ComparisonRequest(
         sources=named[: len(sources)],
         recipe=recipe,
@@ -177,12 +186,13 @@ def protocol(
     ] = None,
     slices: Slices = "middle",
     seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random competitor.")] = 5,
+    companions: WithOfInputs = None,
     *,
     maps: MapsOfInputs,
     recipe: Annotated[
         Recipe,
         Override(
-            f"design.start reconstruction.method design.encoding design.block {PLANE} {SERIES} {NOISE}",
+            f"design.start reconstruction.method design.encoding design.block {PLANE} {SERIES} {NOISE} {COMPANION}",
             {"encoding": "Of these, protocol takes lines and plane. Strategies for a plane: <strategies: plane>."},
         ),
     ],
@@ -194,6 +204,9 @@ def protocol(
     tries to exchange lines, and keeps an exchange only where the mean error over INPUTS falls. With --encoding plane
     the mask is of samples of the plane (ky, kz), for readout positions of volumes. For a mask that follows one scan,
     see `mri-design design`.
+
+    With --with INPUT=FILE, once for each scan that has one, the images know another image of the object, as in recon:
+    those behind exchanges, those of the test scans, and what --method map makes of INPUTS on the way.
     """
     load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
     from mri_design.evaluation.run_status import CHECKPOINT
@@ -202,7 +215,8 @@ def protocol(
     from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
 
     recipe = maps.applied(recipe)
-    named = scan_sources([*sources, *(test or [])], slices, **maps.given)
+    beside = check_with(companions, recipe)
+    named = scan_sources([*sources, *(test or [])], slices, **maps.given, companions=beside)
     request = ProtocolRequest(
         sources=named[: len(sources)],
         recipe=recipe,

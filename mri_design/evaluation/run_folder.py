@@ -51,6 +51,7 @@ OUTPUTS = {
     "summary.csv": "mean errors and their spread",
     "paired.csv": "designed masks against the best of the others",
     "maps.csv": "what the coil maps of masks rest on, and how well they predict coils held back",
+    "companions.csv": "which other images of the object the priors of images knew, mask by mask",
     "methods.csv": "mean errors of every method of reconstruction on the same masks",
     "tuned.csv": "powers of the tuned densities",
     "steps.csv": "every decision of the design",
@@ -64,7 +65,7 @@ OUTPUTS = {
     (
         *("checkpoint.npz", "exchanges.json", "kspace.npz", "latency.csv", "messages.jsonl", "paired.md"),
         *("progress.json", "readouts.jsonl", "readouts.mrd", "report.html", "summary.md", "test-progress.json"),
-        *("maps.md", "winners.md"),
+        *("maps.md", "winners.md", "companions.md"),
     ),
     "",
 )

@@ -11,7 +11,8 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError
+from mri_design.errors import InputError, UsageError
+from mri_design.experiment.around import is_around
 from mri_design.experiment.inputs import load_scan, names_file, prepare, scan_of
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.trajectories.preparing import prepare_samples
@@ -183,7 +184,15 @@ class CompanionImages:
 
 
 def companion_file(source: str) -> str:
-    """The file that a companion is read from: of the folder of a run its image."""
+    """The file that a companion is read from: of the folder of a run its image.
+
+    Raises
+    ------
+    UsageError
+        For neighbours within the scan, which are no file (`around.WORDS`).
+    """
+    if is_around(source):
+        raise UsageError(f"--with {source}: only recon knows slices and frames of the scan itself as other images")
     image = Path(source) / OWN_IMAGE
     return str(image) if names_file(source) and image.is_file() else source
 

@@ -13,6 +13,7 @@ from mri_design.errors import InputError, UsageError, require_counts, require_in
 from mri_design.estimation.least_squares import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
 from mri_design.estimation.textbook import TEXTBOOK, textbook
+from mri_design.experiment.held_back.choosing import FEWEST, NARROW_CENTRE
 from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase, is_one_sided
@@ -230,8 +231,11 @@ def reconstruct(
     alone, companions = slice_model, None
     if slice_model.companions and slice_model.companion is None:
         options.watch("choosing companions")
+        judging = without
+        if without is not None and FEWEST // 2 <= len(without.held) < FEWEST:
+            judging = hold_back(slice_model, lines, engine, seed, options.signal, NARROW_CENTRE)
         companions = choose_companions(
-            slice_model, lines, without, recipe.companion, engine, slice_model.central_image(lines)
+            slice_model, lines, judging, recipe.companion, engine, slice_model.central_image(lines)
         )
         slice_model = companions.applied(slice_model, recipe.companion)
         options = replace(options, warm_start=None) if companions.used else options

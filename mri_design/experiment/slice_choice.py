@@ -1,8 +1,8 @@
-"""``INPUT#SLICES`` on the command line: a file or phantom, which of its slices, and the coil maps that belong to it."""
+"""``INPUT#SLICES`` on the command line: a file or phantom, which of its slices, and what belongs to it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -94,22 +94,31 @@ class ScanSource:
         File of coil maps, or a scan to estimate them from.
     loaded : KSpaceData, optional
         The scan, where it has been read already; ``path`` still says where it is from.
+    companions : tuple of str
+        Files of other images of the object.
     """
 
     path: str
     slices: SliceChoice
     maps: GivenMaps | None = None
     loaded: KSpaceData | None = None
+    companions: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         """The input without its folders, for manifests."""
-        maps = "" if self.maps is None else f" with {maps_origin(self.maps)} {self.maps.name}"
-        return f"{Path(self.path).name}#{self.slices.text}{maps}"
+        beside = [] if self.maps is None else [f"{maps_origin(self.maps)} {self.maps.name}"]
+        beside += [f"the image {Path(companion).name}" for companion in self.companions]
+        said = f" with {' and '.join(beside)}" if beside else ""
+        return f"{Path(self.path).name}#{self.slices.text}{said}"
 
 
 def scan_sources(
-    inputs: Sequence[str], slices: str, maps: Sequence[str] = (), maps_from: Sequence[str] = ()
+    inputs: Sequence[str],
+    slices: str,
+    maps: Sequence[str] = (),
+    maps_from: Sequence[str] = (),
+    companions: Sequence[str] = (),
 ) -> list[ScanSource]:
     """``scan.h5#0,3-5`` and its like as sources.
 
@@ -123,6 +132,8 @@ def scan_sources(
         ``INPUT=FILE`` for each input with a file of coil maps; FILE alone where there is one input.
     maps_from : sequence of str
         ``INPUT=SCAN`` likewise, for each input with the coil maps of another scan.
+    companions : sequence of str
+        ``INPUT=FILE`` likewise, for other images of an input's object, which may have several.
 
     Raises
     ------
@@ -132,13 +143,16 @@ def scan_sources(
     split = [_split(text, slices) for text in inputs]
     paths = list(dict.fromkeys(path for path, _ in split))
     known: dict[str, GivenMaps] = {}
-    for text in maps:
-        path, file = _named_input("--maps", text, paths, known)
-        known[path] = file
-    for text in maps_from:
-        path, file = _named_input("--maps-from", text, paths, known)
-        known[path] = MapsOfScan(file)
-    return [ScanSource(path, choice, known.get(path)) for path, choice in split]
+    for flag, text in [*(("--maps", text) for text in maps), *(("--maps-from", text) for text in maps_from)]:
+        path, file = _named_input(flag, text, paths)
+        if path in known:
+            raise UsageError(f"{flag} {text}: {path} has maps already")
+        known[path] = Path(file) if flag == "--maps" else MapsOfScan(Path(file))
+    beside: dict[str, tuple[str, ...]] = {}
+    for text in companions:
+        path, file = _named_input("--with", text, paths)
+        beside[path] = (*beside.get(path, ()), file)
+    return [ScanSource(path, choice, known.get(path), companions=beside.get(path, ())) for path, choice in split]
 
 
 def require_no_slices(source: str, option: str) -> None:
@@ -166,8 +180,8 @@ def _split(text: str, default: str) -> tuple[str, SliceChoice]:
     return (name, SliceChoice(slices)) if mark else (text, SliceChoice(default))
 
 
-def _named_input(flag: str, text: str, paths: Sequence[str], known: Collection[str]) -> tuple[str, Path]:
-    """The input that ``INPUT=FILE`` names, which has no maps yet, and the file."""
+def _named_input(flag: str, text: str, paths: Sequence[str]) -> tuple[str, str]:
+    """The input that ``INPUT=FILE`` names, and the file."""
     path, mark, file = text.partition("=")
     if not mark and len(paths) == 1:
         path, file = paths[0], text
@@ -175,9 +189,7 @@ def _named_input(flag: str, text: str, paths: Sequence[str], known: Collection[s
     if not file or len(matches) != 1:
         what = "SCAN" if flag == "--maps-from" else "FILE"
         raise UsageError(f"{flag} {text}: give INPUT={what}, with one of the inputs {', '.join(paths)}")
-    if matches[0] in known:
-        raise UsageError(f"{flag} {text}: {path} has maps already")
-    return matches[0], Path(file)
+    return matches[0], file
 
 
 def slices_text(numbers: Sequence[int]) -> str:

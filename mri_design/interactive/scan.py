@@ -251,6 +251,7 @@ class LoadedScan:
             measured against, its magnitude scaled to fit; by default what the scan knows of itself.
         companions : sequence of str or Path
             Files of other images of the object, which the prior knows where the scan's own lines agree: ``--with``.
+            ``"slices"`` offers each slice those above and below it, ``"slices:2"`` two on each side.
         slices : int, str or sequence of int
             The slice, by number from 0 (negative ones count from the end); several, or ``"all"``, make a `ScanVolume`.
         seed, recipe, blocks, jobs, watch
@@ -285,6 +286,7 @@ class LoadedScan:
         lines: int | Sequence[int],
         draws: int = 5,
         methods: Sequence[Method] = (),
+        companions: Sequence[str | os.PathLike[str]] = (),
         slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
@@ -304,6 +306,8 @@ class LoadedScan:
         methods : sequence of str
             Reconstruct every mask by these, too, as for `reconstruct`, and hold them against the first
             (`StrategyComparison.methods`). Weights of penalties are chosen in hindsight.
+        companions : sequence of str or Path
+            As for `reconstruct`: the lines of every mask decide.
         slices, seed, recipe, jobs, watch
             As for `design`; errors are means over the slices.
 
@@ -318,6 +322,7 @@ class LoadedScan:
             self._choice(slices),
             self.origin.maps,
             require_grid_data(self.data, self.origin.source),
+            tuple(map(str, companions)),
         )
         request = ComparisonRequest(
             sources=[source],

@@ -39,6 +39,8 @@ class Companion:
         Whether headers say where both images lie.
     pixel : (float, float), optional
         Size of a pixel along (ky, kx), millimetres; None where nobody says.
+    in_place : bool
+        Whether it lies where the scan lies, so that it is never registered: another slice or echo of the same scan.
 
     Raises
     ------
@@ -51,6 +53,7 @@ class Companion:
     placed: str = ""
     by_headers: bool = False
     pixel: tuple[float, float] | None = None
+    in_place: bool = False
 
     def __post_init__(self) -> None:
         if self.image.ndim != 2:

@@ -50,7 +50,7 @@ from mri_design.experiment.strategy_names import (
 )
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
-from mri_design.runs.error_tables import FORMATS, maps_caption, paired_caption
+from mri_design.runs.error_tables import COMPANIONS_CAPTION, FORMATS, maps_caption, paired_caption
 from mri_design.runs.first_pictures import (
     ACCELERATION,
     ERROR,
@@ -60,7 +60,7 @@ from mri_design.runs.first_pictures import (
     mask_picture,
     measured_text,
 )
-from mri_design.runs.image_sections import curves_figure, error_bars_figure, layout_of
+from mri_design.runs.image_sections import companion_sections, curves_figure, error_bars_figure, layout_of
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import HINDSIGHT, WEIGHTS, MethodStudy, check_methods
 from mri_design.runs.run import Ending, Record, Run, Work
@@ -321,6 +321,9 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
     if errors.maps:
         sections.append(Section("Coil maps", [ReportTable(errors.maps, maps_caption(errors.maps), FORMATS)]))
         facts["coil_maps_of_masks"] = list(errors.maps)
+    if errors.companions:
+        facts["companions_of_masks"] = list(errors.companions)
+        sections.append(Section("Other images of masks", [ReportTable(errors.companions, COMPANIONS_CAPTION, FORMATS)]))
     if result.methods:
         write_csv(folder.output_path("methods.csv"), result.methods, formats=METHOD_FORMATS)
         sections.append(_methods_section(result.methods))
@@ -333,6 +336,9 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         sections.append(Section("Densities tuned on the training scans", [ReportTable(tuned)]))
     if result.shown:
         sections.append(_pictures_section(folder, study.tests[0], result.shown, result.orientation))
+        first = result.shown[0]
+        frame = Frame(layout_of(first.readouts, result.orientation), study.tests[0].pixel)
+        sections += companion_sections(folder, first.reconstruction, frame, strategy_label(first.strategy))
     numbers = {
         "test images": len(study.tests),
         "training images": len(study.training),

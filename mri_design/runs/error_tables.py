@@ -29,6 +29,7 @@ FORMATS = {
     "p": ".3f",
     "maps_error": ".0%",
     "worst_maps_error": ".0%",
+    "left_unpredicted": "+.0%",
 }
 """How these tables' columns are printed."""
 
@@ -163,6 +164,48 @@ def maps_caption(table: Sequence[Row]) -> str:
         "measured near the centre; maps lines is how many they rest on. maps error is the relative error with which "
         f"coils that were held back line by line are predicted, mean and worst; ESPIRiT holds none back. {verdict}"
     )
+
+
+COMPANION_COLUMNS = ("companions", "held_back", "companion_gain")
+"""Columns of cells whose scan has other images of its object (`CompanionChoice.columns`)."""
+
+
+def companions_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
+    """Which other images of the object the prior of each strategy's images knew, as the masks' own lines decided.
+
+    ``masks`` counts images and draws, ``used`` those with another image in the prior, ``which`` names these;
+    ``held_back`` are the fewest and the most lines that decided, and ``left_unpredicted`` is the geometric mean, over
+    masks that used one, of how much more of their energy is left unpredicted with it than without; None where nothing
+    was held back. Empty where there were no other images.
+    """
+    table: list[Row] = []
+    for count in lines:
+        for name in strategies:
+            found = [row for row in rows if (row["strategy"], row["lines"]) == (name, count) and row.get("companions")]
+            if not found:
+                continue
+            used = [row for row in found if row["companions"] != "none"]
+            gains = [float(str(row["companion_gain"])) for row in used if row["companion_gain"] is not None]
+            held = sorted(int(str(row["held_back"])) for row in found)
+            table.append(
+                {
+                    "lines": count,
+                    "strategy": name,
+                    "masks": len(found),
+                    "used": len(used),
+                    "which": "; ".join(sorted({str(row["companions"]) for row in used})),
+                    "held_back": " to ".join(map(str, dict.fromkeys((held[0], held[-1])))),
+                    "left_unpredicted": float(np.exp(-np.mean(gains)) - 1) if gains else None,
+                }
+            )
+    return table
+
+
+COMPANIONS_CAPTION = (
+    "Other images of the object, which the prior of an image knows where lines of its mask that are held back are "
+    "predicted better with them: of how many masks, and which; how many lines decided; and how much of their energy is "
+    "left unpredicted with them against without (negative is better). Masks were chosen without them."
+)
 
 
 def paired_caption(table: Sequence[Row]) -> str:

@@ -295,7 +295,7 @@ def save_reconstruction(
     ]
 
 
-def companion_sections(folder: RunFolder, made: Reconstruction, frame: Frame) -> list[Section]:
+def companion_sections(folder: RunFolder, made: Reconstruction, frame: Frame, mask: str = "") -> list[Section]:
     """The other images of the object that were offered, where they lie, what was made of them, and the image without.
 
     Parameters
@@ -306,6 +306,8 @@ def companion_sections(folder: RunFolder, made: Reconstruction, frame: Frame) ->
         Without companions there is no section.
     frame : Frame
         How images lie on the page.
+    mask : str
+        Whose mask the image is of, where there are several.
     """
     choice = made.companions
     if choice is None:
@@ -322,7 +324,8 @@ def companion_sections(folder: RunFolder, made: Reconstruction, frame: Frame) ->
     if made.alone is not None:
         panels.append(ImagePanel(made.alone, "without them", "under the local prior"))
     places = "; ".join(f"{one.companion.name} was {one.companion.placed}" for one in choice.offered)
-    caption = f"{GREY_SCALE}. Of the other images of the object {choice}. {places}."
+    of_mask = f", for the mask of {mask}," if mask else ""
+    caption = f"{GREY_SCALE}. Of the other images of the object{of_mask} {choice}. {places}."
     return [
         Section("Other images", [saved_figure(folder, "companions", lambda: plots.image_grid(panels, frame), caption)])
     ]

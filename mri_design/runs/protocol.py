@@ -45,10 +45,10 @@ from mri_design.experiment.starting import (
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label
 from mri_design.experiment.strategy_words import explained
 from mri_design.runs.design_sections import save_acquisition, save_design
+from mri_design.runs.error_tables import COMPANIONS_CAPTION, maps_caption, paired_caption
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
-from mri_design.runs.error_tables import maps_caption, paired_caption
 from mri_design.runs.first_pictures import READING, facts_of, first_row, measured_text
-from mri_design.runs.image_sections import layout_of
+from mri_design.runs.image_sections import companion_sections, layout_of
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run, Work
@@ -374,6 +374,9 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     tested = [] if result.tested is None else [_test_section(folder, result)]
     refined = [] if result.refined is None else [_exchange_section(folder, result.refined)]
     sections = [*tested, lines, *acquisition, *refined, *others]
+    if result.shown is not None:
+        frame = Frame(layout_of(readouts, result.orientation), [*result.tests, *training][0].pixel)
+        sections += companion_sections(folder, result.shown.reconstruction, frame)
     names = [image.name for image in training]
     facts, told = facts_of_all(training, result.tests)
     summary: dict[str, object] = {
@@ -389,6 +392,8 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     facts = {**result.record.settings, "start": len(trace.start), **facts}
     if result.tested is not None and result.tested.maps:
         facts["coil_maps_of_masks"] = list(result.tested.maps)
+    if result.tested is not None and result.tested.companions:
+        facts["companions_of_masks"] = list(result.tested.companions)
     record = replace(result.record, settings=facts)
     title = "One mask for many scans"
     return run.finish(result.ending, record, title, lambda: _first_screen(result), summary, sections, CHECKPOINTS)
@@ -452,6 +457,8 @@ def _test_section(folder: RunFolder, result: ProtocolResult) -> Section:
     ]
     if tested.maps:
         blocks.append(ReportTable(tested.maps, maps_caption(tested.maps), FORMATS))
+    if tested.companions:
+        blocks.append(ReportTable(tested.companions, COMPANIONS_CAPTION, FORMATS))
     if tested.paired:
         blocks.append(ReportTable(tested.paired, paired_caption(tested.paired), FORMATS, result.words))
     return Section("On other scans", blocks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import cast
 
 from mri_design.design.strategies.oracles import Oracle
@@ -11,6 +12,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.reference_noise import reference_noise
+from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.inputs import estimates_own_maps, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
@@ -37,7 +39,7 @@ def load_images(
     Parameters
     ----------
     sources : sequence of ScanSource
-        Files or phantoms, their slices and coil maps.
+        Files or phantoms, their slices, coil maps and other images of their objects.
     recipe : Recipe
         Simulation, calibration and prior.
     work : Work
@@ -61,6 +63,7 @@ def load_images(
         data = source.loaded or load_input(source.path, recipe, work.seed, source.maps)
         warn_of_left_out(data, recipe, work.progress)
         orientation = data.orientation if not images else orientation
+        companions = [CompanionImages.read(file, on_grid, work.seed) for file in source.companions]
         for index in source.slices.indices(data.n_slices):
             chosen = data.select_slice(index)
             if not chosen.fully_sampled and chosen.reference is None:
@@ -81,7 +84,8 @@ def load_images(
                 warn_of_noise(scan, work.progress)
             reference = scan.reference(0)
             assert reference is not None
-            slice_model = scan.slice_model(0, on_grid)
+            beside = companions_over(companions, chosen, index, data.n_slices)
+            slice_model = replace(scan.slice_model(0, on_grid), companions=beside)
             name = f"{data.name}[{index}]"
             unit = scan.image_unit(0)
             noise = reference_noise(scan.data, reference * unit, unit)

@@ -26,6 +26,7 @@ from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.predictions import truth_or_none
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
+from mri_design.experiment.companion_images import companion_file
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
@@ -46,8 +47,10 @@ from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.readouts import Readouts, ShotReadouts
 from mri_design.runs.error_tables import (
+    COMPANION_COLUMNS,
     FORMATS,
     MAP_COLUMNS,
+    companions_table,
     errors_by_image,
     maps_table,
     paired_table,
@@ -119,7 +122,9 @@ class StudyRequest:
             Where a file cannot be read.
         """
         given = {"sources": self.sources, **further}
-        files = [*source_files([source for group in given.values() for source in group]), *strategy_files(strategies)]
+        every = [source for group in given.values() for source in group]
+        beside = dict.fromkeys(companion_file(name) for source in every for name in source.companions)
+        files = [*source_files(every), *strategy_files(strategies), *beside]
         labels = {name: [source.label for source in group] for name, group in given.items()}
         return work.record(kind, InputFile.of_all(files), {**labels, **choices})
 
@@ -249,6 +254,7 @@ def _error(material: Material, image: ReferenceSlice, seen: MRSlice, lines: Line
         "psnr": errors.psnr,
         "ssim": errors.ssim,
         "reconstruction_converged": result.convergence.converged,
+        **({} if result.companions is None else result.companions.columns()),
     }
 
 
@@ -353,6 +359,8 @@ class StudyErrors:
         Errors of each strategy: a run is a draw where its mask is random, and an image where it is not.
     maps : sequence of mappings
         `maps_table`; empty where coil maps are not estimated from the lines of masks.
+    companions : sequence of mappings
+        `companions_table`; empty where there are no other images of the objects.
     """
 
     rows: Sequence[Row]
@@ -361,13 +369,13 @@ class StudyErrors:
     paired: Sequence[Row]
     runs: Mapping[str, NDArray[np.float64]]
     maps: Sequence[Row] = ()
+    companions: Sequence[Row] = ()
 
     def save(self, folder: RunFolder, formats: Mapping[str, str] = FORMATS) -> None:
         """Write metrics.csv, and those of the other tables that there are as CSV and Markdown."""
         folder.write_table("metrics.csv", self.rows)
-        tables = {"winners": self.winners, "summary": self.summary, "paired": self.paired, "maps": self.maps}
-        for name, table in tables.items():
-            if table:
+        for name in ("winners", "summary", "paired", "maps", "companions"):
+            if table := getattr(self, name):
                 write_csv(folder.output_path(f"{name}.csv"), table, formats=formats)
                 write_text(folder.output_path(f"{name}.md"), markdown_text(table, formats=formats))
 
@@ -516,6 +524,7 @@ class Study(Material):
             paired=self._labelled(paired_table(rows, designed, others, counts)) if designed and others else [],
             runs={strategy_label(name): _runs(rows, name, counts) for name in names},
             maps=self._labelled(maps_table(rows, names, counts)),
+            companions=self._labelled(companions_table(rows, names, counts)),
         )
 
     def _labelled(self, rows: Sequence[Row]) -> list[Row]:
@@ -621,6 +630,7 @@ class Study(Material):
             "draw": draw,
             "image": self.tests[image].name,
             **(dict.fromkeys(MAP_COLUMNS) if any(test.own_maps for test in self.tests) else {}),
+            **(dict.fromkeys(COMPANION_COLUMNS) if any(test.slice_model.companions for test in self.tests) else {}),
             **errors,
             "mask_converged": mask_converged,
             "converged": mask_converged and bool(errors["reconstruction_converged"]),

@@ -269,6 +269,33 @@ def stacked(places: Sequence[SliceGeometry], numbers: Sequence[int]) -> tuple[Sl
     return replace(places[order[0]], thickness=float(steps.mean())), order.tolist()
 
 
+def around(places: Sequence[SliceGeometry | None], number: int, count: int) -> list[int]:
+    """Numbers of the slices on either side of one, up to ``count`` on each, the nearest first.
+
+    Parameters
+    ----------
+    places : sequence of SliceGeometry or None
+        Of all slices of a scan. Where each has a place, slices count that show the same field of view above or below,
+        in whichever order they were measured; else those of the next numbers.
+    number, count : int
+        The slice, and how many on each side.
+    """
+    known = [place for place in places if place is not None and place.placed]
+    if len(known) < len(places):
+        heights = np.arange(len(places)) - float(number)
+    else:
+        here = known[number]
+        away = np.array([np.subtract(place.centre or (), here.centre or ()) for place in known])
+        turned = [np.abs(np.subtract(place.vectors[1:], here.vectors[1:])).max() > _RIGHT_ANGLE for place in known]
+        _, phase, read, normal = here.vectors
+        beside = np.hypot(away @ phase, away @ read) > min(here.pixel) / 2
+        other = np.array([place.pixel != here.pixel for place in known]) | turned | beside
+        heights = np.where(other, 0.0, np.round(away @ normal, 3))
+    near = np.argsort(np.abs(heights), kind="stable")
+    sides = [[int(n) for n in near if sign * heights[n] > _RIGHT_ANGLE][:count] for sign in (-1, 1)]
+    return sorted((n for side in sides for n in side), key=lambda n: abs(heights[n]))
+
+
 def _vector(values: Sequence[float] | NDArray[np.float64]) -> Vector:
     x, y, z = map(float, values)
     return x, y, z

@@ -1,12 +1,13 @@
 """`--with FILE`: another image of the object in the prior of images, of one slice, of a volume, and after a design."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mri_design as md
-from tests.cli.folders import Run, manifest, page, settings
+from tests.cli.folders import Run, manifest, page, rows, settings
 from tests.quick_recipes import quickened
 from tests.two_contrasts import FIRST, OTHER, head, scanned, some_lines
 
@@ -57,6 +58,62 @@ def test_a_design_ends_with_an_image_that_knows_it(run: Run, exam: Path, tmp_pat
     masks = [np.load(tmp_path / name / "mask.npy") for name in ("with", "without")]
     np.testing.assert_array_equal(*masks)
     assert not np.array_equal(*(np.load(tmp_path / name / "recon.npy") for name in ("with", "without")))
+
+
+def test_the_lines_of_every_mask_of_a_comparison_decide_as_in_recon(run: Run, exam: Path, tmp_path: Path) -> None:
+    asked = ("--recipe", exam / "local.toml", "--noise-sd", "0.007", "--jobs", 1)
+    masks = ("--lines", 32, "--strategies", "low-pass,regular", "--seeds", 1)
+    command = ("compare", exam / "t2.npy", *masks, *asked)
+    out, t1 = tmp_path / "with", exam / "t1.npy"
+    run(*command, "--with", t1, "--out", out)
+    low, drawn = rows(out / "metrics.csv")
+    assert (low["companions"], low["held_back"]) == ("none", "0")
+    mask = np.isin(np.arange(64), json.loads((out / "masks.json").read_text())[1]["order"])
+    np.save(tmp_path / "mask.npy", mask)
+    alone = ("recon", exam / "t2.npy", "--mask", tmp_path / "mask.npy", *asked, "--with", t1, "--no-report")
+    run(*alone, "--out", tmp_path / "recon")
+    assert settings(tmp_path / "recon")["companions"].startswith(f"t1.npy is used, after {drawn['held_back']} lines")
+    assert drawn["companions"] == "t1.npy"
+    assert drawn["relative_l2"] == rows(tmp_path / "recon" / "metrics.csv")[0]["relative_l2"]
+    assert [row["used"] for row in settings(out)["companions_of_masks"]] == [0, 1]
+    assert settings(out)["sources"] == ["t2.npy#middle with the image t1.npy"]
+    assert "Other images of masks" in page(out) and "for the mask of low-pass, none is used" in page(out)
+    for others in (("--with", t1, "--with", t1), ("--with", t1, "--companion-strength", "strong"), ()):
+        assert "holds a finished run" in run(*command, *others, "--out", out, code=2).stderr
+    refused = run("compare", exam / "t2.npy", exam / "two.npy", *command[2:], "--with", t1, "--out", out, code=2).stderr
+    assert "--with" in refused and "INPUT=FILE" in refused
+
+
+def test_a_protocol_is_judged_by_images_that_know_them(run: Run, exam: Path, tmp_path: Path) -> None:
+    scans = ("protocol", exam / "two.npy", "--test", exam / "t2.npy", "--lines", 20, "--start", 16)
+    asked = (*scans, "--against", "low-pass", "--recipe", exam / "local.toml", "--jobs", 1)
+    given = ("--with", f"t2.npy={exam / 't1.npy'}", "--trust-companion")
+    run(*asked, *given, "--out", tmp_path / "with")
+    run(*asked, "--no-report", "--out", tmp_path / "without")
+    masks = [np.load(tmp_path / name / "mask.npy") for name in ("with", "without")]
+    np.testing.assert_array_equal(*masks)
+    errors = [rows(tmp_path / name / "metrics.csv") for name in ("with", "without")]
+    assert all(first["companions"] == "t1.npy" for first in errors[0]) and "companions" not in errors[1][0]
+    assert all(first["relative_l2"] != second["relative_l2"] for first, second in zip(*errors, strict=True))
+    assert [file["name"] for file in manifest(tmp_path / "with")["inputs"]] == ["two.npy", "t2.npy", "t1.npy"]
+    assert "Other images" in page(tmp_path / "with")
+
+
+def test_a_design_at_the_scanner_ends_with_the_image_of_a_replayed_one(run: Run, exam: Path, tmp_path: Path) -> None:
+    readouts = [{"lines": 64, "samples": 64}]
+    kspace = np.load(exam / "t2.npy")
+    readouts += [{"line": n, "real": [row.real.tolist()], "imag": [row.imag.tolist()]} for n, row in enumerate(kspace)]
+    (tmp_path / "readouts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in readouts))
+    asked = ("--strategy", "vd-polynomial", "--lines", 20, "--recipe", exam / "local.toml", "--noise-sd", "0.007")
+    given = ("--with", exam / "t1.npy", "--trust-companion", "--no-report")
+    run("adapt", tmp_path / "readouts.jsonl", *asked, *given, "--out", tmp_path / "adapt")
+    run("design", exam / "t2.npy", *asked, *given, "--out", tmp_path / "design")
+    assert settings(tmp_path / "adapt")["companions"].startswith("t1.npy is used, as the recipe asks")
+    assert settings(tmp_path / "adapt")["with"] == ["t1.npy"]
+    images = [np.load(tmp_path / name / "recon.npy") for name in ("adapt", "design")]
+    np.testing.assert_allclose(*images, rtol=1e-5, atol=1e-5 * np.abs(images[0]).max())
+    others = ("--with", tmp_path / "missing.npy", "--out", tmp_path / "refused")
+    assert "missing.npy" in run("adapt", tmp_path / "readouts.jsonl", *asked, *others, code=3).stderr
 
 
 def test_methods_without_a_prior_and_files_that_show_nothing_are_refused(run: Run, exam: Path, tmp_path: Path) -> None:

@@ -60,6 +60,14 @@ def test_maps_of_other_scans_are_named_in_the_same_way() -> None:
         scan_sources(["a.h5"], "middle", ["m.npy"], ["a.h5=c.h5"])
 
 
+def test_an_input_may_have_several_other_images() -> None:
+    first, second = scan_sources(["a.h5", "x/b.h5"], "0", companions=["b.h5=t1.nii", "a.h5=run", "b.h5=phantom:t1w"])
+    assert first.companions == ("run",) and second.companions == ("t1.nii", "phantom:t1w")
+    assert second.label == "b.h5#0 with the image t1.nii and the image phantom:t1w"
+    with pytest.raises(UsageError, match=r"--with t1\.nii: give INPUT=FILE"):
+        scan_sources(["a.h5", "b.h5"], "0", companions=["t1.nii"])
+
+
 @pytest.mark.parametrize(
     "maps", [["maps.npy"], ["c.h5=maps.npy"], ["a.h5="], ["a.h5=m.npy", "a.h5=n.npy"], ["scan.h5=maps.npy"]]
 )

@@ -1,12 +1,13 @@
 """Where a slice lies: sizes, places and directions, and what of them makes no sense."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.geometry import SliceGeometry, around
 
 AXIAL = ((10.0, 20.0, 30.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 
@@ -90,3 +91,21 @@ def test_another_field_of_view_changes_the_pixels_alone() -> None:
     place = _turned().with_field_of_view((0.24, 0.32), (12, 16))
     assert place.pixel == pytest.approx((20.0, 20.0))
     assert place.centre == _turned().centre
+
+
+def test_slices_around_one_are_those_above_and_below_in_whichever_order_they_were_measured() -> None:
+    first = _turned()
+    interleaved = [first.slice_after(height) for height in (0, 2, 4, 1, 3)]
+    assert around(interleaved, 3, 1) == [0, 1]
+    assert around(interleaved, 0, 2) == [3, 1]
+    assert around(interleaved, 4, 9) == [1, 2, 3, 0]
+    assert around([None, *interleaved[1:]], 3, 1) == [2, 4]
+
+
+def test_slices_in_other_directions_or_beside_one_are_not_around_it() -> None:
+    first = _turned()
+    _, phase, read, normal = first.vectors
+    aside = tuple(np.add(first.slice_after(1).centre, 30 * phase))
+    places = [first, first.slice_after(3), replace(first.slice_after(1), centre=aside)]
+    crossed = replace(first.slice_after(2), phase=tuple(normal), read=tuple(read), normal=tuple(-phase))
+    assert around([*places, crossed], 0, 3) == [1]

@@ -15,6 +15,9 @@ from mri_design.operators.readouts import Readouts
 
 FEWEST = 4
 """Lines that a choice between models takes."""
+NARROW_CENTRE = 8
+"""Lines nearest to DC that stand in the place of the unbroken run where companions are judged and that run leaves fewer
+than `FEWEST` to hold back, but half as many (results/companions/few-held-back.md)."""
 
 
 def best_model(energies: ArrayLike, *, margin: float = 1.0) -> int:
@@ -55,15 +58,17 @@ ONE_IN = 3
 """Of the lines outside the centre one in so many is held back, from one edge to the other."""
 
 
-def held_back(lines: Sequence[int], readouts: Readouts) -> tuple[list[int], list[int]]:
+def held_back(lines: Sequence[int], readouts: Readouts, centre: int | None = None) -> tuple[list[int], list[int]]:
     """The lines to infer from, and those held back: a third of the lines outside the unbroken run around DC.
 
     Of other readouts they are a third of the candidates that it lets be predicted (`Readouts.predictable`). Which
     third does not depend on the order of ``lines``, so that a mask without one is treated like a design; no line is
     held back together with its mirror image, since each says much about the other. With fewer than 12 such lines it is
-    a half of them.
+    a half of them. With ``centre`` that many lines nearest to DC stand in the place of the unbroken run.
     """
     outer = readouts.predictable(lines)
+    if centre is not None:
+        outer = sorted(set(lines).difference(readouts.nearest_to_centre(lines, centre)))
     step = ONE_IN if len(outer) >= FEWEST * ONE_IN else 2
     count = len(outer) // step
     held: dict[int, None] = {}  # in their order

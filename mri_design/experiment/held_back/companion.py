@@ -108,6 +108,11 @@ class CompanionChoice:
             return slice_model
         return replace(slice_model, companion=self.patches, prior=recipe.prior(slice_model.prior, self.share))
 
+    def columns(self) -> dict[str, object]:
+        """For tables of errors: names of the companions used, lines that were held back, and `gain` (None for NaN)."""
+        gain = self.gain if np.isfinite(self.gain) else None
+        return {"companions": " and ".join(self.used) or "none", "held_back": self.held_back, "companion_gain": gain}
+
     def __str__(self) -> str:
         held = f"{count_text(self.held_back, self.unit)} held back" if self.held_back else "nothing to hold back"
         why = "as the recipe asks" if self.trusted else f"after {held}"
@@ -190,7 +195,7 @@ def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
     """The companion moved to where the image is."""
     try:
         companion_patches([companion.image])  # refused before it is moved, which smooths noise
-        found = register(image, companion.image) if registered else None
+        found = register(image, companion.image) if registered and not companion.in_place else None
         moved = companion if found is None else replace(companion, image=found.motion.applied(companion.image))
         companion_patches([moved.image])
     except InputError as error:

@@ -66,7 +66,12 @@ class HeldBack:
 
 
 def hold_back(
-    slice_model: MRSlice, lines: Sequence[int], engine: DoubleLoop, seed: int, signal: float | None = None
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    engine: DoubleLoop,
+    seed: int,
+    signal: float | None = None,
+    centre: int | None = None,
 ) -> HeldBack | None:
     """Hold back about a third of the lines outside the centre (`choosing.held_back`).
 
@@ -84,6 +89,8 @@ def hold_back(
         Of what it draws.
     signal : float, optional
         As in `MRSlice.model`; by default that of all lines.
+    centre : int, optional
+        As `choosing.held_back`.
 
     Returns
     -------
@@ -91,7 +98,7 @@ def hold_back(
         None where none can be held back.
     """
     level = slice_model.signal_level(lines) if signal is None else signal
-    known, held = held_back(lines, slice_model.candidates)
+    known, held = held_back(lines, slice_model.candidates, centre)
     if not held:
         return None
     return HeldBack(replace(slice_model, alike=None), tuple(known), tuple(held), engine, seed, level)

@@ -19,6 +19,7 @@ from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.checkpoint import Checkpoint, load_state
+from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.ending import most_lines
 from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, prepare, with_given_maps
@@ -105,9 +106,10 @@ class AdaptRequest:
 
     @cached_property
     def beside(self) -> list[InputFile]:
-        """Files that are read: coil maps, a strategy's."""
-        maps = [] if self.design.maps is None else [str(self.design.maps)]
-        return InputFile.of_all([*maps, *strategy_files([self.design.recipe.design.strategy])])
+        """Files that are read: coil maps, a strategy's, other images of the object."""
+        design = self.design
+        maps = [] if design.maps is None else [str(design.maps)]
+        return InputFile.of_all([*maps, *strategy_files([design.recipe.design.strategy]), *design.companion_files])
 
     def record(self, run: Run) -> Record:
         """Inputs and settings for the manifest, before anything has arrived.
@@ -118,10 +120,15 @@ class AdaptRequest:
             Where a file cannot be read.
         """
         design = self.design
-        asked = {"slice": design.index, "lines": design.lines, "acceleration_wanted": design.acceleration}
+        asked: dict[str, object] = {
+            "slice": design.index,
+            "lines": design.lines,
+            "acceleration_wanted": design.acceleration,
+            **design.named_companions,
+        }
         choices = {"recipe": design.settings, "files": [file.sha256 for file in self.beside], **asked}
         policies = {"repeated": self.repeated, "timeout": self.patience.seconds, "requests": self.patience.requests}
-        settings = {"slice": design.index, **policies, **design.settings}
+        settings = {"slice": design.index, **policies, **design.named_companions, **design.settings}
         return Record(run.identity("adapt", {**choices, "repeated": self.repeated}), self.beside, settings)
 
 
@@ -179,6 +186,7 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
             f"{run.folder.path.name} holds readouts of an unfinished design; add --resume, give another --out, or add "
             "--overwrite"
         )
+    companions = request.design.read_companions(run.seed)  # refused before anybody measures for them
     run.begin()
     path = run.folder.output_path(request.journal)
     protocol, arrivals, kept = request.protocol(), Arrivals(request.repeated), 0
@@ -191,7 +199,7 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
     channel = Channel(protocol, connections, journal.add)
     scanner = Scanner(channel, arrivals, request.patience, run.progress.say, told.add, earlier)
     try:
-        live = _Live(request, run, scanner, told, record.identity)
+        live = _Live(request, run, scanner, told, record.identity, companions)
         state = live.designed()
         status = live.status(state)
         scanner.finish({"lines": list(state.trace.lines), "status": status or "enough"})
@@ -205,7 +213,15 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
     data, scan, slice_model = live.measured(state)
     warn_of_maps(scan, run.progress)
     _save_kspace(run, scan, slice_model.calibrated(state.trace.lines))
-    designed = Designed(recipe=live.recipe, data=data, scan=scan, slices=[slice_model], state=state, most=live.most)
+    designed = Designed(
+        recipe=live.recipe,
+        data=data,
+        scan=scan,
+        slices=[slice_model],
+        state=state,
+        most=live.most,
+        companions=live.companions,
+    )
     record = replace(record, inputs=[InputFile.of(path), *record.inputs])
     result = concluded(request.design, record, designed, run)
     if status:
@@ -274,9 +290,19 @@ class _Live:
         In force.
     most : int
         Lines that the design could have in the end, had none been lost.
+    companions : tuple of Companion
+        Other images of the object, laid over the slice.
     """
 
-    def __init__(self, request: AdaptRequest, run: Run, scanner: Scanner, told: _Told, identity: str) -> None:
+    def __init__(
+        self,
+        request: AdaptRequest,
+        run: Run,
+        scanner: Scanner,
+        told: _Told,
+        identity: str,
+        companions: Sequence[CompanionImages],
+    ) -> None:
         self._request, self._run, self._scanner, self._arrivals = request, run, scanner, scanner.arrivals
         self._told = told
         self.recipe = request.design.recipe
@@ -292,6 +318,7 @@ class _Live:
         self._first = self._start()
         data = self._with_maps(self._arrivals.data(NAME, self._first))
         tell_part(data, self.recipe, run.progress)
+        self.companions = companions_over(companions, data)
         grows = estimates_own_maps(data)
         calibrating = self._centre() if grows else calibration_for(self.recipe, self._lines)
         calibrated = prepare(data, self.recipe, calibration_lines=calibrating, ordinary=True, growing=grows)

@@ -189,7 +189,7 @@ class DesignRequest:
         scan = InputFile.of_all([self.source])
         seen = [] if self.seen is None else [self.seen]
         strategies = strategy_files([self.recipe.design.strategy])
-        beside = InputFile.of_all([*maps, *strategies, *source_files(seen), *map(companion_file, self.companions)])
+        beside = InputFile.of_all([*maps, *strategies, *source_files(seen), *self.companion_files])
         earlier = {} if self.seen is None else {"seen": self.seen.label}
         choices = {
             "recipe": self.settings,
@@ -206,8 +206,28 @@ class DesignRequest:
     def _further(self) -> dict[str, object]:
         """Acceleration and further positions, where they were given."""
         acceleration = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
-        beside = {"with": [Path(source).name for source in self.companions]} if self.companions else {}
-        return {**acceleration, **({} if self.positions is None else {"positions": self.positions.text}), **beside}
+        positions = {} if self.positions is None else {"positions": self.positions.text}
+        return {**acceleration, **positions, **self.named_companions}
+
+    @property
+    def companion_files(self) -> list[str]:
+        """The files that other images of the object are read from."""
+        return [companion_file(source) for source in self.companions]
+
+    @property
+    def named_companions(self) -> dict[str, object]:
+        """Their names for a manifest; nothing where there are none."""
+        return {"with": [Path(source).name for source in self.companions]} if self.companions else {}
+
+    def read_companions(self, seed: int) -> list[CompanionImages]:
+        """The other images of the object.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be used.
+        """
+        return [CompanionImages.read(source, self.recipe, seed) for source in self.companions]
 
     @property
     def _slice(self) -> int | str:
@@ -343,8 +363,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     numbers = request.numbers(every.n_slices)
     data, further = every.select_slice(numbers[0]), numbers[1:]
     tell_part(data, recipe, run.progress)
-    files = [CompanionImages.read(source, recipe, run.seed) for source in request.companions]
-    companions = companions_over(files, data, numbers[0], every.n_slices)
+    companions = companions_over(request.read_companions(run.seed), data, numbers[0], every.n_slices)
     readouts = _candidates(request, data)
     if recipe.design.encoding != "plane":
         require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less

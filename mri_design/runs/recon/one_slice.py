@@ -167,6 +167,15 @@ class ReadySlice:
             return reconstruct_samples(self.slice_model, method, recipe, rng, options)
         return reconstruct(self.slice_model, self.lines, method, recipe, rng, options=options)
 
+    def modulus(self, seed: int) -> NDArray[np.float32]:
+        """Of the posterior mean, (ky, kx), which its neighbours are told; zero where it holds noise only."""
+        if self.noise_only:
+            return np.zeros(self.slice_model.shape, dtype=np.float32)
+        recipe = self.recipe.replacing("reconstruction", noise_map=False)
+        options, rng = InferenceOptions(signal=self.signal), np.random.default_rng([seed, 2])
+        made = reconstruct(self.slice_model, self.lines, "mean", recipe, rng, with_std=False, options=options)
+        return np.abs(made.image).astype(np.float32)
+
     def in_units(self, result: Reconstruction) -> Reconstruction:
         """A reconstruction of the calibrated data in the units of the input."""
         return result.times(self.scan.image_unit(0))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import PROGRESS
+from mri_design.experiment.around import Around, is_around, neighbours
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.given_maps import GivenMaps, maps_origin
 from mri_design.experiment.inputs import names_file
@@ -23,7 +24,7 @@ from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
 from mri_design.runs.recon.stages import REPORT, Stages
-from mri_design.runs.recon.volume import Beside, VolumeResult, reconstruct_volume
+from mri_design.runs.recon.volume import NEIGHBOURS, Beside, VolumeResult, reconstruct_volume
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import (
     FOLDED,
@@ -61,7 +62,8 @@ class ReconRequest:
     reference : Path, optional
         File of images that errors are measured against (`read_images`); by default what the scan knows of itself.
     companions : tuple of str
-        Files of other images of the object, which the prior may know (`CompanionImages.read`).
+        Files of other images of the object, which the prior may know (`CompanionImages.read`); ``slices`` and
+        ``frames`` are the scan's own (`Around`).
     """
 
     source: str
@@ -85,7 +87,8 @@ class ReconRequest:
         maps = {} if self.maps is None else {maps_origin(self.maps): self.maps}
         files = {"mask": self.mask, **maps, "reference": self.reference}
         beside = {name: str(path) for name, path in files.items() if path is not None}
-        beside |= {f"with {place}": companion_file(source) for place, source in enumerate(self.companions, 1)}
+        others = [source for source in self.companions if not is_around(source)]
+        beside |= {f"with {place}": companion_file(source) for place, source in enumerate(others, 1)}
         inputs = InputFile.of_all([self.source, *beside.values()])
         choices = {
             "recipe": self.recipe.as_settings(),
@@ -93,6 +96,7 @@ class ReconRequest:
             "inputs": [file.sha256 for file in inputs],
             "beside": list(beside),
             "slices": self.slices.text,
+            **({"around": repr(around)} if (around := Around.named(self.companions)) else {}),
         }
         settings = {"source": self.source, "slices": self.slices.text, **self.recipe.as_settings()}
         return Record(run.identity("reconstruction", choices), inputs, settings)
@@ -142,7 +146,8 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeRes
     run.progress.show("reading", 0, 1)
     record = request.record(run)
     references = None if request.reference is None else GivenReferences.read(request.reference)
-    companions = [CompanionImages.read(source, request.recipe, run.seed) for source in request.companions]
+    files, around = [one for one in request.companions if not is_around(one)], Around.named(request.companions)
+    companions = [CompanionImages.read(source, request.recipe, run.seed) for source in files]
     with _opened(request, run) as slices:
         numbers = slices.numbering.images(request.slices.indices(slices.count))
         if len(numbers) == 1 and slices.frames is None:
@@ -150,13 +155,32 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeRes
             given = None if references is None else references.of_slices(numbers, slices.count, data.grid_shape)
             reference = None if given is None else given[numbers[0]]
             beside = companions_over(companions, data, numbers[0], slices.count)
-            return _one_slice(request, record, data, run, reference, beside)
+            near = _neighbours(request, slices, numbers[0], around, run)
+            return _one_slice(request, record, data, run, reference, (*beside, *near))
         before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
         recipe, frames = request.recipe, slices.frames
         recipe = recipe if frames is None else recipe_of_frame(recipe, frames.numbers[0])
         return before or reconstruct_volume(
-            recipe, request.mask, record, slices, numbers, run, Beside(references, companions)
+            recipe, request.mask, record, slices, numbers, run, Beside(references, companions, around)
         )
+
+
+def _neighbours(request: ReconRequest, slices: Slices, number: int, around: Around, run: Run) -> tuple[Companion, ...]:
+    """The slices around one, each with noise and coil maps of its own."""
+    around.require(slices.numbering)
+    if not around:
+        return ()
+    geometries = [getattr(slices.read(other), "geometry", None) for other in range(slices.count)]
+    near = around.of(number, slices.numbering, [None if found is None else found[0] for found in geometries])
+    images: dict[str, NDArray[np.float32]] = {}
+    for other, name in near.items():
+        run.progress.show(NEIGHBOURS, len(images), len(near))
+        data = slices.read(other)
+        mask = what_is_used(data, request.mask, request.recipe)
+        ready = ReadySlice.of(data, mask, recipe_for(mask, data, request.recipe), of_volume=True)
+        images[name] = ready.modulus(run.seed)
+    run.progress.show(NEIGHBOURS, len(near), len(near))
+    return neighbours(images)
 
 
 def _opened(request: ReconRequest, run: Run) -> AbstractContextManager[Slices]:

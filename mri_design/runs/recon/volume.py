@@ -15,6 +15,7 @@ from mri_design.errors import InputError
 from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
+from mri_design.experiment.around import NOT_AROUND, Around, neighbours
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.held_back.error_bars import StdFactor
 from mri_design.experiment.recipe import Recipe
@@ -46,9 +47,10 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.source_image import SourceImage
 from mri_design.status import Convergence, Status
 
-SLICES = "slices"
-"""Name of the stage in which slices are reconstructed."""
+SLICES, NEIGHBOURS = "slices", "neighbours"
+"""Names of the stages in which slices are reconstructed, and before them what their neighbours are told."""
 _ARRAYS = ("recon", "std", "noise", "g_factor", "coil_maps")
+_MODULUS = "modulus"
 _AHEAD = 2
 """Slices in memory for each process."""
 
@@ -171,6 +173,8 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
     if maps is not None:
         arrays["coil_maps"] = np.asarray(maps[0], dtype=np.complex64)
     rows = [{**work.numbering.place(number), **row} for row in _rows(known, images, ready.lines)]
+    if result.companions is not None:
+        rows[0]["other images"] = "; ".join(result.companions.used) or "none"
     ended, factor = result.convergence, result.std_factor
     facts = SliceFacts(
         rows=rows,
@@ -191,6 +195,12 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
     return SliceImage(number, arrays, facts)
 
 
+def neighbour_image(work: SliceWork, item: Item) -> tuple[int, NDArray[np.float32]]:
+    """What the neighbours of a slice are told of it."""
+    number, data, mask, *_ = item
+    return number, work.ready(data, mask, None).modulus(work.seed)
+
+
 def _rows(known: KnownScan | KnownSamples, images: Sequence[NamedImage], lines: Sequence[int]) -> Rows:
     if isinstance(known, KnownSamples):
         return sample_rows(known, images)
@@ -209,11 +219,14 @@ class KeptSlices:
         Of the run; files of another one are refused.
     facts : dict of int to SliceFacts
         By number of the slice.
+    told : set of int
+        Slices of which there is what their neighbours are told.
     """
 
     folder: RunFolder
     identity: str
     facts: dict[int, SliceFacts] = field(default_factory=dict)
+    told: set[int] = field(default_factory=set)
 
     @classmethod
     def open(cls, folder: RunFolder, identity: str) -> KeptSlices:
@@ -230,18 +243,34 @@ class KeptSlices:
         if path is None:
             return cls(folder, identity)
 
-        def parse(stored: dict[str, Any]) -> dict[int, SliceFacts]:
-            return {int(number): SliceFacts(**facts) for number, facts in stored["slices"].items()}
+        def parse(stored: dict[str, Any]) -> tuple[dict[int, SliceFacts], set[int]]:
+            facts = {int(number): SliceFacts(**facts) for number, facts in stored["slices"].items()}
+            return facts, set(map(int, stored["told"]))
 
-        facts = read_kept(path, identity, "the progress of a reconstruction", "the progress of another run", parse)
-        return cls(folder, identity, facts)
+        kept = read_kept(path, identity, "the progress of a reconstruction", "the progress of another run", parse)
+        return cls(folder, identity, *kept)
 
     def add(self, made: SliceImage) -> None:
         """Keep a slice: its arrays first, then that they are there."""
         self.folder.write_archive(_name(made.number), made.arrays)
         self.facts[made.number] = made.facts
+        self._write()
+
+    def tell(self, number: int, modulus: NDArray[np.float32]) -> None:
+        """Keep what the neighbours of a slice are told of it."""
+        self.folder.write_archive(_name(number, NEIGHBOURS), {_MODULUS: modulus})
+        self.told.add(number)
+        self._write()
+
+    def _write(self) -> None:
         stored = {str(number): asdict(facts) for number, facts in sorted(self.facts.items())}
-        write_json(self.folder.output_path(PROGRESS), {"identity": self.identity, "slices": stored})
+        kept = {"identity": self.identity, "slices": stored, "told": sorted(self.told)}
+        write_json(self.folder.output_path(PROGRESS), kept)
+
+    def modulus(self, number: int) -> NDArray[np.float32]:
+        """What the neighbours of a slice are told of it."""
+        arrays, _ = read_npz_members(self.folder.path / _name(number, NEIGHBOURS), (_MODULUS,), DEFAULT_LIMITS)
+        return arrays[_MODULUS]
 
     def arrays(self, number: int) -> Mapping[str, NDArray[Any]]:
         """The arrays of a slice."""
@@ -251,11 +280,11 @@ class KeptSlices:
     @property
     def files(self) -> list[str]:
         """Names of all files."""
-        return [PROGRESS, *map(_name, self.facts)]
+        return [PROGRESS, *map(_name, self.facts), *(_name(number, NEIGHBOURS) for number in self.told)]
 
 
-def _name(number: int) -> str:
-    return f"slice-{number:04d}.npz"
+def _name(number: int, kind: str = "slice") -> str:
+    return f"{kind}-{number:04d}.npz"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,10 +353,11 @@ class VolumeResult:
 
 @dataclass(frozen=True)
 class Beside:
-    """Files beside a scan: what errors are measured against, and other images of the object."""
+    """Beside a scan: what errors are measured against, files of other images, and its own slices for each other."""
 
     references: GivenReferences | None = None
     companions: Sequence[CompanionImages] = ()
+    around: Around = NOT_AROUND
 
     def over(self, data: AnySlice, number: int, count: int) -> tuple[Companion, ...]:
         """The other images over a slice, by its number among those of the scan."""
@@ -335,6 +365,7 @@ class Beside:
 
 
 NOTHING = Beside()
+NO_IMAGES: Mapping[int, str] = {}
 
 
 @dataclass
@@ -343,8 +374,8 @@ class _Looked:
 
     shared: Shared
     masks: dict[int, NDArray[np.bool_]]
-    places: list[SliceGeometry | None]
-    sources: list[SourceImage | None]
+    places: dict[int, SliceGeometry | None]
+    sources: dict[int, SourceImage | None]
 
 
 def reconstruct_volume(
@@ -364,7 +395,9 @@ def reconstruct_volume(
         Where a slice cannot be used, before any is reconstructed.
     """
     numbering = slices.numbering
-    looked = _look(recipe, mask, slices, numbers, run)
+    beside.around.require(numbering)
+    every = numbering.images(range(slices.count)) if beside.around else numbers
+    looked = _look(recipe, mask, slices, every, run)
     first, example = looked.masks[numbers[0]], slices.read(numbers[0])
     recipe = recipe_for(first, example, recipe)
     given: Mapping[int, GivenReference] = {}
@@ -375,14 +408,22 @@ def reconstruct_volume(
     kept = KeptSlices.open(run.folder, record.identity)
     work = SliceWork(recipe, run.seed, looked.shared, numbering)
     left = [number for number in numbers if number not in kept.facts]
-    run.progress.show(SLICES, len(numbers) - len(left), len(numbers))
+    first_frame = [looked.places[number] for number in range(slices.count)] if beside.around else []
+    near = {number: beside.around.of(number, numbering, first_frame) for number in left}
+    asked = sorted({other for found in near.values() for other in found})
+    untold = [number for number in asked if number not in kept.told]
 
-    def item(number: int) -> Item:
+    def item(number: int, near: Mapping[int, str] = NO_IMAGES) -> Item:
         data, own = slices.read(number), number % slices.count
-        return number, data, looked.masks[number], given.get(own), beside.over(data, own, slices.count)
+        others = neighbours({name: kept.modulus(other) for other, name in near.items()})
+        return number, data, looked.masks[number], given.get(own), (*beside.over(data, own, slices.count), *others)
 
-    items = (item(number) for number in left)
-    with Workers(work, max(1, min(run.jobs, len(left))), run.executor) as workers:
+    with Workers(work, max(1, min(run.jobs, max(len(left), len(untold)))), run.executor) as workers:
+        for done, told in enumerate(workers.map(neighbour_image, map(item, untold), ahead=_AHEAD * run.jobs), 1):
+            kept.tell(*told)
+            run.progress.show(NEIGHBOURS, len(asked) - len(untold) + done, len(asked))
+        run.progress.show(SLICES, len(numbers) - len(left), len(numbers))
+        items = (item(number, near[number]) for number in left)
         for made in workers.map(slice_image, items, ahead=_AHEAD * run.jobs):
             kept.add(made)
             run.progress.show(SLICES, len(kept.facts), len(numbers))
@@ -403,7 +444,7 @@ def reconstruct_volume(
     known, images = _read_back(ready, kept.arrays(shown), kept.facts[shown])
     if known.given is not None and known.given.doubt:
         run.progress.warn(f"slice {shown}: {known.given.doubt}")
-    union = np.logical_or.reduce(list(looked.masks.values()))
+    union = np.logical_or.reduce([looked.masks[number] for number in numbers])
     lines = () if isinstance(ready.data, TrajectoryData) else tuple(np.flatnonzero(union).tolist())
     return VolumeResult(
         record=record,
@@ -412,13 +453,13 @@ def reconstruct_volume(
         count=slices.count,
         numbering=numbering,
         mask=union,
-        alike=all(np.array_equal(one, first) for one in looked.masks.values()),
+        alike=all(np.array_equal(looked.masks[number], first) for number in numbers),
         kept=kept,
         shown=shown,
         known=known,
         images=images,
-        places=looked.places,
-        sources=looked.sources,
+        places=[looked.places[number] for number in numbers],
+        sources=[looked.sources[number] for number in numbers],
     )
 
 
@@ -426,7 +467,8 @@ def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[i
     """Read all slices once."""
     shape, numbering = None, slices.numbering
     survey = Survey(recipe, numbering.unit)
-    masks, places, sources = dict[int, NDArray[np.bool_]](), list[SliceGeometry | None](), list[SourceImage | None]()
+    masks = dict[int, NDArray[np.bool_]]()
+    places, sources = dict[int, SliceGeometry | None](), dict[int, SourceImage | None]()
     for done, number in enumerate(numbers):
         run.progress.show("reading", done, len(numbers))
         try:
@@ -449,8 +491,8 @@ def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[i
             )
         shape = size
         geometry = getattr(data, "geometry", None)
-        places.append(None if geometry is None else geometry[0])
-        sources.append(getattr(data, "source", None))
+        places[number] = None if geometry is None else geometry[0]
+        sources[number] = getattr(data, "source", None)
     run.progress.show("reading", len(numbers), len(numbers))
     return _Looked(survey.shared(), masks, places, sources)
 

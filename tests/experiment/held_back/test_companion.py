@@ -102,6 +102,18 @@ def test_with_too_few_lines_to_hold_back_none_is_used_unless_trusted():
 
 
 @pytest.mark.parametrize(
+    ("outer", "held"), [((5, 12, 50, 57), 4), ((5, 57), 0), ((), 0)], ids=["narrow centre", "too few", "a centre alone"]
+)
+def test_a_wide_centre_leaves_lines_to_judge_by_where_some_lie_outside(outer, held):
+    one = replace(slice_of(TRUTH, SD), companions=(Companion("T1", T1),))
+    made = reconstruct(
+        one, sorted([*range(26, 38), *outer]), "mean", RECIPE, np.random.default_rng(0), with_std=False
+    ).companions
+    assert made.held_back == held
+    assert not made.used or held
+
+
+@pytest.mark.parametrize(
     "image", [np.random.default_rng(0).random((64, 64)), np.ones((64, 64))], ids=["noise", "constant"]
 )
 def test_images_that_show_nothing_are_left_out_and_said(image):

@@ -1,0 +1,112 @@
+"""Slices of a volume and frames of a series as other images of the object for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, UsageError
+from mri_design.experiment.volume import Frames
+from mri_design.model.companion import Companion
+from mri_design.scan.geometry import SliceGeometry, around
+from mri_design.whole_numbers import whole_number
+
+WORDS = ("slices", "frames")
+"""What stands in the place of a file: neighbours within the scan itself, one on each side or ``slices:2``."""
+
+
+def is_around(source: str) -> bool:
+    """Whether a companion is named that is a neighbour within the scan."""
+    return source.partition(":")[0] in WORDS
+
+
+@dataclass(frozen=True)
+class Around:
+    """How many neighbours on each side are other images of a slice.
+
+    Parameters
+    ----------
+    slices : int
+        Of the same frame, by their places where all have one, else by their numbers.
+    frames : int
+        Earlier and later frames of the same slice: contrasts, phases, repetitions or sets.
+    """
+
+    slices: int = 0
+    frames: int = 0
+
+    @classmethod
+    def named(cls, sources: Sequence[str]) -> Around:
+        """What ``slices``, ``slices:N``, ``frames`` and ``frames:N`` among companions ask for.
+
+        Raises
+        ------
+        UsageError
+            For another number than 1, 2, and so on.
+        """
+        found = dict.fromkeys(WORDS, 0)
+        for source in filter(is_around, sources):
+            word, colon, text = source.partition(":")
+            number = whole_number(text) if colon else 1
+            if number is None or number < 1:
+                raise UsageError(f"--with {source}: wanted {word}, or {word}:2 for two on each side")
+            found[word] = number
+        return cls(**found)
+
+    def __bool__(self) -> bool:
+        return bool(self.slices or self.frames)
+
+    def require(self, numbering: Frames) -> None:
+        """Refuse neighbours that a scan does not have.
+
+        Raises
+        ------
+        InputError
+            For slices of a scan of one, and frames of one frame.
+        """
+        if self.slices and numbering.n_slices < 2:
+            raise InputError("--with slices", "a scan of one slice", "a scan of several", "Leave it out.")
+        if self.frames and len(numbering.numbers) < 2:
+            raise InputError(
+                field="--with frames",
+                got="one frame",
+                wanted="several contrasts, phases, repetitions or sets, which are reconstructed together",
+                cure="Give --contrast all, --phase all, --repetition all or --set all too, of raw data that have them.",
+            )
+
+    def of(self, image: int, numbering: Frames, places: Sequence[SliceGeometry | None]) -> dict[int, str]:
+        """Images around one, the nearest first, with their names.
+
+        Parameters
+        ----------
+        image : int
+            By its number.
+        numbering : Frames
+            How images are numbered.
+        places : sequence of SliceGeometry or None
+            Of all slices of a frame.
+        """
+        frame, number = divmod(image, numbering.n_slices)
+        others = around(places, number, self.slices) if self.slices else []
+        found = {frame * numbering.n_slices + other: f"slice {other}" for other in others}
+        for away in range(1, self.frames + 1):
+            for other in (frame - away, frame + away):
+                if 0 <= other < len(numbering.numbers):
+                    found[other * numbering.n_slices + number] = f"{numbering.axis} {numbering.numbers[other]}"
+        return found
+
+
+NOT_AROUND = Around()
+
+
+def neighbours(images: dict[str, NDArray[np.float32]]) -> tuple[Companion, ...]:
+    """Companions of the moduli of neighbours, by name; those that show nothing are none."""
+    placed = "taken from the same scan, as it lies"
+    return tuple(
+        Companion(name, image, placed, in_place=True)
+        for name, image in images.items()
+        if np.percentile(image, 99.5) > 0
+    )

@@ -1,0 +1,99 @@
+"""`--with slices` and `--with frames`: neighbours within one file are other images of the object for each other."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mri_design as md
+from mri_design.errors import InputError
+from mri_design.experiment.around import Around
+from mri_design.experiment.volume import Frames
+from mri_design.runs.recon import volume
+from tests.cli.folders import Run, rows, settings
+from tests.quick_recipes import quickened
+from tests.scan.io.conftest import MrdFile
+from tests.two_contrasts import FIRST, head, scanned, some_lines
+
+GRID = 48
+QUICK = quickened(
+    "local", '[inference]\nsamples = 2\nloops = 2\n[noise]\nvariance = 5e-5\n[phase]\nmodel = "modulus"\n'
+)
+
+
+@pytest.fixture(scope="module")
+def exam(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three slices that hardly differ, the first of noise; and a mask."""
+    folder, truth = tmp_path_factory.mktemp("exam"), head(FIRST)[8:-8, 8:-8]
+    parts = [scanned(level * truth, 0.007, seed) for seed, level in enumerate((0.0, 1.0, 0.7))]
+    np.save(folder / "three.npy", np.stack(parts)[:, None])
+    np.save(folder / "truth.npy", truth)
+    np.save(folder / "mask.npy", np.isin(np.arange(GRID), some_lines(20, GRID)))
+    (folder / "quick.toml").write_text(QUICK)
+    return folder
+
+
+def asked(exam: Path, *more: object) -> tuple[object, ...]:
+    shared = ("--mask", exam / "mask.npy", "--recipe", exam / "quick.toml", "--jobs", 1)
+    return ("recon", exam / "three.npy", *shared, "--with", "slices", *more)
+
+
+def test_slices_know_their_neighbours_and_an_interrupted_run_goes_on(run: Run, exam: Path, tmp_path: Path) -> None:
+    out, made = tmp_path / "all", list[tuple[str, int]]()
+
+    def stopping(function, name, after):
+        def instead(work, item):
+            if len(made) == after:
+                raise KeyboardInterrupt
+            made.append((name, item[0]))
+            return function(work, item)
+
+        return instead
+
+    told, reconstructed = volume.neighbour_image, volume.slice_image
+    for after, code in ((1, 130), (4, 130), (99, (0, 4))):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(volume, "neighbour_image", stopping(told, "told", after))
+            patched.setattr(volume, "slice_image", stopping(reconstructed, "made", after))
+            run(*asked(exam, "--no-report", "--out", out, *(["--resume"] if made else [])), code=code)
+    assert made == [(name, number) for name in ("told", "made") for number in range(3)]
+    assert not list(out.glob("neighbours-*"))
+    own = [
+        row["other images"] for row in rows(out / "metrics.csv") if row["method"] == "mean" and row["slice"] != "all"
+    ]
+    assert own[1:] == ["slice 2", "slice 1"]  # the first one, of noise, is not offered
+    images, truth = np.load(out / "recon.npy"), np.load(exam / "truth.npy")
+    run(*asked(exam, "--slices", 1, "--no-report", "--out", tmp_path / "one"), code=(0, 4))
+    np.testing.assert_array_equal(np.load(tmp_path / "one" / "recon.npy"), images[1])
+    alone = md.load(exam / "three.npy", recipe=str(exam / "quick.toml"))
+    plain = alone.reconstruct(np.load(exam / "mask.npy"), slices=1).array
+    assert np.linalg.norm(np.abs(images[1]) - truth) < np.linalg.norm(np.abs(plain) - truth)
+    both = alone.reconstruct(np.load(exam / "mask.npy"), slices=[2, 1], companions=["slices"])
+    np.testing.assert_array_equal(both.array, images[[2, 1]])
+
+
+def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path) -> None:
+    file, mask = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID), np.load(exam / "mask.npy")
+    for number, frame in zip((0, 3), np.load(exam / "three.npy")[1:, None], strict=True):
+        file.add_scan(frame * mask[:, None], contrast=number)
+    command = ("recon", file.write("echoes.h5"), "--recipe", exam / "quick.toml", "--mask", exam / "mask.npy")
+    out = ("--jobs", 1, "--no-report", "--out", tmp_path / "out")
+    run(*command, "--contrast", "all", "--with", "frames", *out, code=(0, 4))
+    assert [row["other images"] for row in rows(tmp_path / "out" / "metrics.csv")[::2][:2]] == [
+        "contrast 3",
+        "contrast 0",
+    ]
+    assert "contrast" in settings(tmp_path / "out")["companions"]
+    refused = run(*command, "--with", "frames", *out, "--overwrite", code=3).stderr
+    assert "--contrast all" in refused
+
+
+def test_what_is_around_and_what_is_refused(run: Run, exam: Path, tmp_path: Path) -> None:
+    series = Frames("repetition", (0, 2, 5), 4)
+    assert Around(1, 1).of(5, series, [None] * 4) == {4: "slice 0", 6: "slice 2", 1: "repetition 0", 9: "repetition 5"}
+    assert Around.named(["a.npy", "slices:2", "frames"]) == Around(2, 1)
+    assert "slices:2" in run(*asked(exam, "--with", "slices:none", "--out", tmp_path / "x"), code=2).stderr
+    with pytest.raises(InputError, match="one slice"):
+        Around(1).require(Frames("", (), 1))
+    design = ("design", exam / "three.npy", "--lines", 20, "--with", "slices", "--out", tmp_path / "x")
+    assert "only recon" in run(*design, code=2).stderr
