@@ -103,10 +103,11 @@ scale = 10.0
 @pytest.mark.slow
 def test_a_planted_site_and_a_planted_block_go_through_design_recon_and_report(tmp_path: Path) -> None:
     package, own = tmp_path / "mri_design", REPOSITORY / "mri_design"
+    copied = (own / "operators", own / "potentials", own / "priors.py")
     for folder in ("", "operators", "potentials"):  # the rest by links, so that nothing is compiled anew
         (package / folder).mkdir()
         for entry in (own / folder).iterdir():
-            if entry.name not in ("operators", "potentials", "priors.py", "__pycache__"):
+            if entry not in copied and entry.name != "__pycache__":
                 (package / folder / entry.name).symlink_to(entry)
     shutil.copy(own / "priors.py", package)
     (tmp_path / "phantoms").symlink_to(REPOSITORY / "phantoms")
