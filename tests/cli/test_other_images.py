@@ -131,3 +131,8 @@ def test_python_takes_them_too(exam: Path) -> None:
     made = scan.reconstruct(lines, companions=[exam / "t1.npy"])
     plain = scan.reconstruct(lines)
     assert not np.array_equal(made.array, plain.array)
+    compared = scan.compare(["regular"], lines=32, draws=1, companions=[exam / "t1.npy"])
+    assert [row["used"] for row in compared.result.errors.companions] == [1]
+    designed = scan.design(lines=20, start=18, companions=[exam / "t1.npy"])
+    for image in (designed.reconstruct(), designed.reconstruct("map")):
+        assert image.reconstruction.companions.offered[0].companion.name == "t1.npy"
