@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from companions import STRENGTHS, made
 from parts.exams import GROUPS, Pair, designed_lines
+from parts.pages import put_table
 
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, write_csv
@@ -82,6 +83,7 @@ def main() -> None:
                 other = heads[(place * len(heads) // len(pairs) + 1) % len(heads)].companion  # not the same head
                 rows += rows_of(pair, other, lines, seed, held)
                 write_csv(given.out / "few-held-back.csv", rows)
+    put_table(given.out / "few-held-back.md", "Every mask", rows)
     print(f"{others} masks leave other numbers of lines")
 
 

@@ -1,0 +1,93 @@
+"""Masks of designs that know another image of the object, against masks that do not.
+
+    OMP_NUM_THREADS=1 python benchmarks/companion_masks.py DATA [--seeds 2]
+
+DATA is the folder of raw scans and images; scans and companions are those of companions.py. Three designs by the
+strategy `calibrated` begin with the same lines: one that knows no other image (alone), one that takes the companion for
+an earlier scan, as `--seen` does (mask), and one whose prior has the companion's block from the start (prior). The
+companion is registered to the image of the start lines. Every mask is reconstructed by the recipe `local`, without the
+companion and with it at the default strength. Each row has the error of the mask alone without the companion, and the
+changes of all others against it in per cent.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from companions import made
+from parts.exams import GROUPS, LOCAL, Pair
+from parts.pages import put_table
+
+from mri_design.design.strategies.calibrated import Calibrated
+from mri_design.errors import InputError
+from mri_design.evaluation.metrics import relative_l2
+from mri_design.evaluation.tables import Row, write_csv
+from mri_design.experiment.designing import run_design
+from mri_design.experiment.starting import start_lines
+from mri_design.model.companion import companion_patches
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+from mri_design.runs.design.earlier import EarlierImage, informed
+from mri_design.scan.registration import register
+
+
+def designs(one: MRSlice, companion: Array, most: int, seed: int) -> Iterator[tuple[str, list[int]]]:
+    """Lines in the order of choice, of each design."""
+    start = start_lines(one.measured, Calibrated(), most // 2, LOCAL)
+    seen = one.central_image(start)
+    try:
+        moved = register(seen, np.abs(companion)).motion.applied(np.abs(companion))
+    except InputError:
+        moved = np.abs(companion)
+    image = (moved * np.exp(1j * np.angle(seen))).astype(np.complex64)
+    earlier = EarlierImage("companion", image, np.zeros(one.candidates.size))
+    share = most / one.candidates.size
+    known = replace(one, companion=companion_patches([moved]), prior=LOCAL.companion.prior(one.prior, share))
+    for name, slice_model, strategy in (
+        ("alone", one, Calibrated()),
+        ("mask", one, informed([earlier], [one], start, LOCAL, seed)),
+        ("prior", known, Calibrated()),
+    ):
+        yield name, list(run_design([slice_model], strategy, most, LOCAL, seed=seed, start=start).trace.lines)
+
+
+def rows_of(pair: Pair, seed: int) -> list[Row]:
+    """One scan at an eighth and a quarter of its lines."""
+    one, truth = pair.scan.prepared.slice_model(0, LOCAL), pair.scan.reference
+    counts = [one.shape[0] // 8, one.shape[0] // 4]
+    rows = [dict[str, object](kind=pair.kind, name=pair.name, lines=count, seed=seed) for count in counts]
+    for name, order in designs(one, pair.companion, counts[1], seed):
+        for row, count in zip(rows, counts, strict=True):
+            for suffix, companion in (("", None), (" with", pair.companion)):
+                error = relative_l2(made(one, sorted(order[:count]), companion, LOCAL, False).image, truth)
+                first = float(str(row.setdefault("error", round(error, 5))))
+                row[name + suffix] = round(100 * (error / first - 1), 2)
+    for row in rows:
+        print(*row.values(), sep=" | ", flush=True)
+    return list(rows)
+
+
+def main() -> None:
+    """Measure every pair."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--groups", default="contrast,low-field,echo")
+    parser.add_argument("--each", type=int, default=2, help="pairs of each group")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("results/companions"))
+    given = parser.parse_args()
+    rows = list[Row]()
+    for seed in range(given.seeds):
+        pairs = [GROUPS[group](given.data, seed)[: given.each] for group in given.groups.split(",")]
+        for pair in (one for together in zip(*pairs, strict=True) for one in together):
+            rows += rows_of(pair, seed)
+            write_csv(given.out / "masks.csv", rows)
+    put_table(given.out / "masks.md", "Every mask", rows)
+
+
+if __name__ == "__main__":
+    main()
