@@ -26,6 +26,7 @@ from mri_design.scan.calibration.coil_maps import (
     calibration_lines as gapless_centre,
 )
 from mri_design.scan.calibration.compression import compression
+from mri_design.scan.calibration.espirit import central
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
     back_from,
@@ -523,6 +524,8 @@ def prepare(
     if data.n_coils > 1 and data.coil_maps is None:
         maps_from = calibration_width(allowed, lines) if calibrates_itself(allowed) else 0
         data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines, directions=directions).coil_maps)
+        if maps_from:
+            data, maps_source = _with_check(data, allowed, maps_from, maps_source)
     return PreparedScan(data, looked_at, noise_source, maps_source, unit=unit, mixing=mixing, maps_from=maps_from)
 
 
@@ -535,11 +538,27 @@ MAPS_DOUBT = "coil maps doubted because"
 """Entry of the header of prepared data: why coil maps that were estimated may be wrong."""
 
 
+def _with_check(data: KSpaceData, looked_at: KSpaceData, width: int, source: str) -> tuple[KSpaceData, str]:
+    """The data and the source of their maps, with how well the centre of the strongest slice predicts coils of it."""
+    from mri_design.scan.calibration.growing_maps import error_of_held_coils, is_bad, words_of_check
+
+    number = int(np.argmax([np.linalg.norm(stack) for stack in looked_at.kspace]))
+    inner = np.zeros(data.grid_shape, dtype=bool)
+    central(inner, width)[:] = True
+    missed = error_of_held_coils(looked_at.kspace[number], looked_at.samplings[number].samples & inner)
+    source = f"{source}; {words_of_check(missed, data.n_coils)}"
+    return _doubted(data, source if is_bad(missed, data.n_coils) else ""), source
+
+
+def _doubted(data: KSpaceData, doubt: str) -> KSpaceData:
+    return replace(data, header={**data.header, MAPS_DOUBT: doubt}) if doubt else data
+
+
 def with_estimates(data: KSpaceData, estimates: Sequence[MapEstimate]) -> KSpaceData:
     """The data with the coil maps of their slices, and in their header what speaks against those."""
     known = replace(data, coil_maps=np.stack([estimate.maps for estimate in estimates]))
     doubt = next((estimate.text for estimate in estimates if estimate.predicts_badly), "")
-    return replace(known, header={**known.header, MAPS_DOUBT: doubt}) if doubt else known
+    return _doubted(known, doubt)
 
 
 def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: int | None = None) -> bool:

@@ -47,7 +47,7 @@ def test_every_mask_says_what_its_maps_rest_on(scan: KSpaceData, tmp_path: Path)
         assert (row["maps"], int(row["maps_lines"])) == (estimate.method, estimate.rests_on)
     by_strategy = {row["strategy"]: row for row in told["coil_maps_of_masks"]}  # type: ignore[attr-defined]
     assert by_strategy["low-pass"]["maps"] == "espirit" and by_strategy["low-pass"]["maps_lines"] == "24"
-    assert by_strategy["low-pass"]["maps_error"] is None and by_strategy["vd-polynomial:2"]["masks"] == 2
+    assert by_strategy["low-pass"]["maps_error"] < 0.2 and by_strategy["vd-polynomial:2"]["masks"] == 2
     sources = {*told["coil_maps_sources"].values()}  # type: ignore[attr-defined]
     assert sources == {"estimated for each mask from its own lines"}
     assert not any("badly" in line for line in warnings)

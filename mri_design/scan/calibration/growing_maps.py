@@ -43,9 +43,7 @@ class MapEstimate:
     lines : int
         Measured lines of the central 32 that they rest on.
     prediction_error : float
-        Relative error with which NLINV predicts samples that were held back from it: of every measured line of the
-        block those of one in eight coils, others from line to line. NaN where none were held back, and for
-        ESPIRiT.
+        Relative error of coils that were held back (`error_of_held_coils`); NaN where none were.
     """
 
     maps: NDArray[np.complex64]
@@ -57,7 +55,7 @@ class MapEstimate:
     @property
     def predicts_badly(self) -> bool:
         """Whether coils held back speak against the maps; never of fewer than four coils, which predict little."""
-        return len(self.maps) >= _COILS_THAT_PREDICT and self.prediction_error > BAD_PREDICTION
+        return is_bad(self.prediction_error, len(self.maps))
 
     @property
     def rests_on(self) -> int:
@@ -67,13 +65,23 @@ class MapEstimate:
     @property
     def text(self) -> str:
         """What the maps rest on and how well they predict what was held back."""
-        if self.method == "espirit":
-            return f"estimated by ESPIRiT from {min(self.centre, USUAL_LINES)} gapless centre lines"
         rests = f"estimated together with the image (NLINV) from the {self.lines} measured lines of the central {BLOCK}"
-        if isnan(self.prediction_error):
-            return f"{rests}; none were held back as a check"
-        check = f"coils held back as a check are predicted with an error of {self.prediction_error:.0%}"
-        return f"{rests}; {check}{', which is bad' if self.predicts_badly else ''}"
+        if self.method == "espirit":
+            rests = f"estimated by ESPIRiT from {min(self.centre, USUAL_LINES)} gapless centre lines"
+        return f"{rests}; {words_of_check(self.prediction_error, len(self.maps))}"
+
+
+def is_bad(prediction_error: float, n_coils: int) -> bool:
+    """Whether coils held back speak against maps; see `MapEstimate.predicts_badly`."""
+    return n_coils >= _COILS_THAT_PREDICT and prediction_error > BAD_PREDICTION
+
+
+def words_of_check(prediction_error: float, n_coils: int) -> str:
+    """How well coils were predicted that had been held back, as the end of a sentence."""
+    if isnan(prediction_error):
+        return "none were held back as a check"
+    check = f"coils held back as a check are predicted with an error of {prediction_error:.0%}"
+    return f"{check}, which is bad" if is_bad(prediction_error, n_coils) else check
 
 
 def method_for(centre: int, lines: int, method: MapMethod) -> Literal["espirit", "nlinv"]:
@@ -157,18 +165,32 @@ def maps_from_lines(
         square = np.where(central(samples, centre), central(kspace, centre), 0)
         whole = np.zeros(kspace.shape, np.complex64)
         central(whole, centre)[:] = square
-        return MapEstimate(espirit(whole, directions, min(centre, USUAL_LINES)), method, centre, lines)
+        missed = error_of_held_coils(kspace, samples) if check else float("nan")
+        return MapEstimate(espirit(whole, directions, min(centre, USUAL_LINES)), method, centre, lines, missed)
     maps = joint_estimate(kspace, samples, rough=rough).maps((samples.shape[0], samples.shape[1]))
     strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
     maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
-    missed = _prediction_error(kspace, samples) if check else float("nan")
+    missed = error_of_held_coils(kspace, samples) if check else float("nan")
     return MapEstimate(maps, method, centre, lines, prediction_error=missed)
 
 
-def _prediction_error(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) -> float:
+def error_of_held_coils(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) -> float:
     """Relative error of NLINV on one in eight coils of each measured line of the block, which it does not get.
 
     The other coils have the same line, so that maps are judged and not the width of gaps, and few lines are enough.
+    What it says holds for any maps of these lines: whether one image and smooth maps explain all coils.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (coil, ky, kx)
+        Of white coils.
+    samples : bool array, shape (ky, kx)
+        Which were measured, or may be looked at.
+
+    Returns
+    -------
+    float
+        NaN where the samples hold no signal.
     """
     inside = central(samples, BLOCK)
     order = np.cumsum(inside.any(axis=1)) - 1
