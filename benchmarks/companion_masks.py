@@ -2,10 +2,11 @@
 
     OMP_NUM_THREADS=1 python benchmarks/companion_masks.py DATA [--seeds 2]
 
-DATA is the folder of raw scans and images; scans and companions are those of companions.py. Three designs by the
+DATA is the folder of raw scans and images; scans and companions are those of companions.py. Designs by the
 strategy `calibrated` begin with the same lines: one that knows no other image (alone), one that takes the companion for
-an earlier scan, as `--seen` does (mask), and one whose prior has the companion's block from the start (prior). The
-companion is registered to the image of the start lines. Every mask is reconstructed by the recipe `local`, without the
+an earlier scan, as `--seen` does (mask), the same from an eighth of the lines on, the first of which are chosen without
+it (late), and one whose prior has the companion's block from the start (prior). The companion is registered to the
+image of the lines that a design begins with. Every mask is reconstructed by the recipe `local`, without the
 companion and with it at the default strength. Each row has the error of the mask alone without the companion, and the
 changes of all others against it in per cent.
 """
@@ -23,6 +24,7 @@ from parts.exams import GROUPS, LOCAL, Pair
 from parts.pages import put_table
 
 from mri_design.design.strategies.calibrated import Calibrated
+from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, write_csv
@@ -35,24 +37,36 @@ from mri_design.runs.design.earlier import EarlierImage, informed
 from mri_design.scan.registration import register
 
 
+def registered(companion: Array, image: Array) -> Array:
+    """Modulus of the companion where the image is; where it was where nothing can be registered."""
+    modulus = np.abs(companion)
+    try:
+        return register(image, modulus).motion.applied(modulus)
+    except InputError:
+        return modulus
+
+
 def designs(one: MRSlice, companion: Array, most: int, seed: int) -> Iterator[tuple[str, list[int]]]:
     """Lines in the order of choice, of each design."""
-    start = start_lines(one.measured, Calibrated(), most // 2, LOCAL)
-    seen = one.central_image(start)
-    try:
-        moved = register(seen, np.abs(companion)).motion.applied(np.abs(companion))
-    except InputError:
-        moved = np.abs(companion)
-    image = (moved * np.exp(1j * np.angle(seen))).astype(np.complex64)
-    earlier = EarlierImage("companion", image, np.zeros(one.candidates.size))
-    share = most / one.candidates.size
-    known = replace(one, companion=companion_patches([moved]), prior=LOCAL.companion.prior(one.prior, share))
-    for name, slice_model, strategy in (
-        ("alone", one, Calibrated()),
-        ("mask", one, informed([earlier], [one], start, LOCAL, seed)),
-        ("prior", known, Calibrated()),
-    ):
-        yield name, list(run_design([slice_model], strategy, most, LOCAL, seed=seed, start=start).trace.lines)
+    start = tuple(start_lines(one.measured, Calibrated(), most // 2, LOCAL))
+
+    def lines(slice_model: MRSlice, strategy: Strategy, first: tuple[int, ...]) -> list[int]:
+        return list(run_design([slice_model], strategy, most, LOCAL, seed=seed, start=first).trace.lines)
+
+    def knowing(first: tuple[int, ...]) -> Strategy:
+        seen = one.central_image(first)
+        image = (registered(companion, seen) * np.exp(1j * np.angle(seen))).astype(np.complex64)
+        earlier = EarlierImage("companion", image, np.zeros(one.candidates.size))
+        return informed([earlier], [one], first, LOCAL, seed)
+
+    alone = lines(one, Calibrated(), start)
+    half = tuple(alone[: most // 2])
+    patches = companion_patches([registered(companion, one.central_image(start))])
+    prior = LOCAL.companion.prior(one.prior, most / one.candidates.size)
+    yield "alone", alone
+    yield "mask", lines(one, knowing(start), start)
+    yield "late", lines(one, knowing(half), half)
+    yield "prior", lines(replace(one, companion=patches, prior=prior), Calibrated(), start)
 
 
 def rows_of(pair: Pair, seed: int) -> list[Row]:
