@@ -94,6 +94,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("results/companions"))
     given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
     rows = list[Row]()
     for seed in range(given.seeds):
         pairs = [GROUPS[group](given.data, seed)[: given.each] for group in given.groups.split(",")]

@@ -68,6 +68,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=16)
     parser.add_argument("--out", type=Path, default=Path("results/companions"))
     given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
     rows, others = list[Row](), 0
     for seed in range(given.seeds):
         heads = GROUPS["contrast"](given.data, seed)
