@@ -255,7 +255,7 @@ class LoadedScan:
             measured against, its magnitude scaled to fit; by default what the scan knows of itself.
         companions : sequence of str or Path
             Files of other images of the object, which the prior knows where the scan's own lines agree: ``--with``.
-            ``"slices"`` offers each slice those above and below it, ``"slices:2"`` two on each side.
+            ``"slices"`` offers each slice the mean of those above and below it, ``"slices:2"`` two such.
         slices : int, str or sequence of int
             The slice, by number from 0 (negative ones count from the end); several, or ``"all"``, make a `ScanVolume`.
         seed, recipe, blocks, jobs, watch
