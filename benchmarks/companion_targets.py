@@ -1,4 +1,4 @@
-"""Other images of the object: targets against what was measured, and the tables of results/companions/README.md.
+"""Other images of the object: targets against what was measured, tables and figure of results/companions/README.md.
 
     python benchmarks/companions.py DATA   # errors.csv
     python benchmarks/lesions.py DATA      # lesions.csv
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 
@@ -155,10 +156,54 @@ def targets(errors: Rows, lesions: Rows) -> list[Row]:
     return made
 
 
+NAMES = {
+    "zero-filled": "zero-filled",
+    "tv-wavelet": "TV and wavelets (MAP)",
+    "local": "mean, recipe local",
+    "default": "mean, default",
+    "careful": "with companion, careful",
+    "moderate": "with companion, moderate",
+    "strong": "with companion, strong",
+}
+COLOURS = dict(zip(NAMES, ("0.75", "0.5", "#9ecae1", "#08519c", "#31a354", "#fdae6b", "#d94801"), strict=True))
+
+
+def draw_lesions(rows: Rows, path: Path) -> None:
+    """What every method keeps of the contrast of lesions, and what the strength of a companion trades for it."""
+    rows = [row for row in rows if row["where"] == "scan"]
+    counts = sorted({int(row["lines"]) for row in rows})
+
+    def mean(method: str, count: int, column: str) -> float:
+        found = [float(r[column]) for r in rows if r["method"] == method and int(r["lines"]) == count]
+        return float(np.mean(found))
+
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    bars, trade = figure.subplots(1, 2)
+    for place, (method, name) in enumerate(NAMES.items()):
+        at = np.arange(len(counts)) + (place - 3) * 0.12
+        bars.bar(at, [mean(method, n, "recovered") for n in counts], 0.11, label=name, color=COLOURS[method])
+    bars.set_xticks(np.arange(len(counts)), [f"{n} of 128 lines" for n in counts])
+    bars.set_ylim(0, 1)
+    bars.set_ylabel("contrast of lesions, share of the true one")
+    bars.legend(fontsize=7, loc="upper left")
+    for count, mark in zip(counts, "os^", strict=False):
+        ways = ("default", *STRENGTHS)
+        error = [100 * (mean(way, count, "error") / mean("default", count, "error") - 1) for way in ways]
+        kept = [mean(way, count, "recovered") / mean("default", count, "recovered") for way in ways]
+        trade.plot(error, kept, "-", color="0.6", zorder=1)
+        trade.scatter(error, kept, marker=mark, c=[COLOURS[way] for way in ways], label=f"{count} lines", zorder=2)
+    trade.axhline(0.98, color="0.4", lw=0.8, ls=":")
+    trade.set_xlabel("error of the image over that without companion, %")
+    trade.set_ylabel("contrast over that without companion")
+    trade.legend(fontsize=7, loc="lower right")
+    figure.savefig(path, dpi=110)
+
+
 def main() -> None:
-    """Write targets.csv, and the tables of the page."""
+    """Write targets.csv, the figure, and the tables of the page."""
     errors, lesions = table("errors"), table("lesions")
     write_csv(OUT / "targets.csv", targets(errors, lesions))
+    draw_lesions(lesions, OUT / "lesions.png")
     page = OUT / "README.md"
     put_table(page, "Targets", targets(errors, lesions))
     put_table(page, "Errors", of_errors(errors))

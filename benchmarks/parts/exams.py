@@ -118,29 +118,11 @@ def repeats(data: Path, seed: int) -> list[Pair]:
     return found
 
 
-def neighbours(data: Path, seed: int) -> list[Pair]:
-    """One slice of a volume from the next but one and the next but two."""
-    with np.load(data / "vol_brain_sim.npz", allow_pickle=False) as archive:
-        volume = archive["image"]
-    found = []
-    for at in (80, 95):
-        for away in (1, 2):
-            truths = []
-            for number in (at, at + away):
-                image = volume[:, :, number].astype(float)
-                small = resize(image, (SIDE, SIDE), order=1, anti_aliasing=True)
-                truths.append(with_phase(small / np.percentile(small, 99.5), (number, 2)))
-            scan, other = (anew(f"slice {at}", t[None], None, NOISE, seed + 7 * n) for n, t in enumerate(truths))
-            found.append(Pair("neighbouring slice", f"{at} < {at + away}", scan, complete_image(other)))
-    return found
-
-
 GROUPS = {
     "contrast": contrasts,
     "low-field": low_field,
     "echo": echoes,
     "repeat": repeats,
-    "neighbour": neighbours,
 }
 
 

@@ -463,8 +463,8 @@ WithinToo = Annotated[
     option(
         "--with",
         metavar="FILE",
-        help=f"{get_args(With)[1].help.removesuffix('.')}. Of INPUT itself: slices, those above and below each "
-        "(slices:2: two), or frames, the earlier and later ones with --contrast all and the like.",
+        help=f"{get_args(With)[1].help.removesuffix('.')}. Of INPUT itself: slices, the mean of those above "
+        "and below each (slices:2: two such), or frames, the earlier and later ones with --contrast all and the like.",
     ),
 ]
 

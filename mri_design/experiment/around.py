@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from mri_design.scan.geometry import SliceGeometry, around
 from mri_design.whole_numbers import whole_number
 
 WORDS = ("slices", "frames")
-"""What stands in the place of a file: neighbours within the scan itself, one on each side or ``slices:2``."""
+"""What stands in the place of a file: neighbours within the scan, the nearest on each side or, ``slices:2``, two."""
 
 
 def is_around(source: str) -> bool:
@@ -30,7 +30,7 @@ class Around:
     Parameters
     ----------
     slices : int
-        Of the same frame, by their places where all have one, else by their numbers.
+        Of the same frame, above and below by their places where all have one, else by their numbers.
     frames : int
         Earlier and later frames of the same slice: contrasts, phases, repetitions or sets.
     """
@@ -77,8 +77,10 @@ class Around:
                 cure="Give --contrast all, --phase all, --repetition all or --set all too, of raw data that have them.",
             )
 
-    def of(self, image: int, numbering: Frames, places: Sequence[SliceGeometry | None]) -> dict[int, str]:
-        """Images around one, the nearest first, with their names.
+    def of(self, image: int, numbering: Frames, places: Sequence[SliceGeometry | None]) -> dict[str, dict[int, float]]:
+        """What is offered to an image: by name the weights of the images that it is the sum of.
+
+        Between the slices above and below it is interpolated: their mean is more like the slice than either.
 
         Parameters
         ----------
@@ -90,23 +92,28 @@ class Around:
             Of all slices of a frame.
         """
         frame, number = divmod(image, numbering.n_slices)
-        others = around(places, number, self.slices) if self.slices else []
-        found = {frame * numbering.n_slices + other: f"slice {other}" for other in others}
+        found: dict[str, dict[int, float]] = {}
+        for pair in around(places, number, self.slices) if self.slices else []:
+            name = f"{'mean of slices' if len(pair) > 1 else 'slice'} {' and '.join(map(str, sorted(pair)))}"
+            found[name] = {frame * numbering.n_slices + other: weight for other, weight in pair.items()}
         for away in range(1, self.frames + 1):
             for other in (frame - away, frame + away):
                 if 0 <= other < len(numbering.numbers):
-                    found[other * numbering.n_slices + number] = f"{numbering.axis} {numbering.numbers[other]}"
+                    found[f"{numbering.axis} {numbering.numbers[other]}"] = {other * numbering.n_slices + number: 1.0}
         return found
 
 
 NOT_AROUND = Around()
 
 
-def neighbours(images: dict[str, NDArray[np.float32]]) -> tuple[Companion, ...]:
-    """Companions of the moduli of neighbours, by name; those that show nothing are none."""
+def neighbours(
+    near: Mapping[str, Mapping[int, float]], modulus: Callable[[int], NDArray[np.float32]]
+) -> tuple[Companion, ...]:
+    """Companions of what `Around.of` names, from the moduli of images by number; what shows nothing is none."""
+    found = {name: sum(weight * modulus(n) for n, weight in weights.items()) for name, weights in near.items()}
     placed = "taken from the same scan, as it lies"
     return tuple(
-        Companion(name, image, placed, in_place=True)
-        for name, image in images.items()
+        Companion(name, np.asarray(image), placed, in_place=True)
+        for name, image in found.items()
         if np.percentile(image, 99.5) > 0
     )

@@ -30,6 +30,11 @@ OWN_IMAGE = "recon.npy"
 """The image of a run, where its folder is given."""
 LEAST_OVERLAP = 0.25
 """Share of a slice's field of view that has to be covered."""
+SAME_ENERGY, SAME_IMAGE = 1e-3, 1e-6
+"""Relative differences that rounding leaves: of the energies of two readouts, and of images (1 - their correlation).
+
+The same readout measured once more differs by its noise: where there is little else in it, by a tenth.
+"""
 
 
 @briefly
@@ -45,11 +50,14 @@ class CompanionImages:
         Moduli, of any brightness.
     places : tuple of SliceGeometry, optional
         Of the slices, where the file says them.
+    energies : float array, shape (slice, coil, readout), optional
+        Of the samples that were measured, of k-space: by them a scan is recognised that is given as its own companion.
     """
 
     name: str
     images: NDArray[np.float32]
     places: tuple[SliceGeometry, ...] | None = None
+    energies: NDArray[np.float64] | None = None
 
     @classmethod
     def read(cls, source: str, recipe: Recipe, seed: int = 0) -> CompanionImages:
@@ -86,7 +94,7 @@ class CompanionImages:
             scan = load_scan(source, recipe, seed + 1)
         images = [_image_of(scan.select_slice(number), recipe, seed) for number in range(scan.n_slices)]
         places = scan.geometry if isinstance(scan, KSpaceData) else None
-        return cls(name, np.stack(images), places)
+        return cls(name, np.stack(images), places, readout_energies(scan))
 
     def over(self, scan: KSpaceData | TrajectoryData, number: int, count: int) -> Companion:
         """Lay the images over one slice of a scan.
@@ -124,9 +132,21 @@ class CompanionImages:
                 cure="Give an image of the same place.",
             )
         whole = "" if covered > 1 - 1e-3 else f", of which it covers {covered:.0%}"
-        return Companion(
-            self.name, image, f"laid over the scan {how}{whole}", by_headers, None if here is None else here.pixel
-        )
+        placed, pixel = f"laid over the scan {how}{whole}", None if here is None else here.pixel
+        return Companion(self.name, image, placed, by_headers, pixel, refused=self._same_as(scan, image))
+
+    def _same_as(self, scan: KSpaceData | TrajectoryData, over: NDArray[np.float32]) -> str:
+        """Why images are no other ones, as the end of a sentence: the scan's own samples, or its own reference."""
+        if self.energies is not None:
+            own = readout_energies(scan)[0]
+            if any(_proportional(own, other) for other in self.energies):
+                return "it is the scan itself: the same samples"
+        elif isinstance(scan, KSpaceData) and scan.reference is not None:
+            both = np.stack([over.ravel(), np.abs(scan.reference[0]).ravel()]).astype(np.float64)
+            norms = np.linalg.norm(both, axis=1)
+            if norms.all() and both[0] @ both[1] >= (1 - SAME_IMAGE) * norms.prod():
+                return "it is the image that the scan was made from, or that its errors are measured against"
+        return ""
 
     def _by_places(self, here: SliceGeometry, shape: tuple[int, int]) -> tuple[NDArray[np.float32], float]:
         """The image at the pixels of a slice, linearly between its own, and the share of pixels it covers."""
@@ -181,6 +201,23 @@ class CompanionImages:
         inside = np.all([(at > -0.5) & (at < m - 0.5) for at, m in zip(places, image.shape, strict=True)], axis=0)
         found = _between(image[None], [np.zeros(shape), *places], (steps[0], steps[1]))
         return np.where(inside, found, 0).astype(np.float32), float(inside.mean()), how
+
+
+def readout_energies(scan: KSpaceData | TrajectoryData) -> NDArray[np.float64]:
+    """Energy of the samples of every readout, (slice, coil, readout); zero where none was measured."""
+    samples = scan.kspace
+    if isinstance(scan, TrajectoryData):
+        samples = samples.reshape(*samples.shape[:2], scan.n_readouts, -1)
+    return np.asarray(np.sum(np.abs(samples.astype(np.complex128)) ** 2, axis=-1))
+
+
+def _proportional(own: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    """Whether readouts that both have measured have the same energies, but for one factor."""
+    if own.shape != other.shape:
+        return False
+    both = (own > 0) & (other > 0)
+    ratios = own[both] / other[both]
+    return ratios.size > 1 and bool(np.ptp(ratios) <= SAME_ENERGY * ratios.mean())
 
 
 def companion_file(source: str) -> str:

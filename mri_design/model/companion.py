@@ -41,6 +41,8 @@ class Companion:
         Size of a pixel along (ky, kx), millimetres; None where nobody says.
     in_place : bool
         Whether it lies where the scan lies, so that it is never registered: another slice or echo of the same scan.
+    refused : str
+        Why it cannot serve, as the end of a sentence; empty where it can.
 
     Raises
     ------
@@ -54,6 +56,7 @@ class Companion:
     by_headers: bool = False
     pixel: tuple[float, float] | None = None
     in_place: bool = False
+    refused: str = ""
 
     def __post_init__(self) -> None:
         if self.image.ndim != 2:

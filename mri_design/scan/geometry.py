@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -269,8 +270,8 @@ def stacked(places: Sequence[SliceGeometry], numbers: Sequence[int]) -> tuple[Sl
     return replace(places[order[0]], thickness=float(steps.mean())), order.tolist()
 
 
-def around(places: Sequence[SliceGeometry | None], number: int, count: int) -> list[int]:
-    """Numbers of the slices on either side of one, up to ``count`` on each, the nearest first.
+def around(places: Sequence[SliceGeometry | None], number: int, count: int) -> list[dict[int, float]]:
+    """The slices above and below one: pairs, the nearest first, weighted such that they interpolate linearly.
 
     Parameters
     ----------
@@ -278,7 +279,12 @@ def around(places: Sequence[SliceGeometry | None], number: int, count: int) -> l
         Of all slices of a scan. Where each has a place, slices count that show the same field of view above or below,
         in whichever order they were measured; else those of the next numbers.
     number, count : int
-        The slice, and how many on each side.
+        The slice, and how many pairs at most. At the ends of a volume one slice stands for a pair.
+
+    Returns
+    -------
+    list of dict of int to float
+        Weights, which sum to 1, by the number of the slice.
     """
     known = [place for place in places if place is not None and place.placed]
     if len(known) < len(places):
@@ -290,10 +296,12 @@ def around(places: Sequence[SliceGeometry | None], number: int, count: int) -> l
         _, phase, read, normal = here.vectors
         beside = np.hypot(away @ phase, away @ read) > min(here.pixel) / 2
         other = np.array([place.pixel != here.pixel for place in known]) | turned | beside
-        heights = np.where(other, 0.0, np.round(away @ normal, 3))
-    near = np.argsort(np.abs(heights), kind="stable")
-    sides = [[int(n) for n in near if sign * heights[n] > _RIGHT_ANGLE][:count] for sign in (-1, 1)]
-    return sorted((n for side in sides for n in side), key=lambda n: abs(heights[n]))
+        heights = np.where(other, 0.0, away @ normal)
+    order = np.argsort(np.abs(heights), kind="stable").tolist()
+    sides = [[n for n in order if sign * heights[n] > _RIGHT_ANGLE][:count] for sign in (-1, 1)]
+    pairs = [[n for n in pair if n is not None] for pair in zip_longest(*sides)]
+    near = [{n: 1 / abs(float(heights[n])) for n in pair} for pair in pairs]
+    return [{n: weight / sum(pair.values()) for n, weight in pair.items()} for pair in near]
 
 
 def _vector(values: Sequence[float] | NDArray[np.float64]) -> Vector:

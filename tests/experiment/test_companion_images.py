@@ -1,5 +1,7 @@
 """Other images are laid over a scan: by the headers' places, by fields of view, or slice upon slice."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -103,3 +105,20 @@ def test_nifti_keeps_its_place(tmp_path):
     over = read.over(scan((30, 32), here), 0, 1)
     np.testing.assert_allclose(over.image, ball(points_of(here, (30, 32))), atol=0.02)
     assert isinstance(ImageStack(images, geometry=first), ImageStack)
+
+
+def test_the_scan_itself_is_recognised_and_left_out_and_a_repeat_is_not(tmp_path):
+    image = ball(points_of(SliceGeometry((4.0, 4.0), 4.0), (32, 32))).astype(np.float32)
+    own, mask = scanned(image, 0.01), np.arange(32) % 3 < 2
+    here = KSpaceData((own * mask[:, None])[None, None], mask)
+    for name, samples, same in (
+        ("same", own, True),
+        ("rounded", (2e3 * own).astype(np.complex64) * np.exp(1j), True),
+        ("again", scanned(image, 0.01, seed=1), False),
+    ):
+        np.save(tmp_path / f"{name}.npy", samples)
+        found = CompanionImages.read(str(tmp_path / f"{name}.npy"), RECIPE).over(here, 0, 1)
+        assert ("the scan itself" in found.refused) is same, name
+    truth = replace(here, reference=(3 * image)[None].astype(np.complex64))
+    assert "was made from" in CompanionImages("truth", image[None]).over(truth, 0, 1).refused
+    assert not CompanionImages("turned", image[None, ::-1]).over(truth, 0, 1).refused

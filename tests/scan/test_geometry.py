@@ -96,10 +96,16 @@ def test_another_field_of_view_changes_the_pixels_alone() -> None:
 def test_slices_around_one_are_those_above_and_below_in_whichever_order_they_were_measured() -> None:
     first = _turned()
     interleaved = [first.slice_after(height) for height in (0, 2, 4, 1, 3)]
-    assert around(interleaved, 3, 1) == [0, 1]
-    assert around(interleaved, 0, 2) == [3, 1]
-    assert around(interleaved, 4, 9) == [1, 2, 3, 0]
-    assert around([None, *interleaved[1:]], 3, 1) == [2, 4]
+    for number, wanted in (
+        (3, [{0: 0.5, 1: 0.5}, {4: 1}]),
+        (0, [{3: 1}, {1: 1}]),
+        (1, [{3: 0.5, 4: 0.5}, {0: 0.5, 2: 0.5}]),
+    ):
+        for found, pair in zip(around(interleaved, number, 2), wanted, strict=True):
+            assert found == pytest.approx(pair)
+    assert around([None, *interleaved[1:]], 3, 1) == [{2: 0.5, 4: 0.5}]
+    uneven = [first, first.slice_after(1), first.slice_after(4)]
+    assert around(uneven, 1, 1)[0] == pytest.approx({0: 0.75, 2: 0.25})
 
 
 def test_slices_in_other_directions_or_beside_one_are_not_around_it() -> None:
@@ -108,4 +114,4 @@ def test_slices_in_other_directions_or_beside_one_are_not_around_it() -> None:
     aside = tuple(np.add(first.slice_after(1).centre, 30 * phase))
     places = [first, first.slice_after(3), replace(first.slice_after(1), centre=aside)]
     crossed = replace(first.slice_after(2), phase=tuple(normal), read=tuple(read), normal=tuple(-phase))
-    assert around([*places, crossed], 0, 3) == [1]
+    assert around([*places, crossed], 0, 3) == [{1: 1.0}]

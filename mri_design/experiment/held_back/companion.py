@@ -156,7 +156,8 @@ def choose_companions(
     seen = without.posterior.mean if without is not None and judged else image
     offered = tuple(_laid_over(companion, seen, recipe.register_companion) for companion in slice_model.companions)
     share = _share(slice_model, lines)
-    choice = CompanionChoice(offered, unit=slice_model.candidates.unit, share=share)
+    held = 0 if without is None or not judged else len(without.held)
+    choice = CompanionChoice(offered, held_back=held, unit=slice_model.candidates.unit, share=share)
     usable = [place for place, one in enumerate(offered) if not one.refused]
     sets = [[place] for place in usable] + ([usable] if len(usable) > 1 else [])
     if not sets:
@@ -173,7 +174,6 @@ def choose_companions(
     choice = replace(
         choice,
         offered=tuple(replace(one, gain=each.get(place, float("nan"))) for place, one in enumerate(offered)),
-        held_back=len(without.held),
         trusted=trusted,
     )
     clear = (mean > LEAST_GAIN * min(1.0, 2 * share)) & (mean > CLEARLY * error)
@@ -193,6 +193,8 @@ def _share(slice_model: MRSlice, lines: Sequence[int]) -> float:
 
 def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
     """The companion moved to where the image is."""
+    if companion.refused:
+        return Offered(companion, refused=companion.refused)
     try:
         companion_patches([companion.image])  # refused before it is moved, which smooths noise
         found = register(image, companion.image) if registered and not companion.in_place else None

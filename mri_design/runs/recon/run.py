@@ -172,15 +172,16 @@ def _neighbours(request: ReconRequest, slices: Slices, number: int, around: Arou
         return ()
     geometries = [getattr(slices.read(other), "geometry", None) for other in range(slices.count)]
     near = around.of(number, slices.numbering, [None if found is None else found[0] for found in geometries])
-    images: dict[str, NDArray[np.float32]] = {}
-    for other, name in near.items():
-        run.progress.show(NEIGHBOURS, len(images), len(near))
+    asked = {other for weights in near.values() for other in weights}
+    images: dict[int, NDArray[np.float32]] = {}
+    for other in asked:
+        run.progress.show(NEIGHBOURS, len(images), len(asked))
         data = slices.read(other)
         mask = what_is_used(data, request.mask, request.recipe)
         ready = ReadySlice.of(data, mask, recipe_for(mask, data, request.recipe), of_volume=True)
-        images[name] = ready.modulus(run.seed)
-    run.progress.show(NEIGHBOURS, len(near), len(near))
-    return neighbours(images)
+        images[other] = ready.modulus(run.seed)
+    run.progress.show(NEIGHBOURS, len(asked), len(asked))
+    return neighbours(near, images.__getitem__)
 
 
 def _opened(request: ReconRequest, run: Run) -> AbstractContextManager[Slices]:

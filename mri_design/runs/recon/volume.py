@@ -365,7 +365,7 @@ class Beside:
 
 
 NOTHING = Beside()
-NO_IMAGES: Mapping[int, str] = {}
+NO_IMAGES: Mapping[str, Mapping[int, float]] = {}
 
 
 @dataclass
@@ -410,12 +410,11 @@ def reconstruct_volume(
     left = [number for number in numbers if number not in kept.facts]
     first_frame = [looked.places[number] for number in range(slices.count)] if beside.around else []
     near = {number: beside.around.of(number, numbering, first_frame) for number in left}
-    asked = sorted({other for found in near.values() for other in found})
+    asked = sorted({other for found in near.values() for weights in found.values() for other in weights})
     untold = [number for number in asked if number not in kept.told]
 
-    def item(number: int, near: Mapping[int, str] = NO_IMAGES) -> Item:
-        data, own = slices.read(number), number % slices.count
-        others = neighbours({name: kept.modulus(other) for other, name in near.items()})
+    def item(number: int, near: Mapping[str, Mapping[int, float]] = NO_IMAGES) -> Item:
+        data, own, others = slices.read(number), number % slices.count, neighbours(near, kept.modulus)
         return number, data, looked.masks[number], given.get(own), (*beside.over(data, own, slices.count), *others)
 
     with Workers(work, max(1, min(run.jobs, max(len(left), len(untold)))), run.executor) as workers:

@@ -122,6 +122,11 @@ def test_images_that_show_nothing_are_left_out_and_said(image):
     assert "left out" in str(found)
 
 
+def test_one_that_is_refused_beforehand_is_left_out_even_where_companions_are_trusted():
+    found = choice(slice_of(TRUTH, SD), Companion("T1", T1, refused="it is the scan itself"), recipe=TRUSTING)
+    assert found.used == () and "T1, left out: it is the scan itself" in str(found)
+
+
 def test_map_and_error_bars_know_companions_too():
     one = replace(slice_of(TRUTH, SD), companions=(Companion("T1", T1),))
     made = reconstruct(one, LINES, "map", RECIPE, np.random.default_rng(0))
