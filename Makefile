@@ -6,6 +6,7 @@ UV ?= uv
 
 BIN := .venv/bin
 READY := .venv/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # One thread per process: runs repeat exactly, and small problems are faster that way.
 export OMP_NUM_THREADS ?= 1
@@ -72,6 +73,7 @@ clean:  ## remove the environment, the caches and the demo's output
 	rm -rf .venv build dist demo-run .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# The lock file names every dependency: none is looked for.
 # Two stamps: a new lock file rebuilds the environment, an edit of pyproject.toml only reinstalls the package.
 .venv/.locked: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || { \
@@ -79,9 +81,10 @@ clean:  ## remove the environment, the caches and the demo's output
 	  echo "Name another one, for example: make $(or $(MAKECMDGOALS),test) PYTHON=python3.12"; exit 1; } >&2
 	@$(PYTHON) -m venv --clear .venv || { \
 	  echo "$(PYTHON) cannot make virtual environments (Debian and Ubuntu: install python3-venv)." >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
+	$(PIP) --no-compile "pip>=25" || true # older ones read the index for half a minute longer
+	$(PIP) --no-compile --no-deps --require-hashes -r requirements.lock
 	@touch $@
 
 $(READY): .venv/.locked pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from companions import STRENGTHS, made
 from parts.exams import GROUPS, Pair, designed_lines
+from parts.pages import put_table
 
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, write_csv
@@ -67,6 +68,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=16)
     parser.add_argument("--out", type=Path, default=Path("results/companions"))
     given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
     rows, others = list[Row](), 0
     for seed in range(given.seeds):
         heads = GROUPS["contrast"](given.data, seed)
@@ -82,6 +84,7 @@ def main() -> None:
                 other = heads[(place * len(heads) // len(pairs) + 1) % len(heads)].companion  # not the same head
                 rows += rows_of(pair, other, lines, seed, held)
                 write_csv(given.out / "few-held-back.csv", rows)
+    put_table(given.out / "few-held-back.md", "Every mask", rows)
     print(f"{others} masks leave other numbers of lines")
 
 

@@ -1,5 +1,6 @@
 """Tiny models of every kind, small enough for dense linear algebra."""
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
@@ -97,6 +98,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Where everything slow is left out, do not read those folders at all: it takes seconds, in every process."""
     left_out = config.option.markexpr == "not slow" and collection_path.parent == TESTS
     return True if left_out and collection_path.name in SLOW_ROOMS else None
+
+
+gc.disable()  # thousands of tests are collected, and stay: nobody looks through them for garbage, now
+
+
+def pytest_collection_finish() -> None:
+    """Nor later, among what the tests leave."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

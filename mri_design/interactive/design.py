@@ -96,7 +96,7 @@ class ScanDesign(Saved):
         recipe = request.recipe.replacing("reconstruction", method=method)
         told = Told(self.told.seed, self.told.jobs, self.told.watch)
         shown = SliceChoice(str(self.result.numbers[0]))
-        again = ReconRequest(request.source, recipe, maps=request.maps, slices=shown)
+        again = ReconRequest(request.source, recipe, maps=request.maps, slices=shown, companions=request.companions)
         return image_of(reconstructed(self.origin, again, self.mask, told), told)
 
     def plot(self) -> Drawing:

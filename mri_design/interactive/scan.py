@@ -153,6 +153,7 @@ class LoadedScan:
         start: int | None = None,
         block: int | None = None,
         encoding: str | None = None,
+        companions: Sequence[str | os.PathLike[str]] = (),
         slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
@@ -181,6 +182,8 @@ class LoadedScan:
             Lines that are chosen after each inference: the echoes of a train.
         encoding : {"lines", "plane", "radial", "spiral"}, optional
             What is chosen one by one; by default the recipe's, lines.
+        companions : sequence of str or Path
+            Files of other images of the object, which the prior of the image knows where the lines agree: ``--with``.
         slices : int, str or sequence of int
             The slice, by number from 0 (negative ones count from the end), several, or ``"all"``: these share one mask,
             and the image is that of the one in their middle.
@@ -218,6 +221,7 @@ class LoadedScan:
             maps=self.origin.maps,
             acceleration=acceleration,
             slices=chosen if len(numbers) > 1 else None,
+            companions=tuple(map(str, companions)),
         )
         told = self._told(seed, jobs, watch)
         return ScanDesign(self.origin, designed(self.origin, request, told), told)

@@ -56,6 +56,8 @@ def _smaller(command: str) -> list[str]:
     for option in ("--jobs", "--seeds"):
         if option in OPTIONS.get(words[0], ()) and option not in words:
             words += [option, "1"]
+    if "--seeds" in words:
+        words[words.index("--seeds") + 1] = "1"
     if "--no-report" in OPTIONS.get(words[0], ()) and not {"--png", "--no-report"} & {*words}:
         words.append("--no-report")
     return words

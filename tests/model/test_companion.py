@@ -103,15 +103,15 @@ def test_rates_are_those_of_expected_differences_up_to_the_limit():
 
 @pytest.fixture(params=(0, 1, 2))
 def scan(request) -> tuple[MRSlice, np.ndarray, list[int]]:
-    """A scan of 24 x 24 of which every second line outside the centre is missing, its truth, and the lines."""
+    """A scan of 16 x 16 of which every second line outside the centre is missing, its truth, and the lines."""
     rng = np.random.default_rng(request.param)
-    truth = head((24, 24), (0.9, 0.4, 0.7)).astype(complex)
-    truth[10:13, 8:10] = 0.2
-    noise = 0.02 * (rng.standard_normal((24, 24)) + 1j * rng.standard_normal((24, 24)))
+    truth = head((16, 16), (0.9, 0.4, 0.7)).astype(complex)
+    truth[7:9, 5:7] = 0.2
+    noise = 0.02 * (rng.standard_normal((16, 16)) + 1j * rng.standard_normal((16, 16)))
     kspace = np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(truth), norm="ortho")) + noise
-    lines = sorted({*range(9, 15), *rng.permutation(24)[:4].tolist()})
+    lines = sorted({*range(5, 11), *rng.permutation(16)[:4].tolist()})
     blocks = (SparsityBlock("differences", 10.0), BLOCK)
-    return MRSlice(kspace[None].astype(np.complex64), np.ones(24, bool), 0.02**2, prior=blocks), truth, lines
+    return MRSlice(kspace[None].astype(np.complex64), np.ones(16, bool), 0.02**2, prior=blocks), truth, lines
 
 
 def test_a_companion_lowers_the_error_and_without_one_its_block_is_left_out(scan):
@@ -122,7 +122,7 @@ def test_a_companion_lowers_the_error_and_without_one_its_block_is_left_out(scan
         model = slice_model.model(lines)
         return float(np.linalg.norm(engine.infer(model, np.random.default_rng(0)).mean - truth))
 
-    with_companion = replace(one, companion=companion_patches([grained((24, 24))]))
+    with_companion = replace(one, companion=companion_patches([grained((16, 16))]))
     assert [block.name for block in one.model(lines).blocks] == ["differences"]
     assert [block.name for block in with_companion.model(lines).blocks] == ["differences", "companion"]
     assert error(with_companion) < 0.95 * error(one)
@@ -131,4 +131,4 @@ def test_a_companion_lowers_the_error_and_without_one_its_block_is_left_out(scan
 def test_patches_of_another_grid_are_refused(scan):
     one, *_ = scan
     with pytest.raises(InputError, match="companion"):
-        replace(one, companion=companion_patches([grained((16, 16))]))
+        replace(one, companion=companion_patches([grained((12, 12))]))

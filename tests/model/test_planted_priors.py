@@ -102,10 +102,14 @@ scale = 10.0
 
 @pytest.mark.slow
 def test_a_planted_site_and_a_planted_block_go_through_design_recon_and_report(tmp_path: Path) -> None:
-    package = tmp_path / "mri_design"
-    shutil.copytree(REPOSITORY / "mri_design", package, ignore=shutil.ignore_patterns("__pycache__", "kernels"))
-    kernels = package / "operators" / "kernels"
-    kernels.symlink_to(REPOSITORY / "mri_design" / "operators" / "kernels")  # with what is compiled of them
+    package, own = tmp_path / "mri_design", REPOSITORY / "mri_design"
+    copied = (own / "operators", own / "potentials", own / "priors.py")
+    for folder in ("", "operators", "potentials"):  # the rest by links, so that nothing is compiled anew
+        (package / folder).mkdir()
+        for entry in (own / folder).iterdir():
+            if entry not in copied and entry.name != "__pycache__":
+                (package / folder / entry.name).symlink_to(entry)
+    shutil.copy(own / "priors.py", package)
     (tmp_path / "phantoms").symlink_to(REPOSITORY / "phantoms")
     (package / "operators" / "row_sums.py").write_text(OPERATOR)
     (package / "potentials" / "cauchy.py").write_text(SITE)

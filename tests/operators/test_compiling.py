@@ -1,9 +1,12 @@
 """Compiled loops stay out of the way: imported late, and at work where no cache can be written."""
 
+import fcntl
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from numba import types
@@ -22,6 +25,32 @@ def test_a_number_written_into_a_call_is_no_type_of_its_own() -> None:
     for number in (types.literal(0), types.literal(1), types.intp):
         loop.get_call_template((types.float64, number), {})
     assert loop.signatures == [(types.float64, types.intp)]
+
+
+def test_of_processes_that_need_a_loop_at_once_one_compiles_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others wait, and take the code that it leaves. A lock of another file handle stands for another process."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    code = "def doubled(x): return 2 * x"
+    file = tmp_path / "loops.py"
+    file.write_text(code)
+    names: dict[str, Any] = {"__name__": "loops", "__file__": str(file)}
+    exec(compile(code, str(file), "exec"), names)
+    first, second = compiled(names["doubled"]), compiled(names["doubled"])
+    assert first(1.0) == 2.0 and list(first.stats.cache_misses.values()) == [1]
+    (lock,) = tmp_path.rglob("*.lock")
+    (index,) = tmp_path.rglob("*.nbi")
+    index.rename(tmp_path / "away")
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=second, args=(1.0,))
+        waiting.start()
+        waiting.join(0.3)
+        assert waiting.is_alive() and not second.signatures
+        (tmp_path / "away").rename(index)
+    waiting.join(20)
+    assert list(second.stats.cache_hits.values()) == [1] and not second.stats.cache_misses
+    with lock.open() as free:
+        fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused where it were held still
 
 
 COMPILES = """

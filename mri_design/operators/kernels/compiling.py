@@ -1,14 +1,17 @@
 """Compilation of loops to machine code that is kept on disk, and registers as a type of the compiler.
 
-Where no folder for the code can be written, it is compiled anew in every run. A register holds several numbers side by
-side, which are loaded, stored and calculated with together: loops over arrays that may overlap are left scalar by the
-compiler, and in registers they need no proof. Complex arrays are seen as flat real ones, (real, imaginary) interleaved,
-and taken apart as they are loaded.
+Of processes that need a loop at the same time one compiles it, and the others wait for its code. Where no folder for it
+can be written, it is compiled anew in every run. A register holds several numbers side by side, which are loaded,
+stored and calculated with together: loops over arrays that may overlap are left scalar by the compiler, and in
+registers they need no proof. Complex arrays are seen as flat real ones, (real, imaginary) interleaved, and taken apart
+as they are loaded.
 """
 
 from __future__ import annotations
 
+import fcntl
 import operator
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,6 +21,7 @@ import numba
 from llvmlite import ir
 from numba import types
 from numba.core import caching
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic, models, overload, register_model
 
 from mri_design.notices import say_once
@@ -35,9 +39,20 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     # A number written into a call is an integer like others: the compiler would make the loop once more for each.
     loop.get_call_template = lambda given, named: typed([types.unliteral(kind) for kind in given], named)
     try:
-        loop._cache = _Kept(function)
+        loop._cache = kept = _Kept(function)
     except RuntimeError:  # no folder for the cache can be written
         say_not_kept()
+        return loop
+    compile_or_load = loop.compile
+
+    def compile_alone(signature: object) -> object:
+        with global_compiler_lock:  # of this process's threads
+            try:
+                return compile_or_load(signature)
+            finally:
+                kept.let_others_compile()
+
+    loop.compile = compile_alone
     return loop
 
 
@@ -54,14 +69,27 @@ class _Kept(caching.FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
+        self._lock: int | None = None
         # Loops hold what they call from other files: the cache is stale as soon as any file here changes, not just one.
         self._cache_file = _KeyedFile(self._cache_path, self._impl.filename_base, _stamp())
 
     def load_overload(self, sig: object, target_context: object) -> object:
+        """The code, or None where this process is to compile it: then no other one does before `let_others_compile`."""
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
+            if found is None and self._lock is None:
+                self._lock = os.open(Path(self._cache_path, f"{self._impl.filename_base}.lock"), os.O_CREAT | os.O_RDWR)
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+                found = super().load_overload(sig, target_context)  # what another process compiled in the meantime
+            return found
         except OSError:
             return None  # `save_overload` follows, and says so
+
+    def let_others_compile(self) -> None:
+        """Give the loop's lock back, where this process holds it."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def save_overload(self, sig: object, data: object) -> None:
         try:
