@@ -352,7 +352,7 @@ def number_array(
     return array
 
 
-def covariance_matrix(field: str, value: object, side: int, *, definite: bool = True) -> NDArray[Any]:
+def covariance_matrix(field: str, value: object, side: int, *, definite: bool = True, cure: str = "") -> NDArray[Any]:
     """A covariance as a Hermitian matrix of numbers.
 
     Parameters
@@ -365,6 +365,8 @@ def covariance_matrix(field: str, value: object, side: int, *, definite: bool = 
         Rows and columns that it must have.
     definite : bool
         Whether it must be positive definite, because it will be inverted; otherwise it may be singular.
+    cure : str
+        End of the message.
 
     Raises
     ------
@@ -376,16 +378,16 @@ def covariance_matrix(field: str, value: object, side: int, *, definite: bool = 
     wanted = f"a Hermitian positive {'definite' if definite else 'semidefinite'} matrix ({side}, {side})"
     matrix = number_array(field, value, wanted=wanted)
     if matrix.shape != (side, side) or matrix.dtype.kind == "b":
-        raise InputError(field, f"{matrix.dtype} {matrix.shape}", wanted)
+        raise InputError(field, f"{matrix.dtype} {matrix.shape}", wanted, cure)
     if not np.isfinite(matrix).all():
         raise InputError(field, "NaN or infinite values", wanted)
     matrix = matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64)
     largest = float(np.abs(matrix).max())
     if not np.allclose(matrix, matrix.conj().T, rtol=1e-6, atol=1e-6 * largest):
-        raise InputError(field, "a matrix that is not Hermitian", wanted)
+        raise InputError(field, "a matrix that is not Hermitian", wanted, cure)
     smallest = float(np.linalg.eigvalsh(matrix)[0])
     if not (smallest > 0 if definite else smallest >= -1e-6 * largest):
-        raise InputError(field, f"an eigenvalue {smallest:.3g}", wanted)
+        raise InputError(field, f"an eigenvalue {smallest:.3g}", wanted, cure)
     return matrix
 
 

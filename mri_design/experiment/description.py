@@ -11,8 +11,8 @@ from mri_design.errors import InputError
 from mri_design.experiment.inputs import (
     NOISE_WITNESSES,
     calibration_count,
+    checked_source,
     maps_with_gaps,
-    source_of_maps,
     takes_lines_with_gaps,
     with_known_noise,
 )
@@ -165,7 +165,7 @@ def _calibration(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
         if takes_lines_with_gaps(scan.part, lines, recipe, centre):
             maps = maps_with_gaps(known, lines, recipe)[0].text
         else:
-            maps, _ = source_of_maps(scan.part, lines, centre)
+            maps = checked_source(known, lines, centre)
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
     whitened = scan.n_coils > 1 and known.noise_variance == 1

@@ -215,11 +215,12 @@ def _with_maps_of(data: AnyScan, other: MapsOfScan, recipe: Recipe) -> AnyScan:
     scanned = require_grid_data(_loaded(str(other), recipe, 0), other.name)
     require_dynamic_range(scanned.kspace, f"{other.name}: kspace")
     one = scanned.n_slices == 1
+    slices = "one slice" if data.n_slices == 1 else f"one slice or {data.n_slices}"
     if scanned.n_coils != data.n_coils or not (one or scanned.n_slices == data.n_slices):
         raise InputError(
             field=other.name,
-            got=f"{scanned.n_coils} coils, {scanned.n_slices} slices",
-            wanted=f"the {data.n_coils} coils of the scan, and one slice or {data.n_slices}",
+            got=f"coils: {scanned.n_coils}, slices: {scanned.n_slices}",
+            wanted=f"the {data.n_coils} coils of the scan, and {slices}",
             cure="Give a scan with the same coils, or coil maps as --maps FILE.",
         )
     prepared = prepare(scanned, recipe.replacing("noise", variance=None))
@@ -526,6 +527,8 @@ def prepare(
         data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines, directions=directions).coil_maps)
         if maps_from:
             data, maps_source = _with_check(data, allowed, maps_from, maps_source)
+    elif comes_with_maps(data):
+        data, maps_source = _with_share(data, allowed, maps_source)
     return PreparedScan(data, looked_at, noise_source, maps_source, unit=unit, mixing=mixing, maps_from=maps_from)
 
 
@@ -534,8 +537,45 @@ def estimates_own_maps(data: KSpaceData) -> bool:
     return data.n_coils > 1 and data.coil_maps is None and calibrates_itself(data)
 
 
+def comes_with_maps(data: KSpaceData) -> bool:
+    """Whether coil maps are those of a scan's own file, which nothing was held against yet (`with_given_maps`)."""
+    return data.n_coils > 1 and data.coil_maps is not None and "coil_maps_explain" not in data.header
+
+
 MAPS_DOUBT = "coil maps doubted because"
-"""Entry of the header of prepared data: why coil maps that were estimated may be wrong."""
+"""Entry of the header of prepared data: why coil maps may be wrong."""
+
+
+def checked_source(data: KSpaceData, lines: int, centre: int) -> str:
+    """Source of the coil maps of white data in words (`source_of_maps`), with what is held against them.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        White slices.
+    lines, centre : int
+        Centre lines at most, and side of the measured centre.
+    """
+    source, from_lines = source_of_maps(data, lines, centre)
+    if from_lines:
+        return _with_check(data, data, calibration_width(data, lines, centre), source)[1]
+    return _with_share(data, data, source)[1] if comes_with_maps(data) else source
+
+
+def _with_share(data: KSpaceData, looked_at: KSpaceData, source: str) -> tuple[KSpaceData, str]:
+    """The data and the source of the maps that came with them, with how much of the strongest slice those explain."""
+    from mri_design.scan.calibration.coil_maps import explained_by_maps
+
+    if data.coil_maps is not None and not data.coil_maps.any():
+        cure = "Leave them out, or give maps as --maps FILE."
+        raise InputError(field="coil_maps", got="zeros only", wanted="coil maps", cure=cure)
+    strongest = int(np.argmax([np.linalg.norm(stack) for stack in looked_at.kspace]))
+    explained = explained_by_maps(looked_at.select_slice(strongest))
+    source = f"{source}; they explain {explained:.1%} of the central samples"
+    if explained >= LEAST_EXPLAINED:
+        return data, source
+    source += ", which is bad: the right ones explain nearly all"
+    return _doubted(data, source), source
 
 
 def _with_check(data: KSpaceData, looked_at: KSpaceData, width: int, source: str) -> tuple[KSpaceData, str]:

@@ -107,12 +107,16 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
 
 
 def warn_of_maps(scan: PreparedScan | PreparedSamples, progress: Progress) -> None:
-    """Say in one line what is to be said against coil maps that were estimated."""
-    if scan.maps_doubt:
-        progress.warn(
-            f"{scan.data.name}: its coil maps are {scan.maps_doubt}; better images need more centre lines, the "
-            "maps as --maps FILE, or those of another scan with the same coils as --maps-from SCAN"
-        )
+    """Say in one line what is to be said against coil maps."""
+    if not scan.maps_doubt:
+        return
+    cure = (
+        "compare the order of the coils, and rows and columns, with the scan's"
+        if scan.maps_source.startswith("given")
+        else "the object may have moved, or coils be mixed up; if not, better images need more centre lines, the "
+        "maps as --maps FILE, or those of another scan with the same coils as --maps-from SCAN"
+    )
+    progress.warn(f"{scan.data.name}: its coil maps are {scan.maps_doubt}; {cure}")
 
 
 def tell_calibration(

@@ -279,7 +279,7 @@ def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path
     assert found.header["coil_maps_file"].startswith(expected)
     with pytest.raises(InputError, match=r"turned.npz: got coil maps that explain .*same coils connected"):
         with_given_maps(data, MapsOfScan(tmp_path / "turned.npz"), small)
-    with pytest.raises(InputError, match="got 4 coils, 1 slices; wanted the 3 coils"):
+    with pytest.raises(InputError, match="got coils: 4, slices: 1; wanted the 3 coils"):
         with_given_maps(replace(data, kspace=data.kspace[:, :3]), MapsOfScan(tmp_path / "prescan.npz"), small)
 
 
@@ -400,3 +400,13 @@ def test_less_noise_is_no_worse(small: Recipe, method: str, model: str, coils: i
         assert found.convergence.converged and truth is not None
         errors.append(np.linalg.norm(np.abs(found.image) - np.abs(truth)) / np.linalg.norm(truth))
     assert max(errors[1:]) < 1.01 * errors[0]
+
+
+def test_maps_of_the_scans_own_file_are_held_against_it() -> None:
+    data = load_phantom("brain", shape=(24, 24), n_coils=4, rng=np.random.default_rng(1))
+    assert data.coil_maps is not None
+    assert not prepare(data).maps_doubt
+    wrong = prepare(replace(data, coil_maps=data.coil_maps[:, [2, 0, 3, 1]]))
+    assert "which is bad" in wrong.maps_doubt and wrong.maps_doubt == wrong.maps_source
+    with pytest.raises(InputError, match=r"coil_maps: got zeros only.*--maps FILE"):
+        prepare(replace(data, coil_maps=0 * data.coil_maps))

@@ -153,7 +153,7 @@ def maps_from_lines(
             field="measured",
             got=f"{centre} gapless lines and columns around the centre of k-space",
             wanted=f"at least {fewest} for coil calibration",
-            cure="Give coil maps (--maps), or measure a centre"
+            cure="Give coil maps (--maps or --maps-from), or measure a centre"
             + (", or leave --maps espirit out." if method == "espirit" else "."),
         )
     energies = block_energies(kspace, samples)

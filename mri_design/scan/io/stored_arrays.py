@@ -589,7 +589,8 @@ def _noise_covariance(stored: NDArray[Any] | None) -> NDArray[np.complex128] | N
         return None
     if stored.ndim != 2 or stored.dtype.kind not in "fc":
         got = f"{stored.dtype} {stored.shape}"
-        raise InputError(field="noise_covariance", got=got, wanted="numbers (coil, coil), E[n n^H] / 2")
+        cure = "Of variances coil by coil, store numpy.diag(variances)." if stored.ndim == 1 else ""
+        raise InputError(field="noise_covariance", got=got, wanted="numbers (coil, coil), E[n n^H] / 2", cure=cure)
     return stored.astype(np.complex128)
 
 

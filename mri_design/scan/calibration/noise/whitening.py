@@ -125,7 +125,10 @@ def prewhiten(data: AnyScan, covariance: NDArray[np.complex128] | None = None) -
     if known is None and isinstance(data, KSpaceData):
         root = inverse_root(estimate_noise_covariance(data))
     else:
-        root = inverse_root(covariance_matrix("covariance", known, data.n_coils).astype(np.complex128))
+        own = data.noise_covariance is not None and np.array_equal(np.asarray(known), data.noise_covariance)
+        field = "noise_covariance" if own else "covariance"
+        cure = "Leave it out, and the noise is estimated; or give --noise-sd." if own else ""
+        root = inverse_root(covariance_matrix(field, known, data.n_coils, cure=cure).astype(np.complex128))
     return replace(mixed_coils(data, root), noise_variance=1.0, noise_covariance=None)
 
 
