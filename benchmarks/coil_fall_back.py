@@ -17,21 +17,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from coil_lines import FEW, SCANS, error
+from coil_lines import FEW, error, image_of, middle_of
 
 from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.tables import Row, markdown_text, read_csv_texts, write_csv
 from mri_design.experiment.designing import run_design
-from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.slice_choice import ScanSource, SliceChoice
 from mri_design.experiment.starting import centre_for_maps, readouts_wanted, start_lines
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.operators.base import Array
-from mri_design.runs.run import Work
-from mri_design.runs.scans import load_images
-from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_text
 
 SIDE, ACCELERATION = 64, 4.0
@@ -102,21 +97,13 @@ def spoilt(kspace: Array, fault: str) -> Array:
 
 def loaded(folder: Path, name: str, fault: str, recipe: Recipe) -> ReferenceSlice | None:
     """The middle of a spoilt scan; None where its noise is not known, and was to be told wrongly."""
-    recipe = recipe.replacing("simulation", matrix=SIDE, coils=8, phase="smooth")
-    data = load_input(folder / SCANS[name][0], recipe).select_slice(0)
-    middle = tuple(slice(n // 2 - SIDE // 2, n // 2 + SIDE // 2) for n in data.grid_shape)
-    covariance = data.noise_covariance
-    if covariance is None and data.noise_variance is not None:
-        covariance = 2 * data.noise_variance * np.eye(data.n_coils)
+    scan = middle_of(folder, name, recipe, SIDE)
     told = {"noise/4": 1 / 16, "noise*4": 16.0}.get(fault)
     if told is not None:
-        if covariance is None:
+        if scan.noise_covariance is None:
             return None
-        covariance = told * covariance
-    kspace = spoilt(data.kspace[..., *middle], fault)
-    scan = KSpaceData(kspace, np.ones(SIDE, bool), name=name, noise_covariance=covariance)
-    source = ScanSource(f"memory:{name}{fault}", SliceChoice("all"), loaded=scan)
-    return load_images([source], recipe, Work())[0][0]
+        scan = replace(scan, noise_covariance=told * scan.noise_covariance)
+    return image_of(replace(scan, kspace=spoilt(scan.kspace, fault)), recipe)
 
 
 def row(image: ReferenceSlice, name: str, fault: str, recipe: Recipe) -> Row:

@@ -89,20 +89,28 @@ FORMATS = {name: ".4f" for name in ("growing", "known", "best_acs", "best_fixed"
 }
 
 
-def loaded(folder: Path, name: str, recipe: Recipe) -> ReferenceSlice:
+def middle_of(folder: Path, name: str, recipe: Recipe, side: int) -> KSpaceData:
     """The middle of a scan's k-space, or the simulated scan of an image, with coil maps that are not known."""
-    file, side = SCANS[name]
-    data = load_input(folder / file, recipe.replacing("simulation", matrix=side, coils=8, phase="smooth"))
+    data = load_input(folder / SCANS[name][0], recipe.replacing("simulation", matrix=side, coils=8, phase="smooth"))
     data = data.select_slice(0)
     middle = tuple(slice(n // 2 - side // 2, n // 2 - side // 2 + side) for n in data.grid_shape)
     covariance = data.noise_covariance
     if covariance is None and data.noise_variance is not None:
         covariance = 2 * data.noise_variance * np.eye(data.n_coils)
-    scan = KSpaceData(
+    return KSpaceData(
         np.ascontiguousarray(data.kspace[..., *middle]), np.ones(side, bool), name=name, noise_covariance=covariance
     )
-    source = ScanSource(f"memory:{name}", SliceChoice("all"), loaded=scan)
+
+
+def image_of(scan: KSpaceData, recipe: Recipe) -> ReferenceSlice:
+    """A scan of one slice, with its own image of all lines as the reference."""
+    source = ScanSource(f"memory:{scan.name}", SliceChoice("all"), loaded=scan)
     return load_images([source], recipe, Work())[0][0]
+
+
+def loaded(folder: Path, name: str, recipe: Recipe) -> ReferenceSlice:
+    """A scan, cropped to its side."""
+    return image_of(middle_of(folder, name, recipe, SCANS[name][1]), recipe)
 
 
 def error(image: ReferenceSlice, seen: MRSlice, lines: Sequence[int], recipe: Recipe) -> float:

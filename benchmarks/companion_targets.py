@@ -106,7 +106,6 @@ def targets(errors: Rows, lesions: Rows) -> list[Row]:
         "contrast low field": ("-12, -5, -3", ("16", "32", "64")),
         "echo": ("-20, -22, -10", ("16", "32", "64")),
         "repeat, moved": ("-45, -35", ("16", "32")),
-        "neighbouring slice": ("-10", ("32",)),
     }
     for kind, (target, counts) in wanted.items():
         groups = [[row for row in errors if row["kind"] == kind and row["lines"] == count] for count in counts]

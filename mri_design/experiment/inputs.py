@@ -569,8 +569,7 @@ def _with_share(data: KSpaceData, looked_at: KSpaceData, source: str) -> tuple[K
     if data.coil_maps is not None and not data.coil_maps.any():
         cure = "Leave them out, or give maps as --maps FILE."
         raise InputError(field="coil_maps", got="zeros only", wanted="coil maps", cure=cure)
-    strongest = int(np.argmax([np.linalg.norm(stack) for stack in looked_at.kspace]))
-    explained = explained_by_maps(looked_at.select_slice(strongest))
+    explained = explained_by_maps(looked_at.select_slice(_strongest(looked_at)))
     source = f"{source}; they explain {explained:.1%} of the central samples"
     if explained >= LEAST_EXPLAINED:
         return data, source
@@ -582,12 +581,17 @@ def _with_check(data: KSpaceData, looked_at: KSpaceData, width: int, source: str
     """The data and the source of their maps, with how well the centre of the strongest slice predicts coils of it."""
     from mri_design.scan.calibration.growing_maps import error_of_held_coils, is_bad, words_of_check
 
-    number = int(np.argmax([np.linalg.norm(stack) for stack in looked_at.kspace]))
+    number = _strongest(looked_at)
     inner = np.zeros(data.grid_shape, dtype=bool)
     central(inner, width)[:] = True
     missed = error_of_held_coils(looked_at.kspace[number], looked_at.samplings[number].samples & inner)
     source = f"{source}; {words_of_check(missed, data.n_coils)}"
     return _doubted(data, source if is_bad(missed, data.n_coils) else ""), source
+
+
+def _strongest(data: KSpaceData) -> int:
+    """The slice with the most energy."""
+    return int(np.argmax([np.linalg.norm(stack) for stack in data.kspace]))
 
 
 def _doubted(data: KSpaceData, doubt: str) -> KSpaceData:
