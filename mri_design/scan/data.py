@@ -35,7 +35,9 @@ Orientation = Literal["ky-rows", "ky-columns"]
 
 OTHERS_UNREAD = "the others were not read"
 """How a reader ends the entry about a number (of contrasts, repetitions, volumes) of which it took one."""
-WITHOUT_COVARIANCE = "Give that of the coils of the scan, or leave it out, and the noise is estimated; or give --noise-sd."
+WITHOUT_COVARIANCE = (
+    "Give that of the coils of the scan, or leave it out, and the noise is estimated; or give --noise-sd."
+)
 _SLICE = "slice_taken"
 _ENTRIES = (
     "coils_dropped",

@@ -73,7 +73,9 @@ def test_noise_sd_overrules_what_the_scan_shows_and_what_its_file_says(run: Run,
     assert "--noise-sd -1: wanted a positive number" in refused.stderr
 
 
-def test_noise_that_is_given_and_contradicts_every_place_is_said_and_used(run: Run, coarse: Path, tmp_path: Path) -> None:
+def test_noise_that_is_given_and_contradicts_every_place_is_said_and_used(
+    run: Run, coarse: Path, tmp_path: Path
+) -> None:
     """The scan has a standard deviation of .001."""
     ending = ("--lines", 20, "--strategy", "low-pass", "--recipe", coarse / "plain.toml")
     few = run("design", coarse / "known.npz", *ending, "--noise-sd", 0.002, "--out", tmp_path / "a", code=0)
