@@ -58,6 +58,7 @@ INSIDE: dict[str, dict[str, int]] = {
         "": 1,
         "held_back": 2,
         "reconstruction": 3,
+        "around": 4,
         "trajectories": 4,
         "fixed_masks": 5,
         "companion_images": 5,

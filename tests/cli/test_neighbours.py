@@ -87,12 +87,12 @@ def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path
 
 def test_what_is_around_and_what_is_refused(run: Run, exam: Path, tmp_path: Path) -> None:
     series = Frames("repetition", (0, 2, 5), 4)
-    assert Around(1, 1).of(5, series, [None] * 4) == {
+    assert Around(1, 1).of(5, series, dict.fromkeys(range(4))) == {
         "mean of slices 0 and 2": {4: 0.5, 6: 0.5},
         "repetition 0": {1: 1.0},
         "repetition 5": {9: 1.0},
     }
-    assert Around(1).of(3, Frames("", (), 4), [None] * 4) == {"slice 2": {2: 1.0}}
+    assert Around(1).of(3, Frames("", (), 4), dict.fromkeys(range(4))) == {"slice 2": {2: 1.0}}
     assert Around.named(["a.npy", "slices:2", "frames"]) == Around(2, 1)
     assert "slices:2" in run(*asked(exam, "--with", "slices:none", "--out", tmp_path / "x"), code=2).stderr
     with pytest.raises(InputError, match="one slice"):

@@ -170,8 +170,9 @@ def _neighbours(request: ReconRequest, slices: Slices, number: int, around: Arou
     around.require(slices.numbering)
     if not around:
         return ()
-    geometries = [getattr(slices.read(other), "geometry", None) for other in range(slices.count)]
-    near = around.of(number, slices.numbering, [None if found is None else found[0] for found in geometries])
+    geometries = {other: getattr(slices.read(other), "geometry", None) for other in range(slices.count)}
+    places = {other: None if found is None else found[0] for other, found in geometries.items()}
+    near = around.of(number, slices.numbering, places)
     asked = {other for weights in near.values() for other in weights}
     images: dict[int, NDArray[np.float32]] = {}
     for other in asked:

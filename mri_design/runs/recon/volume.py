@@ -408,7 +408,7 @@ def reconstruct_volume(
     kept = KeptSlices.open(run.folder, record.identity)
     work = SliceWork(recipe, run.seed, looked.shared, numbering)
     left = [number for number in numbers if number not in kept.facts]
-    first_frame = [looked.places[number] for number in range(slices.count)] if beside.around else []
+    first_frame = {number: looked.places[number] for number in range(slices.count)} if beside.around else {}
     near = {number: beside.around.of(number, numbering, first_frame) for number in left}
     asked = sorted({other for found in near.values() for weights in found.values() for other in weights})
     untold = [number for number in asked if number not in kept.told]
