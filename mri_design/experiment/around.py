@@ -21,6 +21,8 @@ from mri_design.whole_numbers import whole_number
 
 WORDS = ("slices", "frames")
 """What stands in the place of a file: neighbours within the scan, the nearest on each side or, ``slices:2``, two."""
+NEIGHBOURS = "neighbours"
+"""Name of the stage in which images are made for their neighbours."""
 
 
 def is_around(source: str) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.errors import InputError
+from mri_design.errors import InputError, UsageError
 from mri_design.experiment.around import Around
 from mri_design.experiment.volume import Frames
 from mri_design.runs.recon import volume
@@ -69,6 +69,23 @@ def test_slices_know_their_neighbours_and_an_interrupted_run_goes_on(run: Run, e
     assert np.linalg.norm(np.abs(images[1]) - truth) < np.linalg.norm(np.abs(plain) - truth)
 
 
+def test_slices_of_one_mask_know_each_other(run: Run, exam: Path, tmp_path: Path) -> None:
+    asked = ("--lines", 16, "--start", 8, "--strategy", "low-pass", "--recipe", exam / "quick.toml", "--jobs", 1)
+    design = ("design", exam / "three.npy", *asked, "--no-report", "--trust-companion")
+    run(*design, "--slices", "1,2", "--with", "slices", "--out", tmp_path / "cli")
+    assert settings(tmp_path / "cli")["companions"].startswith("slice 1 is used, as the recipe asks")
+    run(*design, "--slices", "1,2", "--out", tmp_path / "plain")
+    assert not np.array_equal(*(np.load(tmp_path / name / "recon.npy") for name in ("cli", "plain")))
+    scan = md.load(exam / "three.npy", recipe=str(exam / "quick.toml"))
+    trusting = scan.recipe.replacing("companion", trust_companion=True)
+    words = {"strategy": "low-pass", "start": 8, "slices": "1,2", "companions": ["slices"], "recipe": trusting}
+    made = scan.design(16, **words)
+    np.testing.assert_array_equal(made.reconstruct().array, np.load(tmp_path / "cli" / "recon.npy"))
+    with pytest.raises(UsageError, match="its recipe"):
+        made.reconstruct("map")
+    assert "--slices" in run(*design, "--slices", 1, "--with", "slices", "--out", tmp_path / "x", code=2).stderr
+
+
 def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path) -> None:
     file, mask = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID), np.load(exam / "mask.npy")
     for number, frame in zip((0, 3), np.load(exam / "three.npy")[1:, None], strict=True):
@@ -97,5 +114,7 @@ def test_what_is_around_and_what_is_refused(run: Run, exam: Path, tmp_path: Path
     assert "slices:2" in run(*asked(exam, "--with", "slices:none", "--out", tmp_path / "x"), code=2).stderr
     with pytest.raises(InputError, match="one slice"):
         Around(1).require(Frames("", (), 1))
-    design = ("design", exam / "three.npy", "--lines", 20, "--with", "slices", "--out", tmp_path / "x")
-    assert "only recon" in run(*design, code=2).stderr
+    adapt = ("adapt", exam / "three.npy", "--lines", 20, "--with", "slices", "--out", tmp_path / "x")
+    assert "one slice of one frame" in run(*adapt, code=2).stderr
+    compare = ("compare", exam / "three.npy", "--lines", 20, "--strategies", "regular", "--with", "slices")
+    assert "only recon and design" in run(*compare, "--out", tmp_path / "x", code=2).stderr

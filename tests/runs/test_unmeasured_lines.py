@@ -67,6 +67,23 @@ def test_a_design_knows_nothing_of_lines_that_it_does_not_measure(scan: KSpaceDa
     np.testing.assert_array_equal(other.images[0].reconstruction.std, one.images[0].reconstruction.std)
 
 
+def test_slices_of_a_mask_tell_their_neighbours_of_measured_lines_alone(scan: KSpaceData) -> None:
+    recipe = RECIPE.replacing("companion", trust_companion=True).replacing("design", strategy="low-pass")
+    whole = [scan, changed(scan, range(10, 20)), changed(scan, range(8, 16))]
+
+    def designed(slices: list[KSpaceData]) -> Any:
+        data = replace(scan, kspace=np.concatenate([one.kspace for one in slices]))
+        shared: Any = {"loaded": data, "slices": SliceChoice("all"), "companions": ("slices",)}
+        return computed(design_scan, DesignRequest("memory:scan", recipe, FEW, **shared))
+
+    one = designed(whole)
+    other = designed([changed(each, one.trace.lines) for each in whole])
+    assert one.images[0].reconstruction.companions.used == ("mean of slices 0 and 2",)
+    assert other.trace.lines == one.trace.lines
+    np.testing.assert_array_equal(other.images[0].reconstruction.image, one.images[0].reconstruction.image)
+    np.testing.assert_array_equal(other.images[0].reconstruction.std, one.images[0].reconstruction.std)
+
+
 @pytest.mark.parametrize("strategy", ["calibrated", "vd-polynomial:3"])
 def test_masks_and_images_of_a_comparison_are_of_measured_lines(scan: KSpaceData, strategy: str) -> None:
     def compared(data: KSpaceData) -> Any:

@@ -15,7 +15,7 @@ from mri_design.errors import InputError
 from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
-from mri_design.experiment.around import NOT_AROUND, Around, neighbours
+from mri_design.experiment.around import NEIGHBOURS, NOT_AROUND, Around, neighbours
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.held_back.error_bars import StdFactor
 from mri_design.experiment.recipe import Recipe
@@ -47,8 +47,8 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.source_image import SourceImage
 from mri_design.status import Convergence, Status
 
-SLICES, NEIGHBOURS = "slices", "neighbours"
-"""Names of the stages in which slices are reconstructed, and before them what their neighbours are told."""
+SLICES = "slices"
+"""Name of the stage in which slices are reconstructed, after that in which neighbours are."""
 _ARRAYS = ("recon", "std", "noise", "g_factor", "coil_maps")
 _MODULUS = "modulus"
 _AHEAD = 2
