@@ -86,8 +86,8 @@ class ScanDesign(Saved):
         Raises
         ------
         UsageError
-            For another method where shots were chosen, whose samples the scan itself does not hold, or where slices of the
-        mask are companions of each other, as only the design knows which these are.
+            For another method where shots were chosen, whose samples the scan itself does not hold, or where slices of
+        the mask are companions of each other, as only the design knows which these are.
         """
         request, known = self.result.request, self.result.known
         if method is None:
