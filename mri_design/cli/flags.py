@@ -473,7 +473,8 @@ WithOfDesign = Annotated[
         "--with",
         metavar="FILE",
         help=f"{get_args(With)[1].help.removesuffix('.')}. Of several --slices that share the mask: slices, the mean "
-        "of those above and below that of the image (slices:2: two such).",
+        "of those above and below that of the image (slices:2: two such); and frames: around --contrast, --phase or "
+        "--set N what the same lines measure of the others, before --repetition N all of the earlier one.",
     ),
 ]
 

@@ -102,6 +102,36 @@ def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path
     assert "--contrast all" in refused
 
 
+@pytest.mark.parametrize("axis", ["contrast", "repetition"])
+def test_a_design_knows_of_other_frames_what_was_measured_before(
+    run: Run, exam: Path, tmp_path: Path, axis: str
+) -> None:
+    other, frame, later = np.load(exam / "three.npy")[[1, 2, 1], None]
+    asked = ("--lines", 16, "--start", 8, "--strategy", "low-pass", "--recipe", exam / "quick.toml", "--trust-companion")
+    measured = np.isin(np.arange(GRID), range(12, 28))[:, None]
+
+    def designed(name: str, *frames: np.ndarray) -> np.ndarray:
+        file = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID)
+        for number, kspace in enumerate(frames):
+            file.add_scan(kspace, **{axis: number})
+        words = (*asked, f"--{axis}", 1, "--with", "frames", "--jobs", 1, "--no-report", "--out", tmp_path / name)
+        run("design", file.write(f"{name}.h5"), *words, code=(0, 4))
+        np.testing.assert_array_equal(np.load(tmp_path / name / "mask.npy"), measured[:, 0])
+        return np.load(tmp_path / name / "recon.npy")
+
+    image = designed("frames", other, frame, later)
+    used = f"{axis} 0" if axis == "repetition" else f"{axis} 0 and {axis} 2"
+    assert settings(tmp_path / "frames")["companions"].startswith(used)
+    unseen = designed("unseen", np.where(measured, other, 9 * later[..., ::-1]), frame, np.where(measured, later, 7))
+    assert np.array_equal(image, unseen) == (axis == "contrast")
+    if axis == "repetition":
+        np.testing.assert_array_equal(image, designed("later", other, frame, 5 * other))
+    first = ("design", tmp_path / "frames.h5", *asked, "--with", "frames", "--out", tmp_path / "x")
+    refused = run(*first, f"--{axis}", 0, "--overwrite", code=3 if axis == "repetition" else (0, 4)).stderr
+    assert "an earlier repetition" in refused or axis == "contrast"
+    assert "one of --contrast" in run(*first, "--overwrite", code=2).stderr
+
+
 def test_what_is_around_and_what_is_refused(run: Run, exam: Path, tmp_path: Path) -> None:
     series = Frames("repetition", (0, 2, 5), 4)
     assert Around(1, 1).of(5, series, dict.fromkeys(range(4))) == {

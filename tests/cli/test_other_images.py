@@ -107,11 +107,14 @@ def test_a_design_at_the_scanner_ends_with_the_image_of_a_replayed_one(run: Run,
     readouts += [{"line": n, "real": [row.real.tolist()], "imag": [row.imag.tolist()]} for n, row in enumerate(kspace)]
     (tmp_path / "readouts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in readouts))
     asked = ("--strategy", "vd-polynomial", "--lines", 20, "--recipe", exam / "local.toml", "--noise-sd", "0.007")
-    given = ("--with", exam / "t1.npy", "--trust-companion", "--no-report")
+    earlier = tmp_path / "frame-0"  # the run of an earlier frame
+    earlier.mkdir()
+    np.save(earlier / "recon.npy", 1j * np.load(exam / "t1.npy"))
+    given = ("--with", earlier, "--trust-companion", "--no-report")
     run("adapt", tmp_path / "readouts.jsonl", *asked, *given, "--out", tmp_path / "adapt")
     run("design", exam / "t2.npy", *asked, *given, "--out", tmp_path / "design")
-    assert settings(tmp_path / "adapt")["companions"].startswith("t1.npy is used, as the recipe asks")
-    assert settings(tmp_path / "adapt")["with"] == ["t1.npy"]
+    assert settings(tmp_path / "adapt")["companions"].startswith("frame-0/recon.npy is used, as the recipe asks")
+    assert settings(tmp_path / "adapt")["with"] == ["frame-0"]
     images = [np.load(tmp_path / name / "recon.npy") for name in ("adapt", "design")]
     np.testing.assert_allclose(*images, rtol=1e-5, atol=1e-5 * np.abs(images[0]).max())
     others = ("--with", tmp_path / "missing.npy", "--out", tmp_path / "refused")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.design.echo_trains import Acquisition
@@ -21,7 +20,7 @@ from mri_design.evaluation.account import DesignAccount, account_of
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.predictions import PredictionCheck, Replay, check_predictions, truth_or_none
 from mri_design.evaluation.run_status import CHECKPOINT
-from mri_design.experiment.around import NEIGHBOURS, WORDS, Around, is_around, neighbours, told_to_neighbours
+from mri_design.experiment.around import Around, is_around
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.designing import (
@@ -56,6 +55,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.nonuniform import require_finufft
 from mri_design.operators.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
+from mri_design.runs.design.within import companions_within, other_frames
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import (
@@ -105,7 +105,7 @@ class DesignRequest:
         The scan, where it has been read already; ``source`` still says where it is from.
     companions : tuple of str
         Files of other images of the object, which the prior of the image may know (`CompanionImages.read`), and
-        ``slices``, those around the image's among the slices that share the mask (`Around`).
+        ``slices``, those around the image's among the slices that share the mask, or ``frames`` (`Around`).
 
     Raises
     ------
@@ -147,9 +147,7 @@ class DesignRequest:
             )
         checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
         if self.around and self.of_shots:
-            raise UsageError(f"{_OF_ONE_SLICE}: leave out --with {WORDS[0]}, or give a file")
-        if self.around.frames:
-            raise UsageError("--with frames: of a design, give the earlier frame as a file, or the folder of its run")
+            raise UsageError("--with slices, frames: other images for spokes and arms come from files; give one")
         if self.seen is not None and self.of_shots:
             raise UsageError(
                 "an earlier scan informs designs of lines and of samples of a plane, not of spokes and arms: leave out "
@@ -224,12 +222,12 @@ class DesignRequest:
 
     @property
     def around(self) -> Around:
-        """Which slices of the scan itself are other images of the object.
+        """Which slices and frames of the scan itself are other images of the object.
 
         Raises
         ------
         UsageError
-            See `Around.named`; and for frames.
+            See `Around.named`.
         """
         return Around.named(self.companions)
 
@@ -387,6 +385,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
             "--slices, or leave it out"
         )
     tell_part(data, recipe, run.progress)
+    frames = other_frames(request.source, recipe, request.maps, numbers[0], request.around, run.seed)
     companions = companions_over(request.read_companions(run.seed), data, numbers[0], every.n_slices)
     readouts = _candidates(request, data)
     if recipe.design.encoding != "plane":
@@ -499,7 +498,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     places = {number: None if every.geometry is None else every.geometry[number] for number in together}
     near = request.around.of(together[0], Frames("", (), every.n_slices), places)
     measured = dict(zip(together, zip(known_scans, slices, strict=True), strict=True))
-    beside = _neighbours(near, measured, lines_chosen, recipe, run)
+    within = companions_within(near, measured, frames, lines_chosen, recipe, run)
     designed = Designed(
         recipe=recipe,
         data=data,
@@ -510,28 +509,9 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         checks=checks,
         acquisition=acquisition,
         numbers=together,
-        companions=(*companions, *beside),
+        companions=(*companions, *within),
     )
     return concluded(request, record, designed, run)
-
-
-def _neighbours(
-    near: Mapping[str, Mapping[int, float]],
-    measured: Mapping[int, tuple[PreparedScan, MRSlice]],
-    lines: Sequence[int],
-    recipe: Recipe,
-    run: Run,
-) -> tuple[Companion, ...]:
-    """The slices around that of the image, by number, each from the lines of the mask alone."""
-    asked = [number for weights in near.values() for number in weights]
-
-    def modulus(number: int) -> NDArray[np.float32]:
-        run.progress.show(NEIGHBOURS, asked.index(number), len(asked))
-        scan, one = measured[number]
-        told = told_to_neighbours(one.calibrated(lines), lines, recipe, run.seed)
-        return np.asarray(told * scan.image_unit(0), dtype=np.float32)
-
-    return neighbours(near, modulus)
 
 
 def _candidates(request: DesignRequest, data: KSpaceData) -> Readouts:
