@@ -107,7 +107,17 @@ def test_a_design_knows_of_other_frames_what_was_measured_before(
     run: Run, exam: Path, tmp_path: Path, axis: str
 ) -> None:
     other, frame, later = np.load(exam / "three.npy")[[1, 2, 1], None]
-    asked = ("--lines", 16, "--start", 8, "--strategy", "low-pass", "--recipe", exam / "quick.toml", "--trust-companion")
+    asked = (
+        "--lines",
+        16,
+        "--start",
+        8,
+        "--strategy",
+        "low-pass",
+        "--recipe",
+        exam / "quick.toml",
+        "--trust-companion",
+    )
     measured = np.isin(np.arange(GRID), range(12, 28))[:, None]
 
     def designed(name: str, *frames: np.ndarray) -> np.ndarray:
