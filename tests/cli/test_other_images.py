@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.runs import study as comparison_pieces
 from tests.cli.folders import Run, manifest, page, rows, settings
 from tests.quick_recipes import quickened
 from tests.two_contrasts import FIRST, OTHER, head, scanned, some_lines
@@ -89,7 +90,23 @@ def test_a_protocol_is_judged_by_images_that_know_them(run: Run, exam: Path, tmp
     scans = ("protocol", exam / "two.npy", "--test", exam / "t2.npy", "--lines", 17, "--start", 16)
     asked = (*scans, "--against", "low-pass", "--recipe", exam / "local.toml", "--jobs", 1)
     given = ("--with", f"t2.npy={exam / 't1.npy'}", "--trust-companion")
-    run(*asked, *given, "--out", tmp_path / "with")
+    made, real = list[str](), comparison_pieces.reconstruct_by_recipe
+
+    def once(*arguments: object, **options: object) -> object:
+        if made:
+            raise KeyboardInterrupt
+        made.append("one of the test's two images")
+        return real(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison_pieces, "reconstruct_by_recipe", once)
+        run(*asked, *given, "--out", tmp_path / "with", code=130)
+    first = np.load(exam / "t1.npy")
+    for name, image in (("t1.npy", first[::-1]), ("other.npy", first)):  # another image, another name
+        np.save(tmp_path / name, image)
+        others = ("--with", f"t2.npy={tmp_path / name}", "--trust-companion", "--resume", "--out", tmp_path / "with")
+        assert "other images (--with)" in run(*asked, *others, code=2).stderr
+    run(*asked, *given, "--resume", "--out", tmp_path / "with")
     run(*asked, "--no-report", "--out", tmp_path / "without")
     masks = [np.load(tmp_path / name / "mask.npy") for name in ("with", "without")]
     np.testing.assert_array_equal(*masks)
