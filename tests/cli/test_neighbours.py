@@ -10,7 +10,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.experiment.around import Around
 from mri_design.experiment.volume import Frames
 from mri_design.runs.recon import volume
-from tests.cli.folders import Run, rows, settings
+from tests.cli.folders import Run, page, rows, settings
 from tests.quick_recipes import quickened
 from tests.scan.io.conftest import MrdFile
 from tests.two_contrasts import FIRST, head, scanned, some_lines
@@ -55,9 +55,13 @@ def test_slices_know_their_neighbours_and_an_interrupted_run_goes_on(run: Run, e
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(volume, "neighbour_image", stopping(told, "told", after))
             patched.setattr(volume, "slice_image", stopping(reconstructed, "made", after))
-            run(*asked(exam, "--no-report", "--out", out, *(["--resume"] if made else [])), code=code)
+            told_all = ["--resume"] if after > 4 else ["--no-report", "--resume"] if made else ["--no-report"]
+            run(*asked(exam, "--out", out, *told_all), code=code)
     assert made == [(name, number) for name in ("told", "made") for number in range(3)]
     assert not list(out.glob("neighbours-*"))
+    report = page(out)
+    assert "Other images" in report and "slice 1 is used" in report
+    assert (out / "figures" / "companions.svg").is_file()
     own = [
         row["other images"] for row in rows(out / "metrics.csv") if row["method"] == "mean" and row["slice"] != "all"
     ]
