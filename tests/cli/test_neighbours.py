@@ -132,10 +132,12 @@ def test_a_design_knows_of_other_frames_what_was_measured_before(exam: Path, tmp
             told(0, other, frame)
 
 
-def test_the_image_of_a_design_knows_other_contrasts(run: Run, exam: Path, tmp_path: Path) -> None:
+def test_the_image_of_a_design_knows_an_earlier_repetition_that_lay_elsewhere(
+    run: Run, exam: Path, tmp_path: Path
+) -> None:
     file = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID)
-    for number, frame in enumerate(np.load(exam / "three.npy")[1:, None]):
-        file.add_scan(frame, contrast=number)
+    for number, frame in enumerate((scanned(np.roll(np.load(exam / "truth.npy"), 2, 0), 0.007), None)):
+        file.add_scan(np.load(exam / "three.npy")[1:2] if frame is None else frame[None, None], repetition=number)
     asked = (
         "--lines",
         16,
@@ -147,9 +149,10 @@ def test_the_image_of_a_design_knows_other_contrasts(run: Run, exam: Path, tmp_p
         exam / "quick.toml",
         "--trust-companion",
     )
-    design = ("design", file.write("echoes.h5"), *asked, "--with", "frames", "--no-report")
-    run(*design, "--contrast", 1, "--out", tmp_path / "out", code=(0, 4))
-    assert settings(tmp_path / "out")["companions"].startswith("contrast 0 is used, as the recipe asks")
+    design = ("design", file.write("series.h5"), *asked, "--with", "frames", "--no-report")
+    run(*design, "--repetition", 1, "--out", tmp_path / "out", code=(0, 4))
+    told = settings(tmp_path / "out")["companions"]
+    assert told.startswith("repetition 0 is used, as the recipe asks") and "moved by -2." in told
     assert "one of --contrast" in run(*design, "--out", tmp_path / "x", code=2).stderr
 
 

@@ -2,7 +2,8 @@
 
 What has been measured before that image is made may have a say, and nothing else. Slices that share the mask are
 measured together, and so are contrasts, phases and sets, line by line: of these the lines of the mask count. A
-repetition is over before the next one begins: all counts of the earlier ones, and nothing of the later ones.
+repetition is over before the next one begins: all counts of the earlier ones, which are registered, and nothing of the
+later ones.
 """
 
 from __future__ import annotations
@@ -136,4 +137,5 @@ def companions_within(
         return frames[place].told(mask, readouts, recipe, run.seed)
 
     others = {frame.name: {place: 1.0} for place, frame in enumerate(frames)}
-    return (*neighbours(near, of_slice), *neighbours(others, of_frame))
+    later = any(frame.complete for frame in frames)
+    return (*neighbours(near, of_slice), *neighbours(others, of_frame, later=later))
