@@ -8,8 +8,8 @@ the middle one is made again with the mean of the others. Of `echoes` the mask i
 and after it are imaged from the same lines. Of a `series` a head moves from frame to frame by .7 and -.5 pixels and
 one degree, each frame has a mask of its own, and the image of the one before (with that of the one before it) is
 registered to it. Each row has the relative L2 error without companions, and the changes in per cent with them as the
-scan's own lines decide, at two strengths; random masks and series have one seed. What has been computed is kept in within-designs.csv, and the same command
-goes on from there; within-designs.md has the means.
+scan's own lines decide, at two strengths; random masks and series have one seed. What has been computed is kept in
+within-designs.csv, and the same command goes on from there; within-designs.md has the means.
 """
 
 from __future__ import annotations
