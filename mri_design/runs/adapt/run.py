@@ -81,6 +81,10 @@ class AdaptRequest:
             raise UsageError(f"{chosen.strategy} knows the image, which is not there before it is measured")
         if chosen.encoding != "lines":
             raise UsageError("adapt chooses lines only: leave out --encoding")
+        if self.design.around:
+            raise UsageError(
+                "--with slices, frames: adapt measures one slice of one frame; give the folder of the earlier one's run"
+            )
         if self.design.seen is not None:
             raise UsageError("adapt knows no earlier scan: design does")
         if self.design.recipe.coils.compress_coils is not None:
