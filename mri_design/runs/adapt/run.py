@@ -31,7 +31,7 @@ from mri_design.operators.readouts import readouts_named
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
 from mri_design.runs.design.within import SUCCESSIVE, OtherFrame, companions_within, frame_of_design
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import tell_part, warn_of_maps
+from mri_design.runs.scan_facts import tell_part, warn_of_maps, warn_of_noise
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.streaming.channel import Channel, Connection
@@ -217,10 +217,11 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
         journal.close()
         told.close()
     data, scan, slice_model = live.measured(state)
-    frames = _frames_that_came(request, path)
-    within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, live.recipe, run)
+    warn_of_noise(scan, run.progress)
     warn_of_maps(scan, run.progress)
     _save_kspace(run, scan, slice_model.calibrated(state.trace.lines))
+    frames = _frames_that_came(request, path)
+    within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, live.recipe, run)
     designed = Designed(
         recipe=live.recipe,
         data=data,
