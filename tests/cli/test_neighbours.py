@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
+from ismrmrd.serialization import ProtocolSerializer
+from ismrmrd.xsd import CreateFromDocument
 
 import mri_design as md
 from mri_design.errors import InputError, UsageError
@@ -154,6 +157,16 @@ def test_the_image_of_a_design_knows_an_earlier_repetition_that_lay_elsewhere(
     told = settings(tmp_path / "out")["companions"]
     assert told.startswith("repetition 0 is used, as the recipe asks") and "moved by -2." in told
     assert "one of --contrast" in run(*design, "--out", tmp_path / "x", code=2).stderr
+    with h5py.File(tmp_path / "series.h5") as stored, (tmp_path / "stream.bin").open("wb") as stream:
+        said = ProtocolSerializer(stream)
+        said.serialize(CreateFromDocument(stored["dataset/xml"][0]))
+        for readout in file.readouts:
+            said.serialize(readout)
+    adapt = ("adapt", tmp_path / "stream.bin", *asked, "--with", "frames", "--no-report")
+    run(*adapt, "--repetition", 1, "--out", tmp_path / "adapt", code=(0, 4))
+    assert settings(tmp_path / "adapt")["companions"] == told
+    images = [np.load(tmp_path / name / "recon.npy") for name in ("out", "adapt")]
+    np.testing.assert_allclose(*images, rtol=1e-5, atol=1e-5 * np.abs(images[0]).max())
 
 
 def test_what_is_around_and_what_is_refused(run: Run, exam: Path, tmp_path: Path) -> None:
@@ -169,6 +182,6 @@ def test_what_is_around_and_what_is_refused(run: Run, exam: Path, tmp_path: Path
     with pytest.raises(InputError, match="one slice"):
         Around(1).require(Frames("", (), 1))
     adapt = ("adapt", exam / "three.npy", "--lines", 20, "--with", "slices", "--out", tmp_path / "x")
-    assert "one slice of one frame" in run(*adapt, code=2).stderr
+    assert "for one slice" in run(*adapt, code=2).stderr
     compare = ("compare", exam / "three.npy", "--lines", 20, "--strategies", "regular", "--with", "slices")
     assert "only recon and design" in run(*compare, "--out", tmp_path / "x", code=2).stderr

@@ -57,6 +57,24 @@ class OtherFrame:
         return in_units(scan, scan.slice_model(0, recipe), np.flatnonzero(used).tolist(), recipe, seed)
 
 
+def frame_of_design(recipe: Recipe) -> tuple[str, int]:
+    """The counter along which frames lie, and its number of the one that is designed.
+
+    Raises
+    ------
+    UsageError
+        Where not just one counter is given.
+    """
+    counters = recipe.input.counters
+    if len(counters) != 1:
+        raise UsageError(
+            "--with frames: which frames are they? Give the number of the one to design as one of --contrast, --phase, "
+            "--repetition and --set"
+        )
+    (found,) = counters.items()
+    return found
+
+
 def other_frames(
     source: str, recipe: Recipe, maps: GivenMaps | None, number: int, around: Around, seed: int
 ) -> list[OtherFrame]:
@@ -71,15 +89,9 @@ def other_frames(
     """
     if not around.frames:
         return []
-    counters = recipe.input.counters
-    if len(counters) != 1:
-        raise UsageError(
-            "--with frames: which frames are they? Give the number of the one to design as one of --contrast, --phase, "
-            "--repetition and --set"
-        )
+    axis, frame = frame_of_design(recipe)
     if not names_file(source):
         raise InputError("--with frames", "a scan that is in no file", "raw data that hold several frames")
-    ((axis, frame),) = counters.items()
     every: dict[str, Any] = {axis: EVERY}
     with opened_slices(source, replace(recipe, input=replace(recipe.input, **every)), seed, maps) as slices:
         numbering = slices.numbering
@@ -134,7 +146,11 @@ def companions_within(
 
     def of_frame(place: int) -> NDArray[np.float32]:
         run.progress.show(NEIGHBOURS, len(asked) + place, len(asked) + len(frames))
-        return frames[place].told(mask, readouts, recipe, run.seed)
+        try:
+            return frames[place].told(mask, readouts, recipe, run.seed)
+        except InputError as error:  # the lines of the design are measured, and its image can do without
+            run.progress.warn(f"{frames[place].name} is left out: {error}")
+            return np.zeros(readouts.grid, dtype=np.float32)
 
     others = {frame.name: {place: 1.0} for place, frame in enumerate(frames)}
     later = any(frame.complete for frame in frames)
