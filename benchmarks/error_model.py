@@ -1,12 +1,13 @@
-"""Knowledge of `Calibrated` designs before they see a scan, learnt from random heads, without any real data.
+"""Knowledge of `Calibrated` designs before they see a scan, learnt from random objects, without any real data.
 
-    OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2
+    OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2 [--kinds "several coils"]
 
-draws heads, measures each along masks of many kinds, records what the posterior expected of every line and what its
-error really was, and fits the mean and the covariance over heads of the weights in `strategies.line_features`. It
-writes mri_design/design/strategies/error_model.json and results/error-model/README.md with the fit's own account:
-errors on heads that it did not see. Half an hour on two cores; ``--heads`` makes it shorter. Finished heads are kept
-in ``--work``.
+draws heads, and bodies where there are several coils, measures each along masks of many kinds, records what the
+posterior expected of every line and what its error really was, and fits the mean and the covariance over objects of the
+weights in `strategies.line_features`. It writes mri_design/design/strategies/error_model.json and
+results/error-model/README.md with the fit's own account: errors on objects that it did not see. Half an hour on two
+cores; ``--heads`` makes it shorter, and kinds that ``--kinds`` does not name stay as they are. Finished objects are
+kept in ``--work``.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import argparse
 import inspect
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -26,19 +27,33 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
+from mri_design.design.blocks import Scores
 from mri_design.design.constraints import centre_lines
-from mri_design.design.energies import energies
-from mri_design.design.strategies.error_model import FEATURES, ErrorModel, LineKnowledge, line_features
+from mri_design.design.energies import coils_of, energies
+from mri_design.design.strategies.calibrated import Calibrated
+from mri_design.design.strategies.error_model import (
+    FEATURES,
+    ErrorModel,
+    LineKnowledge,
+    line_features,
+    shipped_error_model,
+)
+from mri_design.design.strategy import DesignView
 from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.checkpoint import fingerprint
+from mri_design.experiment.designing import run_design
+from mri_design.experiment.recipe import load_recipe
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_refined
+from mri_design.model.own_maps import OwnMaps
 from mri_design.model.phase import PhasePrior
 from mri_design.model.sparsity import DEFAULT_PRIOR
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text
+from mri_design.scan.simulation.random_body import random_body
 from mri_design.scan.simulation.random_head import random_head
+from mri_design.scan.simulation.random_scene import scene_image
 from mri_design.scan.simulation.scanner import simulate_scan
 from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.monte_carlo import MonteCarlo
@@ -60,14 +75,20 @@ RATIO = 2.0
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of scan and of model: its name, how many heads to draw, how many coils, whether it knows the phase."""
+    """A kind of scan and of model: its name, how many objects, whether it knows the phase, and has several coils."""
 
     name: str
     heads: int
-    coils: int = 1
     aware: bool = False
+    several: bool = False
 
 
+COILS, SIDES_OF_COILS = (2, 4, 8, 16, 32), (64, 96, 128)
+"""Numbers of coils, object by object, and grids, the largest for no more than eight coils."""
+GROWN = 0.5
+"""Share of the objects with four coils and more whose maps are estimated from the lines measured, as designs do it."""
+WAYS = {"rule": 0.5, "error": 0.3, "blind": 0.2}
+"""Shares of the masks that are designed by the rule, drawn by the error's energy, and drawn without a look."""
 TEMPER = 0.05
 """A line's error is nearly the same after the next line: of twenty states of a scan one counts."""
 ROUNDS = 60
@@ -76,24 +97,22 @@ START = {"k near": 0.001}
 
 
 def measured(seed: int, kind: Kind) -> list[State]:
-    """What was known along one mask of one head, and what the error was."""
-    rng = np.random.default_rng([seed, kind.coils])
+    """What was known along one mask of one head with one coil, and what the error was."""
+    rng = np.random.default_rng([seed, 1])
     side = SIDES[seed % len(SIDES)]
     stack = ImageStack(random_head(side, rng)[None], name=f"head {seed}")
-    data = simulate_scan(stack, matrix=None, noise=float(rng.choice(NOISES)), phase="own", n_coils=kind.coils, rng=rng)
+    data = simulate_scan(stack, matrix=None, noise=float(rng.choice(NOISES)), phase="own", rng=rng)
     one, truth = MRSlice.from_data(data), data.reference[0]
     every = one.encoding()
     aim = every(truth.astype(np.complex64))
     lines = list(centre_lines(one.measured, int(rng.integers(4, 12))))
-    blind, sharpness, tilt = rng.uniform() < 1 / 3, rng.uniform(1.5, 9), rng.normal()
+    blind, blindly = rng.uniform() < 1 / 3, blind_density(side, rng)
     signal, warm = one.signal_level(lines), None
     if kind.aware:
         one = replace(one, phase=PhasePrior(None, RATIO).seen_in(one.central_image(lines), one.noise_variance))
-    k = np.arange(side) - side // 2
-    blindly = (1 - np.abs(k) / (side // 2 + 1)) ** sharpness * np.exp(tilt * np.sign(k))
     states: list[State] = []
     while len(lines) <= side // 2:
-        engine = replace(SAMPLED if kind.aware or kind.coils > 1 else ENGINE, outer_iterations=3 if warm is None else 1)
+        engine = replace(SAMPLED if kind.aware else ENGINE, outer_iterations=3 if warm is None else 1)
         posterior = engine.infer(one.model(lines, signal), np.random.default_rng(0), warm_start=warm)
         warm, one = WarmStart.from_posterior(posterior), phase_refined(one, posterior.mean)
         error = np.sum(np.abs(every(posterior.mean) - aim) ** 2, axis=(0, 2), dtype=np.float64)
@@ -105,6 +124,72 @@ def measured(seed: int, kind: Kind) -> list[State]:
         weight = np.where(left, blindly if blind else error**1.5, 0)
         lines.append(int(rng.choice(side, p=weight / weight.sum())))
     return states
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded(Calibrated):
+    """Designs by the rule, or lines that are drawn, of which every state is kept together with the error.
+
+    Parameters
+    ----------
+    one : MRSlice
+        What is measured.
+    aim : complex array, shape (coil, ky, kx)
+        What every line would hold without noise.
+    drawn : callable or None
+        Weights by which a line is drawn, given the error's energy on every line; by the rule where None.
+    source : numpy Generator
+        Draws lines.
+    states : list of State
+        All decisions so far.
+    """
+
+    one: MRSlice
+    aim: NDArray[np.complexfloating]
+    drawn: Callable[[Numbers], Numbers] | None
+    source: np.random.Generator
+    states: list[State] = field(default_factory=list)
+
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Scores of the rule; or such that the largest belongs to each line as often as its weight says."""
+        made, (posterior,) = super().scored(view, rng), view.posteriors
+        assert made.forecast.expected is not None
+        found = view.readouts.values(posterior.mean[None], *coils_of(posterior))[0]
+        error = np.sum(np.abs(found - self.aim) ** 2, axis=(0, 2), dtype=np.float64)
+        known = knowledge(self.one, view.candidates.acquired, made.forecast.expected)
+        self.states.append(vars(known) | {"error": error})
+        if self.drawn is None:
+            return made
+        return Scores(self.drawn(error) / self.source.exponential(size=len(error)), made.forecast)
+
+
+def designed(seed: int, kind: Kind) -> list[State]:
+    """What was known along one mask of one object with several coils, and what the error was: of a design's inference.
+
+    The rule begins with the error model of one coil, which exists before that of several.
+    """
+    rng = np.random.default_rng([seed, 2])
+    coils, draw = COILS[seed % len(COILS)], random_head if rng.uniform() < 0.5 else random_body
+    side = int(rng.choice(SIDES_OF_COILS if coils <= 8 else SIDES_OF_COILS[:2]))
+    stack = ImageStack(draw(side, rng)[None], name=f"object {seed}")
+    data = simulate_scan(stack, noise=float(rng.choice(NOISES)), phase="own", n_coils=coils, rng=rng)
+    known = one = MRSlice.from_data(data)
+    if coils > 2 and rng.uniform() < GROWN:
+        one = MRSlice.from_data(replace(data, coil_maps=None), own_maps=OwnMaps())
+    way, density = rng.choice(list(WAYS), p=list(WAYS.values())), blind_density(side, rng)
+    weights = {"rule": None, "error": lambda error: error**1.5, "blind": lambda error: density}
+    aim = known.encoding()(data.reference[0].astype(np.complex64))
+    start = shipped_error_model("one coil")
+    rule = Recorded(error_model=start, one=one, aim=aim, drawn=weights[way], source=rng)
+    target = side // (2 if coils <= 4 else 3) + 1
+    run_design([one], rule, target, load_recipe("local"), start=int(rng.integers(4, 9)))
+    return rule.states[seed % 2 :: 2]
+
+
+def blind_density(side: int, rng: np.random.Generator) -> Numbers:
+    """Weights of lines that fall with |k|, on one side faster than on the other."""
+    sharpness, tilt, k = rng.uniform(1.5, 9), rng.normal(), np.arange(side) - side // 2
+    return np.asarray((1 - np.abs(k) / (side // 2 + 1)) ** sharpness * np.exp(tilt * np.sign(k)))
 
 
 def table(states: Sequence[State]) -> Table:
@@ -168,11 +253,17 @@ def judged(tables: Sequence[Table]) -> dict[str, float]:
     }
 
 
-MADE_BY = (Path(inspect.getfile(random_head)).read_text("utf-8"), inspect.getsource(measured))
-IDENTITY = fingerprint({"code": MADE_BY, "settings": repr((SAMPLED, ENGINE, DEFAULT_PRIOR, NOISES, SIDES))})[:12]
+MADE_BY = [Path(inspect.getfile(part)).read_text("utf-8") for part in (scene_image, random_head, random_body)]
+MADE_BY += [inspect.getsource(part) for part in (measured, Recorded, designed, blind_density)]
+IDENTITY = fingerprint(
+    {
+        "code": MADE_BY,
+        "settings": repr((SAMPLED, ENGINE, DEFAULT_PRIOR, NOISES, SIDES, COILS, SIDES_OF_COILS, GROWN, WAYS)),
+    }
+)[:12]
 """Checksum of the measurement of heads: kept ones of another kind are not taken."""
 
-KINDS = (Kind("one coil", 60), Kind("one coil, phase-aware", 16, aware=True), Kind("several coils", 12, coils=4))
+KINDS = (Kind("one coil", 60), Kind("one coil, phase-aware", 16, aware=True), Kind("several coils", 40, several=True))
 
 
 def main() -> None:
@@ -233,7 +324,7 @@ def kept(work: Path, kind: Kind, seed: int) -> list[State]:
     path = work / f"{kind.name}-{seed}-{IDENTITY}.npz"
     if not path.exists():
         with threadpool_limits(1):
-            states = measured(seed, kind)
+            states = (designed if kind.several else measured)(seed, kind)
         together = {name: np.array([state[name] for state in states]) for name in states[0]}
         np.savez(path.with_suffix(".part.npz"), **together)
         path.with_suffix(".part.npz").replace(path)

@@ -104,7 +104,15 @@ INSIDE: dict[str, dict[str, int]] = {
     | dict.fromkeys(("bart", "dicom", "fastmri", "isolated", "mrd_cartesian", "numpy_files"), 3)
     | {"ismrmrd": 4, "twix": 5, "formats": 6, "companions": 7},
     "scan/writing": {"*": 1},
-    "scan/simulation": {"settings": 1, "ellipses": 2, "phase": 2, "*": 3, "scanner": 4, "phantoms": 5},
+    "scan/simulation": {
+        "settings": 1,
+        "ellipses": 2,
+        "phase": 2,
+        "random_scene": 3,
+        "*": 4,
+        "scanner": 5,
+        "phantoms": 6,
+    },
     "scan/streaming": {"messages": 1, "*": 2, "scanner": 3},
     "scan/trajectories": {"*": 1, "spiral": 2},
     "sequences": {"scanner": 1, "settings": 1, "orders": 1, "arms": 2, "events": 3, "verification": 4}
