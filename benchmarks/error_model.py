@@ -39,7 +39,7 @@ from mri_design.design.strategies.error_model import (
     shipped_error_model,
 )
 from mri_design.design.strategy import DesignView
-from mri_design.evaluation.tables import markdown_text
+from mri_design.evaluation.tables import markdown_text, read_csv, write_csv
 from mri_design.experiment.checkpoint import fingerprint
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import load_recipe
@@ -134,8 +134,8 @@ class Recorded(Calibrated):
     ----------
     one : MRSlice
         What is measured.
-    aim : complex array, shape (coil, ky, kx)
-        What every line would hold without noise.
+    aim : complex array, shape (coil, ky, x)
+        What every line would hold without noise, as `LineReadouts.values` has it: column by column of the image.
     drawn : callable or None
         Weights by which a line is drawn, given the error's energy on every line; by the rule where None.
     source : numpy Generator
@@ -178,7 +178,7 @@ def designed(seed: int, kind: Kind) -> list[State]:
         one = MRSlice.from_data(replace(data, coil_maps=None), own_maps=OwnMaps())
     way, density = rng.choice(list(WAYS), p=list(WAYS.values())), blind_density(side, rng)
     weights = {"rule": None, "error": lambda error: error**1.5, "blind": lambda error: density}
-    aim = known.encoding()(data.reference[0].astype(np.complex64))
+    aim = known.candidates.values(data.reference[:1].astype(np.complex64), known.maps)[0]
     start = shipped_error_model("one coil")
     rule = Recorded(error_model=start, one=one, aim=aim, drawn=weights[way], source=rng)
     target = side // (2 if coils <= 4 else 3) + 1
@@ -246,8 +246,8 @@ def judged(tables: Sequence[Table]) -> dict[str, float]:
             ranks.append(spearmanr(predicted, y)[0])
             ratios.append(predicted.sum() / np.exp(y).sum())
     return {
-        "heads": len(tables),
-        "rank correlation within a head, mean": float(np.mean(ranks)),
+        "objects": len(tables),
+        "rank correlation within an object, mean": float(np.mean(ranks)),
         "predicted / actual energy, median": float(np.median(ratios)),
         "share within a factor of 2": float(np.mean(np.abs(np.log(ratios)) < np.log(2))),
     }
@@ -268,17 +268,21 @@ KINDS = (Kind("one coil", 60), Kind("one coil, phase-aware", 16, aware=True), Ki
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--heads", type=int, default=60, help="of each kind, at most")
+    parser.add_argument("--heads", type=int, default=60, help="objects of each kind, at most")
+    names = [kind.name for kind in KINDS]
+    parser.add_argument("--kinds", nargs="+", choices=names, default=names, metavar="KIND", help=", ".join(names))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--work", type=Path, default=Path("build/error-model"))
     parser.add_argument("--model", type=Path, default=Path("mri_design/design/strategies/error_model.json"))
     parser.add_argument("--report", type=Path, default=Path("results/error-model/README.md"))
     chosen = parser.parse_args()
-    models: dict[str, dict[str, object]] = {}
-    rows = []
+    held_out = chosen.report.with_name("held-out.csv")
+    models = json.loads(chosen.model.read_text("utf-8")) if chosen.model.exists() else {}
+    rows = {row["scans"]: row for row in (read_csv(held_out) if held_out.exists() else [])}
     for kind in KINDS:
-        heads = min(kind.heads, chosen.heads)
-        tables = collected(chosen.work, kind, heads, chosen.jobs)
+        if kind.name not in chosen.kinds:
+            continue
+        tables = collected(chosen.work, kind, min(kind.heads, chosen.heads), chosen.jobs)
         mean, covariance, spread = fitted(tables)
         models[kind.name] = {
             "features": list(FEATURES),
@@ -286,17 +290,18 @@ def main() -> None:
             "covariance": covariance.round(6).tolist(),
             "spread": round(spread, 5),
         }
-        rows.append({"scans": kind.name, **judged(tables), "spread within a head (nats)": spread})
+        rows[kind.name] = {"scans": kind.name, **judged(tables), "spread within an object (nats)": spread}
     write_text(chosen.model, rows_on_lines(models))
     weights = [
         {"feature": f, **{n: f"{m['mean'][i]:.2f} ± {m['covariance'][i][i] ** 0.5:.2f}" for n, m in models.items()}}
         for i, f in enumerate(FEATURES)
     ]
     chosen.report.parent.mkdir(parents=True, exist_ok=True)
-    write_text(chosen.report, TEXT + markdown_text(rows) + "\n\n" + markdown_text(weights) + "\n")
+    write_csv(held_out, list(rows.values()))
+    write_text(chosen.report, TEXT + markdown_text(list(rows.values())) + "\n\n" + markdown_text(weights) + "\n")
 
 
-def rows_on_lines(models: dict[str, dict[str, object]]) -> str:
+def rows_on_lines(models: dict[str, dict[str, list[object]]]) -> str:
     """JSON with a line for every row of a matrix, so that changes can be read."""
     text = json.dumps(models, indent=1)
     return re.sub(r"\[[^\[\]{}]*\]", lambda row: json.dumps(json.loads(row[0])), text) + "\n"
@@ -305,9 +310,11 @@ def rows_on_lines(models: dict[str, dict[str, object]]) -> str:
 TEXT = """# What a calibrated design knows before it sees a scan
 
 `OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2` made
-`mri_design/design/strategies/error_model.json` and this page, from random heads
-(`mri_design.scan.simulation.random_head`) and nothing else. Weights are mean ± standard deviation over
-heads; the first table judges them on heads that they were not fitted to, before any line of those is seen.
+`mri_design/design/strategies/error_model.json` and this page, from random heads and, for several coils, bodies
+(`mri_design.scan.simulation.random_head`, `random_body`) and nothing else. With several coils these are 2, 4, 8, 16 and
+32, half of the maps are estimated from the lines measured, and masks are designed or drawn. Weights are mean ± standard
+deviation over objects; the first table judges them on objects that they were not fitted to, before any line of those is
+seen.
 
 """
 

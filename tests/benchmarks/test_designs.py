@@ -186,6 +186,14 @@ def test_what_ships_is_learnt_from_heads(module: Module, monkeypatch: pytest.Mon
     monkeypatch.setattr(error_model, "SIDES", (24,))
     x, y = error_model.table(error_model.kept(tmp_path, error_model.KINDS[0], 3))
     assert x.shape == (len(y), len(error_model.FEATURES)) and np.isfinite(x).all()
+    monkeypatch.setattr(error_model, "SIDES_OF_COILS", (24,))
+    states = error_model.kept(tmp_path, error_model.KINDS[2], 0)
+    x, y = error_model.table(states)
+    assert [np.sum(state["measured"]) for state in states] == sorted({np.sum(state["measured"]) for state in states})
+    assert x.shape == (len(y), len(error_model.FEATURES)) and np.isfinite(x).all() and np.isfinite(y).all()
+    for state in states:  # of a measured line only noise is wrong, with two coils and maps that are known
+        on_lines = state["error"][state["measured"]]
+        assert np.median(on_lines) < 2 * state["noise"] < np.sum(state["energies"])
     monkeypatch.setattr(factors, "SIDES", (24, 24))
     found = [factors.cases(0)]
     for case in found[0]:  # enough of them would be needed for factors
