@@ -1,10 +1,10 @@
 """Masks of scans with several coils under two error models: the designs of `coil_lines`, with growing and known maps.
 
-    OMP_NUM_THREADS=1 python benchmarks/coil_error_models.py DATA OLD.json NEW.json [--scans ...] [--seeds 0,1,2]
+    OMP_NUM_THREADS=1 python benchmarks/coil_error_models.py DATA NEW.json [--scans ...] [--seeds 0,1,2]
 
-DATA is the folder of scans, and the two files are such as ``benchmarks/error_model.py`` writes, with a model of several
-coils. What has been computed is kept in error-model.csv, under the names "old" and "new", and the same command goes on
-from there; some four seconds of processor time for a design.
+DATA is the folder of scans. NEW.json has a model of several coils as ``benchmarks/error_model.py`` writes it, for example
+results/coils/error-model-anew.json, and is held against the shipped one, "old". What has been computed is kept in
+error-model.csv, and the same command goes on from there; some four seconds of processor time for a design.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from coil_lines import GROWING, KNOWN, SCANS, error, image_of, loaded, middle_of
 
 from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategies.error_model import ErrorModel
+from mri_design.design.strategies.error_model import ErrorModel, shipped_error_model
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.tables import Row, markdown_text, read_csv_texts, write_csv
 from mri_design.experiment.designing import run_design
@@ -28,8 +28,8 @@ from mri_design.experiment.starting import centre_for_maps, readouts_wanted, sta
 from mri_design.scan.io.atomic import write_text
 
 JUDGED = ("8a-96", "16-96", "prescan16-64", "sim8-96", "pfile8-96", "ffe12-88", "sim8b-96")
-"""Scans of `coil_lines` that nothing was chosen on."""
-CHOSEN = {
+"""Scans of `coil_lines` by which a model is taken or not."""
+FURTHER = {
     "head-4": ("mag3T_6A_T2w.npz", 96, {"coils": 4}),
     "head-16": ("mag3T_6A_T2w.npz", 96, {"coils": 16}),
     "head-8": ("mag3T_7A_T1w.npz", 96, {"coils": 8}),
@@ -39,7 +39,7 @@ CHOSEN = {
     "heart-8": ("img_heart_complex.npz", 96, {"coils": 8, "phase": None}),
     "heart-16": ("img_heart_complex.npz", 96, {"coils": 16, "phase": None}),
 }
-"""Scans on which the way of learning was chosen: file, side, and how many coils are simulated, with which phase."""
+"""Other scans: file, side, and how many coils are simulated, with which phase."""
 MAPS = {"growing": GROWING, "known": KNOWN}
 CELL = ("scan", "acceleration", "maps")
 
@@ -48,7 +48,7 @@ def image(folder: Path, name: str, recipe: Recipe) -> ReferenceSlice:
     """A scan by its name."""
     if name in SCANS:
         return loaded(folder, name, recipe)
-    file, side, simulation = CHOSEN[name]
+    file, side, simulation = FURTHER[name]
     return image_of(middle_of(folder, name, recipe, side, file, **simulation), recipe)
 
 
@@ -121,9 +121,8 @@ def summary(groups: dict[str, list[Row]]) -> list[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
-    parser.add_argument("--scans", default=",".join((*JUDGED, *CHOSEN)))
+    parser.add_argument("--scans", default=",".join((*JUDGED, *FURTHER)))
     parser.add_argument("--accelerations", default="4,6")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--out", type=Path, default=Path("results/coils"))
@@ -132,7 +131,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     found: list[Row] = list(read_csv_texts(path)) if path.exists() else []
     done = {tuple(str(row[name]) for name in (*CELL, "model", "seed")) for row in found}
-    models = {"old": model_of(given.old), "new": model_of(given.new)}
+    models = {"old": shipped_error_model("several coils"), "new": model_of(given.new)}
     for name in given.scans.split(","):
         scan = image(given.data, name, recipe)
         for acceleration in given.accelerations.split(","):
@@ -147,7 +146,7 @@ def main() -> None:
                         found.append(row | {"error": f"{result:.6g}"})
                         write_csv(path, found)
                         print(*key, f"{result:.4f}", flush=True)
-    groups = {"judged": cells(found, JUDGED), "chosen on": cells(found, list(CHOSEN))}
+    groups = {"judged": cells(found, JUDGED), "further": cells(found, list(FURTHER))}
     groups = {group: rows for group, rows in groups.items() if rows}
     tables = [markdown_text(summary(groups), formats=FORMATS)]
     tables += [f"## Cells: {group}\n\n{markdown_text(rows, formats=FORMATS)}" for group, rows in groups.items()]

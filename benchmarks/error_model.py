@@ -1,13 +1,12 @@
-"""Knowledge of `Calibrated` designs before they see a scan, learnt from random objects, without any real data.
+"""Knowledge of `Calibrated` designs before they see a scan, learnt from random heads, without any real data.
 
-    OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2 [--kinds "several coils"]
+    OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2
 
-draws heads, and bodies where there are several coils, measures each along masks of many kinds, records what the
-posterior expected of every line and what its error really was, and fits the mean and the covariance over objects of the
-weights in `strategies.line_features`. It writes mri_design/design/strategies/error_model.json and
-results/error-model/README.md with the fit's own account: errors on objects that it did not see. Half an hour on two
-cores; ``--heads`` makes it shorter, and kinds that ``--kinds`` does not name stay as they are. Finished objects are
-kept in ``--work``.
+draws heads, measures each along masks of many kinds, records what the posterior expected of every line and what its
+error really was, and fits the mean and the covariance over heads of the weights in `strategies.line_features`. It
+writes mri_design/design/strategies/error_model.json and results/error-model/README.md with the fit's own account:
+errors on heads that it did not see. Half an hour on two cores; ``--heads`` makes it shorter. Finished heads are kept
+in ``--work``.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import argparse
 import inspect
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -27,33 +26,19 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
-from mri_design.design.blocks import Scores
 from mri_design.design.constraints import centre_lines
-from mri_design.design.energies import coils_of, energies
-from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategies.error_model import (
-    FEATURES,
-    ErrorModel,
-    LineKnowledge,
-    line_features,
-    shipped_error_model,
-)
-from mri_design.design.strategy import DesignView
-from mri_design.evaluation.tables import markdown_text, read_csv, write_csv
+from mri_design.design.energies import energies
+from mri_design.design.strategies.error_model import FEATURES, ErrorModel, LineKnowledge, line_features
+from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.checkpoint import fingerprint
-from mri_design.experiment.designing import run_design
-from mri_design.experiment.recipe import load_recipe
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_refined
-from mri_design.model.own_maps import OwnMaps
 from mri_design.model.phase import PhasePrior
 from mri_design.model.sparsity import DEFAULT_PRIOR
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text
-from mri_design.scan.simulation.random_body import random_body
 from mri_design.scan.simulation.random_head import random_head
-from mri_design.scan.simulation.random_scene import scene_image
 from mri_design.scan.simulation.scanner import simulate_scan
 from mri_design.variances.control_variate import ControlVariate
 from mri_design.variances.monte_carlo import MonteCarlo
@@ -75,20 +60,14 @@ RATIO = 2.0
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of scan and of model: its name, how many objects, whether it knows the phase, and has several coils."""
+    """A kind of scan and of model: its name, how many heads to draw, how many coils, whether it knows the phase."""
 
     name: str
     heads: int
+    coils: int = 1
     aware: bool = False
-    several: bool = False
 
 
-COILS, SIDES_OF_COILS = (2, 4, 8, 16, 32), (64, 96, 128)
-"""Numbers of coils, object by object, and grids, the largest for no more than eight coils."""
-GROWN = 0.5
-"""Share of the objects with four coils and more whose maps are estimated from the lines measured, as designs do it."""
-WAYS = {"rule": 0.5, "error": 0.3, "blind": 0.2}
-"""Shares of the masks that are designed by the rule, drawn by the error's energy, and drawn without a look."""
 TEMPER = 0.05
 """A line's error is nearly the same after the next line: of twenty states of a scan one counts."""
 ROUNDS = 60
@@ -97,22 +76,24 @@ START = {"k near": 0.001}
 
 
 def measured(seed: int, kind: Kind) -> list[State]:
-    """What was known along one mask of one head with one coil, and what the error was."""
-    rng = np.random.default_rng([seed, 1])
+    """What was known along one mask of one head, and what the error was."""
+    rng = np.random.default_rng([seed, kind.coils])
     side = SIDES[seed % len(SIDES)]
     stack = ImageStack(random_head(side, rng)[None], name=f"head {seed}")
-    data = simulate_scan(stack, matrix=None, noise=float(rng.choice(NOISES)), phase="own", rng=rng)
+    data = simulate_scan(stack, matrix=None, noise=float(rng.choice(NOISES)), phase="own", n_coils=kind.coils, rng=rng)
     one, truth = MRSlice.from_data(data), data.reference[0]
     every = one.encoding()
     aim = every(truth.astype(np.complex64))
     lines = list(centre_lines(one.measured, int(rng.integers(4, 12))))
-    blind, blindly = rng.uniform() < 1 / 3, blind_density(side, rng)
+    blind, sharpness, tilt = rng.uniform() < 1 / 3, rng.uniform(1.5, 9), rng.normal()
     signal, warm = one.signal_level(lines), None
     if kind.aware:
         one = replace(one, phase=PhasePrior(None, RATIO).seen_in(one.central_image(lines), one.noise_variance))
+    k = np.arange(side) - side // 2
+    blindly = (1 - np.abs(k) / (side // 2 + 1)) ** sharpness * np.exp(tilt * np.sign(k))
     states: list[State] = []
     while len(lines) <= side // 2:
-        engine = replace(SAMPLED if kind.aware else ENGINE, outer_iterations=3 if warm is None else 1)
+        engine = replace(SAMPLED if kind.aware or kind.coils > 1 else ENGINE, outer_iterations=3 if warm is None else 1)
         posterior = engine.infer(one.model(lines, signal), np.random.default_rng(0), warm_start=warm)
         warm, one = WarmStart.from_posterior(posterior), phase_refined(one, posterior.mean)
         error = np.sum(np.abs(every(posterior.mean) - aim) ** 2, axis=(0, 2), dtype=np.float64)
@@ -124,72 +105,6 @@ def measured(seed: int, kind: Kind) -> list[State]:
         weight = np.where(left, blindly if blind else error**1.5, 0)
         lines.append(int(rng.choice(side, p=weight / weight.sum())))
     return states
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recorded(Calibrated):
-    """Designs by the rule, or lines that are drawn, of which every state is kept together with the error.
-
-    Parameters
-    ----------
-    one : MRSlice
-        What is measured.
-    aim : complex array, shape (coil, ky, x)
-        What every line would hold without noise, as `LineReadouts.values` has it: column by column of the image.
-    drawn : callable or None
-        Weights by which a line is drawn, given the error's energy on every line; by the rule where None.
-    source : numpy Generator
-        Draws lines.
-    states : list of State
-        All decisions so far.
-    """
-
-    one: MRSlice
-    aim: NDArray[np.complexfloating]
-    drawn: Callable[[Numbers], Numbers] | None
-    source: np.random.Generator
-    states: list[State] = field(default_factory=list)
-
-    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
-        """Scores of the rule; or such that the largest belongs to each line as often as its weight says."""
-        made, (posterior,) = super().scored(view, rng), view.posteriors
-        assert made.forecast.expected is not None
-        found = view.readouts.values(posterior.mean[None], *coils_of(posterior))[0]
-        error = np.sum(np.abs(found - self.aim) ** 2, axis=(0, 2), dtype=np.float64)
-        known = knowledge(self.one, view.candidates.acquired, made.forecast.expected)
-        self.states.append(vars(known) | {"error": error})
-        if self.drawn is None:
-            return made
-        return Scores(self.drawn(error) / self.source.exponential(size=len(error)), made.forecast)
-
-
-def designed(seed: int, kind: Kind) -> list[State]:
-    """What was known along one mask of one object with several coils, and what the error was: of a design's inference.
-
-    The rule begins with the error model of one coil, which exists before that of several.
-    """
-    rng = np.random.default_rng([seed, 2])
-    coils, draw = COILS[seed % len(COILS)], random_head if rng.uniform() < 0.5 else random_body
-    side = int(rng.choice(SIDES_OF_COILS if coils <= 8 else SIDES_OF_COILS[:2]))
-    stack = ImageStack(draw(side, rng)[None], name=f"object {seed}")
-    data = simulate_scan(stack, noise=float(rng.choice(NOISES)), phase="own", n_coils=coils, rng=rng)
-    known = one = MRSlice.from_data(data)
-    if coils > 2 and rng.uniform() < GROWN:
-        one = MRSlice.from_data(replace(data, coil_maps=None), own_maps=OwnMaps())
-    way, density = rng.choice(list(WAYS), p=list(WAYS.values())), blind_density(side, rng)
-    weights = {"rule": None, "error": lambda error: error**1.5, "blind": lambda error: density}
-    aim = known.candidates.values(data.reference[:1].astype(np.complex64), known.maps)[0]
-    start = shipped_error_model("one coil")
-    rule = Recorded(error_model=start, one=one, aim=aim, drawn=weights[way], source=rng)
-    target = side // (2 if coils <= 4 else 3) + 1
-    run_design([one], rule, target, load_recipe("local"), start=int(rng.integers(4, 9)))
-    return rule.states[seed % 2 :: 2]
-
-
-def blind_density(side: int, rng: np.random.Generator) -> Numbers:
-    """Weights of lines that fall with |k|, on one side faster than on the other."""
-    sharpness, tilt, k = rng.uniform(1.5, 9), rng.normal(), np.arange(side) - side // 2
-    return np.asarray((1 - np.abs(k) / (side // 2 + 1)) ** sharpness * np.exp(tilt * np.sign(k)))
 
 
 def table(states: Sequence[State]) -> Table:
@@ -246,43 +161,33 @@ def judged(tables: Sequence[Table]) -> dict[str, float]:
             ranks.append(spearmanr(predicted, y)[0])
             ratios.append(predicted.sum() / np.exp(y).sum())
     return {
-        "objects": len(tables),
-        "rank correlation within an object, mean": float(np.mean(ranks)),
+        "heads": len(tables),
+        "rank correlation within a head, mean": float(np.mean(ranks)),
         "predicted / actual energy, median": float(np.median(ratios)),
         "share within a factor of 2": float(np.mean(np.abs(np.log(ratios)) < np.log(2))),
     }
 
 
-MADE_BY = [Path(inspect.getfile(part)).read_text("utf-8") for part in (scene_image, random_head, random_body)]
-MADE_BY += [inspect.getsource(part) for part in (measured, Recorded, designed, blind_density)]
-IDENTITY = fingerprint(
-    {
-        "code": MADE_BY,
-        "settings": repr((SAMPLED, ENGINE, DEFAULT_PRIOR, NOISES, SIDES, COILS, SIDES_OF_COILS, GROWN, WAYS)),
-    }
-)[:12]
+MADE_BY = (Path(inspect.getfile(random_head)).read_text("utf-8"), inspect.getsource(measured))
+IDENTITY = fingerprint({"code": MADE_BY, "settings": repr((SAMPLED, ENGINE, DEFAULT_PRIOR, NOISES, SIDES))})[:12]
 """Checksum of the measurement of heads: kept ones of another kind are not taken."""
 
-KINDS = (Kind("one coil", 60), Kind("one coil, phase-aware", 16, aware=True), Kind("several coils", 40, several=True))
+KINDS = (Kind("one coil", 60), Kind("one coil, phase-aware", 16, aware=True), Kind("several coils", 12, coils=4))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--heads", type=int, default=60, help="objects of each kind, at most")
-    names = [kind.name for kind in KINDS]
-    parser.add_argument("--kinds", nargs="+", choices=names, default=names, metavar="KIND", help=", ".join(names))
+    parser.add_argument("--heads", type=int, default=60, help="of each kind, at most")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--work", type=Path, default=Path("build/error-model"))
     parser.add_argument("--model", type=Path, default=Path("mri_design/design/strategies/error_model.json"))
     parser.add_argument("--report", type=Path, default=Path("results/error-model/README.md"))
     chosen = parser.parse_args()
-    held_out = chosen.report.with_name("held-out.csv")
-    models = json.loads(chosen.model.read_text("utf-8")) if chosen.model.exists() else {}
-    rows = {row["scans"]: row for row in (read_csv(held_out) if held_out.exists() else [])}
+    models: dict[str, dict[str, object]] = {}
+    rows = []
     for kind in KINDS:
-        if kind.name not in chosen.kinds:
-            continue
-        tables = collected(chosen.work, kind, min(kind.heads, chosen.heads), chosen.jobs)
+        heads = min(kind.heads, chosen.heads)
+        tables = collected(chosen.work, kind, heads, chosen.jobs)
         mean, covariance, spread = fitted(tables)
         models[kind.name] = {
             "features": list(FEATURES),
@@ -290,18 +195,17 @@ def main() -> None:
             "covariance": covariance.round(6).tolist(),
             "spread": round(spread, 5),
         }
-        rows[kind.name] = {"scans": kind.name, **judged(tables), "spread within an object (nats)": spread}
+        rows.append({"scans": kind.name, **judged(tables), "spread within a head (nats)": spread})
     write_text(chosen.model, rows_on_lines(models))
     weights = [
         {"feature": f, **{n: f"{m['mean'][i]:.2f} ± {m['covariance'][i][i] ** 0.5:.2f}" for n, m in models.items()}}
         for i, f in enumerate(FEATURES)
     ]
     chosen.report.parent.mkdir(parents=True, exist_ok=True)
-    write_csv(held_out, list(rows.values()))
-    write_text(chosen.report, TEXT + markdown_text(list(rows.values())) + "\n\n" + markdown_text(weights) + "\n")
+    write_text(chosen.report, TEXT + markdown_text(rows) + "\n\n" + markdown_text(weights) + "\n")
 
 
-def rows_on_lines(models: dict[str, dict[str, list[object]]]) -> str:
+def rows_on_lines(models: dict[str, dict[str, object]]) -> str:
     """JSON with a line for every row of a matrix, so that changes can be read."""
     text = json.dumps(models, indent=1)
     return re.sub(r"\[[^\[\]{}]*\]", lambda row: json.dumps(json.loads(row[0])), text) + "\n"
@@ -310,11 +214,9 @@ def rows_on_lines(models: dict[str, dict[str, list[object]]]) -> str:
 TEXT = """# What a calibrated design knows before it sees a scan
 
 `OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2` made
-`mri_design/design/strategies/error_model.json` and this page, from random heads and, for several coils, bodies
-(`mri_design.scan.simulation.random_head`, `random_body`) and nothing else. With several coils these are 2, 4, 8, 16 and
-32, half of the maps are estimated from the lines measured, and masks are designed or drawn. Weights are mean ± standard
-deviation over objects; the first table judges them on objects that they were not fitted to, before any line of those is
-seen.
+`mri_design/design/strategies/error_model.json` and this page, from random heads
+(`mri_design.scan.simulation.random_head`) and nothing else. Weights are mean ± standard deviation over
+heads; the first table judges them on heads that they were not fitted to, before any line of those is seen.
 
 """
 
@@ -331,7 +233,7 @@ def kept(work: Path, kind: Kind, seed: int) -> list[State]:
     path = work / f"{kind.name}-{seed}-{IDENTITY}.npz"
     if not path.exists():
         with threadpool_limits(1):
-            states = (designed if kind.several else measured)(seed, kind)
+            states = measured(seed, kind)
         together = {name: np.array([state[name] for state in states]) for name in states[0]}
         np.savez(path.with_suffix(".part.npz"), **together)
         path.with_suffix(".part.npz").replace(path)
