@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/coil_error_models.py DATA NEW.json [--scans ...] [--seeds 0,1,2]
 
-DATA is the folder of scans. NEW.json has a model of several coils as ``benchmarks/error_model.py`` writes it, for example
+DATA is the folder of scans. NEW.json has a model of several coils as ``benchmarks/error_model.py`` writes it, such as
 results/coils/error-model-anew.json, and is held against the shipped one, "old". What has been computed is kept in
 error-model.csv, and the same command goes on from there; some four seconds of processor time for a design.
 """
