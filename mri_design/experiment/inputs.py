@@ -160,7 +160,13 @@ def load_summary(
     told = (
         None
         if phantom
-        else summary(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
+        else summary(
+            source,
+            duplicates=policy.duplicates,
+            counters=policy.counters,
+            matrix=policy.pixels,
+            noise=recipe.noise.variance is None,
+        )
     )
     refused = isinstance(told, ScanSummary) and bool(told.refused)
     if isinstance(told, ImageSummary) or (told is not None and maps is None and not refused):
@@ -273,9 +279,14 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))
     policy = recipe.input
-    return scan_of(
-        read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels), recipe, seed
+    held = read(
+        source,
+        duplicates=policy.duplicates,
+        counters=policy.counters,
+        matrix=policy.pixels,
+        noise=recipe.noise.variance is None,
     )
+    return scan_of(held, recipe, seed)
 
 
 def scan_of(loaded: Content, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
@@ -312,6 +323,11 @@ class Calibrated:
     def noise_raised(self) -> str:
         """Why the noise is taken to be more than was given or estimated; empty where it is not."""
         return str(self.data.header.get(NOISE_RAISED, ""))
+
+    @property
+    def dead_coils(self) -> str:
+        """Which coils measured nothing, in words; empty where all measured something."""
+        return str(self.data.header.get(DEAD_COILS, ""))
 
     @property
     def maps_doubt(self) -> str:
@@ -726,17 +742,14 @@ def with_least_noise(data: AnyScan, source: str) -> tuple[AnyScan, str]:
 def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str, Array | None]:
     """The data, which are scaled, with their noise known, where it is from, and what whitened the coils."""
     variance = recipe.noise.variance
+    data = naming_dead_coils(data)
     known = variance is not None or data.noise_variance is not None or data.noise_covariance is not None
     if known and data.n_coils > 1:  # where noise is measured they are looked for, too
         refuse_copies(data.kspace)
     if variance is not None:
-        return (
-            replace(data, noise_variance=variance * scale**2, noise_covariance=None),
-            "given (--noise-sd, or a recipe)",
-            None,
-        )
+        data, source = _beside_what_is_given(data, variance, scale)
+        return replace(data, noise_variance=variance * scale**2, noise_covariance=None), source, None
     if data.noise_covariance is not None:
-        covariance = data.noise_covariance
         source = str(data.header.get("noise_covariance", "from the noise readouts"))
         if NOISE_FROM in data.header:
             source = f"estimated from the data, {data.header[NOISE_FROM]}"
@@ -744,12 +757,41 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
         return data, "given with the data", None
     else:
         measured = measure_noise(data)
-        covariance, told = measured.covariance, measured.scaled(1 / scale**2)
-        data, source = with_witnesses(data, told.doubt, told.text), f"estimated from the data {told.source}"
+        told = measured.scaled(1 / scale**2)
+        data = replace(with_witnesses(data, told.doubt, told.text), noise_covariance=measured.covariance)
+        source = f"estimated from the data {told.source}"
         readouts = str(data.header.get("noise_readouts", ""))
         unused = f" (noise readouts: {readouts})" if "not used" in readouts else ""
         source += f"{unused}{though(told.doubt)}"
-    return whitened(data, covariance), source, None if data.n_coils == 1 else inverse_root(covariance)
+    assert data.noise_covariance is not None
+    return whitened(data), source, None if data.n_coils == 1 else inverse_root(data.noise_covariance)
+
+
+GIVEN_NOISE = "given (--noise-sd, or a recipe)"
+"""Where noise is from that somebody tells, in words."""
+
+
+def _beside_what_is_given(data: KSpaceData, variance: float, scale: float) -> tuple[KSpaceData, str]:
+    """The data, which are scaled, with what they show of the noise beside that which is given, and where it is from."""
+    try:
+        measured = measure_noise(data).scaled(1 / scale**2)
+    except InputError:  # they show none
+        return data, GIVEN_NOISE
+    heard, doubt = measured.overruled(variance)
+    return with_witnesses(data, doubt, heard), f"{GIVEN_NOISE}{though(doubt)}"
+
+
+DEAD_COILS = "coils_without_samples"
+"""Entry of the header of prepared data: which coils measured nothing."""
+
+
+def naming_dead_coils(data: AnyScan) -> AnyScan:
+    """The scan with the numbers of coils that measured nothing in its header, where there are some."""
+    dead = [coil for coil in range(data.n_coils) if not data.kspace[:, coil].any()]
+    if not 0 < len(dead) < data.n_coils:
+        return data
+    named = f"coil{'s' * (len(dead) > 1)} {', '.join(map(str, dead))} measured nothing"
+    return replace(data, header={**data.header, DEAD_COILS: named})
 
 
 NOISE_DOUBT = "noise doubted because"
@@ -769,11 +811,11 @@ def though(doubt: str) -> str:
     return f", though {doubt}" if doubt else ""
 
 
-def whitened(data: AnyScan, covariance: Array) -> AnyScan:
+def whitened(data: AnyScan) -> AnyScan:
     """A scan of known noise covariance: one coil keeps its units, several get independent noise of variance 1."""
-    if data.n_coils == 1:
-        return replace(data, noise_variance=float(covariance[0, 0].real), noise_covariance=None)
-    return prewhiten(data, covariance)
+    if data.n_coils == 1 and data.noise_covariance is not None:
+        return replace(data, noise_variance=float(data.noise_covariance[0, 0].real), noise_covariance=None)
+    return prewhiten(data)
 
 
 def only_measured(data: KSpaceData, measured: Array) -> KSpaceData:

@@ -58,6 +58,7 @@ INSIDE: dict[str, dict[str, int]] = {
         "": 1,
         "held_back": 2,
         "reconstruction": 3,
+        "around": 4,
         "trajectories": 4,
         "fixed_masks": 5,
         "companion_images": 5,
@@ -94,7 +95,7 @@ INSIDE: dict[str, dict[str, int]] = {
     | dict.fromkeys(("compare", "convert", "design", "export", "info", "protocol", "recon", "train"), 4)
     | {"adapt": 5, "demo": 5, "mask": 5, "warm_process": 5},  # a design; two runs; an export; loads what verbs need
     "runs/adapt": {"run": 1, "report": 2},
-    "runs/design": {"earlier": 1, "run": 2, "report": 3},
+    "runs/design": {"earlier": 1, "within": 1, "run": 2, "report": 3},
     "runs/recon": {"stages": 1, "beginning": 1, "one_slice": 2, "volume": 3, "run": 4, "volume_report": 4, "report": 5},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
     "scan/calibration": {"espirit": 1, "noise": 1, "*": 2, "growing_maps": 3},

@@ -167,7 +167,8 @@ def test_noise_readouts_come_before_an_estimate_and_a_header_and_after_the_recip
     assert (known.data.noise_variance, known.noise_source) == (0.04, "from the noise readouts")
     np.testing.assert_array_equal(known.data.kspace, data.kspace)
     given = prepare(scanned, Recipe.of({"noise": {"variance": 0.25}}))
-    assert (given.data.noise_variance, given.noise_source) == (0.25, "given (--noise-sd, or a recipe)")
+    assert given.data.noise_variance == 0.25
+    assert given.noise_source.startswith("given (--noise-sd, or a recipe), though no place in the scan shows more than")
     assert prepare(data, small).noise_source.startswith("estimated from the data")
     assert prepare(replace(data, noise_variance=9.0), small).noise_source == "given with the data"
 
