@@ -199,7 +199,7 @@ def with_given_maps(data: AnyScan, maps: GivenMaps, recipe: Recipe | None = None
     known = with_maps(data, maps) if isinstance(maps, Path) else _with_maps_of(data, maps, recipe_or_default(recipe))
     if not isinstance(known, KSpaceData):
         return known
-    explained = explained_by_maps(known)
+    explained = explained_by_maps(_at_its_noise(known, recipe_or_default(recipe)))
     if explained < LEAST_EXPLAINED:
         files = "Compare the order of the coils, and rows and columns, with the scan's."
         raise InputError(
@@ -212,6 +212,18 @@ def with_given_maps(data: AnyScan, maps: GivenMaps, recipe: Recipe | None = None
             "estimated from the scan itself.",
         )
     return replace(known, header={**known.header, "coil_maps_explain": f"{explained:.1%} of the central samples"})
+
+
+def _at_its_noise(data: KSpaceData, recipe: Recipe) -> KSpaceData:
+    """The scan with the variance of its noise, estimated where nobody tells it and it shows some."""
+    variance = recipe.noise.variance
+    if variance is None and (data.noise_variance is not None or data.noise_covariance is not None):
+        return data
+    try:
+        variance = measure_noise(data).variance if variance is None else variance
+    except InputError:  # the check does without
+        return data
+    return replace(data, noise_variance=variance, noise_covariance=None)
 
 
 def _with_maps_of(data: AnyScan, other: MapsOfScan, recipe: Recipe) -> AnyScan:
@@ -526,7 +538,7 @@ def prepare(
         from mri_design.model.own_maps import OwnMaps
 
         lines = min(lines, data.grid_shape[0])
-        source, own_maps = "estimated from the lines measured", OwnMaps(recipe.coils.maps)
+        source, own_maps = "estimated from the lines measured", OwnMaps(recipe.coils.maps, data.noise_variance or 0.0)
         return PreparedScan(data, lines, noise_source, source, unit=unit, mixing=mixing, maps_from=0, own_maps=own_maps)
     allowed = data if measured is None else only_measured(data, measured)
     if takes_lines_with_gaps(allowed, lines, recipe):
@@ -600,7 +612,8 @@ def _with_check(data: KSpaceData, looked_at: KSpaceData, width: int, source: str
     number = _strongest(looked_at)
     inner = np.zeros(data.grid_shape, dtype=bool)
     central(inner, width)[:] = True
-    missed = error_of_held_coils(looked_at.kspace[number], looked_at.samplings[number].samples & inner)
+    samples = looked_at.samplings[number].samples & inner
+    missed = error_of_held_coils(looked_at.kspace[number], samples, data.noise_variance or 0.0)
     source = f"{source}; {words_of_check(missed, data.n_coils)}"
     return _doubted(data, source if is_bad(missed, data.n_coils) else ""), source
 
@@ -659,7 +672,13 @@ def maps_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, directions: Arr
         near = [np.abs(np.arange(n) - n // 2 + lines // 2 - (lines - 1) / 2) < lines / 2 for n in data.grid_shape]
         looked_at = np.logical_and.outer(near[0], near[1] | (recipe.design.encoding != "plane"))
     return [
-        maps_from_lines(stack, sampling.samples & looked_at, method="nlinv", directions=directions)
+        maps_from_lines(
+            stack,
+            sampling.samples & looked_at,
+            method="nlinv",
+            directions=directions,
+            noise_variance=data.noise_variance or 0.0,
+        )
         for stack, sampling in zip(data.kspace, data.samplings, strict=True)
     ]
 
