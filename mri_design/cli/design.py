@@ -21,7 +21,7 @@ from mri_design.cli.flags import (
     Maps,
     Override,
     StrategyName,
-    With,
+    WithOfDesign,
     check_angles,
     check_with,
     option,
@@ -56,7 +56,7 @@ def design(
             "scan.h5#3 if it is another number. With --positions, a slice for each, both in ascending order.",
         ),
     ] = None,
-    companions: With = None,
+    companions: WithOfDesign = None,
     recipe: Annotated[Recipe, Override(SETTINGS, {"encoding": STRATEGIES})],
     acceleration: Acceleration = None,
     shots: Annotated[

@@ -467,6 +467,16 @@ WithinToo = Annotated[
         "and below each (slices:2: two such), or frames, the earlier and later ones with --contrast all and the like.",
     ),
 ]
+WithOfDesign = Annotated[
+    list[str] | None,
+    option(
+        "--with",
+        metavar="FILE",
+        help=f"{get_args(With)[1].help.removesuffix('.')}. Of several --slices that share the mask: slices, the mean "
+        "of those above and below that of the image (slices:2: two such); and frames: around --contrast, --phase or "
+        "--set N what the same lines measure of the others, before --repetition N all of the earlier one.",
+    ),
+]
 
 
 WithOfInputs = Annotated[

@@ -9,13 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
 from mri_design.experiment.volume import Frames
 from mri_design.model.companion import Companion
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+from mri_design.operators.chosen import Chosen
 from mri_design.scan.geometry import SliceGeometry, around
 from mri_design.whole_numbers import whole_number
 
 WORDS = ("slices", "frames")
 """What stands in the place of a file: neighbours within the scan, the nearest on each side or, ``slices:2``, two."""
+NEIGHBOURS = "neighbours"
+"""Name of the stage in which images are made for their neighbours."""
 
 
 def is_around(source: str) -> bool:
@@ -77,7 +84,9 @@ class Around:
                 cure="Give --contrast all, --phase all, --repetition all or --set all too, of raw data that have them.",
             )
 
-    def of(self, image: int, numbering: Frames, places: Sequence[SliceGeometry | None]) -> dict[str, dict[int, float]]:
+    def of(
+        self, image: int, numbering: Frames, places: Mapping[int, SliceGeometry | None]
+    ) -> dict[str, dict[int, float]]:
         """What is offered to an image: by name the weights of the images that it is the sum of.
 
         Between the slices above and below it is interpolated: their mean is more like the slice than either.
@@ -88,8 +97,8 @@ class Around:
             By its number.
         numbering : Frames
             How images are numbered.
-        places : sequence of SliceGeometry or None
-            Of all slices of a frame.
+        places : mapping of int to SliceGeometry or None
+            Of the slices of a frame that there are, by number.
         """
         frame, number = divmod(image, numbering.n_slices)
         found: dict[str, dict[int, float]] = {}
@@ -106,14 +115,27 @@ class Around:
 NOT_AROUND = Around()
 
 
+def told_to_neighbours(one: MRSlice, lines: Chosen, recipe: Recipe, seed: int) -> Array:
+    """Modulus of the posterior mean of some lines, (ky, kx), which neighbours are told; zero where it is of noise."""
+    if not one.shows_signal(lines):
+        return np.zeros(one.shape, dtype=np.float32)
+    recipe = recipe.replacing("reconstruction", noise_map=False)
+    options, rng = InferenceOptions(signal=one.level(lines)), np.random.default_rng([seed, 2])
+    made = reconstruct(one, lines, "mean", recipe, rng, with_std=False, options=options)
+    return np.abs(made.image).astype(np.float32)
+
+
 def neighbours(
-    near: Mapping[str, Mapping[int, float]], modulus: Callable[[int], NDArray[np.float32]]
+    near: Mapping[str, Mapping[int, float]], modulus: Callable[[int], NDArray[np.float32]], *, later: bool = False
 ) -> tuple[Companion, ...]:
-    """Companions of what `Around.of` names, from the moduli of images by number; what shows nothing is none."""
+    """Companions of what `Around.of` names, from the moduli of images by number; what shows nothing is none.
+
+    They lie as the image lies, but where it was measured so much ``later`` that the object may have moved.
+    """
     found = {name: sum(weight * modulus(n) for n, weight in weights.items()) for name, weights in near.items()}
-    placed = "taken from the same scan, as it lies"
+    placed = "taken from the same scan" + ("" if later else ", as it lies")
     return tuple(
-        Companion(name, np.asarray(image), placed, in_place=True)
+        Companion(name, np.asarray(image), placed, in_place=not later)
         for name, image in found.items()
         if np.percentile(image, 99.5) > 0
     )

@@ -201,8 +201,8 @@ def _require_own(path: Path, stored: Any, identity: str) -> None:
     if str(stored["identity"]) != identity:
         raise UsageError(
             f"{path.name} is the checkpoint of a design with another input, recipe, seed, start, number of lines, "
-            "samples or shots, or another earlier scan; give the same options as before, another --out, or "
-            "--overwrite in place of --resume"
+            "samples or shots, another earlier scan, or other images (--with); give the same options as before, "
+            "another --out, or --overwrite in place of --resume"
         )
 
 

@@ -229,7 +229,9 @@ def companion_file(source: str) -> str:
         For neighbours within the scan, which are no file (`around.WORDS`).
     """
     if is_around(source):
-        raise UsageError(f"--with {source}: only recon knows slices and frames of the scan itself as other images")
+        raise UsageError(
+            f"--with {source}: only recon and design know slices and frames of the scan itself as other images"
+        )
     image = Path(source) / OWN_IMAGE
     return str(image) if names_file(source) and image.is_file() else source
 

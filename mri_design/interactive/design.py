@@ -86,13 +86,16 @@ class ScanDesign(Saved):
         Raises
         ------
         UsageError
-            For another method where shots were chosen, whose samples the scan itself does not hold.
+            For another method where shots were chosen, whose samples the scan itself does not hold, or where slices of
+        the mask are companions of each other, as only the design knows which these are.
         """
         request, known = self.result.request, self.result.known
         if method is None:
             return ScanImage(known, self.mask, tuple(self.result.images), self.told, self._write)
         if request.of_shots:
             raise UsageError("samples along shots were made for the design: give the method in its recipe")
+        if request.around:
+            raise UsageError("slices are companions within the design alone: give the method in its recipe")
         recipe = request.recipe.replacing("reconstruction", method=method)
         told = Told(self.told.seed, self.told.jobs, self.told.watch)
         shown = SliceChoice(str(self.result.numbers[0]))

@@ -184,6 +184,8 @@ class LoadedScan:
             What is chosen one by one; by default the recipe's, lines.
         companions : sequence of str or Path
             Files of other images of the object, which the prior of the image knows where the lines agree: ``--with``.
+            ``"slices"`` offers the mean of those above and below that of the image, of several that share the mask;
+            ``"frames"`` of a file those around the contrast, phase or set of the recipe, or before its repetition.
         slices : int, str or sequence of int
             The slice, by number from 0 (negative ones count from the end), several, or ``"all"``: these share one mask,
             and the image is that of the one in their middle.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -295,40 +296,52 @@ def save_reconstruction(
     ]
 
 
-def companion_sections(folder: RunFolder, made: Reconstruction, frame: Frame, mask: str = "") -> list[Section]:
-    """The other images of the object that were offered, where they lie, what was made of them, and the image without.
+@dataclass(frozen=True)
+class CompanionPictures:
+    """The other images of the object that an image was offered, where they lie, and the image without them.
 
     Parameters
     ----------
-    folder : RunFolder
-        Where the figure goes.
-    made : Reconstruction
-        Without companions there is no section.
-    frame : Frame
-        How images lie on the page.
-    mask : str
-        Whose mask the image is of, where there are several.
+    panels : sequence of ImagePanel
+        In the brightness of the image.
+    about : str
+        What was made of them.
     """
-    choice = made.companions
-    if choice is None:
-        return []
-    level = float(np.percentile(np.abs(made.image), 99.5))  # brightness of its own has none of them
-    panels = [
-        ImagePanel(
-            level * unit_modulus(one.companion.image),
-            one.companion.name,
-            "used" if one.companion.name in choice.used else "not used",
-        )
-        for one in choice.offered
-    ]
-    if made.alone is not None:
-        panels.append(ImagePanel(made.alone, "without them", "under the local prior"))
-    places = "; ".join(f"{one.companion.name} was {one.companion.placed}" for one in choice.offered)
-    of_mask = f", for the mask of {mask}," if mask else ""
-    caption = f"{GREY_SCALE}. Of the other images of the object{of_mask} {choice}. {places}."
-    return [
-        Section("Other images", [saved_figure(folder, "companions", lambda: plots.image_grid(panels, frame), caption)])
-    ]
+
+    panels: Sequence[ImagePanel]
+    about: str
+
+    @classmethod
+    def of(cls, made: Reconstruction, whose: str = "") -> CompanionPictures | None:
+        """Those of a reconstruction, ``whose`` it is in words; None where it was offered none."""
+        choice = made.companions
+        if choice is None:
+            return None
+        level = float(np.percentile(np.abs(made.image), 99.5))  # brightness of its own has none of them
+        panels = [
+            ImagePanel(
+                level * unit_modulus(one.companion.image),
+                one.companion.name,
+                "used" if one.companion.name in choice.used else "not used",
+            )
+            for one in choice.offered
+        ]
+        if made.alone is not None:
+            panels.append(ImagePanel(made.alone, "without them", "under the local prior"))
+        places = "; ".join(f"{one.companion.name} was {one.companion.placed}" for one in choice.offered)
+        return cls(panels, f"Of the other images of the object{whose} {choice}. {places}.")
+
+    def section(self, folder: RunFolder, frame: Frame) -> Section:
+        """Of a report."""
+        caption = f"{GREY_SCALE}. {self.about}"
+        drawn = saved_figure(folder, "companions", lambda: plots.image_grid(self.panels, frame), caption)
+        return Section("Other images", [drawn])
+
+
+def companion_sections(folder: RunFolder, made: Reconstruction, frame: Frame, mask: str = "") -> list[Section]:
+    """The pictures of companions, where there are some, of an image and its mask, where there are several masks."""
+    pictures = CompanionPictures.of(made, f", for the mask of {mask}," if mask else "")
+    return [] if pictures is None else [pictures.section(folder, frame)]
 
 
 def curves_figure(

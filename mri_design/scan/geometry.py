@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import zip_longest
 from typing import Any
@@ -270,14 +270,14 @@ def stacked(places: Sequence[SliceGeometry], numbers: Sequence[int]) -> tuple[Sl
     return replace(places[order[0]], thickness=float(steps.mean())), order.tolist()
 
 
-def around(places: Sequence[SliceGeometry | None], number: int, count: int) -> list[dict[int, float]]:
+def around(places: Mapping[int, SliceGeometry | None], number: int, count: int) -> list[dict[int, float]]:
     """The slices above and below one: pairs, the nearest first, weighted such that they interpolate linearly.
 
     Parameters
     ----------
-    places : sequence of SliceGeometry or None
-        Of all slices of a scan. Where each has a place, slices count that show the same field of view above or below,
-        in whichever order they were measured; else those of the next numbers.
+    places : mapping of int to SliceGeometry or None
+        Of the slices that there are, by number. Where each has a place, slices count that show the same field of view
+        above or below, in whichever order they were measured; else those of the next numbers.
     number, count : int
         The slice, and how many pairs at most. At the ends of a volume one slice stands for a pair.
 
@@ -286,11 +286,12 @@ def around(places: Sequence[SliceGeometry | None], number: int, count: int) -> l
     list of dict of int to float
         Weights, which sum to 1, by the number of the slice.
     """
-    known = [place for place in places if place is not None and place.placed]
+    numbers = list(places)
+    known = [place for place in places.values() if place is not None and place.placed]
     if len(known) < len(places):
-        heights = np.arange(len(places)) - float(number)
+        heights = np.array(numbers) - float(number)
     else:
-        here = known[number]
+        here = known[numbers.index(number)]
         away = np.array([np.subtract(place.centre or (), here.centre or ()) for place in known])
         turned = [np.abs(np.subtract(place.vectors[1:], here.vectors[1:])).max() > _RIGHT_ANGLE for place in known]
         _, phase, read, normal = here.vectors
@@ -300,7 +301,7 @@ def around(places: Sequence[SliceGeometry | None], number: int, count: int) -> l
     order = np.argsort(np.abs(heights), kind="stable").tolist()
     sides = [[n for n in order if sign * heights[n] > _RIGHT_ANGLE][:count] for sign in (-1, 1)]
     pairs = [[n for n in pair if n is not None] for pair in zip_longest(*sides)]
-    near = [{n: 1 / abs(float(heights[n])) for n in pair} for pair in pairs]
+    near = [{numbers[n]: 1 / abs(float(heights[n])) for n in pair} for pair in pairs]
     return [{n: weight / sum(pair.values()) for n, weight in pair.items()} for pair in near]
 
 

@@ -2,15 +2,21 @@
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
+from ismrmrd.serialization import ProtocolSerializer
+from ismrmrd.xsd import CreateFromDocument
 
 import mri_design as md
-from mri_design.errors import InputError
+from mri_design.errors import InputError, UsageError
 from mri_design.experiment.around import Around
+from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.volume import Frames
+from mri_design.operators.readouts import LineReadouts
+from mri_design.runs.design.within import other_frames
 from mri_design.runs.recon import volume
-from tests.cli.folders import Run, rows, settings
+from tests.cli.folders import Run, page, rows, settings
 from tests.quick_recipes import quickened
 from tests.scan.io.conftest import MrdFile
 from tests.two_contrasts import FIRST, head, scanned, some_lines
@@ -55,9 +61,13 @@ def test_slices_know_their_neighbours_and_an_interrupted_run_goes_on(run: Run, e
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(volume, "neighbour_image", stopping(told, "told", after))
             patched.setattr(volume, "slice_image", stopping(reconstructed, "made", after))
-            run(*asked(exam, "--no-report", "--out", out, *(["--resume"] if made else [])), code=code)
+            told_all = ["--resume"] if after > 4 else ["--no-report", "--resume"] if made else ["--no-report"]
+            run(*asked(exam, "--out", out, *told_all), code=code)
     assert made == [(name, number) for name in ("told", "made") for number in range(3)]
     assert not list(out.glob("neighbours-*"))
+    report = page(out)
+    assert "Other images" in report and "slice 1 is used" in report
+    assert (out / "figures" / "companions.svg").is_file()
     own = [
         row["other images"] for row in rows(out / "metrics.csv") if row["method"] == "mean" and row["slice"] != "all"
     ]
@@ -67,6 +77,23 @@ def test_slices_know_their_neighbours_and_an_interrupted_run_goes_on(run: Run, e
     np.testing.assert_array_equal(scan.reconstruct(mask, slices=1, companions=["slices"]).array, images[1])
     plain = scan.reconstruct(mask, slices=1).array
     assert np.linalg.norm(np.abs(images[1]) - truth) < np.linalg.norm(np.abs(plain) - truth)
+
+
+def test_slices_of_one_mask_know_each_other(run: Run, exam: Path, tmp_path: Path) -> None:
+    asked = ("--lines", 16, "--start", 8, "--strategy", "low-pass", "--recipe", exam / "quick.toml", "--jobs", 1)
+    design = ("design", exam / "three.npy", *asked, "--no-report", "--trust-companion")
+    run(*design, "--slices", "1,2", "--with", "slices", "--out", tmp_path / "cli")
+    assert settings(tmp_path / "cli")["companions"].startswith("slice 1 is used, as the recipe asks")
+    run(*design, "--slices", "1,2", "--out", tmp_path / "plain")
+    assert not np.array_equal(*(np.load(tmp_path / name / "recon.npy") for name in ("cli", "plain")))
+    scan = md.load(exam / "three.npy", recipe=str(exam / "quick.toml"))
+    trusting = scan.recipe.replacing("companion", trust_companion=True)
+    words = {"strategy": "low-pass", "start": 8, "slices": "1,2", "companions": ["slices"], "recipe": trusting}
+    made = scan.design(16, **words)
+    np.testing.assert_array_equal(made.reconstruct().array, np.load(tmp_path / "cli" / "recon.npy"))
+    with pytest.raises(UsageError, match="its recipe"):
+        made.reconstruct("map")
+    assert "--slices" in run(*design, "--slices", 1, "--with", "slices", "--out", tmp_path / "x", code=2).stderr
 
 
 def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path) -> None:
@@ -85,17 +112,76 @@ def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path
     assert "--contrast all" in refused
 
 
+@pytest.mark.parametrize("axis", ["contrast", "repetition"])
+def test_a_design_knows_of_other_frames_what_was_measured_before(exam: Path, tmp_path: Path, axis: str) -> None:
+    other, frame, later = np.load(exam / "three.npy")[[1, 2, 1], None]
+    recipe, lines = load_recipe(exam / "quick.toml"), np.isin(np.arange(GRID), some_lines(18, GRID))
+
+    def told(number: int, *frames: np.ndarray) -> dict[str, np.ndarray]:
+        file = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID)
+        for count, kspace in enumerate(frames):
+            file.add_scan(kspace, **{axis: count})
+        one = recipe.replacing("input", **{axis: number})
+        found = other_frames(str(file.write("frames.h5")), one, None, 0, Around(frames=1), 0)
+        return {each.name: each.told(lines, LineReadouts((GRID, GRID)), one, 0) for each in found}
+
+    image = told(1, other, frame, later)
+    assert list(image) == [f"{axis} {number}" for number in ((0, 2) if axis == "contrast" else (0,))]
+    unseen = np.where(lines[:, None], other, 9 * later[..., ::-1])
+    for name, shown in told(1, unseen, frame, np.where(lines[:, None], later, 7)).items():
+        assert np.array_equal(shown, image[name]) == (axis == "contrast")
+    if axis == "repetition":
+        with pytest.raises(InputError, match="an earlier repetition"):
+            told(0, other, frame)
+
+
+def test_the_image_of_a_design_knows_an_earlier_repetition_that_lay_elsewhere(
+    run: Run, exam: Path, tmp_path: Path
+) -> None:
+    file = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID)
+    for number, frame in enumerate((scanned(np.roll(np.load(exam / "truth.npy"), 2, 0), 0.007), None)):
+        file.add_scan(np.load(exam / "three.npy")[1:2] if frame is None else frame[None, None], repetition=number)
+    asked = (
+        "--lines",
+        16,
+        "--start",
+        8,
+        "--strategy",
+        "low-pass",
+        "--recipe",
+        exam / "quick.toml",
+        "--trust-companion",
+    )
+    design = ("design", file.write("series.h5"), *asked, "--with", "frames", "--no-report")
+    run(*design, "--repetition", 1, "--out", tmp_path / "out", code=(0, 4))
+    told = settings(tmp_path / "out")["companions"]
+    assert told.startswith("repetition 0 is used, as the recipe asks") and "moved by -2." in told
+    assert "one of --contrast" in run(*design, "--out", tmp_path / "x", code=2).stderr
+    with h5py.File(tmp_path / "series.h5") as stored, (tmp_path / "stream.bin").open("wb") as stream:
+        said = ProtocolSerializer(stream)
+        said.serialize(CreateFromDocument(stored["dataset/xml"][0]))
+        for readout in file.readouts:
+            said.serialize(readout)
+    adapt = ("adapt", tmp_path / "stream.bin", *asked, "--with", "frames", "--no-report")
+    run(*adapt, "--repetition", 1, "--out", tmp_path / "adapt", code=(0, 4))
+    assert settings(tmp_path / "adapt")["companions"] == told
+    images = [np.load(tmp_path / name / "recon.npy") for name in ("out", "adapt")]
+    np.testing.assert_allclose(*images, rtol=1e-5, atol=1e-5 * np.abs(images[0]).max())
+
+
 def test_what_is_around_and_what_is_refused(run: Run, exam: Path, tmp_path: Path) -> None:
     series = Frames("repetition", (0, 2, 5), 4)
-    assert Around(1, 1).of(5, series, [None] * 4) == {
+    assert Around(1, 1).of(5, series, dict.fromkeys(range(4))) == {
         "mean of slices 0 and 2": {4: 0.5, 6: 0.5},
         "repetition 0": {1: 1.0},
         "repetition 5": {9: 1.0},
     }
-    assert Around(1).of(3, Frames("", (), 4), [None] * 4) == {"slice 2": {2: 1.0}}
+    assert Around(1).of(3, Frames("", (), 4), dict.fromkeys(range(4))) == {"slice 2": {2: 1.0}}
     assert Around.named(["a.npy", "slices:2", "frames"]) == Around(2, 1)
     assert "slices:2" in run(*asked(exam, "--with", "slices:none", "--out", tmp_path / "x"), code=2).stderr
     with pytest.raises(InputError, match="one slice"):
         Around(1).require(Frames("", (), 1))
-    design = ("design", exam / "three.npy", "--lines", 20, "--with", "slices", "--out", tmp_path / "x")
-    assert "only recon" in run(*design, code=2).stderr
+    adapt = ("adapt", exam / "three.npy", "--lines", 20, "--with", "slices", "--out", tmp_path / "x")
+    assert "for one slice" in run(*adapt, code=2).stderr
+    compare = ("compare", exam / "three.npy", "--lines", 20, "--strategies", "regular", "--with", "slices")
+    assert "only recon and design" in run(*compare, "--out", tmp_path / "x", code=2).stderr

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.runs import study as comparison_pieces
 from tests.cli.folders import Run, manifest, page, rows, settings
 from tests.quick_recipes import quickened
 from tests.two_contrasts import FIRST, OTHER, head, scanned, some_lines
@@ -89,7 +90,23 @@ def test_a_protocol_is_judged_by_images_that_know_them(run: Run, exam: Path, tmp
     scans = ("protocol", exam / "two.npy", "--test", exam / "t2.npy", "--lines", 17, "--start", 16)
     asked = (*scans, "--against", "low-pass", "--recipe", exam / "local.toml", "--jobs", 1)
     given = ("--with", f"t2.npy={exam / 't1.npy'}", "--trust-companion")
-    run(*asked, *given, "--out", tmp_path / "with")
+    made, real = list[str](), comparison_pieces.reconstruct_by_recipe
+
+    def once(*arguments: object, **options: object) -> object:
+        if made:
+            raise KeyboardInterrupt
+        made.append("one of the test's two images")
+        return real(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison_pieces, "reconstruct_by_recipe", once)
+        run(*asked, *given, "--out", tmp_path / "with", code=130)
+    first = np.load(exam / "t1.npy")
+    for name, image in (("t1.npy", first[::-1]), ("other.npy", first)):  # another image, another name
+        np.save(tmp_path / name, image)
+        others = ("--with", f"t2.npy={tmp_path / name}", "--trust-companion", "--resume", "--out", tmp_path / "with")
+        assert "other images (--with)" in run(*asked, *others, code=2).stderr
+    run(*asked, *given, "--resume", "--out", tmp_path / "with")
     run(*asked, "--no-report", "--out", tmp_path / "without")
     masks = [np.load(tmp_path / name / "mask.npy") for name in ("with", "without")]
     np.testing.assert_array_equal(*masks)
@@ -107,11 +124,14 @@ def test_a_design_at_the_scanner_ends_with_the_image_of_a_replayed_one(run: Run,
     readouts += [{"line": n, "real": [row.real.tolist()], "imag": [row.imag.tolist()]} for n, row in enumerate(kspace)]
     (tmp_path / "readouts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in readouts))
     asked = ("--strategy", "vd-polynomial", "--lines", 20, "--recipe", exam / "local.toml", "--noise-sd", "0.007")
-    given = ("--with", exam / "t1.npy", "--trust-companion", "--no-report")
+    earlier = tmp_path / "frame-0"  # the run of an earlier frame
+    earlier.mkdir()
+    np.save(earlier / "recon.npy", 1j * np.load(exam / "t1.npy"))
+    given = ("--with", earlier, "--trust-companion", "--no-report")
     run("adapt", tmp_path / "readouts.jsonl", *asked, *given, "--out", tmp_path / "adapt")
     run("design", exam / "t2.npy", *asked, *given, "--out", tmp_path / "design")
-    assert settings(tmp_path / "adapt")["companions"].startswith("t1.npy is used, as the recipe asks")
-    assert settings(tmp_path / "adapt")["with"] == ["t1.npy"]
+    assert settings(tmp_path / "adapt")["companions"].startswith("frame-0/recon.npy is used, as the recipe asks")
+    assert settings(tmp_path / "adapt")["with"] == ["frame-0"]
     images = [np.load(tmp_path / name / "recon.npy") for name in ("adapt", "design")]
     np.testing.assert_allclose(*images, rtol=1e-5, atol=1e-5 * np.abs(images[0]).max())
     others = ("--with", tmp_path / "missing.npy", "--out", tmp_path / "refused")

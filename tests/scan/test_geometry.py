@@ -101,11 +101,11 @@ def test_slices_around_one_are_those_above_and_below_in_whichever_order_they_wer
         (0, [{3: 1}, {1: 1}]),
         (1, [{3: 0.5, 4: 0.5}, {0: 0.5, 2: 0.5}]),
     ):
-        for found, pair in zip(around(interleaved, number, 2), wanted, strict=True):
+        for found, pair in zip(around(dict(enumerate(interleaved)), number, 2), wanted, strict=True):
             assert found == pytest.approx(pair)
-    assert around([None, *interleaved[1:]], 3, 1) == [{2: 0.5, 4: 0.5}]
+    assert around(dict(enumerate([None, *interleaved[1:]])), 3, 1) == [{2: 0.5, 4: 0.5}]
     uneven = [first, first.slice_after(1), first.slice_after(4)]
-    assert around(uneven, 1, 1)[0] == pytest.approx({0: 0.75, 2: 0.25})
+    assert around(dict(enumerate(uneven)), 1, 1)[0] == pytest.approx({0: 0.75, 2: 0.25})
 
 
 def test_slices_in_other_directions_or_beside_one_are_not_around_it() -> None:
@@ -114,4 +114,4 @@ def test_slices_in_other_directions_or_beside_one_are_not_around_it() -> None:
     aside = tuple(np.add(first.slice_after(1).centre, 30 * phase))
     places = [first, first.slice_after(3), replace(first.slice_after(1), centre=aside)]
     crossed = replace(first.slice_after(2), phase=tuple(normal), read=tuple(read), normal=tuple(-phase))
-    assert around([*places, crossed], 0, 3) == [{1: 1.0}]
+    assert around(dict(enumerate([*places, crossed])), 0, 3) == [{1: 1.0}]

@@ -20,6 +20,7 @@ from mri_design.evaluation.account import DesignAccount, account_of
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.predictions import PredictionCheck, Replay, check_predictions, truth_or_none
 from mri_design.evaluation.run_status import CHECKPOINT
+from mri_design.experiment.around import Around, is_around
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.designing import (
@@ -47,12 +48,14 @@ from mri_design.experiment.starting import (
 )
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.experiment.volume import Frames
 from mri_design.kinds import KINDS
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.nonuniform import require_finufft
 from mri_design.operators.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
+from mri_design.runs.design.within import companions_within, other_frames
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import (
@@ -101,7 +104,8 @@ class DesignRequest:
     loaded : KSpaceData, optional
         The scan, where it has been read already; ``source`` still says where it is from.
     companions : tuple of str
-        Files of other images of the object, which the prior of the image may know (`CompanionImages.read`).
+        Files of other images of the object, which the prior of the image may know (`CompanionImages.read`), and
+        ``slices``, those around the image's among the slices that share the mask, or ``frames`` (`Around`).
 
     Raises
     ------
@@ -142,6 +146,8 @@ class DesignRequest:
                 "(--strategy trained:FILE)"
             )
         checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
+        if self.around and self.of_shots:
+            raise UsageError("--with slices, frames: other images for spokes and arms come from files; give one")
         if self.seen is not None and self.of_shots:
             raise UsageError(
                 "an earlier scan informs designs of lines and of samples of a plane, not of spokes and arms: leave out "
@@ -212,7 +218,18 @@ class DesignRequest:
     @property
     def companion_files(self) -> list[str]:
         """The files that other images of the object are read from."""
-        return [companion_file(source) for source in self.companions]
+        return [companion_file(source) for source in self.companions if not is_around(source)]
+
+    @property
+    def around(self) -> Around:
+        """Which slices and frames of the scan itself are other images of the object.
+
+        Raises
+        ------
+        UsageError
+            See `Around.named`.
+        """
+        return Around.named(self.companions)
 
     @property
     def named_companions(self) -> dict[str, object]:
@@ -227,7 +244,7 @@ class DesignRequest:
         InputError
             Where a file cannot be used.
         """
-        return [CompanionImages.read(source, self.recipe, seed) for source in self.companions]
+        return [CompanionImages.read(source, self.recipe, seed) for source in self.companion_files]
 
     @property
     def _slice(self) -> int | str:
@@ -362,7 +379,13 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     every = request.loaded or load_input(request.source, recipe, run.seed, request.maps)
     numbers = request.numbers(every.n_slices)
     data, further = every.select_slice(numbers[0]), numbers[1:]
+    if request.around.slices and not further:
+        raise UsageError(
+            "--with slices: the mask is for one slice alone, and no other is measured with it; give several with "
+            "--slices, or leave it out"
+        )
     tell_part(data, recipe, run.progress)
+    frames = other_frames(request.source, recipe, request.maps, numbers[0], request.around, run.seed)
     companions = companions_over(request.read_companions(run.seed), data, numbers[0], every.n_slices)
     readouts = _candidates(request, data)
     if recipe.design.encoding != "plane":
@@ -471,6 +494,11 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         callback=lambda done, of: show("checking predictions", done, of),
     )
     acquisition = in_acquisition_order(state.trace.lines, readouts, recipe)
+    together = [numbers[place] for place in shown]
+    places = {number: None if every.geometry is None else every.geometry[number] for number in together}
+    near = request.around.of(together[0], Frames("", (), every.n_slices), places)
+    measured = dict(zip(together, zip(known_scans, slices, strict=True), strict=True))
+    within = companions_within(near, measured, frames, lines_chosen, recipe, run)
     designed = Designed(
         recipe=recipe,
         data=data,
@@ -480,8 +508,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         most=most,
         checks=checks,
         acquisition=acquisition,
-        numbers=[numbers[place] for place in shown],
-        companions=companions,
+        numbers=together,
+        companions=(*companions, *within),
     )
     return concluded(request, record, designed, run)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.metrics import looks_folded
+from mri_design.experiment.around import told_to_neighbours
 from mri_design.experiment.ending import check_other_than_lines
 from mri_design.experiment.inputs import PreparedScan, prepare
 from mri_design.experiment.recipe import Recipe
@@ -168,13 +169,8 @@ class ReadySlice:
         return reconstruct(self.slice_model, self.lines, method, recipe, rng, options=options)
 
     def modulus(self, seed: int) -> NDArray[np.float32]:
-        """Of the posterior mean, (ky, kx), which its neighbours are told; zero where it holds noise only."""
-        if self.noise_only:
-            return np.zeros(self.slice_model.shape, dtype=np.float32)
-        recipe = self.recipe.replacing("reconstruction", noise_map=False)
-        options, rng = InferenceOptions(signal=self.signal), np.random.default_rng([seed, 2])
-        made = reconstruct(self.slice_model, self.lines, "mean", recipe, rng, with_std=False, options=options)
-        return np.abs(made.image).astype(np.float32)
+        """What its neighbours are told."""
+        return told_to_neighbours(self.slice_model, self.lines, self.recipe, seed)
 
     def in_units(self, result: Reconstruction) -> Reconstruction:
         """A reconstruction of the calibrated data in the units of the input."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import PROGRESS
-from mri_design.experiment.around import Around, is_around, neighbours
+from mri_design.experiment.around import NEIGHBOURS, Around, is_around, neighbours
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.given_maps import GivenMaps, maps_origin
 from mri_design.experiment.inputs import names_file
@@ -24,7 +24,7 @@ from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
 from mri_design.runs.recon.stages import REPORT, Stages
-from mri_design.runs.recon.volume import NEIGHBOURS, Beside, VolumeResult, reconstruct_volume
+from mri_design.runs.recon.volume import Beside, VolumeResult, reconstruct_volume
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import (
     FOLDED,
@@ -170,18 +170,18 @@ def _neighbours(request: ReconRequest, slices: Slices, number: int, around: Arou
     around.require(slices.numbering)
     if not around:
         return ()
-    geometries = [getattr(slices.read(other), "geometry", None) for other in range(slices.count)]
-    near = around.of(number, slices.numbering, [None if found is None else found[0] for found in geometries])
-    asked = {other for weights in near.values() for other in weights}
-    images: dict[int, NDArray[np.float32]] = {}
-    for other in asked:
-        run.progress.show(NEIGHBOURS, len(images), len(asked))
+    geometries = {other: getattr(slices.read(other), "geometry", None) for other in range(slices.count)}
+    places = {other: None if found is None else found[0] for other, found in geometries.items()}
+    near = around.of(number, slices.numbering, places)
+    asked = [other for weights in near.values() for other in weights]
+
+    def modulus(other: int) -> NDArray[np.float32]:
+        run.progress.show(NEIGHBOURS, asked.index(other), len(asked))
         data = slices.read(other)
         mask = what_is_used(data, request.mask, request.recipe)
-        ready = ReadySlice.of(data, mask, recipe_for(mask, data, request.recipe), of_volume=True)
-        images[other] = ready.modulus(run.seed)
-    run.progress.show(NEIGHBOURS, len(asked), len(asked))
-    return neighbours(near, images.__getitem__)
+        return ReadySlice.of(data, mask, recipe_for(mask, data, request.recipe), of_volume=True).modulus(run.seed)
+
+    return neighbours(near, modulus)
 
 
 def _opened(request: ReconRequest, run: Run) -> AbstractContextManager[Slices]:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.estimation.noise_map import NoiseMap
+from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
-from mri_design.experiment.around import NOT_AROUND, Around, neighbours
+from mri_design.experiment.around import NEIGHBOURS, NOT_AROUND, Around, neighbours
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.held_back.error_bars import StdFactor
 from mri_design.experiment.recipe import Recipe
@@ -23,7 +24,7 @@ from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.volume import AnySlice, Frames, Shared, Slices, Survey
 from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
-from mri_design.runs.image_sections import Rows, reconstruction_rows, sample_rows
+from mri_design.runs.image_sections import CompanionPictures, Rows, reconstruction_rows, sample_rows
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
 from mri_design.runs.recon.stages import REPORT
@@ -47,9 +48,10 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.source_image import SourceImage
 from mri_design.status import Convergence, Status
 
-SLICES, NEIGHBOURS = "slices", "neighbours"
-"""Names of the stages in which slices are reconstructed, and before them what their neighbours are told."""
-_ARRAYS = ("recon", "std", "noise", "g_factor", "coil_maps")
+SLICES = "slices"
+"""Name of the stage in which slices are reconstructed, after that in which neighbours are."""
+_OTHERS = "other_images"
+_ARRAYS = ("recon", "std", "noise", "g_factor", "coil_maps", _OTHERS)
 _MODULUS = "modulus"
 _AHEAD = 2
 """Slices in memory for each process."""
@@ -83,6 +85,10 @@ class SliceFacts:
         What its image of a file of references was multiplied by.
     replicas : int
         See `NoiseMap`.
+    others : sequence of (str, str)
+        Titles and captions of pictures of its companions, whose moduli are the array ``other_images``.
+    about_others : str
+        See `CompanionPictures`.
     """
 
     rows: Rows
@@ -97,6 +103,8 @@ class SliceFacts:
     left_out: str
     reference_scale: float | None = None
     replicas: int = 0
+    others: Sequence[Sequence[str]] = ()
+    about_others: str = ""
 
     @property
     def converged(self) -> bool:
@@ -113,7 +121,8 @@ class SliceImage:
     number : int
         Of the slice in the scan.
     arrays : mapping of str to array
-        ``recon`` (ky, kx), and where there are some ``std``, ``noise``, ``g_factor`` and ``coil_maps`` (coil, ky, kx).
+        ``recon`` (ky, kx), and where there are some ``std``, ``noise``, ``g_factor``, ``coil_maps`` (coil, ky, kx) and
+        ``other_images`` (picture, ky, kx).
     facts : SliceFacts
         The rest.
     """
@@ -173,8 +182,11 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
     if maps is not None:
         arrays["coil_maps"] = np.asarray(maps[0], dtype=np.complex64)
     rows = [{**work.numbering.place(number), **row} for row in _rows(known, images, ready.lines)]
+    pictures = CompanionPictures.of(shown)
     if result.companions is not None:
         rows[0]["other images"] = "; ".join(result.companions.used) or "none"
+    if pictures is not None:
+        arrays[_OTHERS] = np.stack([np.abs(panel.image) for panel in pictures.panels]).astype(np.float32)
     ended, factor = result.convergence, result.std_factor
     facts = SliceFacts(
         rows=rows,
@@ -189,8 +201,10 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
         left_out=result.left_out,
         reference_scale=None if known.given is None else known.given.factor,
         replicas=0 if result.noise is None else result.noise.replicas,
+        others=[] if pictures is None else [(panel.title, panel.caption) for panel in pictures.panels],
+        about_others="" if pictures is None else pictures.about,
     )
-    del ready, result, known, images, shown, maps
+    del ready, result, known, images, shown, maps, pictures
     gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go
     return SliceImage(number, arrays, facts)
 
@@ -276,6 +290,13 @@ class KeptSlices:
         """The arrays of a slice."""
         arrays, _ = read_npz_members(self.folder.path / _name(number), _ARRAYS, DEFAULT_LIMITS)
         return arrays
+
+    def pictures(self, number: int) -> CompanionPictures | None:
+        """Those of the companions of a slice; None where it was offered none."""
+        facts, images = self.facts[number], self.arrays(number).get(_OTHERS, ())
+        titles = zip(images, facts.others, strict=True)
+        panels = [ImagePanel(image, title, caption) for image, (title, caption) in titles]
+        return CompanionPictures(panels, facts.about_others) if panels else None
 
     @property
     def files(self) -> list[str]:
@@ -408,7 +429,7 @@ def reconstruct_volume(
     kept = KeptSlices.open(run.folder, record.identity)
     work = SliceWork(recipe, run.seed, looked.shared, numbering)
     left = [number for number in numbers if number not in kept.facts]
-    first_frame = [looked.places[number] for number in range(slices.count)] if beside.around else []
+    first_frame = {number: looked.places[number] for number in range(slices.count)} if beside.around else {}
     near = {number: beside.around.of(number, numbering, first_frame) for number in left}
     asked = sorted({other for found in near.values() for weights in found.values() for other in weights})
     untold = [number for number in asked if number not in kept.told]

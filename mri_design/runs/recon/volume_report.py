@@ -19,7 +19,7 @@ from mri_design.evaluation.page import (
     SliceExplorer,
     saved_figure,
 )
-from mri_design.evaluation.plots.panels import GREY_SCALE, ImagePanel, Layout, object_top, scale_top
+from mri_design.evaluation.plots.panels import GREY_SCALE, Frame, ImagePanel, Layout, object_top, scale_top
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.slice_choice import slices_text
 from mri_design.runs.first_pictures import measured_text
@@ -240,4 +240,18 @@ def _of_shown(folder: RunFolder, result: VolumeResult) -> list[Section]:
         shown = image_sections(folder, result.images, known.shown_reference, frame, rows, about=about)
     first = replace(shown[0], title=f"Slice {result.shown}", blocks=[intro, *shown[0].blocks])
     coils = coil_map_sections(folder, None if maps is None else maps[0], frame, known.scan.maps_source)
-    return [first, *shown[1:], *coils, *used]
+    return [first, *shown[1:], *_companions(folder, result, frame), *coils, *used]
+
+
+def _companions(folder: RunFolder, result: VolumeResult, frame: Frame) -> list[Section]:
+    """What companions made of one slice: of the nearest to the one in detail that uses some, beside its image."""
+
+    def far(number: int) -> tuple[bool, int]:
+        return result.kept.facts[number].rows[0].get("other images", "none") == "none", abs(number - result.shown)
+
+    number = min(result.numbers, key=far)
+    pictures = result.kept.pictures(number)
+    if pictures is None:
+        return []
+    image = ImagePanel(result.kept.arrays(number)["recon"], result.numbering.name(number), "as it is")
+    return [replace(pictures, panels=[image, *pictures.panels]).section(folder, frame)]

@@ -1,0 +1,143 @@
+"""Designs whose image has companions from the same exam: slices and echoes of one mask, and the frame before.
+
+    OMP_NUM_THREADS=1 python benchmarks/within_designs.py DATA [--seeds 3] [--out results/companions]
+
+DATA is the folder of raw scans and images, at 128 x 128, each scan with noise of its own. Of `slices` one mask is made
+for three of them (`designed`, by `calibrated`, or `random`, by variable density), and all are imaged from its lines;
+the middle one is made again with the mean of the others. Of `echoes` the mask is made for one, and the echoes before
+and after it are imaged from the same lines. Of a `series` a head moves from frame to frame by .7 and -.5 pixels and
+one degree, each frame has a mask of its own, and the image of the one before (with that of the one before it) is
+registered to it. Each row has the relative L2 error without companions, and the changes in per cent with them as the
+scan's own lines decide, at two strengths; random masks and series have one seed. What has been computed is kept in
+within-designs.csv, and the same command goes on from there; within-designs.md has the means.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from neighbours import STRENGTHS, VOLUMES, made
+from parts.exams import LOCAL, SIDE, SUBJECTS, contrast_at_3t, random_lines, with_phase
+from study.scans import NOISE, Scan, anew
+
+from mri_design.evaluation.metrics import relative_l2
+from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
+from mri_design.experiment.around import neighbours, told_to_neighbours
+from mri_design.experiment.designing import run_design
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.starting import start_lines
+from mri_design.experiment.strategy_names import make_strategy
+from mri_design.model.companion import Companion
+from mri_design.scan.registration import RigidMotion
+
+SHARES = (8, 4)
+DRIFT, FRAMES = RigidMotion((0.7, -0.5), 1.0), 3
+
+
+def designed(scans: Sequence[Scan], seed: int) -> dict[int, list[int]]:
+    """Lines of one mask for all scans, by how many times fewer they are than the grid's."""
+    slices = [scan.prepared.slice_model(0, LOCAL) for scan in scans]
+    counts, strategy = {share: SIDE // share for share in SHARES}, make_strategy("calibrated")
+    start = start_lines(slices[0].measured, strategy, min(counts.values()), LOCAL)
+    order = run_design(slices, strategy, max(counts.values()), LOCAL, seed=seed, start=start).trace.lines
+    return {share: sorted(order[:count]) for share, count in counts.items()}
+
+
+def changes(scan: Scan, lines: list[int], beside: Callable[[Recipe], tuple[Companion, ...]]) -> Row:
+    """The error without companions, and what becomes of it with them."""
+    error = relative_l2(made(scan, lines, Recipe())[0], scan.reference)
+    row: Row = {"error": round(error, 5)}
+    for strength in STRENGTHS:
+        recipe = Recipe().replacing("companion", companion_strength=strength)
+        image, used = made(scan, lines, recipe, beside(recipe))
+        row[strength] = round(100 * (relative_l2(image, scan.reference) / error - 1), 2)
+        row[f"{strength} used"] = used
+    return row
+
+
+def of_volume(name: str, data: Path, seed: int) -> Iterator[Row]:
+    """The image in the middle of three that are measured by the same lines."""
+    kind, at, scans = VOLUMES[name]
+    every = scans(data, seed)
+    near = [n for n in (at - 1, at + 1) if n < len(every)]
+    weights = {"mean": dict.fromkeys(near, 1 / len(near))} if kind == "slices" else {str(n): {n: 1.0} for n in near}
+    random = {s: random_lines(every[at].prepared.slice_model(0, LOCAL), SIDE // s, seed) for s in SHARES}
+    sharing = [every[at], *(every[n] for n in near)] if kind == "slices" else [every[at]]
+    for mask, chosen in (("designed", designed(sharing, seed)), *([("random", random)] if not seed else [])):
+        for lines in chosen.values():
+            told = {n: told_to_neighbours(every[n].prepared.slice_model(0, Recipe()), lines, Recipe(), 0) for n in near}
+            beside = neighbours(weights, told.__getitem__)
+            yield {"kind": kind, "name": name, "mask": mask, "lines": len(lines), "seed": seed} | changes(
+                every[at], lines, lambda recipe, beside=beside: beside
+            )
+
+
+def of_series(subject: str, data: Path, seed: int) -> Iterator[Row]:
+    """Every frame but the first, with the image of the one before."""
+    first = with_phase(contrast_at_3t(data, subject, "T2w"), (list(SUBJECTS).index(subject), 2))
+    truths = [first]
+    while len(truths) < FRAMES:
+        truths.append(DRIFT.applied(truths[-1]))
+    scans = [anew(f"frame {k}", truth[None], None, NOISE, 100 * seed + k) for k, truth in enumerate(truths)]
+    masks = [designed([scan], seed) for scan in scans]
+    for share in SHARES:
+        before: dict[str, Companion] = {}
+
+        def earlier(recipe: Recipe, before: dict[str, Companion] = before) -> tuple[Companion, ...]:
+            return (before[recipe.companion.companion_strength],)
+
+        for k, scan in enumerate(scans):
+            lines = masks[k][share]
+            row: Row = {"kind": "series", "name": f"{subject} frame {k}", "mask": "designed", "lines": len(lines)}
+            if k:
+                yield row | {"seed": seed} | changes(scan, lines, earlier)
+            for strength in STRENGTHS:
+                recipe = Recipe().replacing("companion", companion_strength=strength)
+                image = made(scan, lines, recipe, earlier(recipe) if k else ())[0]
+                before[strength] = Companion(f"frame {k}", np.abs(image))
+
+
+def means(rows: Sequence[Row]) -> str:
+    """Changes of the error in per cent, means over images and seeds with the worst beside them."""
+    keys = dict.fromkeys((str(row["kind"]), str(row["mask"]), int(row["lines"])) for row in rows)
+    text = "| what | mask | lines | cells | careful | used | moderate | used |\n"
+    text += "| :--- | :--- | ---: | ---: | :--- | ---: | :--- | ---: |\n"
+    for kind, mask, lines in sorted(keys):
+        of = [row for row in rows if (row["kind"], row["mask"], int(row["lines"])) == (kind, mask, lines)]
+        text += f"| {kind} | {mask} | {lines} | {len(of)} |"
+        for strength in STRENGTHS:
+            found = [float(row[strength]) for row in of]
+            used = sum(int(row[f"{strength} used"]) > 0 for row in of)
+            text += f" {np.mean(found):+.1f} ({max(found):+.1f}) | {used} |"
+        text += "\n"
+    return text
+
+
+def main() -> None:
+    """Measure what is not there yet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=Path("results/companions"))
+    given = parser.parse_args()
+    path = given.out / "within-designs.csv"
+    rows: list[Row] = [dict(row) for row in read_csv_texts(path)] if path.is_file() else []
+    have = {(str(row["name"]).split(" frame")[0], str(row["seed"])) for row in rows}
+    for seed in range(given.seeds):
+        series = [] if seed else [(subject, of_series) for subject in SUBJECTS]
+        for name, measured in [*((name, of_volume) for name in VOLUMES), *series]:
+            if (name, str(seed)) not in have:
+                for row in (new := list(measured(name, given.data, seed))):
+                    print(*row.values(), sep=" | ", flush=True)
+                rows += new
+                write_csv(path, rows)
+    command = f"OMP_NUM_THREADS=1 python benchmarks/within_designs.py DATA --seeds {given.seeds}"
+    head = f"Made by `{command}`: change of the error in per cent, mean and in brackets the worst."
+    (given.out / "within-designs.md").write_text(f"# Companions within designs\n\n{head}\n\n{means(rows)}")
+
+
+if __name__ == "__main__":
+    main()
