@@ -352,6 +352,29 @@ class CompanionRecipe(Settings):
         """
         return {"careful": 0.04 * share, "moderate": 0.03, "strong": 0.1}[self.companion_strength]
 
+    def doubt(self, share: float) -> float | None:
+        """Difference, in signal levels, at which a repeat is trusted by half; None where none is taken for one.
+
+        Where few readouts are measured, lesions would lose contrast (results/companions/repeats.md has the trials).
+
+        Parameters
+        ----------
+        share : float
+            Readouts measured over those of the whole grid, at most 1.
+        """
+        if self.companion_strength == "careful" and share < 0.2:
+            return None
+        return 0.05 if self.companion_strength == "strong" else 0.02
+
+    def repeat_prior(self, blocks: Sequence[Any]) -> tuple[Any, ...]:
+        """Blocks of a slice with one for a repeat of it: that which they hold already, or the usual one."""
+        from mri_design.model.sparsity import SparsityBlock
+
+        if any(getattr(block, "kind", "") == "repeat" for block in blocks):
+            return tuple(blocks)
+        limit = 0.1 if self.companion_strength == "careful" else 0.3
+        return (*blocks, SparsityBlock("repeat", 30.0, tau_limit=limit))
+
     def prior(self, blocks: Sequence[Any], share: float) -> tuple[Any, ...]:
         """Blocks of a slice with one for its companion: that which they hold already, or the usual one."""
         from mri_design.model.sparsity import SparsityBlock
