@@ -8,8 +8,8 @@ the middle one is made again with the mean of the others. Of `echoes` the mask i
 and after it are imaged from the same lines. Of a `series` a head moves from frame to frame by .7 and -.5 pixels and
 one degree, each frame has a mask of its own, and the image of the one before (with that of the one before it) is
 registered to it. Each row has the relative L2 error without companions, and the changes in per cent with them as the
-scan's own lines decide, at two strengths. What has been computed is kept in within-designs.csv, and the same command
-goes on from there; within-designs.md has the means.
+scan's own lines decide, at two strengths; random masks and series have one seed. What has been computed is kept in
+within-designs.csv, and the same command goes on from there; within-designs.md has the means.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def of_volume(name: str, data: Path, seed: int) -> Iterator[Row]:
     weights = {"mean": dict.fromkeys(near, 1 / len(near))} if kind == "slices" else {str(n): {n: 1.0} for n in near}
     random = {s: random_lines(every[at].prepared.slice_model(0, LOCAL), SIDE // s, seed) for s in SHARES}
     sharing = [every[at], *(every[n] for n in near)] if kind == "slices" else [every[at]]
-    for mask, chosen in (("designed", designed(sharing, seed)), ("random", random)):
+    for mask, chosen in (("designed", designed(sharing, seed)), *([("random", random)] if not seed else [])):
         for lines in chosen.values():
             told = {n: told_to_neighbours(every[n].prepared.slice_model(0, Recipe()), lines, Recipe(), 0) for n in near}
             beside = neighbours(weights, told.__getitem__)
@@ -126,9 +126,9 @@ def main() -> None:
     path = given.out / "within-designs.csv"
     rows: list[Row] = [dict(row) for row in read_csv_texts(path)] if path.is_file() else []
     have = {(str(row["name"]).split(" frame")[0], str(row["seed"])) for row in rows}
-    work = [(name, of_volume) for name in VOLUMES] + [(subject, of_series) for subject in SUBJECTS]
     for seed in range(given.seeds):
-        for name, measured in work:
+        series = [] if seed else [(subject, of_series) for subject in SUBJECTS]
+        for name, measured in [*((name, of_volume) for name in VOLUMES), *series]:
             if (name, str(seed)) not in have:
                 for row in (new := list(measured(name, given.data, seed))):
                     print(*row.values(), sep=" | ", flush=True)

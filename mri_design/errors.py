@@ -378,9 +378,10 @@ def covariance_matrix(field: str, value: object, side: int, *, definite: bool = 
     wanted = f"a Hermitian positive {'definite' if definite else 'semidefinite'} matrix ({side}, {side})"
     matrix = number_array(field, value, wanted=wanted)
     if matrix.shape != (side, side) or matrix.dtype.kind == "b":
-        raise InputError(field, f"{matrix.dtype} {matrix.shape}", wanted, cure)
+        got = "flags" if matrix.dtype.kind == "b" else f"shape {matrix.shape}"
+        raise InputError(field, got, wanted, cure)
     if not np.isfinite(matrix).all():
-        raise InputError(field, "NaN or infinite values", wanted)
+        raise InputError(field, "NaN or infinite values", wanted, cure)
     matrix = matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64)
     largest = float(np.abs(matrix).max())
     if not np.allclose(matrix, matrix.conj().T, rtol=1e-6, atol=1e-6 * largest):

@@ -126,13 +126,16 @@ def told_to_neighbours(one: MRSlice, lines: Chosen, recipe: Recipe, seed: int) -
 
 
 def neighbours(
-    near: Mapping[str, Mapping[int, float]], modulus: Callable[[int], NDArray[np.float32]]
+    near: Mapping[str, Mapping[int, float]], modulus: Callable[[int], NDArray[np.float32]], *, later: bool = False
 ) -> tuple[Companion, ...]:
-    """Companions of what `Around.of` names, from the moduli of images by number; what shows nothing is none."""
+    """Companions of what `Around.of` names, from the moduli of images by number; what shows nothing is none.
+
+    They lie as the image lies, but where it was measured so much ``later`` that the object may have moved.
+    """
     found = {name: sum(weight * modulus(n) for n, weight in weights.items()) for name, weights in near.items()}
-    placed = "taken from the same scan, as it lies"
+    placed = "taken from the same scan" + ("" if later else ", as it lies")
     return tuple(
-        Companion(name, np.asarray(image), placed, in_place=True)
+        Companion(name, np.asarray(image), placed, in_place=not later)
         for name, image in found.items()
         if np.percentile(image, 99.5) > 0
     )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.experiment.inputs import (
+    DEAD_COILS,
     NOISE_WITNESSES,
     calibration_count,
     checked_source,
@@ -176,8 +177,8 @@ def _calibration(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
     rows = {"noise": noise}
     if whitened and mixing is not None:
         rows["noise of coils"] = _noise_of_coils(np.linalg.inv(mixing))
-    if NOISE_WITNESSES in known.header:
-        rows["noise by place"] = known.header[NOISE_WITNESSES]
+    told = {"noise by place": NOISE_WITNESSES, "coils": DEAD_COILS}
+    rows |= {row: known.header[entry] for row, entry in told.items() if entry in known.header}
     return rows | {"coil maps": maps}
 
 
@@ -187,10 +188,10 @@ def _noise_of_coils(unmixing: NDArray[Any]) -> str:
     deviations = np.sqrt(np.diag(covariance).real)
     largest = largest_correlation(covariance)
     shared = f"correlation of two coils up to {largest:.2f}" if largest > 1e-6 else "each coil counts as independent"
-    return (
-        f"sd {deviations.min():.4g} to {deviations.max():.4g} per real component before whitening, median "
-        f"{np.median(deviations):.4g}; {shared}"
-    )
+    low, middle, high = (f"{of(deviations):.4g}" for of in (np.min, np.median, np.max))
+    if low == high:
+        return f"sd {low} per real component before whitening, in every coil; {shared}"
+    return f"sd {low} to {high} per real component before whitening, median {middle}; {shared}"
 
 
 def noise_sentence(scan: Scan, unit: float, source: str, whitened: bool) -> str:

@@ -160,7 +160,13 @@ def load_summary(
     told = (
         None
         if phantom
-        else summary(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
+        else summary(
+            source,
+            duplicates=policy.duplicates,
+            counters=policy.counters,
+            matrix=policy.pixels,
+            noise=recipe.noise.variance is None,
+        )
     )
     refused = isinstance(told, ScanSummary) and bool(told.refused)
     if isinstance(told, ImageSummary) or (told is not None and maps is None and not refused):
@@ -193,7 +199,7 @@ def with_given_maps(data: AnyScan, maps: GivenMaps, recipe: Recipe | None = None
     known = with_maps(data, maps) if isinstance(maps, Path) else _with_maps_of(data, maps, recipe_or_default(recipe))
     if not isinstance(known, KSpaceData):
         return known
-    explained = explained_by_maps(known)
+    explained = explained_by_maps(_at_its_noise(known, recipe_or_default(recipe)))
     if explained < LEAST_EXPLAINED:
         files = "Compare the order of the coils, and rows and columns, with the scan's."
         raise InputError(
@@ -206,6 +212,18 @@ def with_given_maps(data: AnyScan, maps: GivenMaps, recipe: Recipe | None = None
             "estimated from the scan itself.",
         )
     return replace(known, header={**known.header, "coil_maps_explain": f"{explained:.1%} of the central samples"})
+
+
+def _at_its_noise(data: KSpaceData, recipe: Recipe) -> KSpaceData:
+    """The scan with the variance of its noise, estimated where nobody tells it and it shows some."""
+    variance = recipe.noise.variance
+    if variance is None and (data.noise_variance is not None or data.noise_covariance is not None):
+        return data
+    try:
+        variance = measure_noise(data).variance if variance is None else variance
+    except InputError:  # the check does without
+        return data
+    return replace(data, noise_variance=variance, noise_covariance=None)
 
 
 def _with_maps_of(data: AnyScan, other: MapsOfScan, recipe: Recipe) -> AnyScan:
@@ -273,9 +291,14 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))
     policy = recipe.input
-    return scan_of(
-        read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels), recipe, seed
+    held = read(
+        source,
+        duplicates=policy.duplicates,
+        counters=policy.counters,
+        matrix=policy.pixels,
+        noise=recipe.noise.variance is None,
     )
+    return scan_of(held, recipe, seed)
 
 
 def scan_of(loaded: Content, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
@@ -312,6 +335,11 @@ class Calibrated:
     def noise_raised(self) -> str:
         """Why the noise is taken to be more than was given or estimated; empty where it is not."""
         return str(self.data.header.get(NOISE_RAISED, ""))
+
+    @property
+    def dead_coils(self) -> str:
+        """Which coils measured nothing, in words; empty where all measured something."""
+        return str(self.data.header.get(DEAD_COILS, ""))
 
     @property
     def maps_doubt(self) -> str:
@@ -510,7 +538,7 @@ def prepare(
         from mri_design.model.own_maps import OwnMaps
 
         lines = min(lines, data.grid_shape[0])
-        source, own_maps = "estimated from the lines measured", OwnMaps(recipe.coils.maps)
+        source, own_maps = "estimated from the lines measured", OwnMaps(recipe.coils.maps, data.noise_variance or 0.0)
         return PreparedScan(data, lines, noise_source, source, unit=unit, mixing=mixing, maps_from=0, own_maps=own_maps)
     allowed = data if measured is None else only_measured(data, measured)
     if takes_lines_with_gaps(allowed, lines, recipe):
@@ -584,7 +612,8 @@ def _with_check(data: KSpaceData, looked_at: KSpaceData, width: int, source: str
     number = _strongest(looked_at)
     inner = np.zeros(data.grid_shape, dtype=bool)
     central(inner, width)[:] = True
-    missed = error_of_held_coils(looked_at.kspace[number], looked_at.samplings[number].samples & inner)
+    samples = looked_at.samplings[number].samples & inner
+    missed = error_of_held_coils(looked_at.kspace[number], samples, data.noise_variance or 0.0)
     source = f"{source}; {words_of_check(missed, data.n_coils)}"
     return _doubted(data, source if is_bad(missed, data.n_coils) else ""), source
 
@@ -643,7 +672,13 @@ def maps_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, directions: Arr
         near = [np.abs(np.arange(n) - n // 2 + lines // 2 - (lines - 1) / 2) < lines / 2 for n in data.grid_shape]
         looked_at = np.logical_and.outer(near[0], near[1] | (recipe.design.encoding != "plane"))
     return [
-        maps_from_lines(stack, sampling.samples & looked_at, method="nlinv", directions=directions)
+        maps_from_lines(
+            stack,
+            sampling.samples & looked_at,
+            method="nlinv",
+            directions=directions,
+            noise_variance=data.noise_variance or 0.0,
+        )
         for stack, sampling in zip(data.kspace, data.samplings, strict=True)
     ]
 
@@ -726,17 +761,14 @@ def with_least_noise(data: AnyScan, source: str) -> tuple[AnyScan, str]:
 def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str, Array | None]:
     """The data, which are scaled, with their noise known, where it is from, and what whitened the coils."""
     variance = recipe.noise.variance
+    data = naming_dead_coils(data)
     known = variance is not None or data.noise_variance is not None or data.noise_covariance is not None
     if known and data.n_coils > 1:  # where noise is measured they are looked for, too
         refuse_copies(data.kspace)
     if variance is not None:
-        return (
-            replace(data, noise_variance=variance * scale**2, noise_covariance=None),
-            "given (--noise-sd, or a recipe)",
-            None,
-        )
+        data, source = _beside_what_is_given(data, variance, scale)
+        return replace(data, noise_variance=variance * scale**2, noise_covariance=None), source, None
     if data.noise_covariance is not None:
-        covariance = data.noise_covariance
         source = str(data.header.get("noise_covariance", "from the noise readouts"))
         if NOISE_FROM in data.header:
             source = f"estimated from the data, {data.header[NOISE_FROM]}"
@@ -744,12 +776,41 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
         return data, "given with the data", None
     else:
         measured = measure_noise(data)
-        covariance, told = measured.covariance, measured.scaled(1 / scale**2)
-        data, source = with_witnesses(data, told.doubt, told.text), f"estimated from the data {told.source}"
+        told = measured.scaled(1 / scale**2)
+        data = replace(with_witnesses(data, told.doubt, told.text), noise_covariance=measured.covariance)
+        source = f"estimated from the data {told.source}"
         readouts = str(data.header.get("noise_readouts", ""))
         unused = f" (noise readouts: {readouts})" if "not used" in readouts else ""
         source += f"{unused}{though(told.doubt)}"
-    return whitened(data, covariance), source, None if data.n_coils == 1 else inverse_root(covariance)
+    assert data.noise_covariance is not None
+    return whitened(data), source, None if data.n_coils == 1 else inverse_root(data.noise_covariance)
+
+
+GIVEN_NOISE = "given (--noise-sd, or a recipe)"
+"""Where noise is from that somebody tells, in words."""
+
+
+def _beside_what_is_given(data: KSpaceData, variance: float, scale: float) -> tuple[KSpaceData, str]:
+    """The data, which are scaled, with what they show of the noise beside that which is given, and where it is from."""
+    try:
+        measured = measure_noise(data).scaled(1 / scale**2)
+    except InputError:  # they show none
+        return data, GIVEN_NOISE
+    heard, doubt = measured.overruled(variance)
+    return with_witnesses(data, doubt, heard), f"{GIVEN_NOISE}{though(doubt)}"
+
+
+DEAD_COILS = "coils_without_samples"
+"""Entry of the header of prepared data: which coils measured nothing."""
+
+
+def naming_dead_coils(data: AnyScan) -> AnyScan:
+    """The scan with the numbers of coils that measured nothing in its header, where there are some."""
+    dead = [coil for coil in range(data.n_coils) if not data.kspace[:, coil].any()]
+    if not 0 < len(dead) < data.n_coils:
+        return data
+    named = f"coil{'s' * (len(dead) > 1)} {', '.join(map(str, dead))} measured nothing"
+    return replace(data, header={**data.header, DEAD_COILS: named})
 
 
 NOISE_DOUBT = "noise doubted because"
@@ -769,11 +830,11 @@ def though(doubt: str) -> str:
     return f", though {doubt}" if doubt else ""
 
 
-def whitened(data: AnyScan, covariance: Array) -> AnyScan:
+def whitened(data: AnyScan) -> AnyScan:
     """A scan of known noise covariance: one coil keeps its units, several get independent noise of variance 1."""
-    if data.n_coils == 1:
-        return replace(data, noise_variance=float(covariance[0, 0].real), noise_covariance=None)
-    return prewhiten(data, covariance)
+    if data.n_coils == 1 and data.noise_covariance is not None:
+        return replace(data, noise_variance=float(data.noise_covariance[0, 0].real), noise_covariance=None)
+    return prewhiten(data)
 
 
 def only_measured(data: KSpaceData, measured: Array) -> KSpaceData:

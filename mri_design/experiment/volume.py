@@ -222,7 +222,7 @@ def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None
     if source.startswith(PHANTOM_PREFIX) or maps is not None or policy.pixels is not None:
         yield Slices.of(load_scan(source, recipe, seed, maps))
         return
-    options = ReadOptions(duplicates=policy.duplicates, counters=policy.counters)
+    options = ReadOptions(duplicates=policy.duplicates, counters=policy.counters, noise=recipe.noise.variance is None)
     with ExitStack() as files:
         reader = files.enter_context(files.enter_context(opened(source, options)).slice_reader())
         if reader.whole is not None:

@@ -26,9 +26,12 @@ class OwnMaps:
     ----------
     method : {"auto", "espirit", "nlinv"}
         As `maps_from_lines` takes it.
+    noise_variance : float
+        Of the samples, likewise.
     """
 
     method: MapMethod = "auto"
+    noise_variance: float = 0.0
     _made: dict[bytes, MapEstimate] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def of(self, kspace: Array, measured: Array, *, rough: bool = False, check: bool = False) -> MapEstimate:
@@ -55,7 +58,14 @@ class OwnMaps:
             check = True
         key = which + (b"checked" if check else b"")
         if key not in self._made:
-            estimate = maps_from_lines(kspace, measured, method=self.method, check=check, rough=rough)
+            estimate = maps_from_lines(
+                kspace,
+                measured,
+                method=self.method,
+                noise_variance=self.noise_variance,
+                check=check,
+                rough=rough,
+            )
             while len(self._made) >= _KEPT:
                 del self._made[next(iter(self._made))]
             self._made[key] = estimate
@@ -63,4 +73,4 @@ class OwnMaps:
 
     def __getstate__(self) -> dict[str, object]:
         """Without what is remembered: another process makes its own."""
-        return {"method": self.method, "_made": {}}
+        return {"method": self.method, "noise_variance": self.noise_variance, "_made": {}}

@@ -12,7 +12,7 @@ from mri_design.brief import briefly
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.reference_noise import reference_noise
-from mri_design.experiment.inputs import NOISE_WITNESSES, PreparedScan
+from mri_design.experiment.inputs import DEAD_COILS, NOISE_WITNESSES, PreparedScan
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.starting import mostly_calibration
@@ -38,6 +38,7 @@ USUAL_MAPS = "maps of its 24 central lines, whatever lines a run calibrates with
 _LEFT_OUT = "left out of the scan"
 _CALIBRATION = (
     COMPRESSED,
+    DEAD_COILS,
     NOISE_WITNESSES,
     "noise_readouts",
     "calibration_lines",
@@ -91,19 +92,23 @@ def warn_of_left_out(scan: Scan, recipe: Recipe, progress: Progress) -> None:
 
 
 def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> None:
-    """Say in one line what is to be said against the noise of a scan.
+    """Say in one line what is to be said against the noise of a scan, and in another which coils measured nothing.
 
-    Either it had to be estimated, from samples that hold signal or beside noise readouts of other coils, for which
-    there is a cure, or it was raised to what the samples can carry.
+    The noise had to be estimated, from samples that hold signal or beside noise readouts of other coils, or one was
+    given that the scan contradicts, for which there is a cure; or it was raised to what the samples can carry.
     """
+    if scan.dead_coils:
+        progress.warn(f"{scan.data.name}: {scan.dead_coils}; images are made of the others")
     if scan.noise_raised:
         progress.warn(f"{scan.data.name}: its noise is {scan.noise_source}")
         return
     if scan.noise_doubt or "not used: " in scan.noise_source:  # noise readouts of other coils, or too few
-        progress.warn(
-            f"{scan.data.name}: its noise is {scan.noise_source}; better images need the noise in the file, as "
-            "--noise-sd, or as variance under [noise] in a recipe"
+        cure = (
+            "compare its unit: it is one standard deviation per real component of a sample, as the file has them"
+            if scan.noise_source.startswith("given")
+            else "better images need the noise in the file, as --noise-sd, or as variance under [noise] in a recipe"
         )
+        progress.warn(f"{scan.data.name}: its noise is {scan.noise_source}; {cure}")
 
 
 def warn_of_maps(scan: PreparedScan | PreparedSamples, progress: Progress) -> None:
@@ -212,11 +217,11 @@ def calibration_settings(scan: PreparedScan) -> dict[str, object]:
 def calibration_summary(scan: PreparedScan | PreparedSamples) -> dict[str, object]:
     """`calibration_settings` for a report's table."""
     heard = scan.data.header.get(NOISE_WITNESSES)
-    combined = scan.data.header.get(COMPRESSED)
+    coils = "; ".join(scan.data.header[entry] for entry in (DEAD_COILS, COMPRESSED) if entry in scan.data.header)
     return {
         "noise": scan.noise_source,
         **({"noise by place": heard} if heard else {}),
-        **({"coils": combined} if combined else {}),
+        **({"coils": coils} if coils else {}),
         "coil maps": scan.maps_source,
     }
 

@@ -103,7 +103,7 @@ def load_images(
                     noise_source=scan.noise_source,
                     maps_source=scan.maps_source,
                     pixel=pixel_of(scan.data),
-                    own_maps=OwnMaps(recipe.coils.maps) if grows else None,
+                    own_maps=OwnMaps(recipe.coils.maps, scan.data.noise_variance or 0.0) if grows else None,
                     mixing=scan.mixing if grows else None,
                 )
             )

@@ -35,7 +35,9 @@ Orientation = Literal["ky-rows", "ky-columns"]
 
 OTHERS_UNREAD = "the others were not read"
 """How a reader ends the entry about a number (of contrasts, repetitions, volumes) of which it took one."""
-_WITHOUT_COVARIANCE = "Give that of the coils of the scan, or leave it out, and the noise is estimated."
+WITHOUT_COVARIANCE = (
+    "Give that of the coils of the scan, or leave it out, and the noise is estimated; or give --noise-sd."
+)
 _SLICE = "slice_taken"
 _ENTRIES = (
     "coils_dropped",
@@ -164,7 +166,7 @@ class Scan(ABC):
         self._check_companion("reference", (self.n_slices, *grid))
         if self.noise_covariance is not None:
             covariance_matrix(
-                "noise_covariance", self.noise_covariance, self.n_coils, definite=False, cure=_WITHOUT_COVARIANCE
+                "noise_covariance", self.noise_covariance, self.n_coils, definite=False, cure=WITHOUT_COVARIANCE
             )
 
     def _check_companion(self, name: str, shape: tuple[int, ...]) -> None:

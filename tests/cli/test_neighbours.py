@@ -2,13 +2,19 @@
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
+from ismrmrd.serialization import ProtocolSerializer
+from ismrmrd.xsd import CreateFromDocument
 
 import mri_design as md
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.around import Around
+from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.volume import Frames
+from mri_design.operators.readouts import LineReadouts
+from mri_design.runs.design.within import other_frames
 from mri_design.runs.recon import volume
 from tests.cli.folders import Run, page, rows, settings
 from tests.quick_recipes import quickened
@@ -107,10 +113,34 @@ def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("axis", ["contrast", "repetition"])
-def test_a_design_knows_of_other_frames_what_was_measured_before(
-    run: Run, exam: Path, tmp_path: Path, axis: str
-) -> None:
+def test_a_design_knows_of_other_frames_what_was_measured_before(exam: Path, tmp_path: Path, axis: str) -> None:
     other, frame, later = np.load(exam / "three.npy")[[1, 2, 1], None]
+    recipe, lines = load_recipe(exam / "quick.toml"), np.isin(np.arange(GRID), some_lines(18, GRID))
+
+    def told(number: int, *frames: np.ndarray) -> dict[str, np.ndarray]:
+        file = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID)
+        for count, kspace in enumerate(frames):
+            file.add_scan(kspace, **{axis: count})
+        one = recipe.replacing("input", **{axis: number})
+        found = other_frames(str(file.write("frames.h5")), one, None, 0, Around(frames=1), 0)
+        return {each.name: each.told(lines, LineReadouts((GRID, GRID)), one, 0) for each in found}
+
+    image = told(1, other, frame, later)
+    assert list(image) == [f"{axis} {number}" for number in ((0, 2) if axis == "contrast" else (0,))]
+    unseen = np.where(lines[:, None], other, 9 * later[..., ::-1])
+    for name, shown in told(1, unseen, frame, np.where(lines[:, None], later, 7)).items():
+        assert np.array_equal(shown, image[name]) == (axis == "contrast")
+    if axis == "repetition":
+        with pytest.raises(InputError, match="an earlier repetition"):
+            told(0, other, frame)
+
+
+def test_the_image_of_a_design_knows_an_earlier_repetition_that_lay_elsewhere(
+    run: Run, exam: Path, tmp_path: Path
+) -> None:
+    file = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID)
+    for number, frame in enumerate((scanned(np.roll(np.load(exam / "truth.npy"), 2, 0), 0.007), None)):
+        file.add_scan(np.load(exam / "three.npy")[1:2] if frame is None else frame[None, None], repetition=number)
     asked = (
         "--lines",
         16,
@@ -122,28 +152,21 @@ def test_a_design_knows_of_other_frames_what_was_measured_before(
         exam / "quick.toml",
         "--trust-companion",
     )
-    measured = np.isin(np.arange(GRID), range(12, 28))[:, None]
-
-    def designed(name: str, *frames: np.ndarray) -> np.ndarray:
-        file = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID)
-        for number, kspace in enumerate(frames):
-            file.add_scan(kspace, **{axis: number})
-        words = (*asked, f"--{axis}", 1, "--with", "frames", "--jobs", 1, "--no-report", "--out", tmp_path / name)
-        run("design", file.write(f"{name}.h5"), *words, code=(0, 4))
-        np.testing.assert_array_equal(np.load(tmp_path / name / "mask.npy"), measured[:, 0])
-        return np.load(tmp_path / name / "recon.npy")
-
-    image = designed("frames", other, frame, later)
-    used = f"{axis} 0" if axis == "repetition" else f"{axis} 0 and {axis} 2"
-    assert settings(tmp_path / "frames")["companions"].startswith(used)
-    unseen = designed("unseen", np.where(measured, other, 9 * later[..., ::-1]), frame, np.where(measured, later, 7))
-    assert np.array_equal(image, unseen) == (axis == "contrast")
-    if axis == "repetition":
-        np.testing.assert_array_equal(image, designed("later", other, frame, 5 * other))
-    first = ("design", tmp_path / "frames.h5", *asked, "--with", "frames", "--out", tmp_path / "x")
-    refused = run(*first, f"--{axis}", 0, "--overwrite", code=3 if axis == "repetition" else (0, 4)).stderr
-    assert "an earlier repetition" in refused or axis == "contrast"
-    assert "one of --contrast" in run(*first, "--overwrite", code=2).stderr
+    design = ("design", file.write("series.h5"), *asked, "--with", "frames", "--no-report")
+    run(*design, "--repetition", 1, "--out", tmp_path / "out", code=(0, 4))
+    told = settings(tmp_path / "out")["companions"]
+    assert told.startswith("repetition 0 is used, as the recipe asks") and "moved by -2." in told
+    assert "one of --contrast" in run(*design, "--out", tmp_path / "x", code=2).stderr
+    with h5py.File(tmp_path / "series.h5") as stored, (tmp_path / "stream.bin").open("wb") as stream:
+        said = ProtocolSerializer(stream)
+        said.serialize(CreateFromDocument(stored["dataset/xml"][0]))
+        for readout in file.readouts:
+            said.serialize(readout)
+    adapt = ("adapt", tmp_path / "stream.bin", *asked, "--with", "frames", "--no-report")
+    run(*adapt, "--repetition", 1, "--out", tmp_path / "adapt", code=(0, 4))
+    assert settings(tmp_path / "adapt")["companions"] == told
+    images = [np.load(tmp_path / name / "recon.npy") for name in ("out", "adapt")]
+    np.testing.assert_allclose(*images, rtol=1e-5, atol=1e-5 * np.abs(images[0]).max())
 
 
 def test_what_is_around_and_what_is_refused(run: Run, exam: Path, tmp_path: Path) -> None:
@@ -159,6 +182,6 @@ def test_what_is_around_and_what_is_refused(run: Run, exam: Path, tmp_path: Path
     with pytest.raises(InputError, match="one slice"):
         Around(1).require(Frames("", (), 1))
     adapt = ("adapt", exam / "three.npy", "--lines", 20, "--with", "slices", "--out", tmp_path / "x")
-    assert "one slice of one frame" in run(*adapt, code=2).stderr
+    assert "for one slice" in run(*adapt, code=2).stderr
     compare = ("compare", exam / "three.npy", "--lines", 20, "--strategies", "regular", "--with", "slices")
     assert "only recon and design" in run(*compare, "--out", tmp_path / "x", code=2).stderr

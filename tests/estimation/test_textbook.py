@@ -7,7 +7,7 @@ import pytest
 import pywt
 
 from mri_design import InputError, Recipe, load_phantom, prepare, reconstruct
-from mri_design.estimation.textbook import TEXTBOOK, textbook
+from mri_design.estimation.textbook import ITERATIONS, TEXTBOOK, textbook
 from mri_design.model.mr_image import MRSlice
 
 GRID = (32, 24)
@@ -46,6 +46,14 @@ def test_the_image_has_a_lower_objective_than_others(one: MRSlice, method: str) 
     ]
     assert all(found < objective(one, other, method, 0.01) for other in others)
     assert convergence.converged and image.dtype == np.complex64
+
+
+def test_total_variation_is_at_its_minimum(one: MRSlice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rival that stops on the way is none."""
+    image, _ = textbook(one, LINES, "total-variation", 0.002)
+    monkeypatch.setitem(ITERATIONS, "total-variation", 3 * ITERATIONS["total-variation"])
+    least, _ = textbook(one, LINES, "total-variation", 0.002)
+    assert np.linalg.norm(image - least) < 0.005 * np.linalg.norm(least)
 
 
 @pytest.mark.parametrize("method", TEXTBOOK)

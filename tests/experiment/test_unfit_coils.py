@@ -43,10 +43,16 @@ def test_a_copied_coil_is_refused_however_its_noise_is_known(given: str, factor:
         prepare(data, recipe)
 
 
-def test_a_coil_of_zeros_changes_nothing() -> None:
+def test_a_coil_of_zeros_changes_nothing_and_is_named() -> None:
     data = head(4)
     kspace = data.kspace.copy()
     kspace[:, 2] = 0
+    unknown = replace(data, kspace=kspace, noise_variance=None)
+    by_readouts = replace(unknown, noise_covariance=4.9e-5 * np.eye(4, dtype=complex))
+    for scan in (unknown, by_readouts, replace(unknown, noise_variance=4.9e-5)):
+        named = prepare(scan, SMALL, calibration_lines=16)
+        assert named.dead_coils == "coil 2 measured nothing"
+    assert prepare(data, SMALL, calibration_lines=16).dead_coils == ""
     alone = image(replace(data, kspace=kspace[:, [0, 1, 3]]))
     np.testing.assert_allclose(
         np.abs(image(replace(data, kspace=kspace))), np.abs(alone), atol=1e-3 * np.abs(alone).max()
@@ -54,7 +60,7 @@ def test_a_coil_of_zeros_changes_nothing() -> None:
 
 
 def test_a_covariance_of_other_coils_is_refused_with_both_sizes() -> None:
-    with pytest.raises(InputError, match=r"noise_covariance: got complex128 \(3, 3\); wanted .* \(4, 4\)"):
+    with pytest.raises(InputError, match=r"noise_covariance: got shape \(3, 3\); wanted .* \(4, 4\)"):
         replace(head(4), noise_covariance=np.eye(3, dtype=complex))
 
 

@@ -16,6 +16,7 @@ from mri_design.experiment.starting import design_seed
 from mri_design.interactive.running import Told
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.run import DesignRequest, design_scan
+from mri_design.runs.design.within import companions_within
 from mri_design.runs.protocol import ProtocolRequest, design_protocol
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Run
@@ -68,20 +69,19 @@ def test_a_design_knows_nothing_of_lines_that_it_does_not_measure(scan: KSpaceDa
 
 
 def test_slices_of_a_mask_tell_their_neighbours_of_measured_lines_alone(scan: KSpaceData) -> None:
-    recipe = RECIPE.replacing("companion", trust_companion=True).replacing("design", strategy="low-pass")
+    lines = range(10, 22)
     whole = [scan, changed(scan, range(10, 20)), changed(scan, range(8, 16))]
 
-    def designed(slices: list[KSpaceData]) -> Any:
-        data = replace(scan, kspace=np.concatenate([one.kspace for one in slices]))
-        shared: Any = {"loaded": data, "slices": SliceChoice("all"), "companions": ("slices",)}
-        return computed(design_scan, DesignRequest("memory:scan", recipe, FEW, **shared))
+    def told(slices: list[KSpaceData]) -> Any:
+        scans = [prepare(one, RECIPE, calibration_lines=8, growing=True) for one in slices]
+        known = {number: (one, one.slice_model(0, RECIPE)) for number, one in enumerate(scans)}
+        near = {"mean": {0: 0.5, 2: 0.5}}
+        (made,) = computed(lambda _, run: companions_within(near, known, [], lines, RECIPE, run), None)
+        return made.image
 
-    one = designed(whole)
-    other = designed([changed(each, one.trace.lines) for each in whole])
-    assert one.images[0].reconstruction.companions.used == ("mean of slices 0 and 2",)
-    assert other.trace.lines == one.trace.lines
-    np.testing.assert_array_equal(other.images[0].reconstruction.image, one.images[0].reconstruction.image)
-    np.testing.assert_array_equal(other.images[0].reconstruction.std, one.images[0].reconstruction.std)
+    image = told(whole)
+    np.testing.assert_array_equal(told([changed(one, lines) for one in whole]), image)
+    assert not np.array_equal(told([changed(one, lines[1:]) for one in whole]), image)
 
 
 @pytest.mark.parametrize("strategy", ["calibrated", "vd-polynomial:3"])

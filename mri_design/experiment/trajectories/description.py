@@ -6,6 +6,7 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.experiment.description import noise_sentence
+from mri_design.experiment.inputs import DEAD_COILS
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.trajectories.preparing import samples_with_known_noise, source_of_sample_maps
 from mri_design.scan.calibration.trajectory_centre import dense_centre
@@ -76,4 +77,5 @@ def _calibration(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
     whitened = data.noise_covariance is not None and scan.noise_variance == 1
-    return {"noise": noise_sentence(scan, unit, source, whitened), "coil maps": maps}
+    coils = {"coils": scan.header[DEAD_COILS]} if DEAD_COILS in scan.header else {}
+    return {"noise": noise_sentence(scan, unit, source, whitened), **coils, "coil maps": maps}

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 from mri_design.brief import briefly
 from mri_design.experiment.inputs import (
+    GIVEN_NOISE,
     Calibrated,
+    naming_dead_coils,
     ordinary_scale,
     though,
     whitened,
@@ -122,9 +124,10 @@ def source_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[str, KS
 
 def _with_noise(data: TrajectoryData, used: TrajectoryData, recipe: Recipe, scale: float) -> tuple[TrajectoryData, str]:
     """``used``, which is scaled, with the noise known, and where it is from."""
-    variance, source = recipe.noise.variance, "given (--noise-sd, or a recipe)"
+    variance, source = recipe.noise.variance, GIVEN_NOISE
+    used = naming_dead_coils(used)
     if variance is None and used.noise_covariance is not None:
-        return whitened(used, used.noise_covariance), _MEASURED
+        return whitened(used), _MEASURED
     if variance is None:
         variance, source = data.noise_variance, "given with the data"
     if variance is None:

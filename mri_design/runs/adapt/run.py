@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -28,8 +29,9 @@ from mri_design.experiment.strategy_names import ORACLES, strategy_files
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.readouts import readouts_named
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
+from mri_design.runs.design.within import SUCCESSIVE, OtherFrame, companions_within, frame_of_design
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import tell_part, warn_of_maps
+from mri_design.runs.scan_facts import tell_part, warn_of_maps, warn_of_noise
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.streaming.channel import Channel, Connection
@@ -81,10 +83,10 @@ class AdaptRequest:
             raise UsageError(f"{chosen.strategy} knows the image, which is not there before it is measured")
         if chosen.encoding != "lines":
             raise UsageError("adapt chooses lines only: leave out --encoding")
-        if self.design.around:
-            raise UsageError(
-                "--with slices, frames: adapt measures one slice of one frame; give the folder of the earlier one's run"
-            )
+        if self.design.around.slices:
+            raise UsageError("--with slices: adapt chooses lines for one slice; give another one as a file")
+        if self.design.around.frames:
+            frame_of_design(self.design.recipe)
         if self.design.seen is not None:
             raise UsageError("adapt knows no earlier scan: design does")
         if self.design.recipe.coils.compress_coils is not None:
@@ -215,8 +217,11 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
         journal.close()
         told.close()
     data, scan, slice_model = live.measured(state)
+    warn_of_noise(scan, run.progress)
     warn_of_maps(scan, run.progress)
     _save_kspace(run, scan, slice_model.calibrated(state.trace.lines))
+    frames = _frames_that_came(request, path)
+    within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, live.recipe, run)
     designed = Designed(
         recipe=live.recipe,
         data=data,
@@ -224,7 +229,7 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
         slices=[slice_model],
         state=state,
         most=live.most,
-        companions=live.companions,
+        companions=(*live.companions, *within),
     )
     record = replace(record, inputs=[InputFile.of(path), *record.inputs])
     result = concluded(request.design, record, designed, run)
@@ -232,6 +237,29 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
         run.progress.say(status)
         result = replace(result, ending=Ending(status, result.ending.lines))
     return AdaptResult(design=result, scanner=scanner)
+
+
+def _frames_that_came(request: AdaptRequest, journal: Path) -> list[OtherFrame]:
+    """Frames around that of the design, as far as their readouts came in the same stream."""
+    design, found = request.design, list[OtherFrame]()
+    if not design.around.frames:
+        return found
+    axis, frame = frame_of_design(design.recipe)
+    steps = range(1, design.around.frames + 1)
+    for number in [frame - step for step in steps] + ([] if axis == SUCCESSIVE else [frame + step for step in steps]):
+        protocol, arrivals = (MrdStream if request.form == "mrd" else MrdFile), Arrivals(request.repeated)
+        for _, message in recorded(journal, protocol(design.index, {axis: number})) if number >= 0 else ():
+            arrivals.take(message)
+        arrivals.settle()
+        if arrivals.arrived.any():
+            data = _with_maps(arrivals.data(NAME), design)
+            found.append(OtherFrame(f"{axis} {number}", data, complete=axis == SUCCESSIVE))
+    return found
+
+
+def _with_maps(data: KSpaceData, design: DesignRequest) -> KSpaceData:
+    maps = design.maps
+    return data if maps is None or data.n_coils == 1 else with_given_maps(data, maps, design.recipe)
 
 
 def _save_kspace(run: Run, scan: PreparedScan, slice_model: MRSlice) -> None:
@@ -320,7 +348,7 @@ class _Live:
         self.most = self._reachable()
         self._give_up(told.lost_before())
         self._first = self._start()
-        data = self._with_maps(self._arrivals.data(NAME, self._first))
+        data = _with_maps(self._arrivals.data(NAME, self._first), request.design)
         tell_part(data, self.recipe, run.progress)
         self.companions = companions_over(companions, data)
         grows = estimates_own_maps(data)
@@ -385,10 +413,6 @@ class _Live:
         if not self._arrivals.knows_noise and self.recipe.noise.variance is None:
             wanted = max(wanted, calibration_for(self.recipe, self._lines) or self.recipe.coils.most_lines)
         return min(wanted, len(self._measurable))
-
-    def _with_maps(self, data: KSpaceData) -> KSpaceData:
-        maps = self._request.design.maps
-        return data if maps is None or data.n_coils == 1 else with_given_maps(data, maps, self.recipe)
 
     def _fill(self) -> None:
         lines = sorted(self._arrivals.changed)

@@ -2,7 +2,8 @@
 
 What has been measured before that image is made may have a say, and nothing else. Slices that share the mask are
 measured together, and so are contrasts, phases and sets, line by line: of these the lines of the mask count. A
-repetition is over before the next one begins: all counts of the earlier ones, and nothing of the later ones.
+repetition is over before the next one begins: all counts of the earlier ones, which are registered, and nothing of the
+later ones.
 """
 
 from __future__ import annotations
@@ -56,6 +57,24 @@ class OtherFrame:
         return in_units(scan, scan.slice_model(0, recipe), np.flatnonzero(used).tolist(), recipe, seed)
 
 
+def frame_of_design(recipe: Recipe) -> tuple[str, int]:
+    """The counter along which frames lie, and its number of the one that is designed.
+
+    Raises
+    ------
+    UsageError
+        Where not just one counter is given.
+    """
+    counters = recipe.input.counters
+    if len(counters) != 1:
+        raise UsageError(
+            "--with frames: which frames are they? Give the number of the one to design as one of --contrast, --phase, "
+            "--repetition and --set"
+        )
+    (found,) = counters.items()
+    return found
+
+
 def other_frames(
     source: str, recipe: Recipe, maps: GivenMaps | None, number: int, around: Around, seed: int
 ) -> list[OtherFrame]:
@@ -70,15 +89,9 @@ def other_frames(
     """
     if not around.frames:
         return []
-    counters = recipe.input.counters
-    if len(counters) != 1:
-        raise UsageError(
-            "--with frames: which frames are they? Give the number of the one to design as one of --contrast, --phase, "
-            "--repetition and --set"
-        )
+    axis, frame = frame_of_design(recipe)
     if not names_file(source):
         raise InputError("--with frames", "a scan that is in no file", "raw data that hold several frames")
-    ((axis, frame),) = counters.items()
     every: dict[str, Any] = {axis: EVERY}
     with opened_slices(source, replace(recipe, input=replace(recipe.input, **every)), seed, maps) as slices:
         numbering = slices.numbering
@@ -133,7 +146,12 @@ def companions_within(
 
     def of_frame(place: int) -> NDArray[np.float32]:
         run.progress.show(NEIGHBOURS, len(asked) + place, len(asked) + len(frames))
-        return frames[place].told(mask, readouts, recipe, run.seed)
+        try:
+            return frames[place].told(mask, readouts, recipe, run.seed)
+        except InputError as error:  # the lines of the design are measured, and its image can do without
+            run.progress.warn(f"{frames[place].name} is left out: {error}")
+            return np.zeros(readouts.grid, dtype=np.float32)
 
     others = {frame.name: {place: 1.0} for place, frame in enumerate(frames)}
-    return (*neighbours(near, of_slice), *neighbours(others, of_frame))
+    later = any(frame.complete for frame in frames)
+    return (*neighbours(near, of_slice), *neighbours(others, of_frame, later=later))

@@ -113,6 +113,7 @@ def maps_from_lines(
     *,
     method: MapMethod = "auto",
     directions: NDArray[np.complex128] | None = None,
+    noise_variance: float = 0.0,
     check: bool = True,
     rough: bool = False,
 ) -> MapEstimate:
@@ -131,6 +132,8 @@ def maps_from_lines(
         By default ESPIRiT where 24 gapless lines were measured, and NLINV where there are fewer.
     directions : complex array, shape (coil, coil), optional
         `coil_directions`, so that the phase of the maps runs on from slice to slice; by default those of this slice.
+    noise_variance : float
+        Per real component of a sample, for the check alone (`error_of_held_coils`).
     check : bool
         Whether to hold coils back line by line and see how well they are predicted.
     rough : bool
@@ -165,20 +168,24 @@ def maps_from_lines(
         square = np.where(central(samples, centre), central(kspace, centre), 0)
         whole = np.zeros(kspace.shape, np.complex64)
         central(whole, centre)[:] = square
-        missed = error_of_held_coils(kspace, samples) if check else float("nan")
+        missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
         return MapEstimate(espirit(whole, directions, min(centre, USUAL_LINES)), method, centre, lines, missed)
     maps = joint_estimate(kspace, samples, rough=rough).maps((samples.shape[0], samples.shape[1]))
     strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
     maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
-    missed = error_of_held_coils(kspace, samples) if check else float("nan")
+    missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
     return MapEstimate(maps, method, centre, lines, prediction_error=missed)
 
 
-def error_of_held_coils(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) -> float:
+def error_of_held_coils(
+    kspace: NDArray[np.complex64], samples: NDArray[np.bool_], noise_variance: float = 0.0
+) -> float:
     """Relative error of NLINV on one in eight coils of each measured line of the block, which it does not get.
 
     The other coils have the same line, so that maps are judged and not the width of gaps, and few lines are enough.
-    What it says holds for any maps of these lines: whether one image and smooth maps explain all coils.
+    What it says holds for any maps of these lines: whether one image and smooth maps explain all coils. The noise of
+    the samples that were held back is no error of maps, nor is as much again that the prediction has from the others:
+    both are taken off, so that sound maps of noisy scans are not called bad (results/coils/maps.md).
 
     Parameters
     ----------
@@ -186,11 +193,13 @@ def error_of_held_coils(kspace: NDArray[np.complex64], samples: NDArray[np.bool_
         Of white coils.
     samples : bool array, shape (ky, kx)
         Which were measured, or may be looked at.
+    noise_variance : float
+        Per real component of a sample.
 
     Returns
     -------
     float
-        NaN where the samples hold no signal.
+        NaN where the samples hold no signal, or no more than noise has.
     """
     inside = central(samples, BLOCK)
     order = np.cumsum(inside.any(axis=1)) - 1
@@ -198,7 +207,9 @@ def error_of_held_coils(kspace: NDArray[np.complex64], samples: NDArray[np.bool_
     kept = np.repeat(samples[None], len(kspace), axis=0)
     central(kept, BLOCK)[held] = False
     wanted = central(kspace, BLOCK)[held]
-    size = np.linalg.norm(wanted)
-    if not size > 0 or not np.any(kspace[kept]):
+    noise = 2 * noise_variance * wanted.size
+    signal = float(np.linalg.norm(wanted)) ** 2 - noise
+    if not signal > 0 or not np.any(kspace[kept]):
         return float("nan")
-    return float(np.linalg.norm(joint_estimate(kspace, kept, rough=True).block[held] - wanted) / size)
+    missed = float(np.linalg.norm(joint_estimate(kspace, kept, rough=True).block[held] - wanted)) ** 2 - 2 * noise
+    return float(np.sqrt(max(missed, 0.0) / signal))

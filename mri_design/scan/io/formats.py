@@ -38,6 +38,7 @@ def read(
     duplicates: DuplicatePolicy = "error",
     counters: Mapping[str, int] | None = None,
     matrix: tuple[int, int] | None = None,
+    noise: bool = True,
     isolated: bool = True,
 ) -> Content:
     """Read a scan or a stack of images in any supported format, or one of `register_reader`.
@@ -57,6 +58,8 @@ def read(
     matrix : tuple of int, optional
         Pixels (ky, kx) of the image of samples along a trajectory in NumPy or BART files, in the place of what these
         say.
+    noise : bool
+        Whether to read what the arrays of a NumPy archive say of the noise: not where somebody tells it.
     isolated : bool
         Read HDF5 in a process of its own (half a second more), because damaged files can crash or stall its
         library. Only files that are trusted should be read without.
@@ -68,7 +71,7 @@ def read(
     InputError
         Where the format is unknown or the file does not pass its reader's checks.
     """
-    options = ReadOptions(limits=limits, duplicates=duplicates, counters=counters or {}, matrix=matrix)
+    options = ReadOptions(limits=limits, duplicates=duplicates, counters=counters or {}, matrix=matrix, noise=noise)
     with opened(path, options, isolated=isolated) as source:
         return _on_matrix(source.load(), Path(path), matrix)
 
@@ -80,13 +83,14 @@ def summary(
     duplicates: DuplicatePolicy = "error",
     counters: Mapping[str, int] | None = None,
     matrix: tuple[int, int] | None = None,
+    noise: bool = True,
     isolated: bool = True,
 ) -> Summary:
     """Summarise a file without reading all of it: of raw data the samples of one slice are kept, of images none.
 
     Parameters
     ----------
-    path, limits, duplicates, counters, matrix, isolated
+    path, limits, duplicates, counters, matrix, noise, isolated
         As for `read`.
 
     Raises
@@ -96,7 +100,7 @@ def summary(
     InputError
         As `read`, but for samples that were not looked at.
     """
-    options = ReadOptions(limits=limits, duplicates=duplicates, counters=counters or {}, matrix=matrix)
+    options = ReadOptions(limits=limits, duplicates=duplicates, counters=counters or {}, matrix=matrix, noise=noise)
     with opened(path, options, isolated=isolated) as source:
         return _on_matrix(source.summary(), Path(path), matrix)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.io.along_trajectory import TRAJECTORY_MEMBERS
 from mri_design.scan.io.npy import MAGIC, NpySlices, NpzArchive, is_npy, opened_npz, read_npy, read_npz_members
-from mri_design.scan.io.safe import ReadLimits, check_file
+from mri_design.scan.io.safe import check_file
 from mri_design.scan.io.source import Content, ReadOptions, Source, starting
 from mri_design.scan.io.stored_arrays import (
     COMPANIONS,
@@ -29,7 +29,8 @@ from mri_design.scan.io.stored_arrays import (
 
 Arrays = dict[str, NDArray[Any]]
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
-_WHOLE = ("measured", "noise_variance", "noise_covariance")
+_NOISE = ("noise_variance", "noise_covariance")
+_WHOLE = ("measured", *_NOISE)
 """Of `COMPANIONS`, those without slices."""
 
 
@@ -65,7 +66,8 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     InputError
         On anything else than such a file, naming the field. Pickles are never loaded.
     """
-    file = _Arrays(path, read_header_file(path, options.limits, options.matrix), options.limits)
+    companions = [name for name in COMPANIONS if options.noise or name not in _NOISE]
+    file = _Arrays(path, read_header_file(path, options.limits, options.matrix), options.limits, companions)
     if is_npy(path):
         with path.open("rb") as stream:
             slices = NpySlices.of(stream, check_file(path), str(path), options.limits)
@@ -78,11 +80,19 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
 
 @dataclass(frozen=True)
 class _Arrays(StoredSource):
-    """An array, or an archive of them."""
+    """An array, or an archive of them.
+
+    Parameters
+    ----------
+    companions : sequence of str
+        Of `COMPANIONS`, those that are read.
+    """
+
+    companions: Sequence[str] = COMPANIONS
 
     def load(self) -> Content:
         """Read all arrays."""
-        key, arrays, left = _load(self.path, self.header, self.limits)
+        key, arrays, left = _load(self)
         return scan_of_arrays(self.path, key, arrays, self._without(left), self.limits)
 
     def by_slices(self, stacks: Mapping[str, NpySlices], whole: Arrays, left: Collection[str] = ()) -> Source | None:
@@ -117,7 +127,7 @@ def _of_archive(file: _Arrays, archive: NpzArchive, members: ExitStack) -> Sourc
     key = next((key for key in keys if key in archive.names), None)
     if key is None or "trajectory" in archive.names:
         return None
-    names = [key, *(name for name in COMPANIONS if name in archive.names)]
+    names = [key, *(name for name in file.companions if name in archive.names)]
     stacks = {name: members.enter_context(archive.slices(name)) for name in names if name not in _WHOLE}
     held = {name: slices for name, slices in stacks.items() if slices is not None}
     declared = {**header.member_shapes, **({} if header.shape is None else {key: header.shape})}
@@ -127,16 +137,17 @@ def _of_archive(file: _Arrays, archive: NpzArchive, members: ExitStack) -> Sourc
     return file.by_slices(held, whole, [name for name in archive.names if name not in {*keys, *COMPANIONS}])
 
 
-def _load(path: Path, header: ArrayHeader, limits: ReadLimits) -> tuple[str, Arrays, list[str]]:
+def _load(file: _Arrays) -> tuple[str, Arrays, list[str]]:
     """The name of the data, the arrays by name, and names of members that nothing here reads."""
-    if is_npy(path):
-        return "array", {"array": read_npy(path, limits)}, []
-    keys = ("kspace", "image") if header.key is None else (header.key,)
-    arrays, present = read_npz_members(path, (*keys, *COMPANIONS, *TRAJECTORY_MEMBERS), limits)
+    if is_npy(file.path):
+        return "array", {"array": read_npy(file.path, file.limits)}, []
+    keys = ("kspace", "image") if file.header.key is None else (file.header.key,)
+    arrays, present = read_npz_members(file.path, (*keys, *file.companions, *TRAJECTORY_MEMBERS), file.limits)
     key = next((key for key in keys if key in arrays), None)
     if key is None:
         raise InputError(
             field="members", got=", ".join(present[:8]) or "no arrays", wanted=f"an array named {' or '.join(keys)}"
         )
     unread = set() if "trajectory" in arrays else set(TRAJECTORY_MEMBERS)
-    return key, arrays, [name for name in present if name not in arrays or name in unread]
+    left = (name for name in present if name not in arrays or name in unread)
+    return key, arrays, [name for name in left if name not in COMPANIONS]

@@ -42,6 +42,8 @@ class ReadOptions:
         those that are not named.
     matrix : tuple of int, optional
         Pixels (ky, kx) of the image of samples along a trajectory, in the place of what the file says.
+    noise : bool
+        Whether to read what the arrays of a file say of the noise: not where somebody tells it.
 
     Raises
     ------
@@ -53,6 +55,7 @@ class ReadOptions:
     duplicates: DuplicatePolicy = "error"
     counters: Mapping[str, int] = field(default_factory=dict)
     matrix: tuple[int, int] | None = None
+    noise: bool = True
 
     def __post_init__(self) -> None:
         if self.duplicates not in get_args(DuplicatePolicy):

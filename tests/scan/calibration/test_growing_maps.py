@@ -135,3 +135,17 @@ def test_no_signal_and_unknown_methods_are_refused(head):
 def test_two_coils_are_not_called_bad_for_predicting_little():
     maps = np.ones((2, 2, 2), np.complex64)
     assert not MapEstimate(maps, "nlinv", 8, 14, prediction_error=0.8).predicts_badly
+
+
+def test_noise_is_no_error_of_maps_that_are_sound(head):
+    """A signal of ten times the noise; the check would call the maps of such a scan bad by its noise alone."""
+    rng = np.random.default_rng(0)
+    image = np.sqrt(np.sum(np.abs(to_image(head)) ** 2, axis=0))
+    sd = np.percentile(image, 99) / 10
+    noise = sd * (rng.standard_normal(head.shape) + 1j * rng.standard_normal(head.shape))
+    noisy = (head + noise).astype(np.complex64)
+    centre = lines(*range(20, 44))
+    assert maps_from_lines(noisy, centre).predicts_badly
+    assert not maps_from_lines(noisy, centre, noise_variance=sd**2).predicts_badly
+    turned = (head * np.exp(2j * np.pi * rng.random(head.shape)) + noise).astype(np.complex64)
+    assert maps_from_lines(turned, centre, noise_variance=sd**2).predicts_badly

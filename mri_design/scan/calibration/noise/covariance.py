@@ -51,6 +51,11 @@ class MeasuredNoise:
         """The same in other units, variances times ``factor``."""
         return replace(self, covariance=self.covariance * factor, heard=self.heard.scaled(factor))
 
+    def overruled(self, variance: float) -> tuple[str, str]:
+        """What all places say beside a variance that is given, as `text`; and why they contradict it, or nothing."""
+        heard, doubt = self.heard.overruled(variance)
+        return f"sd per real component: {heard.text}", doubt
+
     @property
     def doubt(self) -> str:
         """Why the variances may be wrong, and between what, in words; empty where nothing says so."""
@@ -140,7 +145,6 @@ def measure_noise(data: KSpaceData) -> MeasuredNoise:
     regions, heard, air = _hear(data)
     heard = heard.scaled(regions.peak**2)
     count, live = data.n_coils, regions.live
-    dead = np.setdiff1d(np.arange(count), live)
     variances = np.full(count, np.median(heard.spoke.variances))
     variances[live] = heard.spoke.variances
     correlations, said, alone = np.eye(count, dtype=np.complex128), "", False
@@ -149,9 +153,6 @@ def measure_noise(data: KSpaceData) -> MeasuredNoise:
         correlations[np.ix_(live, live)] = found
     elif len(live) > 1:
         said = "coils count as equally noisy and independent"
-    if len(dead):
-        several = "s" if len(dead) > 1 else ""
-        said = "; ".join(filter(None, (said, f"coil{several} {', '.join(map(str, dead))} measured nothing")))
     deviations = np.sqrt(variances)
     return MeasuredNoise(correlations * np.outer(deviations, deviations), heard, said, alone)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import covariance_matrix, require_instance
 from mri_design.scan.calibration.noise.covariance import estimate_noise_covariance
-from mri_design.scan.data import KSpaceData, Scan
+from mri_design.scan.data import WITHOUT_COVARIANCE, KSpaceData, Scan
 
 _AT_ONCE = 1 << 14
 
@@ -121,14 +121,12 @@ def prewhiten(data: AnyScan, covariance: NDArray[np.complex128] | None = None) -
     """
     wanted = "a KSpaceData, as load_kspace reads it, or a TrajectoryData"
     require_instance(Scan, wanted=wanted, data=data)
-    known = data.noise_covariance if covariance is None else covariance
-    if known is None and isinstance(data, KSpaceData):
-        root = inverse_root(estimate_noise_covariance(data))
-    else:
-        own = data.noise_covariance is not None and np.array_equal(np.asarray(known), data.noise_covariance)
-        field = "noise_covariance" if own else "covariance"
-        cure = "Leave it out, and the noise is estimated; or give --noise-sd." if own else ""
-        root = inverse_root(covariance_matrix(field, known, data.n_coils, cure=cure).astype(np.complex128))
+    field, known, cure = "covariance", covariance, ""
+    if covariance is None and data.noise_covariance is not None:
+        field, known, cure = "noise_covariance", data.noise_covariance, WITHOUT_COVARIANCE
+    elif covariance is None and isinstance(data, KSpaceData):
+        known = estimate_noise_covariance(data)
+    root = inverse_root(covariance_matrix(field, known, data.n_coils, cure=cure).astype(np.complex128))
     return replace(mixed_coils(data, root), noise_variance=1.0, noise_covariance=None)
 
 

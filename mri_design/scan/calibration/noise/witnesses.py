@@ -30,6 +30,8 @@ _FILTER = 6.0
 """Most that a receiver's filter which is seen dampens the ends of the readout by."""
 _CHANGED = 4.0
 """Differences of repeats at the centre of k-space over those on most lines: more than a window on k-space makes."""
+_CONTRADICTION = 3.0
+"""Standard deviation that is given over that of every place, or the inverse, from which on it is doubted."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,9 @@ class Witness:
     def text(self) -> str:
         """The standard deviation in words, of several coils their median and range."""
         deviations = np.sqrt(self.variances)
-        if len(deviations) == 1:
-            return f"{self.name} {deviations[0]:.3g}"
-        return f"{self.name} {np.median(deviations):.3g} ({deviations.min():.3g} to {deviations.max():.3g})"
+        low, high = (f"{deviation:.3g}" for deviation in (deviations.min(), deviations.max()))
+        between = "" if low == high else f" ({low} to {high})"
+        return f"{self.name} {np.median(deviations):.3g}{between}"
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,21 @@ class Testimony:
         """Standard deviations of all witnesses per real component, the one that counts first."""
         rest = "; ".join(other.text for other in self.others)
         return f"{self.spoke.text}, which counts" + (f"; {rest}" if rest else "")
+
+    def overruled(self, variance: float) -> tuple[Testimony, str]:
+        """The same where somebody gives the variance, which counts; and why that cannot be, in words.
+
+        Signal makes places too loud, a receiver's filter and a window on k-space make them too quiet: only what all of
+        them contradict is told, and where signal is suspected in all, too little noise is not.
+        """
+        everyone = (self.spoke, *self.others)
+        heard = np.sqrt([one.mean for one in everyone])
+        given, doubt = float(np.sqrt(variance)), ""
+        if given > _CONTRADICTION * heard.max():
+            doubt = f"no place in the scan shows more than {heard.max():.3g}"
+        elif given < heard.min() / _CONTRADICTION and self.others and not self.reason:
+            doubt = f"every place in the scan that shows noise has at least {heard.min():.3g}"
+        return Testimony(Witness("given", np.array([variance])), everyone), doubt
 
     def scaled(self, factor: float) -> Testimony:
         """The same in other units, variances times ``factor``."""

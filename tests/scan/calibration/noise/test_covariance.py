@@ -182,7 +182,7 @@ def test_a_coil_that_repeats_another_is_refused_by_name(truth: Callable) -> None
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_a_coil_that_measured_nothing_is_said_and_takes_no_part(truth: Callable, sampled: bool) -> None:
+def test_a_coil_that_measured_nothing_takes_no_part(truth: Callable, sampled: bool) -> None:
     data = truth(64, 64, 6).scan(0.02)
     if sampled:
         data = without_lines(data, variable_density(64, 0))
@@ -195,7 +195,6 @@ def test_a_coil_that_measured_nothing_is_said_and_takes_no_part(truth: Callable,
     np.testing.assert_allclose(others, without.covariance, rtol=0.1, atol=0.03 * 0.02**2)
     assert not np.delete(with_dead.covariance[3], 3).any()
     assert with_dead.covariance[3, 3] == pytest.approx(np.median(np.diag(without.covariance)), rel=0.05)
-    assert with_dead.correlations.endswith("; coil 3 measured nothing")
 
 
 def test_too_few_samples_for_the_coils_are_refused() -> None:

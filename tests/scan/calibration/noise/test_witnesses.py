@@ -109,3 +109,21 @@ def test_an_object_that_rings_over_the_whole_image_is_doubted(textured: Callable
     middle = np.ascontiguousarray(fine.kspace[:, :, 44:84, 44:84])
     found = measure_noise(KSpaceData(middle, np.ones(40, dtype=bool)))
     assert found.doubt.startswith(f"{SIGNAL_OUTSIDE}: it may be too large (by other places ")
+
+
+def test_noise_that_is_given_is_contradicted_by_all_places_or_by_none(truth: Callable, textured: Callable) -> None:
+    """Too little is not told where signal may be what makes the places loud, as of lines with holes."""
+    sound, rings = truth(64, 64, 4).scan(SD), textured(64, (20, 44), 1.0, SD, 0)
+    holes = replace(sound, kspace=np.where(np.random.default_rng(0).random((64, 64)) < 0.5, sound.kspace, 0))
+    for data, factor, wanted in (
+        (sound, 2.0, ""),
+        (sound, 0.5, ""),
+        (sound, 6.0, "no place in the scan shows more than"),
+        (sound, 0.2, "every place in the scan that shows noise has at least"),
+        (holes, 0.2, ""),
+        (holes, 50.0, "no place in the scan shows more than"),
+    ):
+        text, doubt = measure_noise(data).overruled((factor * SD) ** 2)
+        assert text.startswith(f"sd per real component: given {factor * SD:.3g}, which counts; ")
+        assert doubt.startswith(wanted) and bool(doubt) == bool(wanted), (factor, doubt)
+    assert measure_noise(rings).doubt == "" or measure_noise(rings).overruled((SD / 100) ** 2)[1] == ""
