@@ -6,7 +6,7 @@ DATA is the folder of raw scans and images, PART one of
 
 errors
     The same head again, moved by up to 4 pixels and 5 degrees (`parts.exams.repeats`), at a quarter of the lines
-    (careful) and an eighth (strong): change of the error against the image without it, in per cent, whether it was
+    (moderate) and an eighth (strong): change of the error against the image without it, in per cent, whether it was
     taken as a repeat, and what was held back says of it. `off` is what the program's registration leaves apart, in
     pixels (root mean square around the middle); `off anew` that of a registration to the final image.
 wrong
@@ -46,7 +46,7 @@ from mri_design.operators.base import Array
 from mri_design.scan.registration import RigidMotion, register
 
 COUNTS = (32, 16)
-STRENGTHS: tuple[Literal["careful", "strong"], ...] = ("careful", "strong")
+STRENGTHS: tuple[Literal["moderate", "strong"], ...] = ("moderate", "strong")
 
 
 def made(
@@ -153,7 +153,7 @@ def lesions(data: Path, seed: int, heads: list[str], have: set[tuple[str, ...]])
     """Lesions that the scan or the repeat has alone."""
     for pair in repeats(data, seed):
         truth = pair.scan.reference
-        for count, strength in ((32, "careful"),):
+        for count, strength in ((32, "moderate"),):
             if pair.name not in heads or (pair.name, str(count), str(seed)) in have:
                 continue
             clean = anew(pair.name, truth[None], None, NOISE, seed)

@@ -332,7 +332,7 @@ class CompanionRecipe(Settings):
 
     companion_strength: Literal["careful", "moderate", "strong"] = setting(
         "careful: lesions that the other images do not show keep their contrast; moderate, strong: less error, but "
-        "such lesions lose some of it, the more the fewer readouts are measured.",
+        "such lesions lose some of it, the more the fewer readouts are measured; both know repeats of a scan.",
         "careful",
     )
     trust_companion: bool = setting(
@@ -353,16 +353,17 @@ class CompanionRecipe(Settings):
         return {"careful": 0.04 * share, "moderate": 0.03, "strong": 0.1}[self.companion_strength]
 
     def doubt(self, share: float) -> float | None:
-        """Difference, in signal levels, at which a repeat is trusted by half; None where none is taken for one.
+        """Difference, in signal levels, at which a repeat is trusted by half; None where none is looked for.
 
-        Where few readouts are measured, lesions would lose contrast (results/companions/repeats.md has the trials).
+        Faint lesions that a repeat alone shows would remain, and where few readouts are measured new ones would lose
+        contrast (results/companions/repeats.md has the trials).
 
         Parameters
         ----------
         share : float
             Readouts measured over those of the whole grid, at most 1.
         """
-        if self.companion_strength == "careful" and share < 0.2:
+        if self.companion_strength == "careful" or (self.companion_strength == "moderate" and share < 0.2):
             return None
         return 0.05 if self.companion_strength == "strong" else 0.02
 
@@ -372,7 +373,7 @@ class CompanionRecipe(Settings):
 
         if any(getattr(block, "kind", "") == "repeat" for block in blocks):
             return tuple(blocks)
-        limit = 0.1 if self.companion_strength == "careful" else 0.3
+        limit = 0.3 if self.companion_strength == "strong" else 0.1
         return (*blocks, SparsityBlock("repeat", 30.0, tau_limit=limit))
 
     def prior(self, blocks: Sequence[Any], share: float) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ TRUTH, T1 = head(FIRST), head(OTHER)
 LINES, SD = some_lines(24), 0.007
 RECIPE = load_recipe("local").replacing("phase", model="modulus").replacing("reconstruction", band_factors=False)
 ENGINE = RECIPE.inference.engine()
+MODERATE = CompanionRecipe(companion_strength="moderate")
 
 
 def phased(image: np.ndarray) -> np.ndarray:
@@ -38,7 +39,7 @@ def marked(image: np.ndarray) -> np.ndarray:
 def chosen(one: MRSlice, other: np.ndarray) -> CompanionChoice:
     """What its lines say of another image, which is not registered."""
     beside = replace(one, companions=(Companion("other", other, in_place=True),))
-    return choose_companions(beside, LINES, hold_back(one, LINES, ENGINE, 0), CompanionRecipe(), ENGINE, TRUTH)
+    return choose_companions(beside, LINES, hold_back(one, LINES, ENGINE, 0), MODERATE, ENGINE, TRUTH)
 
 
 def test_a_repeat_is_taken_for_one_and_lowers_the_error():
@@ -47,7 +48,7 @@ def test_a_repeat_is_taken_for_one_and_lowers_the_error():
     assert "other is used as a repeat" in str(choice)
     repeat, plain = (
         ENGINE.cut_short(2).infer(each.model(LINES), np.random.default_rng(0)).mean
-        for each in (choice.applied(one, CompanionRecipe()), one)
+        for each in (choice.applied(one, MODERATE), one)
     )
     assert np.linalg.norm(repeat - TRUTH) < 0.7 * np.linalg.norm(plain - TRUTH)
 
@@ -57,9 +58,10 @@ def test_other_images_are_not(wrong):
     assert chosen(slice_of(TRUTH, SD), wrong).expected is None
 
 
-def test_where_few_lines_are_measured_careful_takes_none():
-    assert CompanionRecipe().doubt(0.19) is None
-    assert CompanionRecipe().doubt(0.2) is not None
+def test_careful_takes_none_nor_does_moderate_where_few_lines_are_measured():
+    assert CompanionRecipe().doubt(0.5) is None
+    assert MODERATE.doubt(0.19) is None
+    assert MODERATE.doubt(0.2) is not None
     assert CompanionRecipe(companion_strength="strong").doubt(0.1) is not None
 
 
