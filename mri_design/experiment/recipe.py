@@ -126,6 +126,11 @@ class BlockRecipe(Settings):
         unset="`tau_limit`",
         expert=True,
     )
+    reweighted: bool = setting(
+        "Pixels: bright ones have the limit `tau_limit_bright` whatever determines the image, of one coil too.",
+        False,
+        expert=True,
+    )
 
     def made(self) -> SparsityBlock | SiteBlock:
         """The block as models take it."""

@@ -116,6 +116,8 @@ class SparsityBlock:
     tau_limit_bright : float, optional
         For pixels: the limit of bright ones in models that have a non-local block, where several coils determine the
         image (`where_determined`).
+    reweighted : bool
+        For pixels: bright ones have the limit ``tau_limit_bright`` in every model that has a non-local block.
     neighbours : int
         For non-local differences: how many of every pixel.
     site : str or callable
@@ -138,6 +140,7 @@ class SparsityBlock:
     tau_limit: float | Array | None = None
     tau_limit_with_non_local: float | None = None
     tau_limit_bright: float | None = None
+    reweighted: bool = False
     neighbours: int = 6
     site: str | SiteMaker = "laplace"
 
@@ -154,6 +157,8 @@ class SparsityBlock:
                 positive_number(name, limit)
         if self.tau_limit_bright is not None and (self.kind != "pixels" or self.tau_limit is None):
             raise InputError("tau_limit_bright", f"block {self.name}", "a block of pixels that has a tau_limit, too")
+        if self.reweighted and self.tau_limit_bright is None:
+            raise InputError("reweighted", f"block {self.name}", "a block that has a tau_limit_bright, too")
         require_counts(least=1, levels=self.levels, neighbours=self.neighbours)
 
     @property
@@ -172,10 +177,9 @@ class SparsityBlock:
         """The block in models of an image of which a first estimate is known.
 
         Where data leave much open, rates of pixels up to ``tau_limit`` tell the image from its aliases. Where they
-        determine it, such rates empty the background of its noise, and pull bright pixels towards zero. The limit of
-        bright pixels is then ``tau_limit_bright``, as weights of reweighted minimisation are small where the image is
-        large (Candes, Wakin & Boyd 2008, J Fourier Anal Appl 14:877). Between the two variances of `DETERMINED` limits
-        are interpolated, in logarithms.
+        determine it, such rates empty the background of its noise, and pull bright pixels towards zero: these have a
+        lower limit (`less_where_bright`). Between the two variances of `DETERMINED` limits are interpolated, in
+        logarithms.
 
         Parameters
         ----------
@@ -185,14 +189,30 @@ class SparsityBlock:
         image : complex array, shape (ky, kx)
             The estimate.
         """
+        at = np.interp(np.log(variance), np.log(DETERMINED), (0.0, 1.0))
+        lower = self if at == 1 else self.less_where_bright(image)
+        if lower.tau_limit is None or self.tau_limit is None or lower is self:
+            return self
+        return replace(self, tau_limit=lower.tau_limit ** (1 - at) * self.tau_limit**at)
+
+    def less_where_bright(self, image: Array) -> SparsityBlock:
+        """The block with limits from ``tau_limit`` where an image is dark to ``tau_limit_bright`` where it is bright.
+
+        Weights of reweighted minimisation are small where the image is large, too (Candes, Wakin & Boyd 2008, J Fourier
+        Anal Appl 14:877). Blocks without ``tau_limit_bright`` stay as they are.
+
+        Parameters
+        ----------
+        image : complex array, shape (ky, kx)
+            An estimate.
+        """
         if self.tau_limit_bright is None or self.tau_limit is None:
             return self
         brightness = scipy.ndimage.gaussian_filter(np.abs(image), SURROUNDINGS) / (
             BRIGHT * np.percentile(np.abs(image), 99.5)
         )
-        limit = np.maximum(self.tau_limit / (1 + brightness**2), min(self.tau_limit_bright, self.tau_limit))
-        at = np.interp(np.log(variance), np.log(DETERMINED), (0.0, 1.0))
-        return self if at == 1 else replace(self, tau_limit=limit ** (1 - at) * self.tau_limit**at)
+        least = np.minimum(self.tau_limit_bright, self.tau_limit)
+        return replace(self, tau_limit=np.maximum(self.tau_limit / (1 + brightness**2), least))
 
     def sites(
         self,
@@ -250,6 +270,8 @@ class GivenBlock:
 
     block: SiteBlock
 
+    reweighted = False
+
     @property
     def kind(self) -> str:
         """Name of the block; none of `SparsityBlock.kind`."""
@@ -260,6 +282,10 @@ class GivenBlock:
         return self
 
     def where_determined(self, variance: float, image: Array) -> GivenBlock:
+        """As it is."""
+        return self
+
+    def less_where_bright(self, image: Array) -> GivenBlock:
         """As it is."""
         return self
 
