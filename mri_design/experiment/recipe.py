@@ -87,8 +87,8 @@ class BlockRecipe(Settings):
     kind: str = setting(
         "Coefficients that are sparse: pixels; differences of neighbouring pixels; wavelet, orthonormal; non-local, "
         "differences to the pixels in the middle of the most similar patches (images only, not designs); companion, "
-        "differences to those whose surroundings are alike in another image of the object (only where one is given); or "
-        "repeat, differences of neighbouring pixels beyond those of a repeat of the scan.",
+        "differences to those whose surroundings are alike in another image of the object (only where one is given); "
+        "or repeat, differences of neighbouring pixels beyond those of a repeat of the scan.",
         names=lambda: tuple(BLOCKS),
     )
     scale: float = setting(
