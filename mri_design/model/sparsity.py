@@ -14,6 +14,7 @@ import scipy  # whose parts are loaded when they are first used
 from mri_design.brief import briefly
 from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
 from mri_design.model.alike_patches import AlikePatches
+from mri_design.model.expected import ExpectedImage
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phase import PhasePrior
 from mri_design.operators.base import Array, LinearOperator
@@ -46,11 +47,17 @@ class Coefficients:
         Dimensionless, as `SparsityBlock.scale` and in its place, where coefficients differ.
     groups : tuple of int
         Axes of the coefficients over which one site sees the norm.
+    centre : complex array, shape (ky, kx), optional
+        An image whose coefficients the sites expect, in the place of zeros.
+    weights : float array, optional
+        Of rates, after their limit.
     """
 
     analysis: LinearOperator
     rates: Array | None = None
     groups: tuple[int, ...] = ()
+    centre: Array | None = None
+    weights: Array | None = None
 
 
 @briefly
@@ -68,12 +75,15 @@ class ImageFacts:
         Which pixels belong together, where that is known.
     companion : AlikePatches, optional
         Which do in other images of the same object (`model.companion`).
+    expected : ExpectedImage, optional
+        The image that a repeat makes expect.
     """
 
     shape: tuple[int, int]
     signal: float
     alike: AlikePatches | None = None
     companion: AlikePatches | None = None
+    expected: ExpectedImage | None = None
 
 
 @dataclass(frozen=True)
@@ -212,6 +222,7 @@ class SparsityBlock:
         phase: PhasePrior | None = None,
         alike: AlikePatches | None = None,
         companion: AlikePatches | None = None,
+        expected: ExpectedImage | None = None,
     ) -> SiteBlock:
         """The block on an image grid, tau = scale sigma / signal up to the limit; on moduli, or as ``phase`` has it.
 
@@ -221,7 +232,7 @@ class SparsityBlock:
             For non-local differences where it is not known what is alike.
         """
         tau_per_rate = noise_sd / signal
-        made = self._coefficients(ImageFacts(shape, signal, alike, companion))
+        made = self._coefficients(ImageFacts(shape, signal, alike, companion, expected))
         made = Coefficients(made) if isinstance(made, LinearOperator) else made
         if not isinstance(made, Coefficients):
             raise InputError(f"block {self.name}", described(made), "a LinearOperator or Coefficients")
@@ -230,10 +241,13 @@ class SparsityBlock:
         rates: Array | float = self.scale if made.rates is None else made.rates
         if self.tau_limit is not None:
             rates = np.minimum(rates, self.tau_limit / tau_per_rate)
+        if made.weights is not None:
+            rates = rates * made.weights
         if phase is not None:
             analysis, rates, groups = phase.on(analysis, rates, groups)
         site: SiteMaker = SITES[self.site] if isinstance(self.site, str) else self.site
-        return SiteBlock(self.name, analysis, site(np.asarray(rates * tau_per_rate)), groups)
+        block = SiteBlock(self.name, analysis, site(np.asarray(rates * tau_per_rate)), groups)
+        return block if made.centre is None else replace(block, offset=analysis(made.centre), role="prior")
 
     def _coefficients(self, image: ImageFacts) -> object:
         """What the kind makes of the image: coefficients, or their operator alone."""
@@ -352,6 +366,21 @@ def companion(block: SparsityBlock, image: ImageFacts) -> Coefficients:
     if image.companion is None:
         raise InputError("companion", "none", "AlikePatches", "companion_patches finds them in other images.")
     return _along(block, image.companion, block.scale / (image.companion.differences + LEAST_DIFFERENCE))
+
+
+def repeat(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+    """Differences of neighbouring pixels, which those of a repeat make expect as far as the data do not contradict it.
+
+    Raises
+    ------
+    InputError
+        Where there is no repeat.
+    """
+    if image.expected is None:
+        raise InputError("repeat", "none", "an ExpectedImage", "experiment.held_back.repeat makes it of another image.")
+    analysis = FiniteDifferences(image.shape)
+    weights = np.broadcast_to(image.expected.trust, analysis.out_shape)
+    return Coefficients(analysis, centre=image.expected.image, weights=weights)
 
 
 def _along(block: SparsityBlock, patches: AlikePatches, rates: Array) -> Coefficients:
