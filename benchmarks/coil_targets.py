@@ -107,7 +107,27 @@ def of_planes() -> list[Row]:
     return [
         mean_and_worst("planes, against the disc with the best power in hindsight", -3, 1, disc),
         each("planes, own maps, against BART's poisson -C16", -12, bart),
+        *of_pics(),
         mean_and_worst("protocol in planes: four heads for four others, against the tuned disc", -4, 1, best),
+    ]
+
+
+def of_pics() -> list[Row]:
+    """Designed masks of samples against BART's, in its own reconstruction and under the default recipe."""
+    cells = defaultdict[tuple[str, str], dict[str, list[dict[str, str]]]](lambda: defaultdict(list))
+    for row in table("planes-pics"):
+        cells[row["scan"], row["acceleration"]][row["mask"]].append(row)
+
+    def changes(program: str) -> list[float]:
+        means = (
+            [np.mean([float(row[program]) for row in masks[name]]) for name in ("calibrated", "bart-poisson")]
+            for masks in cells.values()
+        )
+        return [float(100 * (own / rival - 1)) for own, rival in means]
+
+    return [
+        each("the same, both images by BART's pics -R W", -10, changes("pics")),
+        each("the same, both images by the default recipe", -12, changes("default")),
     ]
 
 

@@ -317,9 +317,11 @@ def demo(
     from mri_design.runs.compare import report_comparison
     from mri_design.runs.demo import (
         DESIGN,
+        EXAM,
         STUDY,
         begin_demo,
         compare_on_head,
+        compare_with_other_contrast,
         design_real_scan,
         part_of_demo,
         report_demo,
@@ -331,9 +333,12 @@ def demo(
         with part_of_demo(run, STUDY) as part:
             study = compare_on_head(part, tune=tune)
             compared = report_comparison(part, study)
+        with part_of_demo(run, EXAM) as part:
+            exam = compare_with_other_contrast(part)
+            beside = report_comparison(part, exam)
         with part_of_demo(run, DESIGN) as part:
             designed = design_real_scan(part)
             ended = report_design(part, designed)
-        report_demo(run, study, designed)
+        report_demo(run, study, exam, designed)
     say(f"Open {out / 'report.html'}", quiet)
-    return ending(compared.status, ended.status)
+    return ending(compared.status, beside.status, ended.status)

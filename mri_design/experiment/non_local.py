@@ -15,7 +15,7 @@ from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.mr_image import MRSlice, non_locally_refined
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.model.sparsity import prior_blocks
+from mri_design.model.sparsity import PriorBlock, prior_blocks
 from mri_design.model.sums import pooled_products
 from mri_design.operators.base import Array
 from mri_design.variances.columns import ExactByColumns
@@ -93,6 +93,7 @@ def mean_stages(
         refused = left_out_because("exact variances by columns do not cover it")
         return LastStage(without.model(lines, signal), warm_start, refused)
     slice_model = _at_first_look(slice_model)
+    usual = prior_blocks(slice_model.prior)
     start, local, matvecs = warm_start, None, 0
     for look in range(LOOKS):
         loops = COLD if look == 0 and warm_start is None else 1
@@ -100,10 +101,10 @@ def mean_stages(
         posterior = engine.cut_short(loops).infer(
             model, np.random.default_rng(seed), warm_start=start, callback=callback
         )
-        if local is None:
-            local = posterior
-            if slice_model.n_coils > 1:
-                slice_model = _as_determined(slice_model, posterior)
+        if local is None and slice_model.n_coils > 1:
+            slice_model = _as_determined(slice_model, posterior)
+        local = posterior if local is None else local
+        slice_model = _reweighted(slice_model, usual, posterior.mean)
         matvecs += posterior.convergence.matvecs
         try:
             slice_model = non_locally_refined(slice_model, posterior.mean)
@@ -197,6 +198,13 @@ def _as_determined(slice_model: MRSlice, posterior: GaussianPosterior) -> MRSlic
     """
     variance = float(np.mean(posterior.image_variances)) / slice_model.noise_variance
     prior = tuple(block.where_determined(variance, posterior.mean) for block in prior_blocks(slice_model.prior))
+    return replace(slice_model, prior=prior)
+
+
+def _reweighted(slice_model: MRSlice, usual: Sequence[PriorBlock], image: Array) -> MRSlice:
+    """The slice with blocks that are to be reweighted as an image asks for, the others as they are."""
+    pairs = zip(prior_blocks(slice_model.prior), usual, strict=True)
+    prior = tuple(first.less_where_bright(image) if first.reweighted else block for block, first in pairs)
     return replace(slice_model, prior=prior)
 
 

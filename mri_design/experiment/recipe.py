@@ -86,8 +86,9 @@ class BlockRecipe(Settings):
 
     kind: str = setting(
         "Coefficients that are sparse: pixels; differences of neighbouring pixels; wavelet, orthonormal; non-local, "
-        "differences to the pixels in the middle of the most similar patches (images only, not designs); or companion, "
-        "differences to those whose surroundings are alike in another image of the object (only where one is given).",
+        "differences to the pixels in the middle of the most similar patches (images only, not designs); companion, "
+        "differences to those whose surroundings are alike in another image of the object (only where one is given); "
+        "or repeat, differences of neighbouring pixels beyond those of a repeat of the scan.",
         names=lambda: tuple(BLOCKS),
     )
     scale: float = setting(
@@ -124,6 +125,11 @@ class BlockRecipe(Settings):
         None,
         above=0,
         unset="`tau_limit`",
+        expert=True,
+    )
+    reweighted: bool = setting(
+        "Pixels: bright ones have the limit `tau_limit_bright` whatever determines the image, of one coil too.",
+        False,
         expert=True,
     )
 
@@ -332,7 +338,7 @@ class CompanionRecipe(Settings):
 
     companion_strength: Literal["careful", "moderate", "strong"] = setting(
         "careful: lesions that the other images do not show keep their contrast; moderate, strong: less error, but "
-        "such lesions lose some of it, the more the fewer readouts are measured.",
+        "such lesions lose some of it, the more the fewer readouts are measured; both know repeats of a scan.",
         "careful",
     )
     trust_companion: bool = setting(
@@ -351,6 +357,30 @@ class CompanionRecipe(Settings):
             Readouts measured over those of the whole grid, at most 1.
         """
         return {"careful": 0.04 * share, "moderate": 0.03, "strong": 0.1}[self.companion_strength]
+
+    def doubt(self, share: float) -> float | None:
+        """Difference, in signal levels, at which a repeat is trusted by half; None where none is looked for.
+
+        Faint lesions that a repeat alone shows would remain, and where few readouts are measured new ones would lose
+        contrast (results/companions/repeats.md has the trials).
+
+        Parameters
+        ----------
+        share : float
+            Readouts measured over those of the whole grid, at most 1.
+        """
+        if self.companion_strength == "careful" or (self.companion_strength == "moderate" and share < 0.2):
+            return None
+        return 0.05 if self.companion_strength == "strong" else 0.02
+
+    def repeat_prior(self, blocks: Sequence[Any]) -> tuple[Any, ...]:
+        """Blocks of a slice with one for a repeat of it: that which they hold already, or the usual one."""
+        from mri_design.model.sparsity import SparsityBlock
+
+        if any(getattr(block, "kind", "") == "repeat" for block in blocks):
+            return tuple(blocks)
+        limit = 0.3 if self.companion_strength == "strong" else 0.1
+        return (*blocks, SparsityBlock("repeat", 30.0, tau_limit=limit))
 
     def prior(self, blocks: Sequence[Any], share: float) -> tuple[Any, ...]:
         """Blocks of a slice with one for its companion: that which they hold already, or the usual one."""

@@ -13,6 +13,7 @@ from mri_design.brief import briefly
 from mri_design.errors import InputError, require_instance
 from mri_design.model.alike_patches import AlikePatches, find_alike
 from mri_design.model.companion import Companion
+from mri_design.model.expected import ExpectedImage
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.own_maps import OwnMaps
 from mri_design.model.phase import PhasePrior, estimate_phase
@@ -125,6 +126,8 @@ class MRSlice:
     companion : AlikePatches, optional
         Which pixels belong together in other images of the same object (`model.companion`). Without it companion blocks
         of the prior are left out of the model.
+    expected : ExpectedImage, optional
+        The image that a repeat of the scan makes expect. Without it repeat blocks of the prior are left out.
     companions : tuple of Companion
         Other images of the object that are there to choose from; what is chosen of them is ``companion``.
     readouts : Readouts, optional
@@ -152,6 +155,7 @@ class MRSlice:
     samples: Array | None = None
     alike: AlikePatches | None = None
     companion: AlikePatches | None = None
+    expected: ExpectedImage | None = None
     companions: tuple[Companion, ...] = ()
     readouts: Readouts | None = None
     own_maps: OwnMaps | None = None
@@ -337,6 +341,13 @@ class MRSlice:
         central = self.candidates.central_run(self.chosen(lines))
         return self.calibrated(lines)._weighted_image(central, self.candidates.density(central))
 
+    def centrally(self, image: Array, lines: Chosen) -> Array:
+        """`central_image` as it would be if the scan showed this image, without noise."""
+        own, central = self.calibrated(lines), self.candidates.central_run(self.chosen(lines))
+        rows, density = own.measurement(central), self.candidates.density(central)
+        seen = rows(image)
+        return rows.adjoint(seen if isinstance(density, float) else (density * seen).astype(seen.dtype, copy=False))
+
     def plain_image(self, lines: Chosen) -> Array:
         """The image of ``lines`` without a model, X^H diag(w) y: zero-filled, of shots gridded (`Readouts.density`)."""
         lines = self.chosen(lines)
@@ -399,10 +410,11 @@ class MRSlice:
         phase = self.phase
         if phase is not None and phase.phase is None:
             phase = phase.seen_in(self.central_image(lines), self.noise_variance)
-        patches = {"non-local": self.alike, "companion": self.companion}
-        unknown = [kind for kind, found in patches.items() if found is None]
+        facts = {"non-local": self.alike, "companion": self.companion, "repeat": self.expected}
+        unknown = [kind for kind, found in facts.items() if found is None]
         prior = [block for block in prior_blocks(self.prior) if block.kind not in unknown]
         if any(block.kind == "non-local" for block in prior):
             prior = [block.beside_non_local() for block in prior]
-        blocks = tuple(block.sites(self.shape, level, noise_sd, phase, self.alike, self.companion) for block in prior)
+        known = (self.alike, self.companion, self.expected)
+        blocks = tuple(block.sites(self.shape, level, noise_sd, phase, *known) for block in prior)
         return GeneralizedLinearModel(self.measurement(lines), self.acquire(lines), self.noise_variance, blocks)

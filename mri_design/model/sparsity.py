@@ -14,6 +14,7 @@ import scipy  # whose parts are loaded when they are first used
 from mri_design.brief import briefly
 from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
 from mri_design.model.alike_patches import AlikePatches
+from mri_design.model.expected import ExpectedImage
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phase import PhasePrior
 from mri_design.operators.base import Array, LinearOperator
@@ -46,11 +47,17 @@ class Coefficients:
         Dimensionless, as `SparsityBlock.scale` and in its place, where coefficients differ.
     groups : tuple of int
         Axes of the coefficients over which one site sees the norm.
+    centre : complex array, shape (ky, kx), optional
+        An image whose coefficients the sites expect, in the place of zeros.
+    weights : float array, optional
+        Of rates, after their limit.
     """
 
     analysis: LinearOperator
     rates: Array | None = None
     groups: tuple[int, ...] = ()
+    centre: Array | None = None
+    weights: Array | None = None
 
 
 @briefly
@@ -68,12 +75,15 @@ class ImageFacts:
         Which pixels belong together, where that is known.
     companion : AlikePatches, optional
         Which do in other images of the same object (`model.companion`).
+    expected : ExpectedImage, optional
+        The image that a repeat makes expect.
     """
 
     shape: tuple[int, int]
     signal: float
     alike: AlikePatches | None = None
     companion: AlikePatches | None = None
+    expected: ExpectedImage | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +116,8 @@ class SparsityBlock:
     tau_limit_bright : float, optional
         For pixels: the limit of bright ones in models that have a non-local block, where several coils determine the
         image (`where_determined`).
+    reweighted : bool
+        For pixels: bright ones have the limit ``tau_limit_bright`` in every model that has a non-local block.
     neighbours : int
         For non-local differences: how many of every pixel.
     site : str or callable
@@ -128,6 +140,7 @@ class SparsityBlock:
     tau_limit: float | Array | None = None
     tau_limit_with_non_local: float | None = None
     tau_limit_bright: float | None = None
+    reweighted: bool = False
     neighbours: int = 6
     site: str | SiteMaker = "laplace"
 
@@ -144,6 +157,8 @@ class SparsityBlock:
                 positive_number(name, limit)
         if self.tau_limit_bright is not None and (self.kind != "pixels" or self.tau_limit is None):
             raise InputError("tau_limit_bright", f"block {self.name}", "a block of pixels that has a tau_limit, too")
+        if self.reweighted and self.tau_limit_bright is None:
+            raise InputError("reweighted", f"block {self.name}", "a block that has a tau_limit_bright, too")
         require_counts(least=1, levels=self.levels, neighbours=self.neighbours)
 
     @property
@@ -162,10 +177,9 @@ class SparsityBlock:
         """The block in models of an image of which a first estimate is known.
 
         Where data leave much open, rates of pixels up to ``tau_limit`` tell the image from its aliases. Where they
-        determine it, such rates empty the background of its noise, and pull bright pixels towards zero. The limit of
-        bright pixels is then ``tau_limit_bright``, as weights of reweighted minimisation are small where the image is
-        large (Candes, Wakin & Boyd 2008, J Fourier Anal Appl 14:877). Between the two variances of `DETERMINED` limits
-        are interpolated, in logarithms.
+        determine it, such rates empty the background of its noise, and pull bright pixels towards zero: these have a
+        lower limit (`less_where_bright`). Between the two variances of `DETERMINED` limits are interpolated, in
+        logarithms.
 
         Parameters
         ----------
@@ -175,14 +189,30 @@ class SparsityBlock:
         image : complex array, shape (ky, kx)
             The estimate.
         """
+        at = np.interp(np.log(variance), np.log(DETERMINED), (0.0, 1.0))
+        lower = self if at == 1 else self.less_where_bright(image)
+        if lower.tau_limit is None or self.tau_limit is None or lower is self:
+            return self
+        return replace(self, tau_limit=lower.tau_limit ** (1 - at) * self.tau_limit**at)
+
+    def less_where_bright(self, image: Array) -> SparsityBlock:
+        """The block with limits from ``tau_limit`` where an image is dark to ``tau_limit_bright`` where it is bright.
+
+        Weights of reweighted minimisation are small where the image is large, too (Candes, Wakin & Boyd 2008, J Fourier
+        Anal Appl 14:877). Blocks without ``tau_limit_bright`` stay as they are.
+
+        Parameters
+        ----------
+        image : complex array, shape (ky, kx)
+            An estimate.
+        """
         if self.tau_limit_bright is None or self.tau_limit is None:
             return self
         brightness = scipy.ndimage.gaussian_filter(np.abs(image), SURROUNDINGS) / (
             BRIGHT * np.percentile(np.abs(image), 99.5)
         )
-        limit = np.maximum(self.tau_limit / (1 + brightness**2), min(self.tau_limit_bright, self.tau_limit))
-        at = np.interp(np.log(variance), np.log(DETERMINED), (0.0, 1.0))
-        return self if at == 1 else replace(self, tau_limit=limit ** (1 - at) * self.tau_limit**at)
+        least = np.minimum(self.tau_limit_bright, self.tau_limit)
+        return replace(self, tau_limit=np.maximum(self.tau_limit / (1 + brightness**2), least))
 
     def sites(
         self,
@@ -192,6 +222,7 @@ class SparsityBlock:
         phase: PhasePrior | None = None,
         alike: AlikePatches | None = None,
         companion: AlikePatches | None = None,
+        expected: ExpectedImage | None = None,
     ) -> SiteBlock:
         """The block on an image grid, tau = scale sigma / signal up to the limit; on moduli, or as ``phase`` has it.
 
@@ -201,7 +232,7 @@ class SparsityBlock:
             For non-local differences where it is not known what is alike.
         """
         tau_per_rate = noise_sd / signal
-        made = self._coefficients(ImageFacts(shape, signal, alike, companion))
+        made = self._coefficients(ImageFacts(shape, signal, alike, companion, expected))
         made = Coefficients(made) if isinstance(made, LinearOperator) else made
         if not isinstance(made, Coefficients):
             raise InputError(f"block {self.name}", described(made), "a LinearOperator or Coefficients")
@@ -210,10 +241,13 @@ class SparsityBlock:
         rates: Array | float = self.scale if made.rates is None else made.rates
         if self.tau_limit is not None:
             rates = np.minimum(rates, self.tau_limit / tau_per_rate)
+        if made.weights is not None:
+            rates = rates * made.weights
         if phase is not None:
             analysis, rates, groups = phase.on(analysis, rates, groups)
         site: SiteMaker = SITES[self.site] if isinstance(self.site, str) else self.site
-        return SiteBlock(self.name, analysis, site(np.asarray(rates * tau_per_rate)), groups)
+        block = SiteBlock(self.name, analysis, site(np.asarray(rates * tau_per_rate)), groups)
+        return block if made.centre is None else replace(block, offset=analysis(made.centre), role="prior")
 
     def _coefficients(self, image: ImageFacts) -> object:
         """What the kind makes of the image: coefficients, or their operator alone."""
@@ -236,6 +270,8 @@ class GivenBlock:
 
     block: SiteBlock
 
+    reweighted = False
+
     @property
     def kind(self) -> str:
         """Name of the block; none of `SparsityBlock.kind`."""
@@ -246,6 +282,10 @@ class GivenBlock:
         return self
 
     def where_determined(self, variance: float, image: Array) -> GivenBlock:
+        """As it is."""
+        return self
+
+    def less_where_bright(self, image: Array) -> GivenBlock:
         """As it is."""
         return self
 
@@ -326,6 +366,21 @@ def companion(block: SparsityBlock, image: ImageFacts) -> Coefficients:
     if image.companion is None:
         raise InputError("companion", "none", "AlikePatches", "companion_patches finds them in other images.")
     return _along(block, image.companion, block.scale / (image.companion.differences + LEAST_DIFFERENCE))
+
+
+def repeat(block: SparsityBlock, image: ImageFacts) -> Coefficients:
+    """Differences of neighbouring pixels, which those of a repeat make expect as far as the data do not contradict it.
+
+    Raises
+    ------
+    InputError
+        Where there is no repeat.
+    """
+    if image.expected is None:
+        raise InputError("repeat", "none", "an ExpectedImage", "experiment.held_back.repeat makes it of another image.")
+    analysis = FiniteDifferences(image.shape)
+    weights = np.broadcast_to(image.expected.trust, analysis.out_shape)
+    return Coefficients(analysis, centre=image.expected.image, weights=weights)
 
 
 def _along(block: SparsityBlock, patches: AlikePatches, rates: Array) -> Coefficients:

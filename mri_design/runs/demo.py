@@ -29,16 +29,18 @@ from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.slice_choice import scan_sources
 from mri_design.runs.compare import ComparisonRequest, ComparisonResult, compare_strategies, pair_screen
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
-from mri_design.runs.error_tables import FORMATS, paired_caption, where_behind
+from mri_design.runs.error_tables import COMPANIONS_CAPTION, FORMATS, paired_caption, where_behind
 from mri_design.runs.image_sections import mask_sentence
 from mri_design.runs.run import Ending, Progress, Run
 from mri_design.runs.study import StudyErrors
 from mri_design.runs.verdicts import Duel, duel_verdict, what_follows
 from mri_design.status import Status
 
-STUDY, DESIGN = "compare", "design"
-"""Folders of the two runs, within the demo's."""
+STUDY, EXAM, DESIGN = "compare", "exam", "design"
+"""Folders of the three runs, within the demo's."""
 HEAD, TRAINING = "phantom:t2w", "phantom:t1w"
+OTHER = "phantom:t1w-6a"
+"""Another contrast of the same head."""
 MATRIX = 128
 COUNTS = (24, 32, 48)
 TUNED_DENSITY = "vd-polynomial"
@@ -70,7 +72,7 @@ def begin_demo(run: Run) -> None:
 
 @contextmanager
 def part_of_demo(run: Run, name: str) -> Iterator[Run]:
-    """Open the folder of one of the two runs, `STUDY` or `DESIGN`, within the demo's.
+    """Open the folder of one of the runs, `STUDY`, `EXAM` or `DESIGN`, within the demo's.
 
     Raises
     ------
@@ -99,20 +101,34 @@ def compare_on_head(run: Run, *, tune: bool = False) -> ComparisonResult:
     )
 
 
+def compare_with_other_contrast(run: Run) -> ComparisonResult:
+    """Make the images of designed lines of the same head once more, with another contrast of it in their prior."""
+    return compare_strategies(
+        ComparisonRequest(
+            sources=[replace(source, companions=(OTHER,)) for source in scan_sources([HEAD], "middle")],
+            recipe=load_recipe(RECIPE).replacing("simulation", matrix=MATRIX),
+            strategies=(DESIGNED,),
+            lines=COUNTS,
+            seeds=1,
+        ),
+        run,
+    )
+
+
 def design_real_scan(run: Run) -> DesignResult | Ending:
     """Choose the lines of a scan that comes from a scanner."""
     return design_scan(DesignRequest(SCAN, load_recipe(None).replacing("design", block=BLOCK), LINES), run)
 
 
-def report_demo(run: Run, study: ComparisonResult, designed: DesignResult | Ending) -> Path:
-    """Write the page over the comparison and the design of a real scan, once their folders are written.
+def report_demo(run: Run, study: ComparisonResult, exam: ComparisonResult, designed: DesignResult | Ending) -> Path:
+    """Write the page over the comparisons and the design of a real scan, once their folders are written.
 
     Of a design that was finished before, and is not computed again, mask and settings are read from its folder. Returns
     the page's path.
     """
-    compared, scan = run.folder.path / STUDY, run.folder.path / DESIGN
+    compared, beside, scan = (run.folder.path / name for name in (STUDY, EXAM, DESIGN))
     rows, links, warnings = list[Row](), dict[str, str](), []
-    for part in (compared, scan):
+    for part in (compared, beside, scan):
         manifest = json.loads((part / "manifest.json").read_text(encoding="utf-8"))
         rows.append({"run": part.name, "status": manifest["status"], "seconds": float(manifest["wall_seconds"])})
         links[f"{part.name}/report.html"] = f"the full report of {part.name}, with links to its files"
@@ -121,6 +137,7 @@ def report_demo(run: Run, study: ComparisonResult, designed: DesignResult | Endi
     sections = [
         _pictures(compared, study),
         _numbers(compared, study),
+        _other_contrast(study, exam),
         _real_scan(scan, designed),
         Section("Full reports", [Links(links), ReportTable(rows, "How the runs ended.", {"seconds": ".1f"})]),
     ]
@@ -224,6 +241,24 @@ def _numbers(folder: Path, study: ComparisonResult) -> Section:
         ReportTable(errors.summary, "All strategies at all numbers of lines.", FORMATS, words),
     ]
     return Section("Fewer and more lines", blocks)
+
+
+def _other_contrast(study: ComparisonResult, exam: ComparisonResult) -> Section:
+    """What a T1-weighted image of the head does for its T2-weighted one, from the same lines."""
+
+    def errors(result: ComparisonResult) -> dict[int, float]:
+        rows = (row for row in result.errors.summary if row["strategy"] == DESIGNED)
+        return {int(str(row["lines"])): 100 * float(str(row["relative_l2"])) for row in rows}
+
+    alone = errors(study)
+    found = [f"{error:.1f} % instead of {alone[count]:.1f} % with {count}" for count, error in errors(exam).items()]
+    text = (
+        f"Few exams have one scan. Here the prior may know a T1-weighted scan of the same head (`--with {OTHER}`). "
+        "Lines that are held back decide whether it does, and it may say so little that lesions which the other image "
+        f"does not show keep their contrast. From the same designed lines, errors are {', '.join(found)} of them."
+    )
+    table = ReportTable(exam.errors.companions, COMPANIONS_CAPTION, FORMATS)
+    return Section("Another contrast of the same head", [Paragraph(text), table])
 
 
 def _real_scan(scan: Path, designed: DesignResult | Ending) -> Section:

@@ -27,7 +27,7 @@ def test_the_demo_ends_with_one_report_of_both_runs(
     assert verdict < page.index('<div class="row">') < page.index("<details") < page.index("<svg")
     assert "drawn from a density that was tuned on another scan" in page[verdict : page.index("</p>", verdict)]
     assert f"Error: {demo_run.DESIGNED}" in page and f"Error: {demo_run.RIVAL}" in page
-    for run_folder in ("compare", "design"):
+    for run_folder in ("compare", "exam", "design"):
         assert f'<a href="{run_folder}/report.html">' in page
     with (out / "compare" / "summary.csv").open(newline="") as stream:
         summary = list(csv.DictReader(stream))

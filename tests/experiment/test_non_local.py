@@ -29,7 +29,7 @@ from mri_design import (
     reconstruct,
 )
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.experiment.non_local import is_non_local
+from mri_design.experiment.non_local import is_non_local, mean_stages
 from mri_design.experiment.reconstruction import loops_at_most
 from mri_design.model.mr_image import non_locally_refined
 from mri_design.model.phase import PhasePrior
@@ -268,6 +268,20 @@ def test_one_coil_has_one_limit_for_all_pixels() -> None:
         for each in (one, with_same_limit(one))
     ]
     np.testing.assert_array_equal(*images)
+
+
+def test_reweighted_pixels_of_one_coil_follow_the_image_so_far() -> None:
+    """The limits of the last estimate are those that the image before it asks for; dark pixels keep theirs."""
+    recipe = recipe_of(32)
+    pixels, *others = recipe.prior
+    one = scan_of(recipe).slice_model(0, replace(recipe, prior=(replace(pixels, reweighted=True), *others)))
+    last = mean_stages(one, [*range(0, 32, 3), 14, 16, 17], recipe.inference.engine(), 0)
+    assert last.start is not None and last.start.mean is not None
+    (block,) = (block for block in last.model.blocks if block.name == "pixels")
+    wanted = one.prior[0].less_where_bright(last.start.mean).tau_limit  # type: ignore[union-attr]
+    tau = np.asarray(block.potential.scale)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(tau, np.minimum(wanted, tau.max()), rtol=1e-5)
+    assert tau.max() > 2 * tau.min()
 
 
 def test_the_recipe_local_has_no_such_block() -> None:

@@ -60,3 +60,9 @@ def test_other_blocks_have_no_bright_coefficients(kind: str) -> None:
 def test_the_lower_limit_needs_a_limit_of_the_others() -> None:
     with pytest.raises(InputError, match="that has a tau_limit, too"):
         SparsityBlock("pixels", 1.0, tau_limit_bright=0.02)
+
+
+def test_reweighting_needs_a_lower_limit() -> None:
+    with pytest.raises(InputError, match="reweighted: got block pixels"):
+        SparsityBlock("pixels", 1.0, tau_limit=0.4, reweighted=True)
+    np.testing.assert_array_equal(BLOCK.less_where_bright(half_bright()).tau_limit, limits(DETERMINED[0]))

@@ -13,12 +13,15 @@ from mri_design.design.recording import found_energies
 from mri_design.errors import InputError
 from mri_design.experiment.held_back.choosing import FEWEST
 from mri_design.experiment.held_back.prediction import HeldBack
+from mri_design.experiment.held_back.repeat import expected_image
 from mri_design.experiment.non_local import carried
 from mri_design.experiment.recipe import CompanionRecipe
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import count_text
 from mri_design.model.alike_patches import AlikePatches
 from mri_design.model.companion import Companion, companion_patches
+from mri_design.model.expected import ExpectedImage
+from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import ShotReadouts
@@ -28,6 +31,8 @@ CLEARLY = 1.5
 """Standard errors by which lines held back have to be predicted better with a companion."""
 LEAST_GAIN = 0.03
 """Mean logarithm of the energy left unpredicted without over that with it, where half of the lines are measured."""
+REPEATED = 0.5
+"""As `LEAST_GAIN`, of one that is used as a repeat."""
 FARTHEST = 10.0
 """Millimetres by which an image that headers have placed may have to be moved; beyond them it is left out."""
 
@@ -87,7 +92,9 @@ class CompanionChoice:
     unit : str
         What was held back, in the singular.
     patches : AlikePatches, optional
-        What the companions used say; None where none is.
+        What the companions used say; None where none is, or one is a repeat.
+    expected : ExpectedImage, optional
+        What a companion makes expect that is used as a repeat.
     share : float
         See `CompanionRecipe.limit`.
     """
@@ -100,10 +107,13 @@ class CompanionChoice:
     trusted: bool = False
     unit: str = "line"
     patches: AlikePatches | None = field(default=None, compare=False, repr=False)
+    expected: ExpectedImage | None = field(default=None, compare=False, repr=False)
     share: float = 1.0
 
     def applied(self, slice_model: MRSlice, recipe: CompanionRecipe) -> MRSlice:
         """The slice with the companions that are used in its prior."""
+        if self.expected is not None:
+            return replace(slice_model, expected=self.expected, prior=recipe.repeat_prior(slice_model.prior))
         if self.patches is None:
             return slice_model
         return replace(slice_model, companion=self.patches, prior=recipe.prior(slice_model.prior, self.share))
@@ -117,7 +127,10 @@ class CompanionChoice:
         held = f"{count_text(self.held_back, self.unit)} held back" if self.held_back else "nothing to hold back"
         why = "as the recipe asks" if self.trusted else f"after {held}"
         each = "; ".join(str(one) for one in self.offered)
-        return f"{' and '.join(self.used) or 'none'} {'are' if len(self.used) > 1 else 'is'} used, {why} ({each})"
+        repeat = " as a repeat" if self.expected is not None else ""
+        return (
+            f"{' and '.join(self.used) or 'none'} {'are' if len(self.used) > 1 else 'is'} used{repeat}, {why} ({each})"
+        )
 
 
 def choose_companions(
@@ -177,10 +190,57 @@ def choose_companions(
         trusted=trusted,
     )
     clear = (mean > LEAST_GAIN * min(1.0, 2 * share)) & (mean > CLEARLY * error)
+    repeated = _as_repeat(
+        slice_model, lines, without, [offered[place].companion for place in usable], recipe, share, engine
+    )
+    if repeated is not None and repeated.gain > max(mean[clear], default=0.0):
+        at = usable[repeated.number]
+        each_gain = tuple(replace(one, gain=repeated.gain) if n == at else one for n, one in enumerate(choice.offered))
+        return replace(
+            choice, offered=each_gain, used=names[repeated.number], gain=repeated.gain, expected=repeated.expected
+        )
     if not (trusted or clear.any()):
         return choice
     best = len(sets) - 1 if trusted else int(np.argmax(np.where(clear, mean, -np.inf)))
     return replace(choice, used=names[best], gain=float(mean[best]), patches=patches[best])
+
+
+@dataclass(frozen=True)
+class _Repeat:
+    """The companion that predicts lines held back best as a repeat: its place, its gain, and what it makes expect."""
+
+    number: int
+    gain: float
+    expected: ExpectedImage
+
+
+def _as_repeat(
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    without: HeldBack,
+    companions: Sequence[Companion],
+    recipe: CompanionRecipe,
+    share: float,
+    engine: DoubleLoop,
+) -> _Repeat | None:
+    """The best of those companions that are repeats of the scan, as its lines held back say; None where none is."""
+    one, doubt, best = without.slice_model, recipe.doubt(share), None
+    if doubt is None:
+        return None
+    before = np.log(found_energies(one, without.posterior.mean, without.held))
+    for number, companion in enumerate(companions):
+        seen = expected_image(one, without.known, companion.image, doubt, without.posterior, engine, without.seed)
+        model = replace(one, expected=seen, prior=recipe.repeat_prior(one.prior)).model(without.known, without.signal)
+        gains = before - _left_under(without, model, engine)
+        mean, error = float(gains.mean()), float(gains.std(ddof=1)) / np.sqrt(len(gains))
+        if mean > max(REPEATED, CLEARLY * error, 0.0 if best is None else best.gain):
+            best = _Repeat(number, mean, seen)
+    if best is None:
+        return None
+    image = companions[best.number].image
+    return replace(
+        best, expected=expected_image(slice_model, lines, image, doubt, without.posterior, engine, without.seed)
+    )
 
 
 def _share(slice_model: MRSlice, lines: Sequence[int]) -> float:
@@ -216,7 +276,12 @@ def _left_with(
     """Logarithm of the energy that is left unpredicted with companions, of every line held back."""
     one = without.slice_model
     model = replace(one, companion=patches, prior=recipe.prior(one.prior, share)).model(without.known, without.signal)
+    return _left_under(without, model, engine)
+
+
+def _left_under(without: HeldBack, model: GeneralizedLinearModel, engine: DoubleLoop) -> NDArray[np.float64]:
+    """Logarithm of the energy that is left unpredicted under a model of the lines known, of every line held back."""
     posterior = engine.cut_short(1).infer(
         model, np.random.default_rng(without.seed), warm_start=carried(without.posterior, model)
     )
-    return np.log(found_energies(one, posterior.mean, without.held))
+    return np.log(found_energies(without.slice_model, posterior.mean, without.held))
