@@ -89,10 +89,15 @@ FORMATS = {name: ".4f" for name in ("growing", "known", "best_acs", "best_fixed"
 }
 
 
-def middle_of(folder: Path, name: str, recipe: Recipe, side: int) -> KSpaceData:
-    """The middle of a scan's k-space, or the simulated scan of an image, with coil maps that are not known."""
-    data = load_input(folder / SCANS[name][0], recipe.replacing("simulation", matrix=side, coils=8, phase="smooth"))
-    data = data.select_slice(0)
+def middle_of(
+    folder: Path, name: str, recipe: Recipe, side: int, file: str | None = None, **simulation: object
+) -> KSpaceData:
+    """The middle of a scan's k-space, or the simulated scan of an image, with coil maps that are not known.
+
+    Simulations have eight coils and a smooth phase, where ``simulation`` says nothing else.
+    """
+    simulated = recipe.replacing("simulation", **{"matrix": side, "coils": 8, "phase": "smooth"} | simulation)
+    data = load_input(folder / (file or SCANS[name][0]), simulated).select_slice(0)
     middle = tuple(slice(n // 2 - side // 2, n // 2 - side // 2 + side) for n in data.grid_shape)
     covariance = data.noise_covariance
     if covariance is None and data.noise_variance is not None:

@@ -54,7 +54,7 @@ def check_method(name: str) -> None:
 
 
 DAMPING = 1e-3
-"""Damping that keeps least squares stable where the coils determine little."""
+"""Tikhonov weight, in units of X^H X, that keeps least squares stable where the coils determine little."""
 
 
 @briefly
@@ -175,7 +175,7 @@ def reconstruct(
         Measured lines, or a mask that is true for them; by default all that the slice holds.
     method : str, optional
         "mean", "map", "least-squares", "zero-filled", "l1-wavelet" or "total-variation": posterior mean, MAP,
-        minimum-norm least squares (SENSE for several coils), inverse FFT (gridding of shots), or a rival of
+        least squares damped by `DAMPING` (SENSE for several coils), inverse FFT (gridding of shots), or a rival of
         `estimation.textbook`; the recipe's by default.
     recipe : Recipe, optional
         Settings of inference and estimation; the default recipe without one.

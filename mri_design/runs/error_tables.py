@@ -161,8 +161,8 @@ def maps_caption(table: Sequence[Row]) -> str:
     verdict = f"{bad} of {masks} predict badly, and their errors are those of maps, too." if bad else "None does badly."
     return (
         "Coil maps of the masks: by ESPIRiT from gapless centre lines, or with the image (nlinv) from all lines "
-        "measured near the centre; maps lines is how many they rest on. maps error is the relative error with which "
-        f"coils that were held back line by line are predicted, mean and worst; ESPIRiT holds none back. {verdict}"
+        "measured near the centre; maps lines is how many they rest on. maps error is the relative error, beyond "
+        f"noise, with which coils that were held back line by line are predicted, mean and worst. {verdict}"
     )
 
 

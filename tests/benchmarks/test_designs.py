@@ -192,6 +192,28 @@ def test_what_ships_is_learnt_from_heads(module: Module, monkeypatch: pytest.Mon
         assert np.isfinite(case.products).all() and (case.powers >= 0).all()
 
 
+def test_two_error_models_are_compared_over_the_seeds_that_both_have(module: Module) -> None:
+    """Cells are means of the logarithm over seeds, and standard errors are over scans, not over their cells."""
+    models = module("coil_error_models")
+
+    def row(scan: str, maps: str, model: str, seed: int, error: float) -> dict[str, object]:
+        about = {"scan": scan, "acceleration": "4", "maps": maps}
+        return about | {"model": model, "seed": str(seed), "error": str(error)}
+
+    found = [row("8a-96", "known", "old", seed, 0.1) for seed in (0, 1, 2)]
+    found += [row("8a-96", "known", "new", seed, error) for seed, error in ((0, 0.2), (1, 0.05))]
+    found += [row("8a-96", "growing", model, 0, 0.1 if model == "old" else 0.12) for model in ("old", "new")]
+    found += [row("16-96", "known", model, 0, 0.1 if model == "old" else 0.08) for model in ("old", "new")]
+    found += [row("heart-8", "known", "old", 0, 0.1)]
+    cells = models.cells(found, models.JUDGED)
+    assert [round(cell["change_percent"], 6) for cell in cells] == [0, 20, -20]
+    assert [cell["seeds"] for cell in cells] == [2, 1, 1] and models.cells(found, list(models.FURTHER)) == []
+    every, *_ = models.summary({"judged": cells})
+    assert (every["number"], every["better"], every["worst_percent"]) == (3, 1, pytest.approx(20))
+    assert every["standard_error"] == pytest.approx(15)  # of +10 and -20
+    assert every["worst_scan_percent"] == pytest.approx(10)
+
+
 def test_the_zero_of_masks_and_reconstructions_is_what_their_title_says() -> None:
     """In the kept tables MAP comes first, and the density tuned for the local mean is the zero all the same."""
     text = (BENCHMARKS.parent / "results/design-study/README.md").read_text(encoding="utf-8")

@@ -106,6 +106,19 @@ def test_the_decisions_are_those_of_the_replayed_design(
     assert ("from the noise readouts" in page(out)) == ("--noise" in faults)
 
 
+def test_start_lines_are_asked_for_once_it_is_known_whether_they_have_to_tell_the_noise(
+    adapt: Adapt, work: Path
+) -> None:
+    (work / "unknown.toml").write_text((work / "fast.toml").read_text().split("[noise]")[0])
+    options = ("--recipe", "unknown.toml", "--lines", 15, "--no-report")
+    for faults, start in ((("--noise", 3), [5]), ((), [5, 7])):
+        result, messages, out = adapt("coils.npz", faults, *options, "--overwrite")
+        assert result.exit_code == 0, result.output
+        assert [len(one["lines"]) for one in messages if one.get("rule") == "start"] == start
+        asked = [line for message in messages[:-1] for line in message["lines"]]
+        assert asked == order(out) and len(asked) == 15 and settings(out)["start"] == sum(start)
+
+
 def test_the_folder_is_that_of_a_design_and_what_was_measured_can_be_read(
     adapt: Adapt, run: Run, tmp_path: Path, blind: list[int]
 ) -> None:

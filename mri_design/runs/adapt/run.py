@@ -407,10 +407,11 @@ class _Live:
         """Centre lines to begin with where coil maps are estimated from the lines as they come.
 
         As many as calibration is usually done with where they have to tell the noise, too: few of them hold nothing but
-        signal.
+        signal. That is known from the first line on, because noise readouts come before it.
         """
         wanted = centre_for_maps(self._request.design.strategy, self.recipe, self._lines)
-        if not self._arrivals.knows_noise and self.recipe.noise.variance is None:
+        silent = self._arrivals.arrived.any() and not self._arrivals.knows_noise
+        if silent and self.recipe.noise.variance is None:
             wanted = max(wanted, calibration_for(self.recipe, self._lines) or self.recipe.coils.most_lines)
         return min(wanted, len(self._measurable))
 

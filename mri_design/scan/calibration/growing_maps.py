@@ -44,6 +44,8 @@ class MapEstimate:
         Measured lines of the central 32 that they rest on.
     prediction_error : float
         Relative error of coils that were held back (`error_of_held_coils`); NaN where none were.
+    samples : int
+        Of a plane, or of lines that stop short, the measured samples of the central 32 x 32; 0 of whole lines.
     """
 
     maps: NDArray[np.complex64]
@@ -51,6 +53,7 @@ class MapEstimate:
     centre: int
     lines: int
     prediction_error: float = float("nan")
+    samples: int = 0
 
     @property
     def predicts_badly(self) -> bool:
@@ -65,7 +68,10 @@ class MapEstimate:
     @property
     def text(self) -> str:
         """What the maps rest on and how well they predict what was held back."""
-        rests = f"estimated together with the image (NLINV) from the {self.lines} measured lines of the central {BLOCK}"
+        measured = f"{self.lines} measured lines of the central {BLOCK}"
+        if self.samples:
+            measured = f"{self.samples} measured samples of the central {BLOCK} x {BLOCK}"
+        rests = f"estimated together with the image (NLINV) from the {measured}"
         if self.method == "espirit":
             rests = f"estimated by ESPIRiT from {min(self.centre, USUAL_LINES)} gapless centre lines"
         return f"{rests}; {words_of_check(self.prediction_error, len(self.maps))}"
@@ -80,7 +86,7 @@ def words_of_check(prediction_error: float, n_coils: int) -> str:
     """How well coils were predicted that had been held back, as the end of a sentence."""
     if isnan(prediction_error):
         return "none were held back as a check"
-    check = f"coils held back as a check are predicted with an error of {prediction_error:.0%}"
+    check = f"coils held back as a check are predicted with an error of {prediction_error:.0%} beyond noise"
     return f"{check}, which is bad" if is_bad(prediction_error, n_coils) else check
 
 
@@ -163,18 +169,20 @@ def maps_from_lines(
     if not energies.any():
         raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
     directions = coil_directions(energies) if directions is None else directions
-    lines = int(central(samples, BLOCK).any(axis=1).sum())
+    inside = central(samples, BLOCK)
+    lines, count = int(inside.any(axis=1).sum()), int(inside.sum())
+    count = 0 if count == lines * inside.shape[1] else count
     if method == "espirit":
         square = np.where(central(samples, centre), central(kspace, centre), 0)
         whole = np.zeros(kspace.shape, np.complex64)
         central(whole, centre)[:] = square
         missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
-        return MapEstimate(espirit(whole, directions, min(centre, USUAL_LINES)), method, centre, lines, missed)
+        return MapEstimate(espirit(whole, directions, min(centre, USUAL_LINES)), method, centre, lines, missed, count)
     maps = joint_estimate(kspace, samples, rough=rough).maps((samples.shape[0], samples.shape[1]))
     strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
     maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
     missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
-    return MapEstimate(maps, method, centre, lines, prediction_error=missed)
+    return MapEstimate(maps, method, centre, lines, missed, count)
 
 
 def error_of_held_coils(

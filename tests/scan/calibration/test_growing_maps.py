@@ -64,7 +64,10 @@ def test_maps_have_unit_root_sum_of_squares_and_say_what_they_rest_on(head):
     np.testing.assert_allclose(np.linalg.norm(estimate.maps, axis=0), 1, atol=1e-5)
     assert (estimate.centre, estimate.lines) == (7, 15)
     assert "15 measured lines of the central 32" in estimate.text
-    assert f"error of {estimate.prediction_error:.0%}" in estimate.text
+    assert f"error of {estimate.prediction_error:.0%} beyond noise" in estimate.text
+    square = np.zeros((64, 64), dtype=bool)
+    square[27:37, 27:37] = True
+    assert "100 measured samples of the central 32 x 32" in maps_from_lines(head, square, check=False).text
 
 
 def test_coils_that_disagree_with_any_image_predict_badly(head):
