@@ -598,16 +598,17 @@ def _map_method(text: str) -> str | None:
     Raises
     ------
     UsageError
-        Where it is neither, and nearly a method.
+        Where it is neither, and nearly a method or without an ending, as no file is.
     """
     if text in MAP_METHODS:
         return text
     name = text.rpartition("=")[2]
     near = did_you_mean(name.lower(), MAP_METHODS)
-    if near and not Path(name).exists():
+    missing = not Path(name).exists() and not Path(f"{name}.hdr").exists()  # a pair of BART may go without its ending
+    if missing and (near or not Path(name).suffix):
         raise UsageError(
             f"--maps {text}: got {name!r}, which is no file; wanted a file of coil maps, or a method for all inputs, "
-            f"one of {', '.join(MAP_METHODS)}. {near}"
+            f"one of {', '.join(MAP_METHODS)}. {near}".rstrip()
         )
     return None
 

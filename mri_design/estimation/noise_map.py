@@ -61,8 +61,9 @@ def least_squares_noise(
 ) -> NoiseMap:
     """The noise of the image of `least_squares`: for lines exactly, elsewhere from images of noise alone.
 
-    The damped solution is (G + d)^-1 X^H y with G = X^H X, so that its covariance is that of the noise times
-    (G + d)^-1 - d (G + d)^-2. Lines couple no two columns of an image, each of which is inverted on its own.
+    The damped solution is (G + d)^-1 X^H y with G = X^H X, so that its covariance is that of the noise times (G + d)^-1
+    - d (G + d)^-2. Damping makes large g-factors smaller than the undamped ones of SENSE. Lines couple no two columns
+    of an image, each of which is inverted on its own.
 
     Parameters
     ----------

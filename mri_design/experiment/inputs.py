@@ -208,8 +208,8 @@ def with_given_maps(data: AnyScan, maps: GivenMaps, recipe: Recipe | None = None
             wanted=f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all",
             cure=files
             if isinstance(maps, Path)
-            else "Were the same coils connected, in the same order, and did nobody move? Without --maps-from maps are "
-            "estimated from the scan itself.",
+            else "Were the same coils connected, in the same order, and did nobody move? A file of coil maps is "
+            "given as --maps FILE. Without --maps-from maps are estimated from the scan itself.",
         )
     return replace(known, header={**known.header, "coil_maps_explain": f"{explained:.1%} of the central samples"})
 

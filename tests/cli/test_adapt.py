@@ -117,6 +117,7 @@ def test_start_lines_are_asked_for_once_it_is_known_whether_they_have_to_tell_th
         assert [len(one["lines"]) for one in messages if one.get("rule") == "start"] == start
         asked = [line for message in messages[:-1] for line in message["lines"]]
         assert asked == order(out) and len(asked) == 15 and settings(out)["start"] == sum(start)
+        assert ("12 start lines alone" in result.stderr) == (not faults)
 
 
 def test_the_folder_is_that_of_a_design_and_what_was_measured_can_be_read(

@@ -66,6 +66,7 @@ WORDS = [
     ("train scan.npz --lines 8 --maps-from a.npz --maps m.npy", "scan.npz has maps already"),
     ("compare scan.npz --lines 8 --noise-sd -1", "--noise-sd -1: wanted a positive number"),
     ("recon scan.npz --maps nlinvv", "--maps nlinvv: got 'nlinvv', which is no file; wanted a file of coil maps, or a"),
+    ("recon scan.npz --maps grappa", "--maps grappa: got 'grappa', which is no file; wanted a file of coil maps, or a"),
     ("recon scan.npz --maps ESPIRiT", "one of auto, espirit, nlinv. Did you mean espirit?"),
     ("protocol scan.npz --lines 8 --maps scan.npz=nlinv", "a method for all inputs, one of auto, espirit, nlinv. Did"),
     # When a design ends

@@ -354,6 +354,11 @@ class _Live:
         grows = estimates_own_maps(data)
         calibrating = self._centre() if grows else calibration_for(self.recipe, self._lines)
         calibrated = prepare(data, self.recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
+        if not self._noise_is_known:
+            run.progress.warn(
+                f"{NAME}: its noise is {calibrated.noise_source}, of {len(self._first)} start lines alone, whose image "
+                "is coarse and rings: it is often too large; better images need noise readouts, or --noise-sd"
+            )
         self._scan: PreparedScan = calibrated
         model = calibrated.slice_model(0, self.recipe)
         self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
@@ -410,10 +415,13 @@ class _Live:
         signal. That is known from the first line on, because noise readouts come before it.
         """
         wanted = centre_for_maps(self._request.design.strategy, self.recipe, self._lines)
-        silent = self._arrivals.arrived.any() and not self._arrivals.knows_noise
-        if silent and self.recipe.noise.variance is None:
+        if self._arrivals.arrived.any() and not self._noise_is_known:
             wanted = max(wanted, calibration_for(self.recipe, self._lines) or self.recipe.coils.most_lines)
         return min(wanted, len(self._measurable))
+
+    @property
+    def _noise_is_known(self) -> bool:
+        return self._arrivals.knows_noise or self.recipe.noise.variance is not None
 
     def _fill(self) -> None:
         lines = sorted(self._arrivals.changed)

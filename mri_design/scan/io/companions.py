@@ -88,6 +88,13 @@ def _stored(path: Path, members: Sequence[str], limits: ReadLimits) -> NDArray[A
     check_file(path)
     if is_npy(path):
         return read_npy(path, limits, field=path.name)
+    if not is_numpy(path):
+        raise InputError(
+            field=path.name,
+            got="neither an array nor an archive of NumPy",
+            wanted="coil maps as .npy, .npz, or BART's .cfl with its .hdr",
+            cure="Save them with numpy.save.",
+        )
     arrays, present = read_npz_members(path, members, limits)
     for name in members:
         if name in arrays:
@@ -123,7 +130,7 @@ def read_mask(
     InputError
         For a damaged file, another dtype or shape, no line or sample, or one without data.
     """
-    flags = _mask_of_bart(path, limits) if is_bart(path) else read_npy(path, limits, field=path.name)
+    flags = _mask_of_bart(path, limits) if is_bart(path) else _stored_mask(path, limits)
     in_plane = samples is not None and flags.ndim == 2
     there = samples if samples is not None and in_plane else measured
     if flags.dtype != np.bool_ or flags.shape != there.shape:
@@ -133,7 +140,8 @@ def read_mask(
             got=f"{flags.dtype} {flags.shape}",
             wanted=f"bool ({len(measured)},){plane}",
             cure="Give one flag per phase-encode line, as mask.npy of a design of the same matrix size, or one per "
-            "readout of a trajectory.",
+            "readout of a trajectory."
+            + (f" Zeros and ones are one as ({path.stem} != 0)." if flags.shape == there.shape else ""),
         )
     missing = np.flatnonzero(flags & ~there)
     if missing.size and in_plane:
@@ -147,6 +155,18 @@ def read_mask(
     if not flags.any():
         raise InputError(field=path.name, got="no sample" if in_plane else "no line", wanted="at least one")
     return flags
+
+
+def _stored_mask(path: Path, limits: ReadLimits) -> NDArray[Any]:
+    check_file(path)
+    if not is_npy(path):
+        raise InputError(
+            field=path.name,
+            got="no array of NumPy",
+            wanted="a mask as .npy, or BART's .cfl with its .hdr",
+            cure="Save it with numpy.save.",
+        )
+    return read_npy(path, limits, field=path.name)
 
 
 def _mask_of_bart(path: Path, limits: ReadLimits) -> NDArray[np.bool_]:

@@ -76,6 +76,21 @@ def test_an_archive_of_something_else_is_refused(tmp_path: Path, data: KSpaceDat
         with_maps(data, tmp_path / "maps.npz")
 
 
+def test_another_kind_of_file_is_told_what_was_wanted(tmp_path: Path, data: KSpaceData) -> None:
+    path = tmp_path / "notes.npy"
+    path.write_text("no array")
+    with pytest.raises(InputError, match=r"neither an array nor an archive of NumPy; wanted coil maps as \.npy, \.npz"):
+        with_maps(data, path)
+    with pytest.raises(InputError, match=r"no array of NumPy; wanted a mask as \.npy"):
+        read_mask(path, data.measured)
+
+
+def test_zeros_and_ones_are_told_how_to_become_a_mask(tmp_path: Path, data: KSpaceData) -> None:
+    np.save(tmp_path / "mask.npy", np.ones(12, dtype=int))
+    with pytest.raises(InputError, match=r"got int64 \(12,\).* Zeros and ones are one as \(mask != 0\)"):
+        read_mask(tmp_path / "mask.npy", data.measured)
+
+
 LINES = np.array([False, True, True, False, True, True, False, True])
 SAMPLES = np.random.default_rng(1).random((8, 6)) < 0.4
 EVERYWHERE = np.ones((8, 6), dtype=bool)
