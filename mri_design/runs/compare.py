@@ -326,7 +326,7 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         sections.append(Section("Other images of masks", [ReportTable(errors.companions, COMPANIONS_CAPTION, FORMATS)]))
     if result.methods:
         write_csv(folder.output_path("methods.csv"), result.methods, formats=METHOD_FORMATS)
-        sections.append(_methods_section(result.methods))
+        sections.append(methods_section(result.methods))
     tuned: list[Row] = []
     for key, power in result.pieces.tuned.items():
         family, count, grid = key.split("|")
@@ -500,7 +500,7 @@ def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Sec
     return Section("Errors", blocks)
 
 
-def _methods_section(table: Sequence[Row]) -> Section:
+def methods_section(table: Sequence[Row]) -> Section:
     """Every strategy's masks under several methods."""
     first = table[0]["method"]
     caption = (
@@ -511,6 +511,9 @@ def _methods_section(table: Sequence[Row]) -> Section:
     if chosen:
         caption += f" The weight of a penalty is the one of {len(WEIGHTS)} with the least mean error on the {chosen}"
         caption += ", which favours these methods." if chosen == HINDSIGHT else "."
+    short = dict.fromkeys(str(row["method"]) for row in table if len(set(str(row["converged"]).split(" of "))) > 1)
+    if short:
+        caption += f" Not all images by {' and '.join(short)} converged: their errors are not the methods' own."
     return Section("Methods side by side", [ReportTable(table, caption, METHOD_FORMATS)])
 
 

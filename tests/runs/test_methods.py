@@ -8,6 +8,7 @@ from mri_design import InputError, Recipe, UsageError, measure, reconstruct
 from mri_design.design.trials import ReferenceSlice
 from mri_design.estimation import textbook
 from mri_design.runs import methods as methods_module
+from mri_design.runs.compare import methods_section
 from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, check_methods
 from mri_design.runs.run import Work
 from mri_design.runs.study import Study, StudyProgress
@@ -127,6 +128,16 @@ def test_what_is_finished_is_not_done_again(side_by_side: MethodStudy, monkeypat
     del progress.trials[last]
     with pytest.raises(Exception, match="this was finished"):
         side_by_side.run(progress, Work())
+
+
+@pytest.mark.parametrize(("converged", "said"), [("2 of 2", False), ("1 of 2", True), ("0 of 2", True)])
+def test_images_that_did_not_converge_are_said_under_the_table(converged: str, said: bool) -> None:
+    rows = [
+        {"method": method, "weight_from": None, "converged": ended}
+        for method, ended in (("mean", "2 of 2"), ("total-variation", converged))
+    ]
+    (table,) = methods_section(rows).blocks
+    assert ("Not all images by total-variation converged" in str(table)) == said
 
 
 def test_unknown_methods_and_shots_are_refused() -> None:
