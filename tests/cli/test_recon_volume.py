@@ -157,6 +157,13 @@ def test_slices_of_several_coils_share_noise_and_phase(work: Path, run: Run, tmp
         )  # fmt: skip
     both = [np.load(tmp_path / name / "recon.npy") for name in ("volume", "alone")]
     np.testing.assert_array_equal(both[0][2], both[1])
+    # Coils are combined slice by slice, and each says what it loses.
+    fewer = ("--compress-coils", 2, "--jobs", 1, "--out", tmp_path / "fewer")
+    run("recon", tmp_path / "coils.npz", "--recipe", known, *fewer, code=0)
+    lost = manifest(tmp_path / "fewer")["settings"]["coil_compression_lost"]
+    assert len(lost) == 3 and len(set(lost)) == 3
+    page = (tmp_path / "fewer" / "report.html").read_text()
+    assert f"all slices {min(lost):.2%} to {max(lost):.2%}" in page
 
 
 def test_slices_are_read_one_by_one_as_all_at_once(stack: Path) -> None:

@@ -40,6 +40,7 @@ from mri_design.runs.scan_facts import (
     warn_of_noise,
 )
 from mri_design.runs.workers import Workers
+from mri_design.scan.calibration.compression import LOST
 from mri_design.scan.data import TrajectoryData, without_part
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import write_json
@@ -89,6 +90,8 @@ class SliceFacts:
         Titles and captions of pictures of its companions, whose moduli are the array ``other_images``.
     about_others : str
         See `CompanionPictures`.
+    lost : float, optional
+        See `Compression`; None where coils are not combined.
     """
 
     rows: Rows
@@ -105,6 +108,7 @@ class SliceFacts:
     replicas: int = 0
     others: Sequence[Sequence[str]] = ()
     about_others: str = ""
+    lost: float | None = None
 
     @property
     def converged(self) -> bool:
@@ -203,6 +207,7 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
         replicas=0 if result.noise is None else result.noise.replicas,
         others=[] if pictures is None else [(panel.title, panel.caption) for panel in pictures.panels],
         about_others="" if pictures is None else pictures.about,
+        lost=float(ready.scan.data.header[LOST]) if LOST in ready.scan.data.header else None,
     )
     del ready, result, known, images, shown, maps, pictures
     gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go

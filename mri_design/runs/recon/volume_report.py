@@ -39,6 +39,7 @@ from mri_design.runs.recon.volume import VolumeResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
 from mri_design.runs.verdicts import method_words, volume_verdict
+from mri_design.scan.calibration.compression import LOST
 
 _MONTAGE, _COLUMNS = 24, 6
 """Slices of the montage at most, and in a row."""
@@ -71,8 +72,13 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
     noise_only = [number for number, one in zip(result.numbers, facts, strict=True) if one.noise_only]
     if noise_only:
         summary["noise only"] = frames.names(noise_only)
+    lost = [one.lost for one in facts if one.lost is not None]
+    if lost:
+        summary["coils"] = f"{summary['coils']}; all slices {min(lost):.2%} to {max(lost):.2%}"
     described = {name: entry for name, entry in known.settings().items() if name not in _OF_ONE}
     settings = {**result.record.settings, **described, **account_settings(account), **_of_slices(result, noise_only)}
+    if lost:
+        settings[LOST] = lost
     scales = [one.reference_scale for one in facts if one.reference_scale is not None]
     if known.given is not None:
         said = f"{known.given.name}, {scaled_words(scales)}"

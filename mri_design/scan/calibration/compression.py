@@ -15,6 +15,8 @@ from mri_design.scan.sampling import measured_samples
 
 COMPRESSED = "coil_compression"
 """Entry of the header of prepared data: how many coils became how many, and what was lost."""
+LOST = "coil_compression_lost"
+"""Entry beside it: `Compression.lost` as a number."""
 
 _COLUMNS = 32
 
@@ -43,7 +45,7 @@ class Compression:
     def of(self, data: KSpaceData) -> KSpaceData:
         """The scan as the virtual coils see it; maps that it has stay of unit root-sum-of-squares."""
         made = mixed_coils(data, self.matrix)
-        return replace(made, header={**data.header, COMPRESSED: str(self)})
+        return replace(made, header={**data.header, COMPRESSED: str(self), LOST: f"{self.lost:.6g}"})
 
     def directions(self, directions: NDArray[np.complex128]) -> NDArray[np.complex128]:
         """`coil_directions` of all coils as directions of virtual coils, the first one as it is seen there."""
