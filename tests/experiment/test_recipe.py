@@ -206,6 +206,7 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
         "tau_limit": 0.4,
         "tau_limit_with_non_local": None,
         "tau_limit_bright": 0.02,
+        "reweighted": False,
     }
     assert Recipe.of(settings) == recipe
 
