@@ -689,6 +689,12 @@ class ReconstructionRecipe(Settings):
         above=0,
         expert=True,
     )
+    damping: float = setting(
+        "Of least-squares: Tikhonov's weight, in units of X^H X; keeps images stable where coils determine little.",
+        0.001,
+        above=0,
+        expert=True,
+    )
     std_samples: int = setting(
         "Posterior samples for the error bars, where no control variate tells them.", 48, least=2, expert=True
     )

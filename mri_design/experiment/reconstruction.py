@@ -53,10 +53,6 @@ def check_method(name: str) -> None:
         raise UsageError(f"unknown method {name!r}; known are: {', '.join(METHODS)}")
 
 
-DAMPING = 1e-3
-"""Tikhonov weight, in units of X^H X, that keeps least squares stable where the coils determine little."""
-
-
 @briefly
 @dataclass(frozen=True)
 class Reconstruction:
@@ -175,7 +171,7 @@ def reconstruct(
         Measured lines, or a mask that is true for them; by default all that the slice holds.
     method : str, optional
         "mean", "map", "least-squares", "zero-filled", "l1-wavelet" or "total-variation": posterior mean, MAP,
-        least squares damped by `DAMPING` (SENSE for several coils), inverse FFT (gridding of shots), or a rival of
+        damped least squares (SENSE for several coils), inverse FFT (gridding of shots), or a rival of
         `estimation.textbook`; the recipe's by default.
     recipe : Recipe, optional
         Settings of inference and estimation; the default recipe without one.
@@ -210,11 +206,11 @@ def reconstruct(
     if method == "zero-filled":
         return Reconstruction(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
     if method == "least-squares":
-        model = slice_model.model(lines, options.signal)
-        image, convergence = least_squares(model, damping=DAMPING)
+        model, damping = slice_model.model(lines, options.signal), recipe.reconstruction.damping
+        image, convergence = least_squares(model, damping=damping)
         asked = recipe.reconstruction.noise_map
         return Reconstruction(
-            image, None, convergence, noise=least_squares_noise(model, DAMPING, rng) if asked else None
+            image, None, convergence, noise=least_squares_noise(model, damping, rng) if asked else None
         )
     if method in TEXTBOOK:
         image, convergence = textbook(slice_model, lines, method, recipe.reconstruction.weight)

@@ -7,6 +7,7 @@ where there are none, on the very scans that are judged, which favours the rival
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,9 +26,18 @@ from mri_design.runs.workers import Workers
 
 WEIGHTS = (0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 """Weights of a penalty that are tried, relative to the brightest pixel of the zero-filled image."""
+DAMPINGS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+"""Weights of Tikhonov's penalty that are tried for least squares (CG-SENSE), in units of X^H X."""
 TRAINED, HINDSIGHT = "training scans", "test scans, in hindsight"
 FORMATS = {"weight": "g", "relative_l2": ".4f", "psnr": ".2f", "ssim": ".4f", "change": "+.1%", "worst_change": "+.1%"}
 """How the table's columns are printed."""
+
+
+def tried_weights(method: str) -> dict[str, tuple[float, ...]]:
+    """The setting that is a method's weight, and what is tried of it; empty of methods that have none."""
+    if method == "least-squares":
+        return {"damping": DAMPINGS}
+    return {"weight": WEIGHTS} if method in TEXTBOOK else {}
 
 
 def check_methods(methods: Sequence[str], encoding: str) -> None:
@@ -78,7 +88,8 @@ class Trial:
 def trial_errors(material: Material, job: tuple[Trial, str, Lines]) -> dict[str, object]:
     """Errors of one image from the lines of its mask, whose strategy is named without suffixes."""
     trial, strategy, lines = job
-    recipe = material.recipe.replacing("reconstruction", method=trial.method, weight=trial.weight)
+    weights = {} if trial.weight is None else dict.fromkeys(tried_weights(trial.method), trial.weight)
+    recipe = material.recipe.replacing("reconstruction", method=trial.method, **weights)
     scans = material.training if trial.training else material.tests
     return cell_error(replace(material, tests=scans, recipe=recipe), (trial.cell[-1], strategy, lines))
 
@@ -106,13 +117,12 @@ class MethodStudy:
 
     def weight(self, progress: StudyProgress, method: str, count: int) -> float | None:
         """The weight with the least mean error at one number of lines; None of methods without one."""
-        if method not in TEXTBOOK:
-            return None
         means = {
             weight: np.mean([_error(progress.trials[trial.key]) for trial in self._weighed(method, count, weight)])
-            for weight in WEIGHTS
+            for weights in tried_weights(method).values()
+            for weight in weights
         }
-        return min(means, key=means.__getitem__)
+        return min(means, key=means.__getitem__, default=None)
 
     def table(self, progress: StudyProgress) -> list[Row]:
         """Mean errors of every strategy, number of lines and method, and their change against the first method.
@@ -164,8 +174,8 @@ class MethodStudy:
 
     def _tuning(self) -> Iterator[Trial]:
         for method in self.methods:
-            for count in self.study.lines if method in TEXTBOOK else ():
-                for weight in WEIGHTS:
+            for count, weights in itertools.product(self.study.lines, tried_weights(method).values()):
+                for weight in weights:
                     yield from self._weighed(method, count, weight)
 
     def _judged(self, progress: StudyProgress) -> Iterator[Trial]:

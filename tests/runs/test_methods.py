@@ -9,12 +9,13 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.estimation import textbook
 from mri_design.runs import methods as methods_module
 from mri_design.runs.compare import methods_section
-from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, check_methods
+from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, check_methods, tried_weights
 from mri_design.runs.run import Work
 from mri_design.runs.study import Study, StudyProgress
 
 METHODS = ("zero-filled", "l1-wavelet", "least-squares")
-WEIGHTS = (0.002, 0.1)
+WEIGHTS, DAMPINGS = (0.002, 0.1), (0.001, 0.3)
+TRIED = {"l1-wavelet": WEIGHTS, "least-squares": DAMPINGS}
 NAMES = ("low-pass", "golden-ratio")
 
 
@@ -22,6 +23,7 @@ NAMES = ("low-pass", "golden-ratio")
 def few_iterations_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(textbook.ITERATIONS, "l1-wavelet", 10)
     monkeypatch.setattr(methods_module, "WEIGHTS", WEIGHTS)
+    monkeypatch.setattr(methods_module, "DAMPINGS", DAMPINGS)
 
 
 @pytest.fixture
@@ -39,9 +41,8 @@ def finished(one: MethodStudy) -> StudyProgress:
 
 
 def error(image: ReferenceSlice, lines: tuple[int, ...], method: str, recipe: Recipe, weight: float) -> float:
-    made = reconstruct(
-        image.slice_model, sorted(lines), method, recipe.replacing("reconstruction", weight=weight), with_std=False
-    )
+    own = recipe.replacing("reconstruction", **dict.fromkeys(tried_weights(method), weight))
+    made = reconstruct(image.slice_model, sorted(lines), method, own, with_std=False)
     return measure(made.image, image.reference).relative_l2
 
 
@@ -57,11 +58,12 @@ def test_every_mask_is_reconstructed_by_every_method_at_the_weight_of_the_traini
         count, name, method = int(str(row["lines"])), str(row["strategy"]), str(row["method"])
         masks = [study.mask_lines(progress, name, count, 0, image) for image in (0, 1)]
         weight = 0.01
-        if method == "l1-wavelet":
+        if method in TRIED:
             trained = study.training[0]
             everywhere = [study.mask_lines(progress, other, count, 0, 0) for other in study.strategies]
-            means = [np.mean([error(trained, m, method, study.recipe, w) for m in everywhere]) for w in WEIGHTS]
-            weight = WEIGHTS[int(np.argmin(means))]
+            tried = TRIED[method]
+            means = [np.mean([error(trained, m, method, study.recipe, w) for m in everywhere]) for w in tried]
+            weight = tried[int(np.argmin(means))]
             assert (row["weight"], row["weight_from"]) == (weight, TRAINED)
         else:
             assert row["weight"] is row["weight_from"] is None
