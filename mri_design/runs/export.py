@@ -30,7 +30,7 @@ from mri_design.scan.writing.cfl import pair_files, stacked_slices
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
 from mri_design.sequences.arms import largest_bandwidth
-from mri_design.sequences.orders import LineOrder, Order, SpiralOrder, SpokeOrder
+from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import PulseqFile, pulseq_file
 from mri_design.sequences.scanner import Scanner
 from mri_design.sequences.settings import SequenceKind, SequenceSettings
@@ -376,6 +376,8 @@ def _counted(run: StoredRun, out: Path) -> str:
 def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
     from mri_design.scan.writing.mrd import mrd_skeleton_bytes  # here, because the import takes longer than the others
 
+    if run.counted == "samples":
+        return _mrd_of_plane(request, run.plane_order())
     order = run.line_order()
     shape = (len(run.mask), run.columns or len(run.mask))
     known = sized(run.geometry, request.field_of_view, shape)
@@ -384,6 +386,20 @@ def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
     if run.image is None:
         said.append(f"The run does not know its readouts: they have {shape[1]} samples, as many as there are lines.")
     return MadeFiles({request.out: content}, (*said, *what_is_unknown("The run", known)))
+
+
+def _mrd_of_plane(request: ExportRequest, order: PlaneOrder) -> MadeFiles:
+    from mri_design.scan.writing.mrd import mrd_plane_bytes  # here, because the import takes longer than the others
+
+    if request.field_of_view is not None:
+        raise UsageError("--fov: an MRD file of the samples of a plane has no sizes; leave it out")
+    columns = order.shape[0]
+    said = (
+        f"{len(order.samples)} readouts with their labels, samples zero: {request.out}",
+        f"The run does not know its readouts: they have {columns} samples, as many as the plane has rows, and sizes "
+        "of 1 mm, marked as not known.",
+    )
+    return MadeFiles({request.out: mrd_plane_bytes(order.samples, order.shape, columns)}, said)
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ _IMAGE = "--to nifti and --to dicom take its image"
 _WITHOUT_LINES = {
     "shots": "is a design over shots, which chose no lines: {image}, --to seq makes a sequence of them, and mri-design "
     "convert takes its trajectory.npz to other formats",
-    "samples": "is a run over samples of a plane, which are no lines: {image}, --to cfl, csv and npy its samples, and "
-    "--to seq makes a sequence of the design that chose them",
+    "samples": "is a run over samples of a plane, which are no lines: {image}, --to cfl, csv, mrd and npy its samples, "
+    "and --to seq makes a sequence of the design that chose them",
     "readouts": "is a reconstruction of samples along a trajectory, which are no lines: {image}, mri-design convert "
     "takes the trajectory to other formats, and --to seq makes a sequence of the design that chose it",
 }

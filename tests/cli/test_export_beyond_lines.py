@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import ismrmrd
 import numpy as np
 import pytest
 
@@ -79,7 +80,7 @@ def test_shots_are_played(beyond: Beyond, run: Run, tmp_path: Path, encoding: st
     [
         ("plane", ("--to", "seq", "--thickness", "0.1"), 2, "give its extent along ky and kx, as --fov 0.24"),
         ("plane", ("--to", "seq", "--fov", "0.24"), 2, "as --thickness 0.16"),
-        ("plane", ("--to", "mrd"), 2, "--to cfl, csv and npy its samples"),
+        ("plane", ("--to", "mrd", "--fov", "0.24"), 2, "has no sizes; leave it out"),
         ("plane-recon", ("--to", "seq", "--fov", "0.24", "--thickness", "0.1"), 2, "of the design that chose them"),
         ("radial-recon", ("--to", "seq", "--fov", "0.24"), 2, "--to seq makes a sequence of the design that chose it"),
         ("radial", ("--to", "seq"), 2, "give the field of view, as --fov 0.24"),
@@ -113,6 +114,20 @@ def test_samples_that_are_not_those_of_the_mask_are_refused(beyond: Beyond, run:
     assert "40 samples other than those of mask.npy" in result.stderr
     np.save(copy / "mask.npy", mask.ravel())
     assert "bool (ky, kz)" in run("export", copy, *words).stderr
+
+
+def test_samples_of_a_plane_are_readouts_of_a_volume(beyond: Beyond, run: Run, tmp_path: Path) -> None:
+    folder, out = beyond("plane"), tmp_path / "a.h5"
+    assert "readouts with their labels" in run("export", folder, "--to", "mrd", "--out", out, code=0).stdout
+    run("export", folder, "--to", "npy", "--out", tmp_path / "a.npy", code=0)
+    with ismrmrd.Dataset(str(out), mode="r") as opened:
+        (encoding,) = ismrmrd.xsd.CreateFromDocument(opened.read_xml_header()).encoding
+        heads = [opened.read_acquisition(i).idx for i in range(opened.number_of_acquisitions())]
+    labels = [(head.kspace_encode_step_1, head.kspace_encode_step_2) for head in heads]
+    np.testing.assert_array_equal(labels, np.load(tmp_path / "a.npy"))
+    size, along_z = encoding.encodedSpace.matrixSize, encoding.encodingLimits.kspace_encoding_step_2
+    mask = np.load(folder / "mask.npy")
+    assert (size.y, size.z) == mask.shape and (along_z.maximum, along_z.center) == (size.z - 1, size.z // 2)
 
 
 @pytest.mark.parametrize("encoding", ["plane", "plane-recon"])

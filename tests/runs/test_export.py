@@ -99,7 +99,7 @@ def without_lines(path: Path, counted: str) -> Path:
 @pytest.mark.parametrize(
     ("counted", "measured", "cure"),
     [
-        ("samples", "192 of 192 samples", "--to cfl, csv and npy its samples"),
+        ("samples", "192 of 192 samples", "--to cfl, csv, mrd and npy its samples"),
         ("shots", "5 of 16 shots", r"takes its trajectory\.npz to other formats"),
         ("readouts", "5 of 16 readouts", "makes a sequence of the design that chose it"),
     ],

@@ -32,7 +32,7 @@ _HEADER = """<?xml version="1.0" encoding="UTF-8"?>
   <reconSpace>{space}</reconSpace>
   <encodingLimits>
    <kspace_encoding_step_0>{along_x}</kspace_encoding_step_0>
-   <kspace_encoding_step_1>{along_y}</kspace_encoding_step_1>
+   <kspace_encoding_step_1>{along_y}</kspace_encoding_step_1>{along_z}
    <slice>{slices}</slice>
    <segment>{shots}</segment>
   </encodingLimits>
@@ -45,11 +45,12 @@ _HEADER = """<?xml version="1.0" encoding="UTF-8"?>
 </ismrmrdHeader>
 """
 _SPACE = (
-    "<matrixSize><x>{}</x><y>{}</y><z>1</z></matrixSize>"
+    "<matrixSize><x>{}</x><y>{}</y><z>{}</z></matrixSize>"
     "<fieldOfView_mm><x>{:.9g}</x><y>{:.9g}</y><z>{:.9g}</z></fieldOfView_mm>"
 )
 _UNKNOWN = "\n  <userParameterString><name>{}</name><value>{}</value></userParameterString>"
 _NOWHERE = SliceGeometry((1.0, 1.0), None)
+_ALONG_Z = "\n   <kspace_encoding_step_2>{}</kspace_encoding_step_2>"
 _LIMIT = "<minimum>0</minimum><maximum>{}</maximum><center>{}</center>"
 
 
@@ -68,6 +69,8 @@ class MrdLayout:
         directions, and the header says that these mean nothing (`UNKNOWN_PLACE`).
     shots, echoes : int
         Echo trains, and lines of the longest one.
+    partitions : int
+        Of a volume, along kz; 1 for slices.
 
     Raises
     ------
@@ -80,10 +83,11 @@ class MrdLayout:
     _: KW_ONLY
     shots: int = 1
     echoes: int = 1
+    partitions: int = 1
 
     def __post_init__(self) -> None:
-        if max(*self.shape, self.shots, len(self.places)) > _MOST:
-            got = f"{self.shape}, {self.shots} trains, {len(self.places)} slices"
+        if max(*self.shape, self.shots, self.partitions, len(self.places)) > _MOST:
+            got = f"{self.shape}, {self.shots} trains, {len(self.places)} slices, {self.partitions} partitions"
             raise InputError(field="grid", got=got, wanted=f"at most {_MOST} along each")
         if len({None if place is None else (place.pixel, place.thickness) for place in self.places}) != 1:
             raise InputError(field="geometry", got="slices with pixels of different sizes", wanted="one size")
@@ -98,15 +102,16 @@ class MrdLayout:
         """The XML text."""
         (n_y, n_x), place = self.shape, self.places[0]
         pixel, thickness = ((1.0, 1.0), None) if place is None else (place.pixel, place.thickness)
-        extents = (n_x * pixel[1], n_y * pixel[0], thickness or 1.0)
+        extents = (n_x * pixel[1], n_y * pixel[0], self.partitions * (thickness or 1.0))
         unknown = {
             UNKNOWN_SIZES: "x y z" if place is None else "z" if thickness is None else "",
             UNKNOWN_PLACE: "" if self.placed else "directions",
         }
         return _HEADER.format(
-            space=_SPACE.format(n_x, n_y, *extents),
+            space=_SPACE.format(n_x, n_y, self.partitions, *extents),
             along_x=_LIMIT.format(n_x - 1, n_x // 2),
             along_y=_LIMIT.format(n_y - 1, n_y // 2),
+            along_z=_ALONG_Z.format(_LIMIT.format(n_z - 1, n_z // 2)) if (n_z := self.partitions) > 1 else "",
             slices=_LIMIT.format(len(self.places) - 1, 0),
             shots=_LIMIT.format(self.shots - 1, 0),
             echoes=self.echoes,
@@ -200,10 +205,12 @@ def _check(header: str, heads: NDArray[Any]) -> None:
     purposes = sort_by_purpose("MRD readouts", heads, parsed)
     plan = plan_readouts("MRD readouts", heads, parsed, purposes, DEFAULT_LIMITS, repeats_allowed=False)
     for at, (readout, labels) in enumerate(zip(plan.readouts, heads["idx"], strict=True)):
-        wanted = int(labels["slice"]), int(labels["kspace_encode_step_1"])
-        if (readout.slice, readout.line) != wanted:
-            got = f"line {readout.line} of slice {readout.slice}"
-            raise InputError(field=f"MRD readouts[{at}]", got=got, wanted=f"line {wanted[1]} of slice {wanted[0]}")
+        wanted = tuple(int(labels[name]) for name in ("slice", "kspace_encode_step_2", "kspace_encode_step_1"))
+        if readout.place != wanted:
+            found, right = (
+                "line {2} of partition {1} of slice {0}".format(*place) for place in (readout.place, wanted)
+            )
+            raise InputError(field=f"MRD readouts[{at}]", got=found, wanted=right)
 
 
 def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> bytes:
@@ -234,6 +241,32 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> 
     heads["number_of_samples"] = window.stop - window.start
     heads["center_sample"] = scan.grid_shape[1] // 2 - window.start
     return mrd_file_bytes(layout, heads, [scan.kspace[number, :, line, window] for number, line in lines])
+
+
+def mrd_plane_bytes(samples: Sequence[tuple[int, int]], plane: tuple[int, int], columns: int) -> bytes:
+    """An MRD file of a volume with one readout of zeros for every sample of a plane, in the order of measurement.
+
+    ``kspace_encode_step_1`` is the row ky and ``kspace_encode_step_2`` the column kz, both counted from 0. Sizes and
+    places are not known, as in `mrd_skeleton_bytes`.
+
+    Parameters
+    ----------
+    samples : sequence of (int, int)
+        Rows and columns of the plane.
+    plane : tuple of int
+        Grid (ky, kz).
+    columns : int
+        Samples of every readout.
+
+    Raises
+    ------
+    InputError
+        For a grid that the labels cannot hold, and where they are not those of the design.
+    """
+    layout = MrdLayout((plane[0], columns), (None,), partitions=plane[1])
+    heads = readout_heads(layout, [(0, row) for row, _ in samples])
+    heads["idx"]["kspace_encode_step_2"] = [column for _, column in samples]
+    return mrd_file_bytes(layout, heads, [np.zeros((1, columns), np.complex64)] * len(heads))
 
 
 def _window(columns: NDArray[np.bool_]) -> slice:
