@@ -121,11 +121,17 @@ def means(rows: Sequence[Row]) -> str:
     for kind, away, mask, lines in keys:
         of = [r for r in rows if (r["kind"], int(r["away"]), r["mask"], int(r["lines"])) == (kind, away, mask, lines)]
         text += f"| {kind} | {away} | {lines} | {mask} | {len(of)} |"
-        for strength in STRENGTHS:
-            changes = [float(row[strength]) for row in of]
-            used = sum(int(row[f"{strength} used"]) > 0 for row in of)
-            text += f" {np.mean(changes):+.1f} ({max(changes):+.1f}) | {used} |"
-        text += "\n"
+        text += changes_text(of) + "\n"
+    return text
+
+
+def changes_text(rows: Sequence[Row]) -> str:
+    """Cells of a table, for every strength: mean and worst change of the error, and in how many rows it was used."""
+    text = ""
+    for strength in STRENGTHS:
+        found = [float(row[strength]) for row in rows]
+        used = sum(int(row[f"{strength} used"]) > 0 for row in rows)
+        text += f" {np.mean(found):+.1f} ({max(found):+.1f}) | {used} |"
     return text
 
 

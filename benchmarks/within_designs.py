@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from neighbours import STRENGTHS, VOLUMES, made
+from neighbours import STRENGTHS, VOLUMES, changes_text, made
 from parts.exams import LOCAL, SIDE, SUBJECTS, contrast_at_3t, random_lines, with_phase
 from study.scans import NOISE, Scan, anew
 
@@ -107,12 +107,7 @@ def means(rows: Sequence[Row]) -> str:
     text += "| :--- | :--- | ---: | ---: | :--- | ---: | :--- | ---: |\n"
     for kind, mask, lines in sorted(keys):
         of = [row for row in rows if (row["kind"], row["mask"], int(row["lines"])) == (kind, mask, lines)]
-        text += f"| {kind} | {mask} | {lines} | {len(of)} |"
-        for strength in STRENGTHS:
-            found = [float(row[strength]) for row in of]
-            used = sum(int(row[f"{strength} used"]) > 0 for row in of)
-            text += f" {np.mean(found):+.1f} ({max(found):+.1f}) | {used} |"
-        text += "\n"
+        text += f"| {kind} | {mask} | {lines} | {len(of)} |{changes_text(of)}\n"
     return text
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct
 from mri_design.experiment.volume import Frames
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
@@ -120,8 +120,8 @@ def told_to_neighbours(one: MRSlice, lines: Chosen, recipe: Recipe, seed: int) -
     if not one.shows_signal(lines):
         return np.zeros(one.shape, dtype=np.float32)
     recipe = recipe.replacing("reconstruction", noise_map=False)
-    options, rng = InferenceOptions(signal=one.level(lines)), np.random.default_rng([seed, 2])
-    made = reconstruct(one, lines, "mean", recipe, rng, with_std=False, options=options)
+    options = InferenceOptions(signal=one.level(lines))
+    made = reconstruct(one, lines, "mean", recipe, image_rng(seed), with_std=False, options=options)
     return np.abs(made.image).astype(np.float32)
 
 

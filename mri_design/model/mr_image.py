@@ -339,22 +339,20 @@ class MRSlice:
     def central_image(self, lines: Chosen) -> Array:
         """The coil-combined image of the unbroken run of ``lines`` around DC, zeros elsewhere in k-space."""
         central = self.candidates.central_run(self.chosen(lines))
-        return self.calibrated(lines)._weighted_image(central, self.candidates.density(central))
+        return self.calibrated(lines)._weighted_image(self.acquire(central), central, self.candidates.density(central))
 
     def centrally(self, image: Array, lines: Chosen) -> Array:
         """`central_image` as it would be if the scan showed this image, without noise."""
         own, central = self.calibrated(lines), self.candidates.central_run(self.chosen(lines))
-        rows, density = own.measurement(central), self.candidates.density(central)
-        seen = rows(image)
-        return rows.adjoint(seen if isinstance(density, float) else (density * seen).astype(seen.dtype, copy=False))
+        return own._weighted_image(own.measurement(central)(image), central, self.candidates.density(central))
 
     def plain_image(self, lines: Chosen) -> Array:
         """The image of ``lines`` without a model, X^H diag(w) y: zero-filled, of shots gridded (`Readouts.density`)."""
         lines = self.chosen(lines)
-        return self.calibrated(lines)._weighted_image(lines, self.candidates.density(lines, given=True))
+        density = self.candidates.density(lines, given=True)
+        return self.calibrated(lines)._weighted_image(self.acquire(lines), lines, density)
 
-    def _weighted_image(self, lines: Sequence[int], density: Array | float) -> Array:
-        data = self.acquire(lines)
+    def _weighted_image(self, data: Array, lines: Sequence[int], density: Array | float) -> Array:
         weighted = data if isinstance(density, float) else (density * data).astype(data.dtype, copy=False)
         return self.measurement(lines).adjoint(weighted)
 

@@ -33,11 +33,11 @@ FORMATS = {"weight": "g", "relative_l2": ".4f", "psnr": ".2f", "ssim": ".4f", "c
 """How the table's columns are printed."""
 
 
-def tried_weights(method: str) -> dict[str, tuple[float, ...]]:
-    """The setting that is a method's weight, and what is tried of it; empty of methods that have none."""
+def tried_weights(method: str) -> tuple[str, tuple[float, ...]]:
+    """The setting that is a method's weight, and what is tried of it: nothing for methods that have none."""
     if method == "least-squares":
-        return {"damping": DAMPINGS}
-    return {"weight": WEIGHTS} if method in TEXTBOOK else {}
+        return "damping", DAMPINGS
+    return "weight", WEIGHTS if method in TEXTBOOK else ()
 
 
 def check_methods(methods: Sequence[str], encoding: str) -> None:
@@ -88,7 +88,8 @@ class Trial:
 def trial_errors(material: Material, job: tuple[Trial, str, Lines]) -> dict[str, object]:
     """Errors of one image from the lines of its mask, whose strategy is named without suffixes."""
     trial, strategy, lines = job
-    weights = {} if trial.weight is None else dict.fromkeys(tried_weights(trial.method), trial.weight)
+    setting, _ = tried_weights(trial.method)
+    weights = {} if trial.weight is None else {setting: trial.weight}
     recipe = material.recipe.replacing("reconstruction", method=trial.method, **weights)
     scans = material.training if trial.training else material.tests
     return cell_error(replace(material, tests=scans, recipe=recipe), (trial.cell[-1], strategy, lines))
@@ -119,8 +120,7 @@ class MethodStudy:
         """The weight with the least mean error at one number of lines; None of methods without one."""
         means = {
             weight: np.mean([_error(progress.trials[trial.key]) for trial in self._weighed(method, count, weight)])
-            for weights in tried_weights(method).values()
-            for weight in weights
+            for weight in tried_weights(method)[1]
         }
         return min(means, key=means.__getitem__, default=None)
 
@@ -174,9 +174,8 @@ class MethodStudy:
 
     def _tuning(self) -> Iterator[Trial]:
         for method in self.methods:
-            for count, weights in itertools.product(self.study.lines, tried_weights(method).values()):
-                for weight in weights:
-                    yield from self._weighed(method, count, weight)
+            for count, weight in itertools.product(self.study.lines, tried_weights(method)[1]):
+                yield from self._weighed(method, count, weight)
 
     def _judged(self, progress: StudyProgress) -> Iterator[Trial]:
         for method in self.methods:

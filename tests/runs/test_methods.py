@@ -41,7 +41,7 @@ def finished(one: MethodStudy) -> StudyProgress:
 
 
 def error(image: ReferenceSlice, lines: tuple[int, ...], method: str, recipe: Recipe, weight: float) -> float:
-    own = recipe.replacing("reconstruction", **dict.fromkeys(tried_weights(method), weight))
+    own = recipe.replacing("reconstruction", **{tried_weights(method)[0]: weight})
     made = reconstruct(image.slice_model, sorted(lines), method, own, with_std=False)
     return measure(made.image, image.reference).relative_l2
 

@@ -76,9 +76,8 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
     if lost:
         summary["coils"] = f"{summary['coils']}; all slices {min(lost):.2%} to {max(lost):.2%}"
     described = {name: entry for name, entry in known.settings().items() if name not in _OF_ONE}
+    described |= {LOST: lost} if lost else {}
     settings = {**result.record.settings, **described, **account_settings(account), **_of_slices(result, noise_only)}
-    if lost:
-        settings[LOST] = lost
     scales = [one.reference_scale for one in facts if one.reference_scale is not None]
     if known.given is not None:
         said = f"{known.given.name}, {scaled_words(scales)}"
