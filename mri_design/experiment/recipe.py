@@ -337,8 +337,9 @@ class CompanionRecipe(Settings):
     """Other images of the same object in the prior, where they are given."""
 
     companion_strength: Literal["careful", "moderate", "strong"] = setting(
-        "careful: lesions that the other images do not show keep their contrast; moderate, strong: less error, but "
-        "such lesions lose some of it, the more the fewer readouts are measured; both know repeats of a scan.",
+        "careful: lesions that the other images do not show keep nearly all of their contrast; moderate, strong: "
+        "less error, but such lesions lose some of it, the more the fewer readouts are measured; both know repeats "
+        "of a scan.",
         "careful",
     )
     trust_companion: bool = setting(

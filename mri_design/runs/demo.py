@@ -251,11 +251,11 @@ def _other_contrast(study: ComparisonResult, exam: ComparisonResult) -> Section:
         return {int(str(row["lines"])): 100 * float(str(row["relative_l2"])) for row in rows}
 
     alone = errors(study)
-    found = [f"{error:.1f} % instead of {alone[count]:.1f} % with {count}" for count, error in errors(exam).items()]
+    found = [f"{error:.1f} % with {count} ({alone[count]:.1f} % without it)" for count, error in errors(exam).items()]
     text = (
         f"Few exams have one scan. Here the prior may know a T1-weighted scan of the same head (`--with {OTHER}`). "
         "Lines that are held back decide whether it does, and it may say so little that lesions which the other image "
-        f"does not show keep their contrast. From the same designed lines, errors are {', '.join(found)} of them."
+        f"does not show keep nearly all of their contrast. Errors of the same designed lines are {', '.join(found)}."
     )
     table = ReportTable(exam.errors.companions, COMPANIONS_CAPTION, FORMATS)
     return Section("Another contrast of the same head", [Paragraph(text), table])
