@@ -357,7 +357,8 @@ class CompanionRecipe(Settings):
         share : float
             Readouts measured over those of the whole grid, at most 1.
         """
-        return {"careful": 0.04 * share, "moderate": 0.03, "strong": 0.1}[self.companion_strength]
+        careful = 0.04 * share * min(1.0, 4 * share)
+        return {"careful": careful, "moderate": 0.03, "strong": 0.1}[self.companion_strength]
 
     def doubt(self, share: float) -> float | None:
         """Difference, in signal levels, at which a repeat is trusted by half; None where none is looked for.

@@ -141,7 +141,8 @@ def test_map_and_error_bars_know_companions_too():
 def test_the_default_recipe_is_careful_and_the_strong_one_has_to_be_named():
     for share in (0.125, 0.25, 0.5, 1.0):
         assert Recipe().companion.limit(share) < CompanionRecipe(companion_strength="strong").limit(share)
-    assert Recipe().companion.limit(0.125) < Recipe().companion.limit(0.25)
+    assert Recipe().companion.limit(0.125) == pytest.approx(Recipe().companion.limit(0.25) / 4)
+    assert Recipe().companion.limit(0.25) == pytest.approx(Recipe().companion.limit(0.5) / 2)
 
 
 def plane() -> tuple[MRSlice, list[int]]:
