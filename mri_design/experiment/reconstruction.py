@@ -15,7 +15,14 @@ from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, poste
 from mri_design.estimation.textbook import TEXTBOOK, textbook
 from mri_design.experiment.held_back.choosing import FEWEST, NARROW_CENTRE
 from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions
-from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
+from mri_design.experiment.held_back.error_bars import StdFactor, predicted_by_error_model, std_factor
+from mri_design.experiment.held_back.evidence import (
+    ErrorEvidence,
+    Innovations,
+    encoding_of,
+    energy_of,
+    share_measured,
+)
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase, is_one_sided
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
 from mri_design.experiment.held_back.spectral_correction import shipped_spectral_correction, strength
@@ -250,14 +257,32 @@ def reconstruct(
         return result
     options.watch("error bars")
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
+    judged = alone.candidates.name == "lines" or alone is not slice_model
+    before = None
     if alone is not slice_model:  # the error model knows what a scan says by itself
-        posterior = local_posterior(alone, lines, engine, seed, None, options.signal)
-        result = replace(result, alone=posterior.mean)
-    elif local is not None:
-        posterior = local_posterior(slice_model, lines, engine, seed, local, options.signal)
-    scale = std_factor(alone, lines, std, posterior, without, seed)
-    if scale is not None and companions is not None:
-        scale = scale.with_companions(companions.gain)
+        before = local_posterior(alone, lines, engine, seed, None, options.signal)
+        result = replace(result, alone=before.mean)
+    elif local is not None and judged:
+        before = local_posterior(slice_model, lines, engine, seed, local, options.signal)
+    gain = 0.0 if companions is None or not np.isfinite(companions.gain) else companions.gain
+    first = posterior if before is None else before
+    evidence = ErrorEvidence(
+        energy_of(std),
+        local_variance=float(np.sum(first.image_variances)) if first.marginals.image is not None else energy_of(std),
+        noise=2 * alone.noise_variance * result.image.size,
+        image=energy_of(posterior.mean),
+        share=share_measured(alone, lines),
+        coils=alone.n_coils,
+        encoding=encoding_of(alone),
+        phase_aware=alone.phase is not None,
+        predicted=predicted_by_error_model(alone, lines, first, without, seed),
+        innovations=Innovations.of(without, seed),
+        from_held=float("nan") if without is None else energy_of(posterior.mean - without.posterior.mean),
+        from_local=0.0 if local is None else energy_of(posterior.mean - local.mean),
+        from_alone=0.0 if result.alone is None else energy_of(posterior.mean - result.alone),
+        gain=gain,
+    )
+    scale = std_factor(evidence)
     return replace(result, std=std if scale is None else std * np.float32(scale.factor), std_factor=scale)
 
 

@@ -13,6 +13,7 @@ from mri_design.design.energies import expected_energies
 from mri_design.design.recording import found_energies
 from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategy import DesignView
+from mri_design.experiment.held_back.evidence import ErrorEvidence
 from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
@@ -51,6 +52,8 @@ class StdFactor:
     factor: float
     held_back: int
 
+    evidence: ErrorEvidence | None = None
+
     def with_companions(self, gain: float) -> StdFactor:
         """The factor of an image whose prior knows companions, from that which is right without them.
 
@@ -68,25 +71,30 @@ class StdFactor:
         return f"scaled by {self.factor:.2f}, {after}"
 
 
-def std_factor(
-    slice_model: MRSlice,
-    lines: Sequence[int],
-    std: Array,
-    local: GaussianPosterior,
-    without: HeldBack | None,
-    seed: int,
-) -> StdFactor | None:
-    """Find the factor that makes the standard deviations of an image as large as its predicted error.
+def std_factor(evidence: ErrorEvidence) -> StdFactor | None:
+    """The factor that makes the standard deviations of an image as large as its predicted error.
 
-    A posterior shows well where an image is uncertain, and badly how large the error is. The error model of the
-    strategy `Calibrated` has learnt on synthetic heads how wrong it is: it predicts the energy of the error on every
-    line that was not measured. Summed over all lines this is the squared error of the image, and the variances of the
-    pixels are scaled so that they sum to it. Some measured lines are held back and predicted from the others, and the
-    error model learns from these innovations as it does in a design. Since they are few, the result is a weighted
-    geometric mean of the predictions before and after them.
+    Returns
+    -------
+    StdFactor or None
+        None where nothing predicts it.
+    """
+    if evidence.innovations is None:
+        return None
+    seen = evidence.innovations
+    ratio = seen.found / seen.expected * evidence.local_variance * np.exp(-FALLS * evidence.gain) / evidence.variance
+    return StdFactor(float(np.sqrt(np.clip(ratio, *BOUNDS))), seen.count, evidence)
 
-    Of blocks that a script brings along the error model has learnt nothing. What the posterior expects of every line is
-    then multiplied by the energy that was found on the lines held back over what was expected of them.
+
+def predicted_by_error_model(
+    slice_model: MRSlice, lines: Sequence[int], local: GaussianPosterior, without: HeldBack | None, seed: int
+) -> float:
+    """Squared error of an image of lines as the error model of the strategy `Calibrated` predicts it.
+
+    The error model has learnt on synthetic heads how wrong a posterior is about the energy of the error on every line
+    that was not measured. Summed over all lines this is the squared error of the image. Some measured lines are held
+    back and predicted from the others, and the error model learns from these innovations as it does in a design. Since
+    they are few, the result is a weighted geometric mean of the predictions before and after them.
 
     Parameters
     ----------
@@ -94,8 +102,6 @@ def std_factor(
         The slice.
     lines : sequence of int
         Lines behind the image, in the order of the posterior's data.
-    std : float array, shape (ky, kx)
-        Standard deviations as the posterior of the image has them.
     local : GaussianPosterior
         Of the slice from the same lines, without non-local blocks: the kind that the error model knows.
     without : HeldBack, optional
@@ -105,22 +111,14 @@ def std_factor(
 
     Returns
     -------
-    StdFactor or None
-        None where nothing is predicted: lines with holes, samples of a plane, priors of other blocks or sites of this
-        package, and blocks of one's own where fewer than `FEWEST` lines can be held back.
+    float
+        NaN for lines with holes, other readouts, and other blocks than it has learnt of.
     """
-    if slice_model.candidates.name != "lines" or slice_model.samples is not None:
-        return None
     blocks = local.model.blocks
     learnt = {block.name for block in blocks} == LOCAL_KINDS and all(isinstance(b.potential, Laplace) for b in blocks)
-    if not learnt and all(isinstance(BLOCKS.get(block.name), Shipped) for block in blocks):
-        return None
+    if slice_model.candidates.name != "lines" or slice_model.samples is not None or not learnt:
+        return float("nan")
     steps = [] if without is None else _innovations(without, seed)
-    if not learnt:
-        if without is None or len(steps) < FEWEST:
-            return None
-        expected = expected_energies([local], slice_model.candidates, np.random.default_rng(seed), Calibrated().draws)
-        return _bounded(_found_over_expected(without, steps) * expected.sum(), std, len(steps))
     order = tuple(lines) if without is None else (*without.known, *without.held)
     ordered = replace(local, model=_of_lines(local, slice_model, order))
     candidates = LineCandidates(slice_model.measured, order, len(order), readouts=slice_model.candidates)
@@ -128,24 +126,7 @@ def std_factor(
     strategy = Calibrated()
     expected = strategy.expected(view, np.random.default_rng(seed))
     after, before = strategy.corrected(view, expected), strategy.corrected(replace(view, steps=()), expected)
-    predicted = before.sum() ** BEFORE * after.sum() ** (1 - BEFORE) * SHARE
-    return _bounded(predicted, std, len(steps))
-
-
-def _bounded(predicted: float, std: Array, held_back: int) -> StdFactor:
-    """The factor that makes variances sum to the predicted squared error, within `BOUNDS`."""
-    ratio = predicted / np.sum(std.astype(np.float64) ** 2)
-    return StdFactor(float(np.sqrt(np.clip(ratio, *BOUNDS))), held_back)
-
-
-def _found_over_expected(without: HeldBack, steps: Sequence[DesignStep]) -> float:
-    """Energy found on the lines held back, without their noise, over what the posterior of the others expects there."""
-    one = without.slice_model
-    noise = 2 * one.noise_variance * one.n_coils * one.shape[1] * len(steps)
-    found = sum(step.outcome.actual_energy for step in steps) - noise
-    forecast = steps[0].forecast.expected
-    assert forecast is not None
-    return max(found, 0.0) / float(forecast[list(without.held)].sum())
+    return float(before.sum() ** BEFORE * after.sum() ** (1 - BEFORE) * SHARE)
 
 
 def _of_lines(posterior: GaussianPosterior, slice_model: MRSlice, lines: Sequence[int]) -> GeneralizedLinearModel:
