@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from parts.exams import complete_image, random_lines, with_phase
+from parts.exams import complete_image, designed_lines, random_lines, with_phase
 from study.scans import LOW_FIELD_NOISE, NOISE, Scan, denoised, self_calibrated
 from trajectories.sets import spiral_sets
 
@@ -20,6 +20,7 @@ from mri_design.experiment.trajectories.preparing import prepare_samples
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.readouts import PlaneReadouts
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
@@ -29,7 +30,7 @@ from mri_design.scan.simulation.scanner import simulate_scan
 from mri_design.scan.trajectories.radial import golden_angles, radial_spokes
 
 Rng = np.random.Generator
-ENCODINGS = ("lines", "lines, coils", "plane", "plane, coils", "shots", "shots, coils", "companion")
+ENCODINGS = ("lines", "lines, coils", "plane", "plane, coils", "shots", "shots, coils", "companion", "lines, designed")
 """Groups of cases, as tables name them."""
 SPLITS = ("learn", "test")
 _HEADS = {"learn": range(12), "test": range(12, 24)}
@@ -112,9 +113,7 @@ def truths(data: Path, split: str) -> list[Truth]:
         found += [Truth("heart", f"heart {n}", hearts[n], hearts[(n + 1) % 4]) for n in range(4)]
         found += [Truth("random", f"random {n}", random_head(128, np.random.default_rng([n, 77]))) for n in range(12)]
     else:
-        found += [
-            Truth("wrist", f"wrist {n}", denoised(data / "wrist_ap.npy", n, 128, 0).reference) for n in (2, 5, 8)
-        ]
+        found += [Truth("wrist", f"wrist {n}", denoised(data / "wrist_ap.npy", n, 128, 0).reference) for n in (2, 5, 8)]
         found.append(Truth("head sag", "head sag", denoised(data / "sc_head_sag.npy", 0, 128, 0).reference))
     return found
 
@@ -146,7 +145,7 @@ def raw_scan(path: Path, matrix: int) -> Scan:
 def case_of(data: Path, split: str, encoding: str, number: int) -> Case:
     """The case of a number."""
     rng = np.random.default_rng([SPLITS.index(split), ENCODINGS.index(encoding), number])
-    kind, with_coils = encoding.removesuffix(", coils"), encoding.endswith("coils")
+    kind, with_coils = encoding.split(",")[0], encoding.endswith("coils")
     matrix = int(rng.choice([64, 96, 128], p=[0.25, 0.45, 0.3]))
     coils = int(rng.choice([2, 4, 8, 12, 16])) if with_coils else 1
     recipe = load_recipe("default")
@@ -167,12 +166,22 @@ def case_of(data: Path, split: str, encoding: str, number: int) -> Case:
         truth = replace(truth, group=name)
     own_maps = with_coils and kind == "lines" and rng.random() < 0.5
     centre = 24 if own_maps else 0
+    shown = scan.reference
     if own_maps:
+        coil_images = _coil_images(scan)
         scan = self_calibrated(scan, centre)
     elif with_coils:
         scan = replace(scan, prepared=prepare(scan.prepared.data, recipe))
-    one, reference = scan.prepared.slice_model(0, recipe), scan.reference
+    one = scan.prepared.slice_model(0, recipe)
     mask, lines = _plane_mask(one, rng, with_coils) if kind == "plane" else _line_mask(one, rng, with_coils, centre)
+    if encoding.endswith("designed"):
+        strategy, wanted = "calibrated", max(len(lines), 12)
+        mask, lines = strategy, designed_lines(one, [wanted], int(rng.integers(1 << 30)))[wanted]
+    reference = shown
+    if own_maps:  # whose phase is their own
+        maps = one.calibrated(lines).maps
+        assert maps is not None
+        reference = np.sum(maps.conj() * coil_images, axis=0) / np.maximum(np.sum(np.abs(maps) ** 2, axis=0), 1e-6)
     if kind == "companion":
         assert truth.beside is not None
         other = scan_of(truth, truth.beside, rng, matrix, noise, 1)
@@ -183,6 +192,14 @@ def case_of(data: Path, split: str, encoding: str, number: int) -> Case:
     return Case(
         number, split, encoding, truth.group, name, mask, one, lines, reference, recipe, name.startswith(("mc_", "ge_"))
     )
+
+
+def _coil_images(scan: Scan) -> Array:
+    """What the coils see, in the units of the calibrated data: of simulated scans without noise."""
+    data, one = scan.prepared.data, scan.prepared.slice_model(0, load_recipe("local"))
+    if data.reference is not None and one.maps is not None:
+        return np.asarray(one.maps * scan.reference)
+    return CentredFFT(one.shape).adjoint(one.kspace)
 
 
 def _line_mask(one: MRSlice, rng: Rng, with_coils: bool, centre: int) -> tuple[str, list[int]]:
