@@ -15,17 +15,12 @@ from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, poste
 from mri_design.estimation.textbook import TEXTBOOK, textbook
 from mri_design.experiment.held_back.choosing import FEWEST, NARROW_CENTRE
 from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions
-from mri_design.experiment.held_back.error_bars import StdFactor, predicted_by_error_model, std_factor
-from mri_design.experiment.held_back.evidence import (
-    ErrorEvidence,
-    Innovations,
-    encoding_of,
-    energy_of,
-    share_measured,
-)
+from mri_design.experiment.held_back.error_bars import StdFactor, shaped_std, std_factor
+from mri_design.experiment.held_back.evidence import Estimates
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase, is_one_sided
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
 from mri_design.experiment.held_back.spectral_correction import shipped_spectral_correction, strength
+from mri_design.experiment.held_back.squared_error import predicted_error
 from mri_design.experiment.non_local import (
     LastStage,
     counting_on,
@@ -36,6 +31,7 @@ from mri_design.experiment.non_local import (
     mean_stages,
     why_left_out,
 )
+from mri_design.experiment.posterior_draws import posterior_deviations, scaled_deviations
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.mr_image import MRSlice
@@ -89,6 +85,9 @@ class Reconstruction:
         Which other images of the object are in the prior; None where none was offered.
     alone : complex array, shape (ky, kx), optional
         Where companions are used and error bars are made: the image without them, and without non-local blocks.
+    draws : complex array, shape (draw, ky, kx), optional
+        Images as the posterior holds them possible, where the recipe asks for some: their standard deviation around
+        ``image`` is ``std``, and pixels vary together as they do under the posterior.
     """
 
     image: Array
@@ -102,14 +101,16 @@ class Reconstruction:
     noise: NoiseMap | None = None
     companions: CompanionChoice | None = None
     alone: Array | None = None
+    draws: Array | None = None
 
     def times(self, unit: float | Array) -> Reconstruction:
         """Image and error bars in other units: times a number, or a number for each pixel."""
         std = None if self.std is None else np.asarray(self.std * unit, dtype=self.std.dtype)
         noise = None if self.noise is None else self.noise.times(unit)
         alone = None if self.alone is None else np.asarray(self.alone * unit, dtype=self.alone.dtype)
+        draws = None if self.draws is None else np.asarray(self.draws * unit, dtype=self.draws.dtype)
         image = np.asarray(self.image * unit, dtype=self.image.dtype)
-        return replace(self, image=image, std=std, noise=noise, alone=alone)
+        return replace(self, image=image, std=std, noise=noise, alone=alone, draws=draws)
 
     def account(self) -> dict[str, str]:
         """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
@@ -150,12 +151,15 @@ class InferenceOptions:
     watch : callable, optional
         Called with the name of a part of the work when it begins: "reconstructing" (MAP, least squares), or
         "choosing the model", "outer loops" and "error bars" of the posterior mean.
+    number : int
+        Of the image among those of a run, whose draws have to be independent.
     """
 
     warm_start: WarmStart | None = None
     signal: float | None = None
     callback: Callable[[StepInfo], None] | None = None
     watch: Callable[[str], None] = _nobody_watches
+    number: int = 0
 
 
 def reconstruct(
@@ -256,34 +260,30 @@ def reconstruct(
     if not with_std:
         return result
     options.watch("error bars")
+    draws_rng = np.random.default_rng([seed, 2, options.number])
+    deviations = posterior_deviations(posterior, recipe.reconstruction.draws, draws_rng)
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
-    judged = alone.candidates.name == "lines" or alone is not slice_model
-    before = None
-    if alone is not slice_model:  # the error model knows what a scan says by itself
+    before = posterior
+    if alone is not slice_model:
         before = local_posterior(alone, lines, engine, seed, None, options.signal)
         result = replace(result, alone=before.mean)
-    elif local is not None and judged:
+    elif local is not None and alone.candidates.name == "lines":  # where the error model of designs knows it
         before = local_posterior(slice_model, lines, engine, seed, local, options.signal)
-    gain = 0.0 if companions is None or not np.isfinite(companions.gain) else companions.gain
-    first = posterior if before is None else before
-    evidence = ErrorEvidence(
-        energy_of(std),
-        local_variance=float(np.sum(first.image_variances)) if first.marginals.image is not None else energy_of(std),
-        noise=2 * alone.noise_variance * result.image.size,
-        image=energy_of(posterior.mean),
-        share=share_measured(alone, lines),
-        coils=alone.n_coils,
-        encoding=encoding_of(alone),
-        phase_aware=alone.phase is not None,
-        predicted=predicted_by_error_model(alone, lines, first, without, seed),
-        innovations=Innovations.of(without, seed),
-        from_held=float("nan") if without is None else energy_of(posterior.mean - without.posterior.mean),
-        from_local=0.0 if local is None else energy_of(posterior.mean - local.mean),
-        from_alone=0.0 if result.alone is None else energy_of(posterior.mean - result.alone),
-        gain=gain,
+    made = Estimates(
+        alone,
+        lines,
+        posterior,
+        before,
+        local=None if local is None else local.mean,
+        alone=result.alone,
+        without=without,
+        gain=0.0 if companions is None or not np.isfinite(companions.gain) else companions.gain,
     )
-    scale = std_factor(evidence)
-    return replace(result, std=std if scale is None else std * np.float32(scale.factor), std_factor=scale)
+    known = made.evidence(std, seed)
+    scale = std_factor(predicted_error(known, learnt=made.of_known_blocks), known, alone.candidates.unit)
+    scaled = shaped_std(std, posterior.mean, made.others) * np.float32(1.0 if scale is None else scale.factor)
+    draws = None if deviations is None else result.image + scaled_deviations(deviations, std, scaled)
+    return replace(result, std=scaled, std_factor=scale, draws=draws)
 
 
 def _with_spectral_correction(

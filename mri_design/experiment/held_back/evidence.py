@@ -7,15 +7,20 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
+from mri_design.experiment.held_back.of_lines import predicted_by_error_model
 from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.model.mr_image import MRSlice
+from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array, squared_modulus
 from mri_design.operators.readouts import ShotReadouts
+from mri_design.potentials.priors import Laplace
 
 LEAST_FOUND = 0.5
 """Energy found on readouts held back, its noise taken off, in standard deviations of that noise, at least."""
 DRAWS = 8
 """Posterior draws behind what is expected of the readouts held back, where inference made none."""
+KNOWN_BLOCKS = {"pixels", "differences", "non-local", "companion", "repeat"}
+"""Kinds of blocks under which predictions of the squared error have been learnt."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,77 @@ class ErrorEvidence:
     gain: float = 0.0
 
 
+@dataclass(frozen=True)
+class Estimates:
+    """Everything that was inferred on the way to an image with error bars.
+
+    Parameters
+    ----------
+    slice_model : MRSlice
+        The slice without its companions.
+    lines : sequence of int
+        Readouts behind the image.
+    final : GaussianPosterior
+        Of the image.
+    before : GaussianPosterior
+        Without non-local blocks and companions; the same where there are none.
+    local : complex array, shape (ky, kx), optional
+        First estimate, before there were non-local blocks; None without such.
+    alone : complex array, shape (ky, kx), optional
+        Image without companions; None without such.
+    without : HeldBack, optional
+        What is inferred without some readouts; None where none could be held back.
+    gain : float
+        As `ErrorEvidence.gain`.
+    """
+
+    slice_model: MRSlice
+    lines: Sequence[int]
+    final: GaussianPosterior
+    before: GaussianPosterior
+    _: KW_ONLY
+    local: Array | None = None
+    alone: Array | None = None
+    without: HeldBack | None = None
+    gain: float = 0.0
+
+    @property
+    def others(self) -> list[Array]:
+        """Estimates from fewer readouts, and from fewer blocks."""
+        held = [] if self.without is None else [self.without.posterior.mean]
+        return held + ([] if self.local is None else [self.local])
+
+    @property
+    def of_known_blocks(self) -> bool:
+        """Whether all blocks of the image's prior are of this package, with Laplace sites."""
+        blocks = self.final.model.blocks
+        return {block.name for block in blocks} <= KNOWN_BLOCKS and all(
+            isinstance(block.potential, Laplace) for block in blocks
+        )
+
+    def evidence(self, std: Array, seed: int) -> ErrorEvidence:
+        """What they say of the squared error of the image, whose posterior has standard deviations ``std``."""
+        one, image, before = self.slice_model, self.final.mean, self.before
+        own = energy_of(std)
+        known = before.marginals.kind == "exact" or before.marginals.image is not None
+        return ErrorEvidence(
+            own,
+            local_variance=own if before is self.final or not known else float(np.sum(before.image_variances)),
+            noise=2 * one.noise_variance * image.size,
+            image=energy_of(image),
+            share=share_measured(one, self.lines),
+            coils=one.n_coils,
+            encoding="shots" if isinstance(one.candidates, ShotReadouts) else one.candidates.name,
+            phase_aware=one.phase is not None,
+            predicted=predicted_by_error_model(one, self.lines, before, self.without, seed),
+            innovations=Innovations.of(self.without, seed),
+            from_held=float("nan") if self.without is None else energy_of(image - self.without.posterior.mean),
+            from_local=0.0 if self.local is None else energy_of(image - self.local),
+            from_alone=0.0 if self.alone is None else energy_of(image - self.alone),
+            gain=self.gain,
+        )
+
+
 def energy_of(image: Array) -> float:
     """Sum over pixels of the squared modulus."""
     return float(np.sum(squared_modulus(image), dtype=np.float64))
@@ -123,8 +199,3 @@ def share_measured(slice_model: MRSlice, lines: Sequence[int]) -> float:
         samples = slice_model.candidates.shots.shape[1]
         return min(1.0, len(lines) * samples / (slice_model.shape[0] * slice_model.shape[1]))
     return min(1.0, len(lines) / slice_model.candidates.size)
-
-
-def encoding_of(slice_model: MRSlice) -> str:
-    """Lines, plane or shots."""
-    return "shots" if isinstance(slice_model.candidates, ShotReadouts) else slice_model.candidates.name

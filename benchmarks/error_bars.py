@@ -1,0 +1,240 @@
+"""Error bars held against errors: images whose truth is known, what is learnt from them, and the targets.
+
+    OMP_NUM_THREADS=1 python benchmarks/error_bars.py measure DATA [--numbers 0:45] [--encodings lines,plane]
+    python benchmarks/error_bars.py learn
+    python benchmarks/error_bars.py targets
+
+DATA is the folder of raw scans and images. ``measure`` reconstructs the cases of `parts.error_cases` by the default
+recipe and keeps a row of images.csv for each: what is known at the end of the scan (the evidence), the actual error,
+and how the error bars relate to it, pixel by pixel. What is there already is kept. Raw scans are judged by their own
+complete image, whose noise is taken off the squared error where it was not measured for the image. ``learn`` fits the
+weights of `SquaredErrorModel` to the images of the split ``learn``, leaves out one subject after the other to see what
+remains open, and writes squared_error.json. ``targets`` writes targets.csv and the tables of README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from parts.error_cases import ENCODINGS, SPLITS, Case, case_of
+from parts.pages import put_table
+
+from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
+from mri_design.experiment.held_back import squared_error
+from mri_design.experiment.held_back.evidence import ErrorEvidence, Innovations
+from mri_design.experiment.held_back.squared_error import FEATURES, features
+from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct
+from mri_design.operators.base import Array
+
+OUT = Path(__file__).parents[1] / "results" / "error-bars"
+JSON = Path(squared_error.__file__).with_name("squared_error.json")
+ENERGIES = ("variance", "local_variance", "noise", "image", "predicted", "from_held", "from_local", "from_alone")
+KNOWN = (*ENERGIES, "share", "coils", "phase_aware", "gain")
+HELD = ("count", "found", "expected", "surprise")
+LEVELS = (0.5, 0.8, 0.95)
+RIDGE, HUBER, PASSES = 5.0, 1.5, 6
+LEAST = 0.2
+"""Share of the squared error that is left at least when a reference's noise is taken off."""
+RANDOM = ("random",)
+"""Groups of synthetic images."""
+
+
+def sparsification(error: Array, std: Array) -> float:
+    """Area between the errors left when the least certain pixels go first, and when the worst do.
+
+    Root mean squared errors of what is left, over that of all pixels; 0 where error bars put pixels in the order of
+    their errors.
+    """
+    squared = error.ravel().astype(float) ** 2
+    count = np.arange(squared.size, 0, -1)
+
+    def left(order: NDArray[np.intp]) -> NDArray[np.float64]:
+        return np.sqrt(np.cumsum(squared[order][::-1])[::-1] / count / squared.mean())
+
+    apart = left(np.argsort(-std.ravel())) - left(np.argsort(-squared))
+    return float(np.mean(apart[: int(0.99 * squared.size)]))
+
+
+def outcome(error: Array, std: Array) -> Row:
+    """How error bars relate to the errors of pixels, (ky, kx) each: moduli, and standard deviations."""
+    over = error / np.maximum(std, 1e-12)
+    return {
+        "ratio": float(np.sum(std.astype(float) ** 2) / np.sum(error.astype(float) ** 2)),
+        "within 2 sd": float(np.mean(over <= 2)),
+        **{f"radius {level:.0%}": float(np.quantile(over, level)) for level in LEVELS},
+        **{f"within {level:.0%}": float(np.mean(over <= math.sqrt(-math.log(1 - level)))) for level in LEVELS},
+        "sparsification": sparsification(error, std),
+        "correlation": float(np.corrcoef(error.ravel(), std.ravel())[0, 1]),
+    }
+
+
+def row_of(case: Case, made: Reconstruction) -> Row:
+    """The row of one image."""
+    assert made.std is not None and made.std_factor is not None and made.std_factor.evidence is not None
+    known, error = made.std_factor.evidence, np.abs(made.image - case.truth)
+    seen = known.innovations
+    return {
+        "split": case.split,
+        "encoding": case.encoding,
+        "number": case.number,
+        "group": case.group,
+        "name": case.name,
+        "mask": case.mask,
+        "matrix": case.truth.shape[0],
+        "readouts": len(case.lines),
+        "raw": int(case.raw),
+        "squared_error": float(np.sum(error.astype(float) ** 2)),
+        "truth": float(np.sum(np.abs(case.truth).astype(float) ** 2)),
+        **{name: float(getattr(known, name)) for name in KNOWN},
+        **{f"held {name}": "" if seen is None else float(getattr(seen, name)) for name in HELD},
+        "how": made.std_factor.how,
+        "factor": made.std_factor.factor,
+        **outcome(error, made.std),
+    }
+
+
+def short(row: Row) -> Row:
+    """Numbers with six digits."""
+    return {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
+
+
+def evidence_of(row: Row) -> ErrorEvidence:
+    """What was known, from a row."""
+    number = {name: float(str(row[name])) for name in KNOWN}
+    held = [str(row[f"held {name}"]) for name in HELD]
+    seen = Innovations(int(float(held[0])), *map(float, held[1:])) if held[0] else None
+    return ErrorEvidence(
+        number.pop("variance"),
+        encoding=str(row["encoding"]).split(",")[0].replace("companion", "lines"),
+        coils=int(number.pop("coils")),
+        phase_aware=bool(number.pop("phase_aware")),
+        innovations=seen,
+        **number,
+    )
+
+
+def squared_error_of(row: Row) -> float:
+    """The squared error without what noise of a raw scan's own image adds to it.
+
+    On what was measured for the image both have the same noise, which is no difference though it is an error.
+    """
+    found, noise, share = (float(str(row[name])) for name in ("squared_error", "noise", "share"))
+    return max(found - (1 - 2 * share) * noise, LEAST * found) if int(str(row["raw"])) else found
+
+
+def fitted(rows: Sequence[Row]) -> NDArray[np.float64]:
+    """Weights of `FEATURES` by a robust ridge regression in which every subject counts by the root of its images."""
+    matrix = np.array([features(evidence_of(row)) for row in rows])
+    wanted = np.array([math.log(squared_error_of(row) / float(str(row["variance"]))) for row in rows])
+    groups = [str(row["group"]) for row in rows]
+    usual = np.array([1 / math.sqrt(groups.count(group)) for group in groups])
+    usual /= usual.mean()
+    mean, spread = matrix.mean(axis=0), matrix.std(axis=0)
+    mean[0], spread[spread == 0] = 0.0, 1.0
+    scaled, penalty = (matrix - mean) / spread, RIDGE * np.eye(len(FEATURES))
+    penalty[0, 0] = 0.0
+    trust = usual
+    for _ in range(PASSES):
+        found = np.linalg.solve(scaled.T @ (trust[:, None] * scaled) + penalty, scaled.T @ (trust * wanted))
+        left = np.abs(wanted - scaled @ found)
+        trust = usual * np.minimum(1, HUBER * 1.48 * np.median(left) / np.maximum(left, 1e-9))
+    weights = found / spread
+    weights[0] = found[0] - mean[1:] @ weights[1:]
+    return np.asarray(weights)
+
+
+def left_open(rows: Sequence[Row]) -> NDArray[np.float64]:
+    """log(predicted / actual squared error) of every image, by what the other subjects teach."""
+    groups = [str(row["group"]) for row in rows]
+    found = np.empty(len(rows))
+    for group in dict.fromkeys(groups):
+        weights = fitted([row for row, own in zip(rows, groups, strict=True) if own != group])
+        for place, row in enumerate(rows):
+            if groups[place] == group:
+                known = evidence_of(row)
+                predicted = known.variance * math.exp(features(known) @ weights)
+                found[place] = math.log(predicted / squared_error_of(row))
+    return found
+
+
+def learn(rows: Sequence[Row], path: Path = JSON) -> NDArray[np.float64]:
+    """Fit, and write the weights; what is left open of every image."""
+    rows = [row for row in rows if row["split"] == "learn" and row["held count"] != ""]
+    matrix = np.array([features(evidence_of(row)) for row in rows])
+    apart = left_open(rows)
+    kinds = np.array([evidence_of(row).encoding for row in rows])
+    spread = {}
+    for kind in dict.fromkeys(kinds.tolist()):
+        own = np.abs(apart[kinds == kind])
+        spread[kind] = round(float(np.quantile(own, 0.68)), 3)
+        within = np.mean(own < math.log(1.4))
+        print(f"{kind}: {len(own)} images, left out subjects within .7 to 1.4: {within:.0%}, spread {spread[kind]}")
+    stored = {
+        "made by": "python benchmarks/error_bars.py learn",
+        "images": len(rows),
+        "features": list(FEATURES),
+        "weights": [round(float(weight), 5) for weight in fitted(rows)],
+        "lowest": [round(float(low), 4) for low in matrix.min(axis=0)],
+        "highest": [round(float(high), 4) for high in matrix.max(axis=0)],
+        "spread": spread,
+    }
+    path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    return apart
+
+
+def read_rows() -> list[Row]:
+    """All that have been measured."""
+    path = OUT / "images.csv"
+    return [dict(row) for row in read_csv_texts(path)] if path.is_file() else []
+
+
+def measure(data: Path, numbers: range, encodings: Sequence[str], splits: Sequence[str]) -> None:
+    """Add what is not there yet."""
+    rows = read_rows()
+    have = {(row["split"], row["encoding"], str(row["number"])) for row in rows}
+    for number in numbers:
+        for encoding in encodings:
+            for split in splits:
+                if (split, encoding, str(number)) in have:
+                    continue
+                case = case_of(data, split, encoding, number)
+                made = reconstruct(case.slice_model, case.lines, "mean", case.recipe, image_rng(number))
+                if made.std_factor is None:
+                    print(split, encoding, number, "nothing predicts the error", flush=True)
+                    continue
+                rows.append(short(row_of(case, made)))
+                write_csv(OUT / "images.csv", rows)
+                print(split, encoding, number, case.name, case.mask, f"ratio {rows[-1]['ratio']}", flush=True)
+
+
+def main() -> None:
+    """One of the three."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    first = verbs.add_parser("measure")
+    first.add_argument("data", type=Path)
+    first.add_argument("--numbers", default="0:45")
+    first.add_argument("--encodings", default=None, help="names with semicolons between")
+    first.add_argument("--splits", default=",".join(SPLITS))
+    verbs.add_parser("learn")
+    verbs.add_parser("targets")
+    given = parser.parse_args()
+    OUT.mkdir(parents=True, exist_ok=True)
+    if given.verb == "measure":
+        low, high = map(int, given.numbers.split(":"))
+        encodings = ENCODINGS if given.encodings is None else given.encodings.split(";")
+        measure(given.data, range(low, high), encodings, given.splits.split(","))
+    elif given.verb == "learn":
+        learn(read_rows())
+    else:
+        targets(read_rows())
+
+
+if __name__ == "__main__":
+    main()
