@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from parts.error_cases import ENCODINGS, SPLITS, Case, case_of
+from parts.error_cases import ENCODINGS, LOCAL, SPLITS, Case, case_of
 from parts.pages import put_table
 
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
@@ -34,15 +34,23 @@ from mri_design.operators.base import Array
 
 OUT = Path(__file__).parents[1] / "results" / "error-bars"
 JSON = Path(squared_error.__file__).with_name("squared_error.json")
-ENERGIES = ("variance", "local_variance", "noise", "image", "predicted", "from_held", "from_local", "from_alone")
+ENERGIES = (
+    "variance",
+    "local_variance",
+    "noise",
+    "image",
+    "predicted",
+    "from_held",
+    "from_local",
+    "from_alone",
+    "missing",
+)
 KNOWN = (*ENERGIES, "share", "coils", "phase_aware", "gain")
-HELD = ("count", "found", "expected", "surprise")
+HELD = ("count", "found", "expected", "surprise", "by_ring")
 LEVELS = (0.5, 0.8, 0.95)
 RIDGE, HUBER, PASSES = 5.0, 1.5, 6
 LEAST = 0.2
 """Share of the squared error that is left at least when a reference's noise is taken off."""
-RANDOM = ("random",)
-"""Groups of synthetic images."""
 
 
 def sparsification(error: Array, std: Array) -> float:
@@ -228,7 +236,7 @@ def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     if given.verb == "measure":
         low, high = map(int, given.numbers.split(":"))
-        encodings = ENCODINGS if given.encodings is None else given.encodings.split(";")
+        encodings = (*ENCODINGS, *LOCAL) if given.encodings is None else given.encodings.split(";")
         measure(given.data, range(low, high), encodings, given.splits.split(","))
     elif given.verb == "learn":
         learn(read_rows())

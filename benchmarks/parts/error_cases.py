@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from parts.exams import complete_image, designed_lines, random_lines, with_phase
-from study.scans import LOW_FIELD_NOISE, NOISE, Scan, denoised, self_calibrated
+from study.scans import LOW_FIELD_NOISE, NOISE, Scan, denoised, self_calibrated, volume_planes
 from trajectories.sets import spiral_sets
 
 from mri_design.experiment.inputs import load_input, prepare
@@ -25,13 +25,14 @@ from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.readouts import PlaneReadouts
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.simulation.coil_maps import simulate_coil_maps
-from mri_design.scan.simulation.random_head import random_head
 from mri_design.scan.simulation.scanner import simulate_scan
 from mri_design.scan.trajectories.radial import golden_angles, radial_spokes
 
 Rng = np.random.Generator
 ENCODINGS = ("lines", "lines, coils", "plane", "plane, coils", "shots", "shots, coils", "companion", "lines, designed")
 """Groups of cases, as tables name them."""
+LOCAL = ("lines, local", "lines, coils, local", "plane, local", "plane, coils, local", "shots, local")
+"""Groups of cases by the recipe ``local``."""
 SPLITS = ("learn", "test")
 _HEADS = {"learn": range(12), "test": range(12, 24)}
 _SUBJECTS = {"learn": {"6A": 2, "6B": 1}, "test": {"7A": 2, "7B": 2}}
@@ -111,7 +112,13 @@ def truths(data: Path, split: str) -> list[Truth]:
             echoes = archive["image"].astype(np.float32)
         hearts = [echo[..., 0] + 1j * echo[..., 1] for echo in echoes]
         found += [Truth("heart", f"heart {n}", hearts[n], hearts[(n + 1) % 4]) for n in range(4)]
-        found += [Truth("random", f"random {n}", random_head(128, np.random.default_rng([n, 77]))) for n in range(12)]
+        for name in ("lf_4A_gre_sag", "lf_4B_fse_sag"):
+            found += [
+                Truth("4", f"{name} {n}", denoised(data / f"{name}.npy", n, 128, 0).reference, None, LOW_FIELD_NOISE)
+                for n in (3, 6)
+            ]
+        planes = volume_planes(data / "vol_brain_sim.npz", (40, 60, 80), 128)
+        found += [Truth("simulated volume", plane.name, plane.reference) for plane in planes]
     else:
         found += [Truth("wrist", f"wrist {n}", denoised(data / "wrist_ap.npy", n, 128, 0).reference) for n in (2, 5, 8)]
         found.append(Truth("head sag", "head sag", denoised(data / "sc_head_sag.npy", 0, 128, 0).reference))
@@ -144,11 +151,11 @@ def raw_scan(path: Path, matrix: int) -> Scan:
 
 def case_of(data: Path, split: str, encoding: str, number: int) -> Case:
     """The case of a number."""
-    rng = np.random.default_rng([SPLITS.index(split), ENCODINGS.index(encoding), number])
-    kind, with_coils = encoding.split(",")[0], encoding.endswith("coils")
+    rng = np.random.default_rng([SPLITS.index(split), (*ENCODINGS, *LOCAL).index(encoding), number])
+    kind, with_coils = encoding.split(",")[0], "coils" in encoding
     matrix = int(rng.choice([64, 96, 128], p=[0.25, 0.45, 0.3]))
     coils = int(rng.choice([2, 4, 8, 12, 16])) if with_coils else 1
-    recipe = load_recipe("default")
+    recipe = load_recipe("local" if encoding in LOCAL else "default")
     all_of = truths(data, split)
     if kind == "companion":
         all_of = [one for one in all_of if one.beside is not None]

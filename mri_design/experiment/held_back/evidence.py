@@ -6,21 +6,33 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.experiment.held_back.of_lines import predicted_by_error_model
 from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array, squared_modulus
-from mri_design.operators.readouts import ShotReadouts
+from mri_design.operators.cartesian_fourier import CentredFFT
+from mri_design.operators.readouts import PlaneReadouts, ShotReadouts
 from mri_design.potentials.priors import Laplace
 
 LEAST_FOUND = 0.5
 """Energy found on readouts held back, its noise taken off, in standard deviations of that noise, at least."""
 DRAWS = 8
 """Posterior draws behind what is expected of the readouts held back, where inference made none."""
+RINGS = 16
+"""Rings in which measured energies are compared with those of the image."""
+LEAST_MISSING = 0.02
+"""Share of the energy that is left missing at least."""
 KNOWN_BLOCKS = {"pixels", "differences", "non-local", "companion", "repeat"}
 """Kinds of blocks under which predictions of the squared error have been learnt."""
+
+
+EDGES = np.array([0.0, 0.06, 0.12, 0.2, 0.3, 0.45, 0.65, 0.85, np.inf])
+"""Edges of the rings that samples are sorted into, |k| in units of half the grid."""
+FEW = 8
+"""Samples of a ring below which what is found there counts as it does everywhere."""
 
 
 @dataclass(frozen=True)
@@ -38,28 +50,102 @@ class Innovations:
     surprise : float
         Mean over samples of found over expected energy, noise included in both: 1 where the posterior is right. Samples
         at high frequencies count as much as those of the centre, where the energy is.
+    by_ring : float
+        Found over expected energy, ring by ring of k-space, each weighted by what the posterior of the image expects of
+        the whole ring.
     """
 
     count: int
     found: float
     expected: float
     surprise: float
+    by_ring: float
 
     @classmethod
-    def of(cls, without: HeldBack | None, seed: int) -> Innovations | None:
-        """From a prediction of the readouts held back; None where there are none."""
+    def of(cls, without: HeldBack | None, final: GaussianPosterior, seed: int) -> Innovations | None:
+        """From a prediction of the readouts held back, and the posterior of the image; None where there are none."""
         if without is None:
             return None
-        one, posterior = without.slice_model, without.posterior
-        rows = one.measurement(without.held)
-        sigma2, draws = one.noise_variance, posterior.own_deviations(np.random.default_rng(seed), DRAWS)
-        power = np.mean([squared_modulus(rows(draw)) for draw in draws], axis=0, dtype=np.float64)
+        one, posterior, rng = without.slice_model, without.posterior, np.random.default_rng(seed)
+        rows, sigma2 = one.measurement(without.held), one.noise_variance
+        draws = posterior.own_deviations(rng, DRAWS)
+        expected = sigma2 * np.mean([squared_modulus(rows(draw)) for draw in draws], axis=0, dtype=np.float64)
         found = squared_modulus(one.acquire(without.held) - rows(posterior.mean)).astype(np.float64)
-        noise = 2 * sigma2 * found.size
-        least = LEAST_FOUND * noise / np.sqrt(found.size)
-        surprise = float(np.mean(found / (sigma2 * power + 2 * sigma2)))
-        energy = max(float(found.sum()) - noise, least)
-        return cls(len(without.held), energy, float(sigma2 * power.sum()), surprise)
+        ring = np.digitize(radii(one, without.held), EDGES) - 1
+        over = _over(found, expected, 2 * sigma2)
+        each = [
+            _over(found[:, ring == n], expected[:, ring == n], 2 * sigma2) if np.sum(ring == n) >= FEW else over
+            for n in range(len(EDGES) - 1)
+        ]
+        kspace = CentredFFT(one.shape)(final.own_deviations(rng, DRAWS))
+        power = np.mean(squared_modulus(kspace), axis=0, dtype=np.float64)
+        y, x = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in one.shape)
+        places = np.digitize(np.hypot(y[:, None], x), EDGES) - 1
+        weights = np.bincount(places.ravel(), power.ravel(), minlength=len(each))
+        return cls(
+            len(without.held),
+            over * float(expected.sum()),
+            float(expected.sum()),
+            float(np.mean(found / (expected + 2 * sigma2))),
+            float(weights @ np.array(each) / weights.sum()),
+        )
+
+
+def radii(slice_model: MRSlice, ids: Sequence[int]) -> NDArray[np.float64]:
+    """|k| of every sample of some readouts as the data of one coil are ordered, 1 at the middle of the grid's edges."""
+    readouts, half = slice_model.candidates, np.array(slice_model.shape) / 2
+    if isinstance(readouts, ShotReadouts):
+        return np.asarray(np.linalg.norm(readouts.shots[list(ids)] / half, axis=-1).ravel())
+    if isinstance(readouts, PlaneReadouts):
+        return np.asarray(readouts.radius[sorted(ids)])
+    ky, kx = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in slice_model.shape)
+    each = np.hypot(ky[:, None], kx)
+    return each[slice_model.grid_samples(np.asarray(ids))] if slice_model.samples is not None else each[list(ids)]
+
+
+def _over(found: NDArray[np.float64], expected: NDArray[np.float64], noise: float) -> float:
+    """Found less noise over expected energy of some samples; at least what noise alone may show."""
+    least = LEAST_FOUND * noise * np.sqrt(found.size)
+    return float(max(found.sum() - noise * found.size, least) / expected.sum())
+
+
+def energy_missing(slice_model: MRSlice, lines: Sequence[int], image: Array) -> float:
+    """Energy that an image lacks on candidates that were not measured, beside those measured at the same distance.
+
+    The error of a posterior mean is orthogonal to the mean, so its energy is that of the truth less that of the mean;
+    and the truth has as much as was measured as far from DC. Along shots there are no such candidates: NaN.
+
+    Parameters
+    ----------
+    slice_model : MRSlice
+        Lines, or samples of a plane.
+    lines : sequence of int
+        Those measured.
+    image : complex array, shape (ky, kx)
+        The posterior mean.
+    """
+    readouts = slice_model.candidates
+    if isinstance(readouts, ShotReadouts) or slice_model.samples is not None:
+        return float("nan")
+    measured = np.zeros(readouts.size, dtype=bool)
+    measured[list(lines)] = True
+    if measured.all():
+        return 0.0
+    values = readouts.values(image[None], slice_model.maps, slice_model.library)
+    own = np.sum(squared_modulus(values), axis=(0, 1, 3), dtype=np.float64)
+    data = readouts.energies(slice_model.acquire(sorted(lines)), sorted(lines))
+    noise = 2 * slice_model.noise_variance * slice_model.n_coils * values.shape[3]
+    distance = np.linalg.norm(
+        readouts.frequencies / (np.array(slice_model.shape[: readouts.frequencies.shape[1]]) / 2), axis=1
+    )
+    rings = np.minimum((distance * RINGS).astype(int), RINGS)
+    count = np.bincount(rings[sorted(lines)], minlength=RINGS + 1)
+    energy = np.bincount(rings[sorted(lines)], data - noise, minlength=RINGS + 1)
+    known = count > 0
+    level = np.maximum(energy[known] / count[known], LEAST_FOUND * noise / np.sqrt(values.shape[3] * count[known]))
+    at = np.interp(rings[~measured], np.flatnonzero(known), np.log(level))
+    truth = float(np.exp(at).sum())
+    return max(truth - float(own[~measured].sum()), LEAST_MISSING * truth)
 
 
 @dataclass(frozen=True)
@@ -96,6 +182,8 @@ class ErrorEvidence:
         Energy of the image less that without non-local blocks; 0 without such.
     from_alone : float
         Energy of the image less that without companions; 0 without such.
+    missing : float
+        See `energy_missing`; NaN along shots.
     gain : float
         Mean logarithm of the energy that companions take off what is held back; 0 without such.
     """
@@ -114,6 +202,7 @@ class ErrorEvidence:
     from_held: float = float("nan")
     from_local: float = 0.0
     from_alone: float = 0.0
+    missing: float = float("nan")
     gain: float = 0.0
 
 
@@ -180,10 +269,11 @@ class Estimates:
             encoding="shots" if isinstance(one.candidates, ShotReadouts) else one.candidates.name,
             phase_aware=one.phase is not None,
             predicted=predicted_by_error_model(one, self.lines, before, self.without, seed),
-            innovations=Innovations.of(self.without, seed),
+            innovations=Innovations.of(self.without, self.final, seed),
             from_held=float("nan") if self.without is None else energy_of(image - self.without.posterior.mean),
             from_local=0.0 if self.local is None else energy_of(image - self.local),
             from_alone=0.0 if self.alone is None else energy_of(image - self.alone),
+            missing=energy_missing(one, self.lines, image),
             gain=self.gain,
         )
 

@@ -115,7 +115,9 @@ class SquaredErrorModel:
             raise InputError("squared error model", f"shapes {shapes}", f"finite numbers, ({len(FEATURES)},) each")
 
     def unlike(self, known: ErrorEvidence) -> list[str]:
-        """Names of the features that lie outside of what has been learnt from."""
+        """Names of the features that lie outside of what has been learnt from; lines need the error model."""
+        if known.encoding == "lines" and not np.isfinite(known.predicted):
+            return ["error model"]
         found, room = features(known), MARGIN * (self.highest - self.lowest)
         outside = (found < self.lowest - room - _TINY) | (found > self.highest + room + _TINY)
         return [name for name, far in zip(FEATURES, outside, strict=True) if far]
