@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from parts.exams import complete_image, designed_lines, random_lines, with_phase
-from study.scans import LOW_FIELD_NOISE, NOISE, Scan, denoised, self_calibrated, volume_planes
+from study.scans import LOW_FIELD_NOISE, NOISE, Scan, denoised, self_calibrated
 from trajectories.sets import spiral_sets
 
 from mri_design.experiment.inputs import load_input, prepare
@@ -117,8 +117,6 @@ def truths(data: Path, split: str) -> list[Truth]:
                 Truth("4", f"{name} {n}", denoised(data / f"{name}.npy", n, 128, 0).reference, None, LOW_FIELD_NOISE)
                 for n in (3, 6)
             ]
-        planes = volume_planes(data / "vol_brain_sim.npz", (40, 60, 80), 128)
-        found += [Truth("simulated volume", plane.name, plane.reference) for plane in planes]
     else:
         found += [Truth("wrist", f"wrist {n}", denoised(data / "wrist_ap.npy", n, 128, 0).reference) for n in (2, 5, 8)]
         found.append(Truth("head sag", "head sag", denoised(data / "sc_head_sag.npy", 0, 128, 0).reference))
