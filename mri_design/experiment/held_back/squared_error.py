@@ -1,10 +1,10 @@
 """The squared error of an image, predicted from what is known at the end of its scan.
 
 A posterior shows well where an image is uncertain, and badly by how much. The logarithm of the squared error over the
-sum of the posterior's variances is regressed on a few logarithms that every scan has (`FEATURES`): how much more energy than
-expected was found on readouts that were held back, how much the image lacks where nothing was measured, how far it moved
-between its estimates. The weights have been learnt from images whose truth is known, of several anatomies, encodings,
-coils and noises (``benchmarks/error_bars.py learn``, results/error-bars/README.md).
+sum of the posterior's variances is regressed on a few logarithms that every scan has (`FEATURES`): how much more
+energy than expected was found on readouts that were held back, how much the image lacks where nothing was measured,
+how far it moved between its estimates. The weights have been learnt from images whose truth is known, of several
+anatomies, encodings, coils and noises (``benchmarks/error_bars.py learn``, results/error-bars/README.md).
 """
 
 from __future__ import annotations
