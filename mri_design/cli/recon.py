@@ -51,7 +51,7 @@ def recon(
     recipe: Annotated[
         Recipe,
         Override(
-            "reconstruction.method reconstruction.noise_map coils.compress_coils input.matrix "
+            "reconstruction.method reconstruction.noise_map reconstruction.draws coils.compress_coils input.matrix "
             f"{SERIES} {NOISE} {COMPANION}"
         ),
     ],

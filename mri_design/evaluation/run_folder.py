@@ -37,6 +37,9 @@ OUTPUTS = {
     "noise.npy": "standard deviation of every pixel by noise alone, float32, axes as of std.npy",
     "g_factor.npy": "noise over that of the complete scan, over the root of the acceleration, float32",
     "std.npy": "standard deviation of every pixel, float32 (ky, kx); of several slices (slice, ky, kx)",
+    "draws.npy": "images as the posterior holds them possible, complex64 (draw, ky, kx); of several slices (slice, "
+    "draw, ky, kx)",
+    "reference.npy": "the true image, complex64, axes as of recon.npy",
     "coil_maps.npy": "coil sensitivity maps of the scan's own coils, complex64 (coil, ky, kx); of several slices "
     "(slice, coil, ky, kx)",
     "mask.npy": "what is measured, bool: lines (ky,), samples of a plane (ky, kz), or shots (shot,)",

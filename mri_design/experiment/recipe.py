@@ -711,6 +711,12 @@ class ReconstructionRecipe(Settings):
         "Mean and least squares: what the noise of the samples does to every pixel, and the g-factor of the coils.",
         False,
     )
+    draws: int = setting(
+        "Mean: so many draws of the image beside it, for errors of means of regions (mri-design measure).",
+        0,
+        least=0,
+        most=64,
+    )
 
     def map_estimate(self, inference: InferenceRecipe) -> MapEstimate:
         """MAP with these settings."""

@@ -29,6 +29,7 @@ from mri_design.experiment.non_local import (
     mean_stages,
     why_left_out,
 )
+from mri_design.experiment.posterior_draws import posterior_deviations, scaled_deviations
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.mr_image import MRSlice
@@ -82,6 +83,9 @@ class Reconstruction:
         Which other images of the object are in the prior; None where none was offered.
     alone : complex array, shape (ky, kx), optional
         Where companions are used and error bars are made: the image without them, and without non-local blocks.
+    draws : complex array, shape (draw, ky, kx), optional
+        Images as the posterior holds them possible, where the recipe asks for some: their standard deviation around
+        ``image`` is ``std``, and pixels vary together as they do under the posterior.
     """
 
     image: Array
@@ -95,14 +99,16 @@ class Reconstruction:
     noise: NoiseMap | None = None
     companions: CompanionChoice | None = None
     alone: Array | None = None
+    draws: Array | None = None
 
     def times(self, unit: float | Array) -> Reconstruction:
         """Image and error bars in other units: times a number, or a number for each pixel."""
         std = None if self.std is None else np.asarray(self.std * unit, dtype=self.std.dtype)
         noise = None if self.noise is None else self.noise.times(unit)
         alone = None if self.alone is None else np.asarray(self.alone * unit, dtype=self.alone.dtype)
+        draws = None if self.draws is None else np.asarray(self.draws * unit, dtype=self.draws.dtype)
         image = np.asarray(self.image * unit, dtype=self.image.dtype)
-        return replace(self, image=image, std=std, noise=noise, alone=alone)
+        return replace(self, image=image, std=std, noise=noise, alone=alone, draws=draws)
 
     def account(self) -> dict[str, str]:
         """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
@@ -143,12 +149,15 @@ class InferenceOptions:
     watch : callable, optional
         Called with the name of a part of the work when it begins: "reconstructing" (MAP, least squares), or
         "choosing the model", "outer loops" and "error bars" of the posterior mean.
+    number : int
+        Of the image among those of a run, whose draws have to be independent.
     """
 
     warm_start: WarmStart | None = None
     signal: float | None = None
     callback: Callable[[StepInfo], None] | None = None
     watch: Callable[[str], None] = _nobody_watches
+    number: int = 0
 
 
 def reconstruct(
@@ -250,6 +259,8 @@ def reconstruct(
         return result
     options.watch("error bars")
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
+    draws_rng = np.random.default_rng([seed, 2, options.number])
+    deviations = posterior_deviations(posterior, recipe.reconstruction.draws, draws_rng)
     if alone is not slice_model:  # the error model knows what a scan says by itself
         posterior = local_posterior(alone, lines, engine, seed, None, options.signal)
         result = replace(result, alone=posterior.mean)
@@ -258,7 +269,9 @@ def reconstruct(
     scale = std_factor(alone, lines, std, posterior, without, seed)
     if scale is not None and companions is not None:
         scale = scale.with_companions(companions.gain)
-    return replace(result, std=std if scale is None else std * np.float32(scale.factor), std_factor=scale)
+    scaled = std if scale is None else std * np.float32(scale.factor)
+    draws = None if deviations is None else result.image + scaled_deviations(deviations, std, scaled)
+    return replace(result, std=scaled, std_factor=scale, draws=draws)
 
 
 def _with_spectral_correction(

@@ -71,6 +71,15 @@ class ScanImage(Saved):
         return self.reconstruction.std
 
     @property
+    def draws(self) -> NDArray[np.complex64] | None:
+        """Images that the posterior holds possible, shape (draw, ky, kx), around `array` with `std`.
+
+        None where `LoadedScan.reconstruct` was not asked for ``draws``. What is computed from several pixels varies
+        over them as it is uncertain: a map of standard deviations does not tell how pixels vary together.
+        """
+        return self.reconstruction.draws
+
+    @property
     def method(self) -> str:
         """The method that made it, see `reconstruct`; the zero-filled image of a trajectory is "gridded"."""
         return self.images[0].name
@@ -200,6 +209,12 @@ class ScanVolume(ScanImage):
         """Standard deviation of every complex pixel, shape (slice, ky, kx); None where the method knows none."""
         known = "std" in self.result.kept.arrays(self.result.numbers[0])
         return np.stack(list(self.result.stack("std"))) if known else None
+
+    @property
+    def draws(self) -> NDArray[np.complex64] | None:
+        """Images that the posterior holds possible, shape (slice, draw, ky, kx); None where none were asked for."""
+        known = "draws" in self.result.kept.arrays(self.result.numbers[0])
+        return np.stack(list(self.result.stack("draws"))) if known else None
 
     def plot(self) -> Drawing:
         """The slices side by side on one grey scale: a figure of matplotlib."""

@@ -235,6 +235,7 @@ class LoadedScan:
         method: Method | None = None,
         reference: str | os.PathLike[str] | NDArray[np.generic] | None = None,
         companions: Sequence[str | os.PathLike[str]] = (),
+        draws: int | None = None,
         slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
@@ -258,6 +259,9 @@ class LoadedScan:
         companions : sequence of str or Path
             Files of other images of the object, which the prior knows where the scan's own lines agree: ``--with``.
             ``"slices"`` offers each slice the mean of those above and below it, ``"slices:2"`` two such.
+        draws : int, optional
+            So many draws of the image beside it (`ScanImage.draws`), 64 at most, for errors of means of regions; by
+            default the recipe's, none.
         slices : int, str or sequence of int
             The slice, by number from 0 (negative ones count from the end); several, or ``"all"``, make a `ScanVolume`.
         seed, recipe, blocks, jobs, watch
@@ -268,7 +272,7 @@ class LoadedScan:
         UsageError, InputError
             As the verb: for an unknown method, and lines that hold no data.
         """
-        settings = self._settings(recipe, blocks).replacing("reconstruction", method=method)
+        settings = self._settings(recipe, blocks).replacing("reconstruction", method=method, draws=draws)
         told = self._told(seed, jobs, watch)
         path, array = None, None
         if isinstance(reference, str | os.PathLike):

@@ -24,7 +24,7 @@ from mri_design.scan.data import Orientation
 from mri_design.scan.sampling import gapless_run, line_pattern
 from mri_design.scan.trajectories.point_spread import compensated_spread
 
-COIL_MAPS = "coil_maps.npy"
+COIL_MAPS, DRAWS, REFERENCE = "coil_maps.npy", "draws.npy", "reference.npy"
 _COIL_COLUMNS = 4
 Rows = list[dict[str, object]]
 
@@ -197,10 +197,11 @@ def error_bars_figure(
     return saved_figure(folder, "std", lambda: plots.std_against_error(std, image, reference, frame), caption)
 
 
-def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:
-    """Write recon.npy, metrics.csv, and error bars and noise where there are some; an earlier run's do not stay.
+def save_images(folder: RunFolder, result: Reconstruction, rows: Rows, reference: Array | None = None) -> None:
+    """Write recon.npy, metrics.csv, and error bars, noise and draws where there are some; an earlier run's do not stay.
 
-    Images are in the input's units (`PreparedScan.image_unit`).
+    Images are in the input's units (`PreparedScan.image_unit`). Beside draws stands the reference, where there is one,
+    against which errors of regions are measured.
     """
     folder.write_image("recon.npy", np.asarray(result.image, dtype=np.complex64))
     noise = result.noise
@@ -212,6 +213,11 @@ def save_images(folder: RunFolder, result: Reconstruction, rows: Rows) -> None:
     for name, values in of_pixels.items():
         if values is not None:
             folder.write_std(name, values)
+        else:
+            folder.remove(name)
+    for name, images in {DRAWS: result.draws, REFERENCE: None if result.draws is None else reference}.items():
+        if images is not None:
+            folder.write_image(name, np.asarray(images, dtype=np.complex64))
         else:
             folder.remove(name)
     folder.write_table("metrics.csv", rows)
@@ -272,8 +278,8 @@ def save_reconstruction(
     Parameters
     ----------
     folder : RunFolder
-        Where to: recon.npy, std.npy where error bars are known, metrics.csv, figures, and of several coils
-        coil_maps.npy.
+        Where to: recon.npy, std.npy where error bars are known, metrics.csv, figures, of several coils coil_maps.npy,
+        and where draws are asked for draws.npy and reference.npy.
     known : KnownScan
         The slice, and what errors are measured against.
     images : sequence of NamedImage
@@ -286,7 +292,7 @@ def save_reconstruction(
     if about is None and known.given is not None:
         about = known.given.caption
     rows = reconstruction_rows(known, images, lines)
-    save_images(folder, images[0].reconstruction, rows)
+    save_images(folder, images[0].reconstruction, rows, known.shown_reference)
     frame = frame_of(known)
     maps = known.scan.maps_as_read
     return [

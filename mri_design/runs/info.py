@@ -17,7 +17,7 @@ from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
-from mri_design.scan.io.npy import declared_dtype, is_npy, read_npy, read_npy_stream, read_npz_members
+from mri_design.scan.io.npy import declared_dtype, declared_shape, is_npy, read_npy, read_npy_stream, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.sampling import gapless_run, index_runs, line_pattern
 from mri_design.scan.summary import ImageSummary, ScanSummary
@@ -307,7 +307,11 @@ _OF_RUNS = {
     "recon.npy": "image of {run}: complex, ({axes})",
     "std.npy": "error bars of {run}: standard deviation of every pixel, ({axes})",
     "coil_maps.npy": "coil maps of {run}: complex, ({axes})",
+    "draws.npy": "draws of {run}: images that its posterior holds possible, complex, ({axes})",
+    "reference.npy": "what errors of {run} are measured against: complex, ({axes})",
 }
+_FURTHER = {"coil_maps.npy": ["coil"], "draws.npy": ["draw"]}
+"""Axes that some of these have beside those of images."""
 _TURN = (
     "rows follow ky, the phase-encode direction, and columns the readout, whatever way the report shows the image; "
     "image.T turns it"
@@ -328,25 +332,27 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
     InputError
         For a mask or an array of a run that is damaged.
     """
-    if path.suffix not in (".npy", ".npz") or not path.is_file() or path.stat().st_size > _LARGEST_LOOK:
+    if path.suffix not in (".npy", ".npz") or not path.is_file():
         return None
-    if path.suffix == ".npz":
-        return _order(path)
     if path.name in _OF_RUNS and (path.parent / _MANIFEST).is_file():
-        array = read_npy(path, DEFAULT_LIMITS)
+        shape = declared_shape(path, DEFAULT_LIMITS)
         plane = _mask_axes(path.parent / "mask.npy") == 2
-        coils = ["coil"] * (path.name == "coil_maps.npy")
-        axes = ", ".join(["frame", "slice", *coils, "ky", "kz" if plane else "kx"][-array.ndim :])
+        further = _FURTHER.get(path.name, [])
+        axes = ", ".join(["frame", "slice", *further, "ky", "kz" if plane else "kx"][-len(shape) :])
         run = f"the run in {path.resolve().parent.name}"
         return {
             "name": path.stem,
             "array": _OF_RUNS[path.name].format(run=run, axes=axes),
-            "shape": " x ".join(map(str, array.shape)),
-            **({} if plane or coils else {"axes": _TURN}),
+            "shape": " x ".join(map(str, shape)),
+            **({} if plane or further else {"axes": _TURN}),
             "k-space": "none: it is no scan, and its own values are not measured ones",
             "next": f"mri-design info {path.parent} tells of the run; mri-design export {path.parent} --to nifti "
             "writes the image as others read it",
         }
+    if path.stat().st_size > _LARGEST_LOOK:
+        return None
+    if path.suffix == ".npz":
+        return _order(path)
     return _mask(path) if is_npy(path) and declared_dtype(path, DEFAULT_LIMITS) == np.bool_ else None
 
 

@@ -152,17 +152,15 @@ class ReadySlice:
         """Whether the centre of k-space holds no more than noise might."""
         return not self.slice_model.shows_signal(self.lines)
 
-    def reconstructed(self, seed: int, stages: Stages | None = None) -> Reconstruction:
-        """The image by the recipe's method, in the units of the calibrated data."""
+    def reconstructed(self, seed: int, stages: Stages | None = None, number: int = 0) -> Reconstruction:
+        """The image by the recipe's method, in the units of the calibrated data; ``number`` is its own in the run."""
         recipe, method = self.recipe, self.recipe.reconstruction.method
         along = isinstance(self.scan, PreparedSamples)
         most = recipe.inference.loops if along else loops_at_most(self.slice_model, recipe)
-        options = InferenceOptions(signal=self.signal)
+        options = InferenceOptions(signal=self.signal, number=number)
         if stages is not None:
             shown = stages
-            options = InferenceOptions(
-                signal=self.signal, callback=lambda s: shown.loop(s.loop, most), watch=stages.begin
-            )
+            options = replace(options, callback=lambda s: shown.loop(s.loop, most), watch=stages.begin)
         rng = np.random.default_rng([seed, 2])
         if along:
             return reconstruct_samples(self.slice_model, method, recipe, rng, options)

@@ -71,7 +71,7 @@ def _along_trajectory(folder: RunFolder, known: KnownSamples, result: ReconResul
     scan, data = known.scan, known.data
     count, pixels = len(data.trajectory), data.grid_shape[0] * data.grid_shape[1]
     rows = sample_rows(known, result.images)
-    save_images(folder, result.images[0].reconstruction, rows)
+    save_images(folder, result.images[0].reconstruction, rows, known.shown_reference)
     about = (
         f"{count} samples on {data.n_readouts} readouts; the image has {pixels} pixels. The gridded image compensates "
         f"for the density of the samples{_WITH_THE_SCAN if data.density is not None else ''} and knows nothing else."

@@ -17,6 +17,7 @@ from mri_design.experiment.around import NEIGHBOURS, Around, is_around, neighbou
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.given_maps import GivenMaps, maps_origin
 from mri_design.experiment.inputs import names_file
+from mri_design.experiment.posterior_draws import check_draws
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice
 from mri_design.experiment.volume import AnySlice, Slices, opened_slices, recipe_of_frame
@@ -139,11 +140,12 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeRes
     Raises
     ------
     UsageError
-        Where the folder holds another run.
+        Where the folder holds another run, or draws are asked for of an image that has no posterior.
     InputError
         Where the input or the mask cannot be used.
     """
     run.progress.show("reading", 0, 1)
+    check_draws(request.recipe.reconstruction)
     record = request.record(run)
     references = None if request.reference is None else GivenReferences.read(request.reference)
     files, around = [one for one in request.companions if not is_around(one)], Around.named(request.companions)

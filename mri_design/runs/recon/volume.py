@@ -19,6 +19,7 @@ from mri_design.evaluation.run_status import PROGRESS
 from mri_design.experiment.around import NEIGHBOURS, NOT_AROUND, Around, neighbours
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.held_back.error_bars import StdFactor
+from mri_design.experiment.posterior_draws import check_size_of_draws
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.volume import AnySlice, Frames, Shared, Slices, Survey
@@ -52,7 +53,7 @@ from mri_design.status import Convergence, Status
 SLICES = "slices"
 """Name of the stage in which slices are reconstructed, after that in which neighbours are."""
 _OTHERS = "other_images"
-_ARRAYS = ("recon", "std", "noise", "g_factor", "coil_maps", _OTHERS)
+_ARRAYS = ("recon", "std", "noise", "g_factor", "coil_maps", "draws", "reference", _OTHERS)
 _MODULUS = "modulus"
 _AHEAD = 2
 """Slices in memory for each process."""
@@ -125,8 +126,8 @@ class SliceImage:
     number : int
         Of the slice in the scan.
     arrays : mapping of str to array
-        ``recon`` (ky, kx), and where there are some ``std``, ``noise``, ``g_factor``, ``coil_maps`` (coil, ky, kx) and
-        ``other_images`` (picture, ky, kx).
+        ``recon`` (ky, kx), and where there are some ``std``, ``noise``, ``g_factor``, ``reference``, ``draws`` (draw,
+        ky, kx), ``coil_maps`` (coil, ky, kx) and ``other_images`` (picture, ky, kx).
     facts : SliceFacts
         The rest.
     """
@@ -174,7 +175,7 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
     """Reconstruct one slice."""
     number, data, mask, reference, companions = item
     ready = work.ready(data, mask, reference, companions)
-    result = ready.reconstructed(work.seed)
+    result = ready.reconstructed(work.seed, number=number)
     known = ready.known(ready.in_units(result).image)
     images = ready.judged(known, result)
     shown, maps = images[0].reconstruction, ready.scan.maps_as_read
@@ -183,6 +184,9 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
         arrays["std"] = np.asarray(shown.std, dtype=np.float32)
     if shown.noise is not None:
         arrays |= {"noise": shown.noise.std, "g_factor": shown.noise.g_factor}
+    if shown.draws is not None:
+        beside = {"draws": shown.draws, "reference": known.shown_reference}
+        arrays |= {name: np.asarray(image, dtype=np.complex64) for name, image in beside.items() if image is not None}
     if maps is not None:
         arrays["coil_maps"] = np.asarray(maps[0], dtype=np.complex64)
     rows = [{**work.numbering.place(number), **row} for row in _rows(known, images, ready.lines)]
@@ -430,6 +434,7 @@ def reconstruct_volume(
     if beside.references is not None:
         chosen = [number for number in numbers if number < slices.count]  # of the first frame, for all of them
         given = beside.references.of_slices(chosen, slices.count, example.grid_shape)
+    check_size_of_draws(recipe.reconstruction, len(numbers), example.grid_shape)
     run.begin()
     kept = KeptSlices.open(run.folder, record.identity)
     work = SliceWork(recipe, run.seed, looked.shared, numbering)

@@ -26,6 +26,8 @@ from mri_design.runs.first_pictures import measured_text
 from mri_design.runs.given_reference import scaled_words
 from mri_design.runs.image_sections import (
     COIL_MAPS,
+    DRAWS,
+    REFERENCE,
     Rows,
     account_settings,
     coil_map_sections,
@@ -45,7 +47,10 @@ _MONTAGE, _COLUMNS = 24, 6
 """Slices of the montage at most, and in a row."""
 _OF_ONE = ("part_of_scan", "geometry", "source_image")
 """Settings of the slice shown that the others have for themselves."""
-_FILES = {"coil_maps": COIL_MAPS, **{name: f"{name}.npy" for name in ("recon", "std", "noise", "g_factor")}}
+_FILES = {
+    **{"coil_maps": COIL_MAPS, "draws": DRAWS, "reference": REFERENCE},
+    **{name: f"{name}.npy" for name in ("recon", "std", "noise", "g_factor")},
+}
 """Arrays of slices, and the files of the volume's."""
 
 

@@ -193,6 +193,12 @@ def declared_dtype(path: Path, limits: ReadLimits) -> np.dtype[Any]:
         return _declared(stream, path.stat().st_size, path.name, limits).dtype
 
 
+def declared_shape(path: Path, limits: ReadLimits) -> tuple[int, ...]:
+    """The shape that a ``.npy`` file says its array has; raises as `read_npy`, but for what the values are."""
+    with path.open("rb") as stream:
+        return _declared(stream, path.stat().st_size, path.name, limits).shape
+
+
 def _declared(stream: IO[bytes], available: int | None, field: str, limits: ReadLimits) -> Declared:
     """The header, held against the limits and what the stream claims to hold."""
     header, header_bytes = _read_header(stream, field)

@@ -1,0 +1,82 @@
+"""Draws of an image: what is computed from several pixels varies over them as under the dense posterior."""
+
+import numpy as np
+import pytest
+
+from mri_design import InputError, MRSlice, Recipe, UsageError, load_input, load_recipe, prepare, reconstruct
+from mri_design.experiment.posterior_draws import (
+    check_draws,
+    check_size_of_draws,
+    posterior_deviations,
+    scaled_deviations,
+)
+from mri_design.experiment.reconstruction import InferenceOptions
+
+LINES = range(0, 16, 2)
+COUNT = 384
+FAR = 4 / np.sqrt(2 * COUNT)
+"""Four standard errors of a standard deviation from so many draws."""
+REGIONS = np.zeros((2, 16, 16))
+REGIONS[0, 3:7, 4:8] = REGIONS[1, 8:11, 6:12] = 1
+WEIGHTS = REGIONS / REGIONS.sum(axis=(1, 2), keepdims=True)
+
+
+def test_means_of_regions_and_their_difference_vary_as_the_dense_covariance_says(one: MRSlice, small: Recipe) -> None:
+    posterior = small.inference.engine().infer(one.model(LINES), np.random.default_rng(0))
+    drawn = posterior_deviations(posterior, COUNT, np.random.default_rng(1))
+    assert drawn is not None and drawn.shape == (COUNT, 16, 16) and drawn.dtype == posterior.mean.dtype
+    dense = posterior.model.noise_variance * np.linalg.inv(posterior.precision.dense_real())
+    flat = np.concatenate([WEIGHTS, [WEIGHTS[0] - WEIGHTS[1]]]).reshape(3, -1)
+    both = _of_complex(dense, flat.shape[1])
+    wanted = np.sqrt(np.einsum("ij,jk,ik->i", flat, both, flat))
+    found = np.sqrt(np.mean(np.abs(drawn.reshape(COUNT, -1) @ flat.T) ** 2, axis=0))
+    np.testing.assert_allclose(found, wanted, rtol=FAR)
+    alone = np.sqrt(np.einsum("ij,j,ij->i", flat, np.diag(both), flat))
+    assert (np.abs(alone / wanted - 1) > 2 * FAR).all()  # pixels are correlated, by which a map of errors misleads
+    pixels = np.sqrt(np.diag(both).reshape(16, 16))
+    np.testing.assert_allclose(np.mean(np.abs(drawn) ** 2 / pixels**2, axis=0), 1, atol=6 / np.sqrt(COUNT))
+
+
+def _of_complex(dense: np.ndarray, pixels: int) -> np.ndarray:
+    """Covariance E[(u - m)(u - m)^H] of complex pixels, from that of their components, all real ones first."""
+    parts = dense.reshape(2, pixels, 2, pixels)
+    return np.asarray(parts[0, :, 0] + parts[1, :, 1])
+
+
+def test_draws_are_scaled_to_the_map_and_change_nothing_else() -> None:
+    recipe = load_recipe("local").replacing("simulation", matrix=32)
+    one = prepare(load_input("phantom:brain", recipe), recipe).slice_model(0, recipe)
+    lines, asked = sorted({*range(12, 20), *range(1, 32, 3)}), recipe.replacing("reconstruction", draws=24)
+    plain, made = (reconstruct(one, lines, recipe=each) for each in (recipe, asked))
+    assert plain.draws is None and made.draws is not None and made.std is not None and made.std_factor is not None
+    np.testing.assert_array_equal(made.image, plain.image)
+    np.testing.assert_array_equal(made.std, plain.std)
+    power = np.mean(np.abs(made.draws - made.image) ** 2, axis=0)
+    assert power.sum() == pytest.approx(np.sum(made.std**2), rel=1e-4)
+    assert np.median(power / made.std**2) == pytest.approx(1, abs=0.1)
+    twice = made.times(2.0)
+    assert twice.draws is not None
+    np.testing.assert_allclose(twice.draws, 2 * made.draws)
+    other = reconstruct(one, lines, recipe=asked, options=InferenceOptions(number=1))
+    assert other.draws is not None
+    shared = np.vdot(other.draws - other.image, made.draws - made.image) / (24 * np.sum(made.std**2))
+    assert abs(shared) < 0.02  # of another slice they are others
+
+
+def test_a_map_that_varies_by_pixel_scales_each_of_them() -> None:
+    rng = np.random.default_rng(0)
+    drawn = (rng.normal(size=(4000, 2, 2)) + 1j * rng.normal(size=(4000, 2, 2))) * np.array([[1, 2], [3, 0]])
+    own, wanted = np.sqrt(2) * np.array([[1.0, 2], [3, 0]]), np.array([[5.0, 1], [2, 0]])
+    found = np.sqrt(np.mean(np.abs(scaled_deviations(drawn, own, wanted)) ** 2, axis=0))
+    np.testing.assert_allclose(found, wanted, rtol=0.06)
+
+
+def test_what_has_no_draws_is_refused_with_the_cure() -> None:
+    recipe = Recipe.of({"reconstruction": {"method": "map", "draws": 8}}).reconstruction
+    with pytest.raises(UsageError, match=r"8 draws.* only the posterior mean .*--draws.* the method map"):
+        check_draws(recipe)
+    check_draws(Recipe().reconstruction)
+    with pytest.raises(InputError, match=r"512 images of 1024 x 1024 .*at most, 1 draws.*--slices"):
+        check_size_of_draws(recipe, 512, (1024, 1024))
+    with pytest.raises(InputError, match="draws"):
+        Recipe.of({"reconstruction": {"draws": 65}})
