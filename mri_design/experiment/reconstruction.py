@@ -263,7 +263,7 @@ def reconstruct(
     draws_rng = np.random.default_rng([seed, 2, options.number])
     deviations = posterior_deviations(posterior, recipe.reconstruction.draws, draws_rng)
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
-    before = posterior
+    before = posterior if local is None else local
     if alone is not slice_model:
         before = local_posterior(alone, lines, engine, seed, None, options.signal)
         result = replace(result, alone=before.mean)

@@ -180,8 +180,7 @@ class ErrorEvidence:
     phase_aware : bool
         Whether the phase counts as known.
     predicted : float
-        Squared error that the error model of designs predicts; NaN where readouts were held back, and where it has
-        learnt nothing.
+        Squared error that the error model of designs predicts; NaN where it has learnt nothing.
     innovations : Innovations, optional
         Of the readouts held back; None where there are none.
     from_held : float
@@ -227,7 +226,7 @@ class Estimates:
     final : GaussianPosterior
         Of the image.
     before : GaussianPosterior
-        Without non-local blocks and companions; the same where there are none.
+        Without non-local blocks and companions, or of the first stage; the same where there are none.
     local : complex array, shape (ky, kx), optional
         First estimate, before there were non-local blocks; None without such.
     alone : complex array, shape (ky, kx), optional
@@ -275,7 +274,7 @@ class Estimates:
             coils=one.n_coils,
             encoding="shots" if isinstance(one.candidates, ShotReadouts) else one.candidates.name,
             phase_aware=one.phase is not None,
-            predicted=float("nan") if self.folds else predicted_by_error_model(one, self.lines, before, seed),
+            predicted=predicted_by_error_model(one, self.lines, before, seed),
             innovations=Innovations.of(self.folds, self.final, seed),
             from_held=float(np.mean([energy_of(image - fold.posterior.mean) for fold in self.folds] or [np.nan])),
             from_local=0.0 if self.local is None else energy_of(image - self.local),

@@ -69,6 +69,8 @@ _FEATURES: tuple[tuple[str, Callable[[ErrorEvidence], float]], ...] = (
     ("phase-aware", lambda known: float(known.phase_aware)),
     ("log share measured", lambda known: _log(known.share)),
     ("log noise", _over_variance(lambda known: known.noise)),
+    ("error model", lambda known: float(np.isfinite(known.predicted))),
+    ("log error by the error model", _over_variance(lambda known: known.predicted)),
     ("few held back", lambda known: 1 - _trust(known)),
     ("log found over expected energy", lambda known: _trust(known) * _log(_seen(known).found / _seen(known).expected)),
     ("log found over expected energy, ring by ring", lambda known: _trust(known) * _log(_seen(known).by_ring)),
