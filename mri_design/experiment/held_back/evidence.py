@@ -180,7 +180,8 @@ class ErrorEvidence:
     phase_aware : bool
         Whether the phase counts as known.
     predicted : float
-        Squared error that the error model of designs predicts; NaN where it has learnt nothing.
+        Squared error that the error model of designs predicts; NaN where readouts were held back, and where it has
+        learnt nothing.
     innovations : Innovations, optional
         Of the readouts held back; None where there are none.
     from_held : float
@@ -274,7 +275,7 @@ class Estimates:
             coils=one.n_coils,
             encoding="shots" if isinstance(one.candidates, ShotReadouts) else one.candidates.name,
             phase_aware=one.phase is not None,
-            predicted=predicted_by_error_model(one, self.lines, before, seed),
+            predicted=float("nan") if self.folds else predicted_by_error_model(one, self.lines, before, seed),
             innovations=Innovations.of(self.folds, self.final, seed),
             from_held=float(np.mean([energy_of(image - fold.posterior.mean) for fold in self.folds] or [np.nan])),
             from_local=0.0 if self.local is None else energy_of(image - self.local),
