@@ -29,7 +29,7 @@ from mri_design.experiment.non_local import (
     mean_stages,
     why_left_out,
 )
-from mri_design.experiment.posterior_draws import posterior_deviations, scaled_deviations
+from mri_design.experiment.posterior_draws import error_deviations, scaled_deviations
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.mr_image import MRSlice
@@ -259,8 +259,7 @@ def reconstruct(
         return result
     options.watch("error bars")
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
-    draws_rng = np.random.default_rng([seed, 2, options.number])
-    deviations = posterior_deviations(posterior, recipe.reconstruction.draws, draws_rng)
+    deviations = error_deviations(posterior, recipe.reconstruction.draws, seed, options.number, without)
     if alone is not slice_model:  # the error model knows what a scan says by itself
         posterior = local_posterior(alone, lines, engine, seed, None, options.signal)
         result = replace(result, alone=posterior.mean)
@@ -270,7 +269,7 @@ def reconstruct(
     if scale is not None and companions is not None:
         scale = scale.with_companions(companions.gain)
     scaled = std if scale is None else std * np.float32(scale.factor)
-    draws = None if deviations is None else result.image + scaled_deviations(deviations, std, scaled)
+    draws = None if deviations is None else result.image + scaled_deviations(deviations, scaled)
     return replace(result, std=scaled, std_factor=scale, draws=draws)
 
 
