@@ -85,7 +85,7 @@ class Reconstruction:
         Where companions are used and error bars are made: the image without them, and without non-local blocks.
     draws : complex array, shape (draw, ky, kx), optional
         Images as the posterior holds them possible, where the recipe asks for some: their standard deviation around
-        ``image`` is ``std``, and pixels vary together as they do under the posterior.
+        ``image`` is ``std``, and pixels vary together as errors of images do.
     """
 
     image: Array
