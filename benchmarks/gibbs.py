@@ -1,6 +1,6 @@
 """How far the Gaussian posterior is from the posterior itself, of which Gibbs sampling has exact draws on a small grid.
 
-    OMP_NUM_THREADS=1 python benchmarks/gibbs.py [--side 16] [--sweeps 2000] [--seeds 3] [--out results/error-bars]
+    OMP_NUM_THREADS=1 python benchmarks/gibbs.py [--side 16] [--sweeps 1000] [--seeds 3] [--out results/error-bars]
 
 Phantoms of 16 x 16 pixels under the prior of the recipe `local` (Laplace sites on moduli of pixels and differences),
 half or a quarter of the lines and four at the centre, new noise for each seed. `variances` is the sum of the exact
@@ -67,7 +67,7 @@ def measured(phantom: str, side: int, share: int, seed: int, sweeps: int) -> Row
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--side", type=int, default=16)
-    parser.add_argument("--sweeps", type=int, default=2000)
+    parser.add_argument("--sweeps", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
