@@ -37,10 +37,8 @@ OUT = Path(__file__).parents[1] / "results" / "error-bars"
 JSON = Path(squared_error.__file__).with_name("squared_error.json")
 ENERGIES = (
     "variance",
-    "local_variance",
     "noise",
     "image",
-    "predicted",
     "from_held",
     "from_local",
     "from_alone",
