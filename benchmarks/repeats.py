@@ -17,7 +17,7 @@ lesions
     Discs as in lesions.py, in the scan alone or in the repeat alone, as the scan's own lines decide: contrast that the
     lesion adds to the image, over that which it adds to the truth, without the repeat and with it.
 renewed
-    The first of these at an eighth of the lines with `strong`: change of the error where the companion is registered once
+    The first of these at an eighth of the lines (`strong`): change of the error where the companion is registered once
     more to the image that it helped to make, in per cent of the image with the first registration, from a tenth of a
     pixel on (`renewed`, at most; empty where it stays); the program does so from `ANEW` on.
 
