@@ -19,7 +19,7 @@ lesions
 renewed
     The first of these at an eighth of the lines (`strong`): change of the error where the companion is registered once
     more to the image that it helped to make, in per cent of the image with the first registration, from a tenth of a
-    pixel on (`renewed`, at most; empty where it stays); the program does so from `ANEW` on.
+    pixel on (`renewed`, at most; empty where it stays); the program does so from `REPEAT_ANEW` on.
 
 Every part has a table of its own, repeats-PART.csv; what it holds is not computed again. `tables` puts all of them on
 the page repeats.md.
@@ -127,7 +127,7 @@ def renewed(data: Path, seed: int, heads: list[str], have: set[tuple[str, ...]])
         row: dict[str, object] = {"head": pair.name, "lines": count, "seed": seed, "strength": strength}
         errors = []
         for way, least in (("first", np.inf), ("anew", 0.1)):
-            with patch.object(choosing, "ANEW", least):
+            with patch.object(choosing, "REPEAT_ANEW", least):
                 result = made(pair.scan, lines, pair.companion, strength)
             assert result.companions is not None
             (offered,) = result.companions.offered
@@ -233,6 +233,14 @@ def put_tables(out: Path) -> None:
             row[name] = f"{here[name].mean():.3f} ({here[name].max():.3f})"
         found.append(row)
     put_table(out / "repeats.md", "Errors", found)
+    found = []
+    for row in read["renewed"]:
+        gains = " to ".join(row[f"gain {way}"] for way in ("first", "anew"))
+        off = " to ".join(row[f"off {way}"] for way in ("first", "anew"))
+        found.append({"head": row["head"], "seed": row["seed"], "registered once more by": row["renewed"] or "-"})
+        found[-1] |= {"off": off, "gain": gains, "error with the first": row["error"]}
+        found[-1] |= {"change": f"{float(row['change']):+.1f} %"}
+    put_table(out / "repeats.md", "Registered once more", found)
     put_table(
         out / "repeats.md",
         "Companions that are no repeats",

@@ -38,9 +38,11 @@ REPEATED = 0.5
 """As `LEAST_GAIN`, of one that is used as a repeat."""
 FARTHEST = 10.0
 """Millimetres by which an image that headers have placed may have to be moved; beyond them it is left out."""
-ANEW = 0.25
-"""Pixels by which companions have to lie elsewhere in the image that they helped to make before they are laid anew
-(results/companions/repeats.md has what that gains)."""
+ANEW = 0.5
+"""Pixels by which companions have to lie elsewhere in the image that they helped to make before they are laid anew."""
+REPEAT_ANEW = 0.1
+"""As `ANEW`, of a repeat, whose differences between pixels are expected where they lie (results/companions/repeats.md
+has what that gains)."""
 
 
 @briefly
@@ -77,7 +79,7 @@ class Offered:
             (down, right), angle = self.registration.motion.shift, self.registration.motion.angle
             said.append(f"moved by {down:+.1f}, {right:+.1f} pixels and {angle:+.1f} degrees")
         if self.renewed:
-            said.append(f"{self.renewed:.1f} pixels of it once there was an image made with it")
+            said.append(f"registered once more when there was an image made with it, by {self.renewed:.1f} pixels")
         if self.refused:
             said.append(f"left out: {self.refused}")
         elif np.isfinite(self.gain):
@@ -247,14 +249,15 @@ def renew_companions(
     Returns
     -------
     CompanionChoice or None
-        None where they stay as they are: none lies elsewhere by more than `ANEW`, nothing was held back, or the
-        lines held back would be predicted worse than before. These lines have a say in the image and so in the motion
-        now, but not in anything else that they are predicted by.
+        None where they stay as they are: none lies elsewhere by more than `ANEW` or, as a repeat, `REPEAT_ANEW`;
+        nothing was held back; or the lines held back would be predicted worse than before. These lines have a say in
+        the image and so in the motion now, but in nothing else that they are predicted by.
     """
     if without is None or not choice.held_back:
         return None
     pairs = zip(choice.offered, slice_model.companions, strict=True)
-    offered = tuple(_laid_anew(one, given, image) for one, given in pairs)
+    least = ANEW if choice.expected is None else REPEAT_ANEW
+    offered = tuple(_laid_anew(one, given, image, least) for one, given in pairs)
     if not any(one.renewed for one in offered):
         return None
     before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
@@ -336,15 +339,15 @@ def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
     return Offered(moved, found)
 
 
-def _laid_anew(one: Offered, given: Companion, image: Array) -> Offered:
-    """A companion as it lies over another image, if it is used, and lies elsewhere there."""
+def _laid_anew(one: Offered, given: Companion, image: Array, least: float) -> Offered:
+    """A companion as it lies over another image, if it is used, and lies elsewhere there by so many pixels."""
     if not one.used or one.registration is None:
         return one
     again = _laid_over(given, image, True)
     if again.refused or again.registration is None:
         return one
     far = again.registration.motion.apart(one.registration.motion, image.shape)
-    return replace(again, gain=one.gain, used=True, renewed=far) if far > ANEW else one
+    return replace(again, gain=one.gain, used=True, renewed=far) if far > least else one
 
 
 def _left_as_repeat(
