@@ -1,4 +1,4 @@
-"""What the benchmarks of regions rest on: exact draws against an integral, and errors over deviations that are known."""
+"""What benchmarks of regions rest on: exact draws against an integral, and errors over deviations that are known."""
 
 from __future__ import annotations
 
