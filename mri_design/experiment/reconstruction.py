@@ -30,7 +30,7 @@ from mri_design.experiment.non_local import (
     mean_stages,
     why_left_out,
 )
-from mri_design.experiment.posterior_draws import posterior_deviations, scaled_deviations
+from mri_design.experiment.posterior_draws import error_deviations, scaled_deviations
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.mr_image import MRSlice
@@ -86,7 +86,7 @@ class Reconstruction:
         Where companions are used and error bars are made: the image without them, and without non-local blocks.
     draws : complex array, shape (draw, ky, kx), optional
         Images as the posterior holds them possible, where the recipe asks for some: their standard deviation around
-        ``image`` is ``std``, and pixels vary together as they do under the posterior.
+        ``image`` is ``std``, and pixels vary together as errors of images do.
     """
 
     image: Array
@@ -277,8 +277,7 @@ def reconstruct(
         return result
     options.watch("error bars")
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
-    draws_rng = np.random.default_rng([seed, 2, options.number])
-    deviations = posterior_deviations(posterior, recipe.reconstruction.draws, draws_rng)
+    deviations = error_deviations(posterior, recipe.reconstruction.draws, seed, options.number, without)
     if alone is not slice_model:  # the error model knows what a scan says by itself
         posterior = local_posterior(alone, lines, engine, seed, None, options.signal)
         result = replace(result, alone=posterior.mean)
@@ -288,7 +287,7 @@ def reconstruct(
     if scale is not None and companions is not None:
         scale = scale.with_companions(companions.gain)
     scaled = std if scale is None else std * np.float32(scale.factor)
-    draws = None if deviations is None else result.image + scaled_deviations(deviations, std, scaled)
+    draws = None if deviations is None else result.image + scaled_deviations(deviations, scaled)
     return replace(result, std=scaled, std_factor=scale, draws=draws)
 
 
