@@ -40,7 +40,7 @@ FARTHEST = 10.0
 """Millimetres by which an image that headers have placed may have to be moved; beyond them it is left out."""
 ANEW = 0.5
 """Pixels by which companions have to lie elsewhere in the image that they helped to make before they are laid anew."""
-REPEAT_ANEW = 0.15
+REPEAT_ANEW = 0.1
 """As `ANEW`, of a repeat, whose differences between pixels are expected where they lie (results/companions/repeats.md
 has what that gains)."""
 
