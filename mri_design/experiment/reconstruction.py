@@ -14,13 +14,14 @@ from mri_design.estimation.least_squares import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
 from mri_design.estimation.textbook import TEXTBOOK, textbook
 from mri_design.experiment.held_back.choosing import FEWEST, NARROW_CENTRE
-from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions
+from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions, renew_companions
 from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase, is_one_sided
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
 from mri_design.experiment.held_back.spectral_correction import shipped_spectral_correction, strength
 from mri_design.experiment.non_local import (
     LastStage,
+    carried,
     counting_on,
     is_non_local,
     local_posterior,
@@ -29,7 +30,7 @@ from mri_design.experiment.non_local import (
     mean_stages,
     why_left_out,
 )
-from mri_design.experiment.posterior_draws import posterior_deviations, scaled_deviations
+from mri_design.experiment.posterior_draws import error_deviations, scaled_deviations
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.mr_image import MRSlice
@@ -85,7 +86,7 @@ class Reconstruction:
         Where companions are used and error bars are made: the image without them, and without non-local blocks.
     draws : complex array, shape (draw, ky, kx), optional
         Images as the posterior holds them possible, where the recipe asks for some: their standard deviation around
-        ``image`` is ``std``, and pixels vary together as they do under the posterior.
+        ``image`` is ``std``, and pixels vary together as errors of images do.
     """
 
     image: Array
@@ -233,10 +234,9 @@ def reconstruct(
         slice_model = replace(slice_model, phase=choice.phase)
         without = None if without is None else without.under(choice.phase)
         options = replace(options, warm_start=None) if choice.phase is not None else options
-    alone, companions = slice_model, None
+    alone, companions, judging = slice_model, None, without
     if slice_model.companions and slice_model.companion is None:
         options.watch("choosing companions")
-        judging = without
         if without is not None and FEWEST // 2 <= len(without.held) < FEWEST:
             judging = hold_back(slice_model, lines, engine, seed, options.signal, NARROW_CENTRE)
         companions = choose_companions(
@@ -244,11 +244,29 @@ def reconstruct(
         )
         slice_model = companions.applied(slice_model, recipe.companion)
         options = replace(options, warm_start=None) if companions.used else options
+
+    def renewed(image: Array) -> CompanionChoice | None:
+        if companions is None:
+            return None
+        return renew_companions(companions, alone, lines, judging, recipe.companion, engine, image)
+
     if method == "map":
         made = _map_image(slice_model, lines, recipe, options.signal)
+        again = renewed(made.image)
+        if again is not None:
+            companions, slice_model = again, again.applied(alone, recipe.companion)
+            made = _map_image(slice_model, lines, recipe, options.signal, made.image)
         return replace(made, phase_choice=choice, companions=companions)
     options.watch("outer loops")
     result, posterior, local = _mean(slice_model, lines, recipe, rng, options)
+    again = renewed(result.image)
+    if again is not None:
+        options.watch("outer loops once more")
+        companions, slice_model = again, again.applied(alone, recipe.companion)
+        start, before = _start_again(posterior, local, slice_model, lines, options.signal), result.convergence.matvecs
+        result, posterior, local = _mean(slice_model, lines, recipe, rng, replace(options, warm_start=start))
+        matvecs = result.convergence.matvecs + before
+        result = replace(result, convergence=replace(result.convergence, matvecs=matvecs))
     result = replace(result, phase_choice=choice, companions=companions)
     if recipe.reconstruction.noise_map:
         noise_rng = np.random.default_rng([seed, 1])  # of its own, so that error bars are the same without the map
@@ -259,8 +277,7 @@ def reconstruct(
         return result
     options.watch("error bars")
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
-    draws_rng = np.random.default_rng([seed, 2, options.number])
-    deviations = posterior_deviations(posterior, recipe.reconstruction.draws, draws_rng)
+    deviations = error_deviations(posterior, recipe.reconstruction.draws, seed, options.number, without)
     if alone is not slice_model:  # the error model knows what a scan says by itself
         posterior = local_posterior(alone, lines, engine, seed, None, options.signal)
         result = replace(result, alone=posterior.mean)
@@ -270,7 +287,7 @@ def reconstruct(
     if scale is not None and companions is not None:
         scale = scale.with_companions(companions.gain)
     scaled = std if scale is None else std * np.float32(scale.factor)
-    draws = None if deviations is None else result.image + scaled_deviations(deviations, std, scaled)
+    draws = None if deviations is None else result.image + scaled_deviations(deviations, scaled)
     return replace(result, std=scaled, std_factor=scale, draws=draws)
 
 
@@ -289,13 +306,15 @@ def loops_at_most(slice_model: MRSlice, recipe: Recipe) -> int:
     return recipe.inference.loops + loops_of_stages(slice_model)
 
 
-def _map_image(slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, signal: float | None) -> Reconstruction:
+def _map_image(
+    slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, signal: float | None, start: Array | None = None
+) -> Reconstruction:
     """MAP: in stages where the prior is non-local, since that is known from an image only."""
     estimate = recipe.reconstruction.map_estimate(recipe.inference)
     if is_non_local(slice_model):
-        model, start, left_out = map_stages(slice_model, lines, estimate, signal=signal)
+        model, start, left_out = map_stages(slice_model, lines, estimate, signal=signal, start=start)
     else:
-        model, start, left_out = slice_model.model(lines, signal), None, ""
+        model, left_out = slice_model.model(lines, signal), ""
     image, convergence = estimate(model, start)
     return Reconstruction(image, None, convergence, left_out=left_out)
 
@@ -325,6 +344,19 @@ def _mean(
     posterior = engine.infer(last.model, rng, warm_start=last.start, callback=callback)
     convergence = replace(posterior.convergence, matvecs=posterior.convergence.matvecs + last.matvecs)
     return Reconstruction(posterior.mean, None, convergence, left_out=last.left_out), posterior, last.local
+
+
+def _start_again(
+    posterior: GaussianPosterior,
+    local: GaussianPosterior | None,
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    signal: float | None,
+) -> WarmStart:
+    """Where `_mean` has ended, for a slice with companions that are laid anew."""
+    first = replace(slice_model, alike=None).model(lines, signal)
+    start = carried(posterior if local is None else local, first, ("companion",))
+    return WarmStart(posterior.mean, start.z)
 
 
 def image_rng(seed: int) -> np.random.Generator:
