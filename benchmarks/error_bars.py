@@ -2,6 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/error_bars.py measure DATA [--numbers 0:45] [--encodings lines,plane]
     python benchmarks/error_bars.py learn
+    OMP_NUM_THREADS=1 python benchmarks/error_bars.py cost DATA
     python benchmarks/error_bars.py targets
 
 DATA is the folder of raw scans and images. ``measure`` reconstructs the cases of `parts.error_cases` by the default
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -317,6 +319,9 @@ def targets(rows: Sequence[Row]) -> None:
     area, alike = (float(str(table["lines, one coil"][column])) for column in ("sparsification", "correlation"))
     add("lines, one coil: sparsification error", "<= .15", f"{area:.3f}", area <= 0.15)
     add("lines, one coil: correlation of error and sd", ">= .42", f"{alike:.2f}", alike >= 0.42)
+    times = [float(row["median"]) for row in read_csv_texts(OUT / "cost.csv")]
+    found_time = ", ".join(f"{each:.2f}" for each in times)
+    add(f"processor time over the image without: {', '.join(ENCODINGS)}", "<= 1.35", found_time, max(times) <= 1.35)
     write_csv(OUT / "targets.csv", made)
     put_table(OUT / "README.md", "Targets", made)
     put_table(OUT / "README.md", "All subjects", list(table.values()))
@@ -325,8 +330,28 @@ def targets(rows: Sequence[Row]) -> None:
     put_table(OUT / "README.md", "Subject by subject", [usual.chosen("group", [one]).row(one) for one in subjects])
 
 
+def cost(data: Path, numbers: range) -> None:
+    """Processor time of images with error bars over that of the same images without, by encoding."""
+    made: list[Row] = []
+    for encoding in ENCODINGS:
+        found = []
+        for number in numbers:
+            case = case_of(data, "test", encoding, number)
+            spent = []
+            for with_std in (False, True, False, True):
+                began = time.process_time()
+                reconstruct(case.slice_model, case.lines, "mean", case.recipe, image_rng(number), with_std=with_std)
+                spent.append(time.process_time() - began)
+            found.append(min(spent[1::2]) / min(spent[::2]))
+        row: Row = {"images": encoding, "number": len(found), "median": f"{np.median(found):.2f}"}
+        made.append(row | {"least": f"{min(found):.2f}", "largest": f"{max(found):.2f}"})
+        print(made[-1], flush=True)
+    write_csv(OUT / "cost.csv", made)
+    put_table(OUT / "README.md", "Processor time", made)
+
+
 def main() -> None:
-    """One of the three."""
+    """One of the four."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     first = verbs.add_parser("measure")
@@ -335,6 +360,8 @@ def main() -> None:
     first.add_argument("--encodings", default=None, help="names with semicolons between")
     first.add_argument("--splits", default=",".join(SPLITS))
     verbs.add_parser("learn")
+    timed = verbs.add_parser("cost")
+    timed.add_argument("data", type=Path)
     verbs.add_parser("targets")
     given = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
@@ -342,6 +369,8 @@ def main() -> None:
         low, high = map(int, given.numbers.split(":"))
         encodings = (*ENCODINGS, *LOCAL) if given.encodings is None else given.encodings.split(";")
         measure(given.data, range(low, high), encodings, given.splits.split(","))
+    elif given.verb == "cost":
+        cost(given.data, range(60, 64))
     elif given.verb == "learn":
         learn(read_rows())
     else:
