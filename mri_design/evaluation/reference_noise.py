@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
+from numpy.typing import NDArray
 
 from mri_design.operators.base import Array
 from mri_design.scan.data import KSpaceData
@@ -37,9 +38,7 @@ def reference_noise(data: KSpaceData, reference: Array, unit: float | Array = 1.
     """
     if data.reference is not None or data.noise_variance is None:
         return None
-    maps = data.coil_maps
-    weight = np.ones(reference.shape) if maps is None else np.sum(np.abs(maps[0]) ** 2, axis=0)
-    noise = data.noise_variance * float(np.mean(data.measured)) * weight * np.square(unit)
+    noise = _noise_of_pixels(data, reference, unit, data.noise_variance)
     power = scipy.ndimage.uniform_filter(np.abs(reference).astype(np.float64) ** 2, _PATCH)
     signal = np.maximum(power - 2 * noise, 0.0)
     t = np.divide(signal, 4 * noise, out=np.zeros_like(signal), where=noise > 0)
@@ -48,6 +47,52 @@ def reference_noise(data: KSpaceData, reference: Array, unit: float | Array = 1.
     )
     missed = np.maximum(2 * signal + 2 * noise - 2 * np.sqrt(signal) * mean_magnitude, 0.0)
     return float(np.sqrt(missed.sum() / np.sum(np.abs(reference) ** 2, dtype=np.float64)))
+
+
+def _noise_of_pixels(data: KSpaceData, reference: Array, unit: float | Array, variance: float) -> NDArray[np.float64]:
+    """Variance per real component that the noise of the samples gives to the pixels of the scan's own image."""
+    maps = data.coil_maps
+    weight = np.ones(reference.shape) if maps is None else np.sum(np.abs(maps[0]) ** 2, axis=0)
+    return np.asarray(variance * float(np.mean(data.measured)) * weight * np.square(unit), dtype=np.float64)
+
+
+LEAST_BEYOND = 0.2
+"""Share of a squared error that is left at least where the noise of a reference is taken off."""
+
+
+def error_beyond_noise(
+    image: Array, data: KSpaceData, reference: Array, unit: float | Array, share: float
+) -> NDArray[np.float64]:
+    r"""Errors of complex pixels without what noise of a scan's own image adds to them.
+
+    Parameters
+    ----------
+    image : complex array, shape (ky, kx)
+        Reconstructed from a part of the samples that the reference was made from, times ``unit``.
+    data, reference, unit
+        As for `reference_noise`.
+    share : float
+        That part.
+
+    Returns
+    -------
+    float array, shape (ky, kx)
+        Moduli; as they are where the reference is a true image, or the noise is not known.
+
+    Notes
+    -----
+    Of the reference's noise, :math:`2 \sigma^2` of a complex pixel, the share of the samples that were not measured is
+    added to the squared error. The noise of the others is in both images: it is no difference, though it is an error.
+    So :math:`2 \sigma^2 (1 - 2\,\text{share})` is taken off, in the mean over 5 x 5 pixels, whose errors are all scaled
+    by the same factor: that is right where they are Gaussian and of one size.
+    """
+    error = np.abs(image - reference).astype(np.float64)
+    if data.reference is not None or data.noise_variance is None:
+        return error
+    noise = 2 * (1 - 2 * share) * _noise_of_pixels(data, reference, unit, data.noise_variance)
+    power = scipy.ndimage.uniform_filter(error**2, _PATCH)
+    left = np.maximum(power - noise, LEAST_BEYOND * power)
+    return np.asarray(error * np.sqrt(np.divide(left, power, out=np.ones_like(power), where=power > 0)))
 
 
 _TOO_CLOSE = 1.25

@@ -5,7 +5,7 @@ import pytest
 
 from mri_design import KSpaceData, coil_combined, load_phantom
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.evaluation.reference_noise import noise_caption, reference_noise
+from mri_design.evaluation.reference_noise import error_beyond_noise, noise_caption, reference_noise
 from mri_design.operators.cartesian_fourier import CentredFFT
 
 
@@ -43,3 +43,24 @@ def test_the_caption_counts_the_images_it_is_about() -> None:
     assert noise_caption([None, None]) == ""
     assert " The reference is the scan's own" in noise_caption([0.06]) and "6.0 %" in noise_caption([0.06])
     assert "of 2 of 3 images" in noise_caption([0.06, None, 0.02]) and "4.0 %" in noise_caption([0.06, None, 0.02])
+
+
+@pytest.mark.parametrize(("coils", "share"), [(1, 0.25), (1, 0.8), (4, 0.25)])
+def test_errors_of_pixels_beyond_noise_are_those_against_the_true_image(coils: int, share: float) -> None:
+    """An image that keeps the noise of what it was made from, and has an error of its own that differs over it."""
+    data, rng = scan(coils, 0.03), np.random.default_rng(1)
+    assert data.reference is not None and data.noise_variance is not None
+    truth, own = data.reference[0], coil_combined(data)[0]
+    fft, used = CentredFFT((64, 64)), rng.random(64) < share
+    size = 0.03 + 0.07 * (np.arange(64) > 40)[:, None]
+    image = truth + size * (rng.standard_normal((64, 64)) + 1j * rng.standard_normal((64, 64)))
+    image += fft.H(fft(own - truth) * used[:, None])
+    known = replace(data, reference=None)
+    found = error_beyond_noise(image, known, own, 1.0, float(used.mean()))
+    true = np.abs(image - truth)
+    for part in (slice(0, 40), slice(41, 64)):
+        for level in (0.5, 0.8, 0.95):
+            assert np.quantile(found[part], level) == pytest.approx(np.quantile(true[part], level), rel=0.07)
+    plain = np.abs(image - own)
+    assert abs(np.median(plain[:40]) / np.median(true[:40]) - 1) > 0.15  # what would be found without
+    np.testing.assert_array_equal(error_beyond_noise(image, data, truth, 1.0, 0.5), true)
