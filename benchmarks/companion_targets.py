@@ -4,6 +4,7 @@
     python benchmarks/lesions.py DATA      # lesions.csv
     python benchmarks/repeats.py DATA errors
     python benchmarks/neighbours.py DATA
+    python benchmarks/planes_and_coils.py DATA
     python -m benchmarks.companion_targets
 
 DATA is a folder of raw scans and images.
@@ -29,8 +30,9 @@ Rows = Sequence[dict[str, str]]
 
 
 def table(name: str) -> list[dict[str, str]]:
-    """Rows of one table."""
-    return [dict(row) for row in read_csv_texts(OUT / f"{name}.csv")]
+    """Rows of one table; none where it has not been begun."""
+    path = OUT / f"{name}.csv"
+    return [dict(row) for row in read_csv_texts(path)] if path.is_file() else []
 
 
 def percent(rows: Rows, name: str) -> str:
@@ -39,8 +41,8 @@ def percent(rows: Rows, name: str) -> str:
     return f"{np.mean(found):+.1f} ({max(found):+.1f})" if found else "-"
 
 
-def of_errors(rows: Rows) -> list[Row]:
-    """Mean and worst change of the error, by kind and number of lines."""
+def of_errors(rows: Rows, counted: str = "lines of 128") -> list[Row]:
+    """Mean and worst change of the error, by kind and number of lines, or what else is counted."""
     kinds = dict.fromkeys((row["kind"], row["mask"], row["lines"]) for row in rows)
     made: list[Row] = []
     for kind, mask, lines in kinds:
@@ -49,7 +51,8 @@ def of_errors(rows: Rows) -> list[Row]:
         made.append(
             {
                 "companion": kind,
-                "lines of 128": lines,
+                "mask": mask,
+                counted: lines,
                 "cells": len(group),
                 "error without": f"{np.mean([float(row['error']) for row in group]):.3f}",
                 **{strength: percent(group, strength) for strength in STRENGTHS},
@@ -172,6 +175,19 @@ def of_repeats_and_neighbours() -> list[Row]:
     return made
 
 
+def of_planes_and_coils() -> list[Row]:
+    """Targets of planes, and of several coils."""
+    made: list[Row] = []
+    rows = table("planes-and-coils")
+    for kind, target in (("plane, 1 coil", -8), ("lines, 8 coils", -5), ("plane, 8 coils", -5)):
+        for strength in STRENGTHS:
+            found = [float(row[strength]) for row in rows if row["kind"] == kind]
+            what = f"{kind}, {strength}, {'an eighth' if 'plane' in kind else 'a quarter'} measured"
+            if found:
+                made.append(_change(what, f"<= {target} %", found, bool(np.mean(found) <= target)))
+    return made
+
+
 def _change(what: str, target: str, found: Sequence[float], met: bool) -> Row:
     said = f"mean {np.mean(found):+.1f}, worst {max(found):+.1f} % ({len(found)})"
     return {"what": what, "target": target, "found": said, "met": met}
@@ -223,12 +239,13 @@ def draw_lesions(rows: Rows, path: Path) -> None:
 def main() -> None:
     """Write targets.csv, the figure, and the tables of the page."""
     errors, lesions = table("errors"), table("lesions")
-    against = [*targets(errors, lesions), *of_repeats_and_neighbours()]
+    against = [*targets(errors, lesions), *of_repeats_and_neighbours(), *of_planes_and_coils()]
     write_csv(OUT / "targets.csv", against)
     draw_lesions(lesions, OUT / "lesions.png")
     page = OUT / "README.md"
     put_table(page, "Targets", against)
     put_table(page, "Errors", of_errors(errors))
+    put_table(page, "Planes and several coils", of_errors(table("planes-and-coils"), "readouts"))
     put_table(page, "Lesions that only the scan has", of_lesions(lesions, "scan"))
     put_table(page, "Lesions that only the companion has", of_lesions(lesions, "companion"))
 

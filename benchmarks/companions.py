@@ -8,7 +8,8 @@ program itself. Each row has the relative L2 error without a companion, and the 
 strength, as the scan's own lines decide; `control` is that with the scan's own image in the companion's place, trusted,
 at the default strength; `ratio` is the sum of the variances over the squared error, without the companion and with it.
 Wrong companions are those of another head, mirrored ones, and ones shifted by 2 pixels or turned by 3 degrees without
-registration. What has been computed is kept in errors.csv, and the same command goes on from there.
+registration. What has been computed is kept in errors.csv, and the same command goes on from there, with rows and
+cells that are missing.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import argparse
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from math import isclose
 from pathlib import Path
 
 import numpy as np
 from parts.exams import GROUPS, Pair, designed_lines, random_lines
+from parts.kept import Kept, lacking
 
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct
 from mri_design.model.companion import Companion
@@ -32,6 +34,9 @@ from mri_design.operators.base import Array
 from mri_design.scan.registration import RigidMotion
 
 STRENGTHS = ("careful", "moderate", "strong")
+DEFAULT = Recipe().companion.companion_strength
+ERRORS = ["error", *(name for strength in STRENGTHS for name in (strength, f"{strength} used"))]
+COLUMNS = [*ERRORS, "gain", "control", "ratio", "ratio with", "seconds over plain"]
 SHARES = (8, 4, 2)
 
 
@@ -47,39 +52,45 @@ def ratio(result: Reconstruction, truth: Array) -> float:
     return float(np.sum(result.std.astype(float) ** 2) / np.sum(np.abs(result.image - truth) ** 2))
 
 
-def row_of(pair: Pair, mask: str, lines: list[int], seed: int) -> Row:
-    """One scan from one mask, without the companion and with it at every strength."""
-    recipe = Recipe()
+def measure(row: dict[str, object], pair: Pair, lines: list[int], recipe: Recipe, every: bool = False) -> None:
+    """Fill a row with the error without the companion, and the changes with it that are not there yet.
+
+    Parameters
+    ----------
+    row : dict
+        Empty cells are "".
+    pair : Pair
+        The scan and the companion.
+    lines : list of int
+        Measured; samples where the recipe's encoding is a plane.
+    recipe : Recipe
+        At the default strength.
+    every : bool
+        Also the control, the error bars and the seconds.
+    """
     one, truth = pair.scan.prepared.slice_model(0, recipe), pair.scan.reference
     began = time.process_time()
-    plain = made(one, lines, None, recipe, True)
-    seconds = [time.process_time() - began]
+    plain = made(one, lines, None, recipe, every)
+    seconds = time.process_time() - began
     error = relative_l2(plain.image, truth)
-    row: Row = {
-        "kind": pair.kind,
-        "name": pair.name,
-        "mask": mask,
-        "lines": len(lines),
-        "seed": seed,
-        "error": round(error, 5),
-        "ratio": round(ratio(plain, truth), 3),
-    }
-    for strength in STRENGTHS:
-        named = recipe.replacing("companion", companion_strength=strength)
+    if row["error"] != "" and not isclose(float(str(row["error"])), error, rel_tol=1e-3):
+        raise SystemExit(f"{pair.name}, {len(lines)} lines: error {error:.5f}, kept is {row['error']}; empty this row")
+    row["error"] = round(error, 5)
+    for strength in lacking(row, STRENGTHS):
+        named, std = recipe.replacing("companion", companion_strength=strength), every and strength == DEFAULT
         began = time.process_time()
-        result = made(one, lines, pair.companion, named, strength == "careful")
+        result = made(one, lines, pair.companion, named, std)
         assert result.companions is not None
         row[strength] = round(100 * (relative_l2(result.image, truth) / error - 1), 2)
         row[f"{strength} used"] = len(result.companions.used)
-        if strength == "careful":
-            seconds.append(time.process_time() - began)
+        if strength == DEFAULT and "gain" in row:
             row["gain"] = round(result.companions.offered[0].gain, 4)
-            row["ratio with"] = round(ratio(result, truth), 3)
-    trusting = recipe.replacing("companion", trust_companion=True)
-    control = made(one, lines, plain.image, trusting, False)
-    row["control"] = round(100 * (relative_l2(control.image, truth) / error - 1), 2)
-    row["seconds over plain"] = round(seconds[1] / seconds[0], 2)
-    return row
+        if std:
+            row["seconds over plain"] = round((time.process_time() - began) / seconds, 2)
+            row["ratio"], row["ratio with"] = round(ratio(plain, truth), 3), round(ratio(result, truth), 3)
+    if every and lacking(row, ["control"]):
+        control = made(one, lines, plain.image, recipe.replacing("companion", trust_companion=True), False)
+        row["control"] = round(100 * (relative_l2(control.image, truth) / error - 1), 2)
 
 
 def masks_of(pair: Pair, seed: int, designed: bool) -> Iterator[tuple[str, list[int]]]:
@@ -111,22 +122,6 @@ def wrong_ones(data: Path, seed: int) -> list[tuple[Pair, bool]]:
     return found
 
 
-def wrong_row(pair: Pair, lines: list[int], seed: int, register: bool) -> Row:
-    """A wrong companion: what it does where it is not refused."""
-    recipe = Recipe().replacing("companion", register_companion=register)
-    one, truth = pair.scan.prepared.slice_model(0, recipe), pair.scan.reference
-    error = relative_l2(made(one, lines, None, recipe, False).image, truth)
-    row: Row = {"kind": pair.kind, "name": pair.name, "mask": "density", "lines": len(lines), "seed": seed}
-    row["error"] = round(error, 5)
-    for strength in STRENGTHS:
-        result = made(one, lines, pair.companion, recipe.replacing("companion", companion_strength=strength), False)
-        assert result.companions is not None
-        row[strength] = round(100 * (relative_l2(result.image, truth) / error - 1), 2)
-        row[f"{strength} used"] = len(result.companions.used)
-        row.setdefault("gain", round(result.companions.offered[0].gain, 4))
-    return row
-
-
 def main() -> None:
     """Measure what is not there yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -136,34 +131,19 @@ def main() -> None:
     parser.add_argument("--designed", action="store_true", help="also masks designed by calibrated, of the first seed")
     parser.add_argument("--out", type=Path, default=Path("results/companions"))
     given = parser.parse_args()
-    path = given.out / "errors.csv"
-    rows: list[Row] = [dict(row) for row in read_csv_texts(path)] if path.is_file() else []
-    have = {tuple(str(row[name]) for name in ("kind", "name", "mask", "lines", "seed")) for row in rows}
-    names = ["kind", "name", "mask", "lines", "seed", "error"]
-    names += [name for strength in STRENGTHS for name in (strength, f"{strength} used")]
-    names += ["gain", "control", "ratio", "ratio with", "seconds over plain"]
-
-    def add(row: Row) -> None:
-        rows.append({name: row.get(name, "") for name in names})
-        given.out.mkdir(parents=True, exist_ok=True)
-        write_csv(path, rows)
-        print(*(f"{row.get(name, '')}" for name in names), sep=" | ", flush=True)
-
-    def key(pair: Pair, mask: str, lines: list[int], seed: int) -> tuple[str, ...]:
-        return pair.kind, pair.name, mask, str(len(lines)), str(seed)
-
+    kept = Kept.at(given.out / "errors.csv", "kind", "name", "mask", "lines", "seed")
     for seed in range(given.seeds):
         for group in given.groups.split(","):
-            if group == "wrong":
-                for pair, register in wrong_ones(given.data, seed):
-                    for mask, lines in masks_of(pair, seed, False):
-                        if key(pair, mask, lines, seed) not in have:
-                            add(wrong_row(pair, lines, seed, register))
-                continue
-            for pair in GROUPS[group](given.data, seed):
-                for mask, lines in masks_of(pair, seed, given.designed and seed == 0):
-                    if key(pair, mask, lines, seed) not in have:
-                        add(row_of(pair, mask, lines, seed))
+            designed = given.designed and seed == 0 and group != "wrong"
+            wrong = wrong_ones(given.data, seed) if group == "wrong" else None
+            for pair, register in wrong or [(pair, True) for pair in GROUPS[group](given.data, seed)]:
+                for mask, lines in masks_of(pair, seed, designed):
+                    named = {"kind": pair.kind, "name": pair.name, "mask": mask, "lines": len(lines), "seed": seed}
+                    row = kept.row(named | dict.fromkeys(COLUMNS, ""))
+                    if lacking(row, STRENGTHS):
+                        recipe = Recipe().replacing("companion", register_companion=register)
+                        measure(row, pair, lines, recipe, every=wrong is None)
+                        kept.put(row)
 
 
 if __name__ == "__main__":

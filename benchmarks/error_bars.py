@@ -221,6 +221,101 @@ def measure(data: Path, numbers: range, encodings: Sequence[str], splits: Sequen
                 print(split, encoding, number, case.name, case.mask, f"ratio {rows[-1]['ratio']}", flush=True)
 
 
+GROUPS = {
+    "lines, one coil": ("lines", "lines, designed"),
+    "lines, several coils": ("lines, coils",),
+    "planes": ("plane", "plane, coils"),
+    "spokes and spirals": ("shots", "shots, coils"),
+    "lines, with a companion": ("companion",),
+    "recipe local": LOCAL,
+}
+"""Rows of the table by what they are made of."""
+WANTED = {
+    "lines, one coil": (0.88, 0.8),
+    "lines, several coils": (0.9, 0.85),
+    "planes": (0.95, 0.9),
+    "spokes and spirals": (0.85, 0.8),
+    "lines, with a companion": (0.8, 0.75),
+}
+"""Shares of images whose total holds, and whose error is predicted within 15 %."""
+
+
+def of_group(rows: Sequence[Row], name: str, encodings: Sequence[str]) -> Row:
+    """What the test images of one group show."""
+    own = [row for row in rows if row["split"] == "test" and row["encoding"] in encodings]
+    ratio = np.array([_number(row, "ratio") * _number(row, "squared_error") / squared_error_of(row) for row in own])
+    within = np.array([_number(row, "within 2 sd") for row in own])
+    before = np.array([_number(row, "variance") / squared_error_of(row) for row in own])
+
+    def good(values: NDArray[np.float64]) -> str:
+        return f"{np.mean((values >= 0.7) & (values <= 1.4)):.0%}"
+
+    return {
+        "images": name,
+        "number": len(own),
+        "of posterior in [.7, 1.4]": good(before),
+        "scaled, in [.7, 1.4]": good(ratio),
+        "least": f"{ratio.min():.2f}",
+        "median": f"{np.median(ratio):.2f}",
+        "largest": f"{ratio.max():.2f}",
+        "error within 15 %": f"{np.mean(np.abs(np.sqrt(ratio) - 1) < 0.15):.0%}",
+        "within 2 sd": f"{within.mean():.1%}",
+        "worst image": f"{within.min():.0%}",
+        "below 88 %": int(np.sum(within < 0.88)),
+        "sparsification": f"{np.mean([_number(row, 'sparsification') for row in own]):.3f}",
+        "correlation": f"{np.mean([_number(row, 'correlation') for row in own]):.2f}",
+    }
+
+
+def of_subjects(rows: Sequence[Row]) -> list[Row]:
+    """How far totals are off for every test subject: mean and spread of the logarithm, as factors."""
+    own = [row for row in rows if row["split"] == "test" and row["encoding"] in ENCODINGS]
+    made: list[Row] = []
+    for group in dict.fromkeys(str(row["group"]) for row in own):
+        logs = [
+            math.log(_number(row, "ratio") * _number(row, "squared_error") / squared_error_of(row))
+            for row in own
+            if row["group"] == group
+        ]
+        inside = np.mean([abs(found) < math.log(1.4) for found in logs])
+        made.append(
+            {"subject": group, "images": len(logs), "median": f"{math.exp(np.median(logs)):.2f}"}
+            | {"spread": f"{math.exp(np.std(logs)):.2f}", "in [.7, 1.4]": f"{inside:.0%}"}
+        )
+    return made
+
+
+def _number(row: Row, name: str) -> float:
+    return float(str(row[name]))
+
+
+def targets(rows: Sequence[Row]) -> None:
+    """Write targets.csv and the tables of the page."""
+    groups = {name: of_group(rows, name, encodings) for name, encodings in GROUPS.items()}
+    made: list[Row] = []
+
+    def add(what: str, target: str, found: str, met: bool) -> None:
+        made.append({"what": what, "target": target, "found": found, "met": met})
+
+    for name, (total, error) in WANTED.items():
+        found = groups[name]
+        count = f"{found['number']} images"
+        for column, wanted in (("scaled, in [.7, 1.4]", total), ("error within 15 %", error)):
+            share = str(found[column])
+            add(f"{name}: {column}", f">= {wanted:.0%}", f"{share} of {count}", float(share[:-1]) >= 100 * wanted)
+        mean, worst = str(found["within 2 sd"]), str(found["worst image"])
+        met = 94 <= float(mean[:-1]) <= 97 and float(worst[:-1]) >= 88
+        add(f"{name}: pixels within 2 sd", "94 to 97 %, worst image >= 88 %", f"{mean}, worst {worst}", met)
+    lines = groups["lines, one coil"]
+    area, alike = float(str(lines["sparsification"])), float(str(lines["correlation"]))
+    add("lines, one coil: sparsification error", "<= .15", f"{area:.3f}", area <= 0.15)
+    add("lines, one coil: correlation of error and sd", ">= .42", f"{alike:.2f}", alike >= 0.42)
+    write_csv(OUT / "targets.csv", made)
+    put_table(OUT / "README.md", "Targets", made)
+    put_table(OUT / "README.md", "Test subjects", list(groups.values()))
+    put_table(OUT / "README.md", "Subject by subject", of_subjects(rows))
+
+
 def main() -> None:
     """One of the three."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

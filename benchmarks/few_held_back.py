@@ -6,7 +6,8 @@ DATA is the folder of raw scans and images. Scans and companions are those of co
 lines of a design by the strategy `calibrated`. Around the unbroken run at the centre of some masks only two or three
 lines can be held back: then the eight lines nearest to DC stand in its place, without which no companion would be used.
 Of every such mask each row has the error without a companion and the changes in per cent with it, or with a wrong one
-in its place. Masks that leave more lines are counted alone.
+in its place. Masks that leave more lines are counted alone. The same command goes on from the rows and cells that are
+there.
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from companions import STRENGTHS, made
+from companions import ERRORS, STRENGTHS, measure
 from parts.exams import GROUPS, Pair, designed_lines
+from parts.kept import Kept, lacking
 from parts.pages import put_table
 
-from mri_design.evaluation.metrics import relative_l2
-from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.held_back.choosing import FEWEST, held_back
 from mri_design.experiment.recipe import Recipe
 from mri_design.operators.base import Array
@@ -40,27 +40,8 @@ def offered(right: Pair, other: Array) -> list[tuple[Pair, bool]]:
     return [(right, True), *found]
 
 
-def rows_of(right: Pair, other: Array, lines: list[int], seed: int, held: int) -> list[Row]:
-    """One mask with every companion; ``other`` is that of another object."""
-    one, truth = right.scan.prepared.slice_model(0, Recipe()), right.scan.reference
-    error = relative_l2(made(one, lines, None, Recipe(), False).image, truth)
-    rows: list[Row] = []
-    for pair, moved in offered(right, other):
-        row: dict[str, object] = {"kind": pair.kind, "name": pair.name, "lines": len(lines), "seed": seed, "held": held}
-        row["error"] = round(error, 5)
-        for strength in STRENGTHS:
-            recipe = Recipe().replacing("companion", companion_strength=strength, register_companion=moved)
-            result = made(one, lines, pair.companion, recipe, False)
-            assert result.companions is not None
-            row[strength] = round(100 * (relative_l2(result.image, truth) / error - 1), 2)
-            row[f"{strength} used"] = len(result.companions.used)
-        rows.append(row)
-        print(*row.values(), sep=" | ", flush=True)
-    return rows
-
-
 def main() -> None:
-    """Measure every mask that leaves two or three lines."""
+    """Measure every mask that leaves two or three lines, where that is not there yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--groups", default="contrast,echo,low-field")
@@ -68,8 +49,8 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=16)
     parser.add_argument("--out", type=Path, default=Path("results/companions"))
     given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    rows, others = list[Row](), 0
+    kept = Kept.at(given.out / "few-held-back.csv", "kind", "name", "lines", "seed")
+    others = 0
     for seed in range(given.seeds):
         heads = GROUPS["contrast"](given.data, seed)
         for group in given.groups.split(","):
@@ -82,9 +63,14 @@ def main() -> None:
                     others += 1
                     continue
                 other = heads[(place * len(heads) // len(pairs) + 1) % len(heads)].companion  # not the same head
-                rows += rows_of(pair, other, lines, seed, held)
-                write_csv(given.out / "few-held-back.csv", rows)
-    put_table(given.out / "few-held-back.md", "Every mask", rows)
+                for offer, moved in offered(pair, other):
+                    named = {"kind": offer.kind, "name": pair.name, "lines": len(lines), "seed": seed, "held": held}
+                    row = kept.row(named | dict.fromkeys(ERRORS, ""))
+                    if lacking(row, STRENGTHS):
+                        recipe = Recipe().replacing("companion", register_companion=moved)
+                        measure(row, offer, lines, recipe)
+                        kept.put(row)
+    put_table(given.out / "few-held-back.md", "Every mask", list(kept.rows.values()))
     print(f"{others} masks leave other numbers of lines")
 
 

@@ -10,13 +10,15 @@ the image, against the image of the same scan without it (same noise, mask and s
 "false" is the contrast that a lesion of the companion adds, over the lesion's. Methods: zero-filled, total variation
 and wavelets by MAP, the recipes `local` and default without a companion, and the default with it at every strength,
 registered by the program and trusted, whatever lines that are held back say. What has been computed is kept in
-lesions.csv, a row for every lesion, and the same command goes on from there.
+lesions.csv, a row for every lesion, and the same command goes on from there: methods whose rows are taken out are
+measured anew.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,13 +37,16 @@ from study.scans import NOISE, Scan, anew
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.reconstruction import image_rng, reconstruct
+from mri_design.experiment.reconstruction import Method, image_rng, reconstruct
 from mri_design.model.companion import Companion
 from mri_design.operators.base import Array
 
 RADII, CONTRASTS = (1.5, 2.0, 3.0, 4.0), (0.4, 0.2, -0.2, -0.4)
 PLACES, APART, EDGE = 4, 14, 25
 SHARES = (8, 4, 2)
+STRENGTHS = ("careful", "moderate", "strong")
+METHODS = {"scan": ("zero-filled", "tv-wavelet", "local", "default", *STRENGTHS), "companion": STRENGTHS}
+"""By where the lesions are: what knows no companion shows none of its lesions."""
 
 
 @dataclass(frozen=True)
@@ -105,27 +110,24 @@ def planted(image: Array, lesions: list[Lesion]) -> Array:
     return np.asarray(image * (1 + more / np.maximum(modulus, 1e-3 * modulus.max())))
 
 
-def images_of(scan: Scan, companion: Array, lines: list[int], only_with: bool) -> dict[str, Array]:
-    """Images by every method, from the same lines."""
-    recipe = Recipe()
+def image_of(method: str, scan: Scan, companion: Array, lines: list[int]) -> Array:
+    """The image by one of the methods."""
+    recipe = load_recipe(method) if method in ("tv-wavelet", "local") else Recipe()
     one = scan.prepared.slice_model(0, recipe)
-    found: dict[str, Array] = {}
-    if not only_with:
-        found["zero-filled"] = one.plain_image(lines)
-        for name, method in (("tv-wavelet", "map"), ("local", "mean")):
-            own = load_recipe(name)
-            made = reconstruct(scan.prepared.slice_model(0, own), lines, method, own, image_rng(0), with_std=False)
-            found[name] = made.image
-        found["default"] = reconstruct(one, lines, "mean", recipe, image_rng(0), with_std=False).image
-    beside = replace(one, companions=(Companion("T1w", np.abs(companion)),))
-    for strength in ("careful", "moderate", "strong"):
-        named = recipe.replacing("companion", companion_strength=strength, trust_companion=True)
-        found[strength] = reconstruct(beside, lines, "mean", named, image_rng(0), with_std=False).image
-    return found
+    if method == "zero-filled":
+        return one.plain_image(lines)
+    if method in STRENGTHS:
+        recipe = recipe.replacing("companion", companion_strength=method, trust_companion=True)
+        one = replace(one, companions=(Companion("T1w", np.abs(companion)),))
+    estimate: Method = "map" if method == "tv-wavelet" else "mean"
+    return reconstruct(one, lines, estimate, recipe, image_rng(0), with_std=False).image
 
 
-def rows_of(subject: str, place: int, data: Path, seed: int, mask: str, share: int, where: str) -> list[Row]:
+def rows_of(
+    subject: str, data: Path, seed: int, mask: str, share: int, where: str, methods: Sequence[str]
+) -> list[Row]:
     """All lesions of one head, at one acceleration."""
+    place = list(SUBJECTS).index(subject)
     truth = with_phase(contrast_at_3t(data, subject, "T2w"), (place, 2))
     other = anew("T1w", with_phase(contrast_at_3t(data, subject, "T1w"), (place, 5))[None], None, NOISE, seed + 7)
     companion = np.abs(complete_image(other))
@@ -133,13 +135,14 @@ def rows_of(subject: str, place: int, data: Path, seed: int, mask: str, share: i
     one = clean.prepared.slice_model(0, load_recipe("local"))
     count = one.shape[0] // share
     lines = random_lines(one, count, seed) if mask == "density" else designed_lines(one, [count], seed)[count]
-    before = images_of(clean, companion, lines, False)
+    before = {method: image_of(method, clean, companion, lines) for method in methods}
     rows: list[Row] = []
     for lesions in sets_of(flat_places(np.abs(truth)), seed):
         in_scan = where == "scan"
         scan = anew(subject, planted(truth, lesions)[None], None, NOISE, seed) if in_scan else clean
         seen = companion if in_scan else planted(companion, lesions)
-        for method, image in images_of(scan, seen, lines, not in_scan).items():
+        for method in methods:
+            image = image_of(method, scan, seen, lines)
             for lesion in lesions:
                 added = lesion.seen(image) - lesion.seen(before[method])
                 there = lesion.seen(scan.reference) - lesion.seen(clean.reference)
@@ -165,31 +168,39 @@ def rows_of(subject: str, place: int, data: Path, seed: int, mask: str, share: i
     return rows
 
 
+def order(row: Row) -> tuple[str, int, int, str, int]:
+    """Where a row stands in the table, whenever it was measured."""
+    where, method = str(row["where"]), str(row["method"])
+    return where, int(str(row["seed"])), int(str(row["lines"])), str(row["head"]), METHODS[where].index(method)
+
+
 def main() -> None:
     """Measure what is not there yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--heads", default=",".join(SUBJECTS))
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--shares", type=int, nargs="+", default=SHARES, help="times fewer lines than the grid has")
     parser.add_argument("--masks", default="density")
     parser.add_argument("--where", default="scan,companion")
     parser.add_argument("--out", type=Path, default=Path("results/companions"))
     given = parser.parse_args()
     path = given.out / "lesions.csv"
     rows: list[Row] = [dict(row) for row in read_csv_texts(path)] if path.is_file() else []
-    have = {tuple(str(row[name]) for name in ("head", "seed", "mask", "lines", "where")) for row in rows}
+    have = {tuple(str(row[name]) for name in ("head", "seed", "mask", "lines", "where", "method")) for row in rows}
     for seed, mask, where, share in itertools.product(
-        range(given.seeds), given.masks.split(","), given.where.split(","), SHARES
+        range(given.seeds), given.masks.split(","), given.where.split(","), given.shares
     ):
         for subject in given.heads.split(","):
             key = (subject, str(seed), mask, str(128 // share), where)
-            if key in have:
+            methods = [name for name in METHODS[where] if (*key, name) not in have]
+            if not methods:
                 continue
-            found = rows_of(subject, list(SUBJECTS).index(subject), given.data, seed, mask, share, where)
+            found = rows_of(subject, given.data, seed, mask, share, where, methods)
             rows += found
             given.out.mkdir(parents=True, exist_ok=True)
-            write_csv(path, rows)
-            for method in dict.fromkeys(row["method"] for row in found):
+            write_csv(path, sorted(rows, key=order))
+            for method in methods:
                 mean = np.mean([float(str(row["recovered"])) for row in found if row["method"] == method])
                 error = np.mean([float(str(row["error"])) for row in found if row["method"] == method])
                 print(*key, method, f"recovered {mean:.3f}, error {error:.4f}", flush=True)

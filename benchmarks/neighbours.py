@@ -7,7 +7,8 @@ those one step before and after as its companions (of slices their mean), and wi
 noise of its own. Neighbours are first made by themselves: from a mask of their own, or complete. Each row has the
 relative L2 error without neighbours, and the changes in per cent with them as the scan's own lines decide, at two
 strengths. `alike` is the correlation of the moduli, of the nearest of the neighbours. What has been computed is kept in
-neighbours.csv, and the same command goes on from there; neighbours.md has the means.
+neighbours.csv, and the same command goes on from there, with rows and cells that are missing; neighbours.md has the
+means.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from pathlib import Path
 
 import numpy as np
 from parts.exams import SIDE, contrast_at_3t, random_lines, with_phase
+from parts.kept import Kept, lacking
 from skimage.transform import resize
 from study.scans import NOISE, Scan, anew, denoised, echo
 
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.around import neighbours
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import image_rng, reconstruct
@@ -81,14 +83,14 @@ def made(scan: Scan, lines: list[int], recipe: Recipe, companions: tuple[Compani
     return result.image, 0 if result.companions is None else len(result.companions.used)
 
 
-def rows_of(name: str, scans: list[Scan], at: int, share: int, seed: int) -> list[Row]:
-    """One volume at one acceleration."""
-    recipe, scan, kind = Recipe(), scans[at], VOLUMES[name][0]
+def measure(kept: Kept, name: str, scans: list[Scan], share: int, seed: int) -> None:
+    """One volume at one acceleration: what is not there yet."""
+    recipe, (kind, at, _) = Recipe(), VOLUMES[name]
+    scan = scans[at]
     models = [each.prepared.slice_model(0, recipe) for each in scans]
     count = models[at].shape[0] // share
     lines = random_lines(models[at], count, seed)
     error = relative_l2(made(scan, lines, recipe)[0], scan.reference)
-    rows: list[Row] = []
     for mask in MASKS[share]:
         images = {}
         for other, (model, each) in enumerate(zip(models, scans, strict=True)):
@@ -101,16 +103,14 @@ def rows_of(name: str, scans: list[Scan], at: int, share: int, seed: int) -> lis
             weights = {str(near): dict.fromkeys(near, 1 / len(near))}
             beside = neighbours(weights if kind == "slices" else {str(n): {n: 1.0} for n in near}, images.__getitem__)
             alike = max(np.corrcoef(*(np.abs(s.reference).ravel() for s in (scan, scans[o])))[0, 1] for o in near)
-            row: Row = {"kind": kind, "name": name, "away": away, "mask": mask, "lines": count}
-            row |= {"seed": seed, "alike": round(float(alike), 3), "error": round(error, 5)}
-            for strength in STRENGTHS:
-                named = recipe.replacing("companion", companion_strength=strength)
-                image, used = made(scan, lines, named, beside)
+            named = {"kind": kind, "name": name, "away": away, "mask": mask, "lines": count, "seed": seed}
+            row = kept.row(named | {"alike": round(float(alike), 3), "error": round(error, 5)})
+            for strength in lacking(row, STRENGTHS):
+                asked = recipe.replacing("companion", companion_strength=strength)
+                image, used = made(scan, lines, asked, beside)
                 row[strength] = round(100 * (relative_l2(image, scan.reference) / error - 1), 2)
                 row[f"{strength} used"] = used
-            print(*row.values(), sep=" | ", flush=True)
-            rows.append(row)
-    return rows
+            kept.put(row)
 
 
 def means(rows: Sequence[Row]) -> str:
@@ -142,21 +142,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("results/companions"))
     given = parser.parse_args()
-    path = given.out / "neighbours.csv"
-    rows: list[Row] = [dict(row) for row in read_csv_texts(path)] if path.is_file() else []
-    have = {(str(row["name"]), str(row["lines"]), str(row["seed"])) for row in rows}
-    given.out.mkdir(parents=True, exist_ok=True)
+    kept = Kept.at(given.out / "neighbours.csv", "kind", "name", "away", "mask", "lines", "seed")
     for seed in range(given.seeds):
         for share in (4, 8, 2):
-            for name, (_, at, scans) in VOLUMES.items():
-                if (name, str(SIDE // share), str(seed)) not in have:
-                    rows += rows_of(name, scans(given.data, seed), at, share, seed)
-                    write_csv(path, rows)
+            for name, (kind, _, scans) in VOLUMES.items():
+                named = {"kind": kind, "name": name, "lines": SIDE // share, "seed": seed}
+                cells = [kept.row(named | {"away": away, "mask": mask}) for away in (1, 2) for mask in MASKS[share]]
+                if any(lacking(row, STRENGTHS) for row in cells):
+                    measure(kept, name, scans(given.data, seed), share, seed)
     command = "OMP_NUM_THREADS=1 python benchmarks/neighbours.py DATA"
     head = (
         f"Made by `{command} --seeds {given.seeds}`: change of the error in per cent, mean and in brackets the worst."
     )
-    (given.out / "neighbours.md").write_text(f"# Neighbours within one scan\n\n{head}\n\n{means(rows)}")
+    (given.out / "neighbours.md").write_text(
+        f"# Neighbours within one scan\n\n{head}\n\n{means(list(kept.rows.values()))}"
+    )
 
 
 if __name__ == "__main__":

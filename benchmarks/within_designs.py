@@ -9,22 +9,24 @@ and after it are imaged from the same lines. Of a `series` a head moves from fra
 one degree, each frame has a mask of its own, and the image of the one before (with that of the one before it) is
 registered to it. Each row has the relative L2 error without companions, and the changes in per cent with them as the
 scan's own lines decide, at two strengths; random masks and series have one seed. What has been computed is kept in
-within-designs.csv, and the same command goes on from there; within-designs.md has the means.
+within-designs.csv, and the same command goes on from there, with rows and cells that are missing; within-designs.md has
+the means.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from neighbours import STRENGTHS, VOLUMES, changes_text, made
 from parts.exams import LOCAL, SIDE, SUBJECTS, contrast_at_3t, random_lines, with_phase
+from parts.kept import Kept, lacking
 from study.scans import NOISE, Scan, anew
 
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.around import neighbours, told_to_neighbours
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import Recipe
@@ -46,58 +48,67 @@ def designed(scans: Sequence[Scan], seed: int) -> dict[int, list[int]]:
     return {share: sorted(order[:count]) for share, count in counts.items()}
 
 
-def changes(scan: Scan, lines: list[int], beside: Callable[[Recipe], tuple[Companion, ...]]) -> Row:
-    """The error without companions, and what becomes of it with them."""
+def measure(row: dict[str, object], scan: Scan, lines: list[int], beside: Mapping[str, Sequence[Companion]]) -> None:
+    """Fill a row with the error without companions, and what becomes of it with those for every strength."""
     error = relative_l2(made(scan, lines, Recipe())[0], scan.reference)
-    row: Row = {"error": round(error, 5)}
-    for strength in STRENGTHS:
+    row["error"] = round(error, 5)
+    for strength in lacking(row, STRENGTHS):
         recipe = Recipe().replacing("companion", companion_strength=strength)
-        image, used = made(scan, lines, recipe, beside(recipe))
+        image, used = made(scan, lines, recipe, tuple(beside[strength]))
         row[strength] = round(100 * (relative_l2(image, scan.reference) / error - 1), 2)
         row[f"{strength} used"] = used
-    return row
 
 
-def of_volume(name: str, data: Path, seed: int) -> Iterator[Row]:
+def of_volume(kept: Kept, name: str, data: Path, seed: int) -> None:
     """The image in the middle of three that are measured by the same lines."""
     kind, at, scans = VOLUMES[name]
+    cells = [(mask, share) for mask in ("designed", *(["random"] if not seed else [])) for share in SHARES]
+    named = [{"kind": kind, "name": name, "mask": mask, "lines": SIDE // n, "seed": seed} for mask, n in cells]
+    rows = {cell: row for cell, names in zip(cells, named, strict=True) if lacking(row := kept.row(names), STRENGTHS)}
+    if not rows:
+        return
     every = scans(data, seed)
     near = [n for n in (at - 1, at + 1) if n < len(every)]
     weights = {"mean": dict.fromkeys(near, 1 / len(near))} if kind == "slices" else {str(n): {n: 1.0} for n in near}
     random = {s: random_lines(every[at].prepared.slice_model(0, LOCAL), SIDE // s, seed) for s in SHARES}
-    sharing = [every[at], *(every[n] for n in near)] if kind == "slices" else [every[at]]
-    for mask, chosen in (("designed", designed(sharing, seed)), *([("random", random)] if not seed else [])):
-        for lines in chosen.values():
-            told = {n: told_to_neighbours(every[n].prepared.slice_model(0, Recipe()), lines, Recipe(), 0) for n in near}
-            beside = neighbours(weights, told.__getitem__)
-            yield {"kind": kind, "name": name, "mask": mask, "lines": len(lines), "seed": seed} | changes(
-                every[at], lines, lambda recipe, beside=beside: beside
-            )
+    masks = {"random": random, "designed": designed([every[at], *(every[n] for n in near if kind == "slices")], seed)}
+    for (mask, share), row in rows.items():
+        lines = masks[mask][share]
+        told = {n: told_to_neighbours(every[n].prepared.slice_model(0, Recipe()), lines, Recipe(), 0) for n in near}
+        measure(row, every[at], lines, dict.fromkeys(STRENGTHS, neighbours(weights, told.__getitem__)))
+        kept.put(row)
 
 
-def of_series(subject: str, data: Path, seed: int) -> Iterator[Row]:
+def of_series(kept: Kept, subject: str, data: Path, seed: int) -> None:
     """Every frame but the first, with the image of the one before."""
+    named = {"mask": "designed", "seed": seed}
+    rows = {
+        share: [
+            kept.row({"kind": "series", "name": f"{subject} frame {k}", "lines": SIDE // share} | named)
+            for k in range(1, FRAMES)
+        ]
+        for share in SHARES
+    }
+    wanted = [share for share in SHARES if any(lacking(row, STRENGTHS) for row in rows[share])]
+    if not wanted:
+        return
     first = with_phase(contrast_at_3t(data, subject, "T2w"), (list(SUBJECTS).index(subject), 2))
     truths = [first]
     while len(truths) < FRAMES:
         truths.append(DRIFT.applied(truths[-1]))
     scans = [anew(f"frame {k}", truth[None], None, NOISE, 100 * seed + k) for k, truth in enumerate(truths)]
     masks = [designed([scan], seed) for scan in scans]
-    for share in SHARES:
-        before: dict[str, Companion] = {}
-
-        def earlier(recipe: Recipe, before: dict[str, Companion] = before) -> tuple[Companion, ...]:
-            return (before[recipe.companion.companion_strength],)
-
+    for share in wanted:
+        before: dict[str, tuple[Companion, ...]] = dict.fromkeys(STRENGTHS, ())
         for k, scan in enumerate(scans):
             lines = masks[k][share]
-            row: Row = {"kind": "series", "name": f"{subject} frame {k}", "mask": "designed", "lines": len(lines)}
-            if k:
-                yield row | {"seed": seed} | changes(scan, lines, earlier)
+            if k and lacking(row := rows[share][k - 1], STRENGTHS):
+                measure(row, scan, lines, before)
+                kept.put(row)
             for strength in STRENGTHS:
                 recipe = Recipe().replacing("companion", companion_strength=strength)
-                image = made(scan, lines, recipe, earlier(recipe) if k else ())[0]
-                before[strength] = Companion(f"frame {k}", np.abs(image))
+                image = made(scan, lines, recipe, before[strength])[0]
+                before[strength] = (Companion(f"frame {k}", np.abs(image)),)
 
 
 def means(rows: Sequence[Row]) -> str:
@@ -118,20 +129,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("results/companions"))
     given = parser.parse_args()
-    path = given.out / "within-designs.csv"
-    rows: list[Row] = [dict(row) for row in read_csv_texts(path)] if path.is_file() else []
-    have = {(str(row["name"]).split(" frame")[0], str(row["seed"])) for row in rows}
+    kept = Kept.at(given.out / "within-designs.csv", "kind", "name", "mask", "lines", "seed")
     for seed in range(given.seeds):
-        series = [] if seed else [(subject, of_series) for subject in SUBJECTS]
-        for name, measured in [*((name, of_volume) for name in VOLUMES), *series]:
-            if (name, str(seed)) not in have:
-                for row in (new := list(measured(name, given.data, seed))):
-                    print(*row.values(), sep=" | ", flush=True)
-                rows += new
-                write_csv(path, rows)
+        for name in VOLUMES:
+            of_volume(kept, name, given.data, seed)
+        for subject in SUBJECTS if not seed else ():
+            of_series(kept, subject, given.data, seed)
     command = f"OMP_NUM_THREADS=1 python benchmarks/within_designs.py DATA --seeds {given.seeds}"
     head = f"Made by `{command}`: change of the error in per cent, mean and in brackets the worst."
-    (given.out / "within-designs.md").write_text(f"# Companions within designs\n\n{head}\n\n{means(rows)}")
+    (given.out / "within-designs.md").write_text(
+        f"# Companions within designs\n\n{head}\n\n{means(list(kept.rows.values()))}"
+    )
 
 
 if __name__ == "__main__":

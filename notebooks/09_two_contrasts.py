@@ -92,6 +92,6 @@ for panel, (name, image) in zip(axes, {"truth": sick.data.reference[0], **seen}.
 
 # %% [markdown]
 # One lesion in one head says little; the tables of `results/companions` have 16 of them in each of four heads, in
-# four sizes and contrasts, with two seeds, at an eighth, a quarter and half of the lines. There `careful` keeps .95
-# to .99 of the contrast that lesions have without another image, and `strong`, whose errors are the smallest, .69 to
-# .96. An error does not show a lesion.
+# four sizes and contrasts, with two to three seeds, at an eighth, a quarter and half of the lines. There `careful`
+# keeps .98 to .99 of the contrast that lesions have without another image, and `strong`, whose errors are the
+# smallest, .68 to .96. An error does not show a lesion.

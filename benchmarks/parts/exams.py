@@ -70,12 +70,12 @@ def with_phase(image: Array, seed: Sequence[int]) -> Array:
     return np.asarray(image * np.exp(1j * phase), dtype=np.complex64)
 
 
-def contrasts(data: Path, seed: int) -> list[Pair]:
-    """T2w from T1w at 3 T, four heads."""
+def contrasts(data: Path, seed: int, coils: int = 1) -> list[Pair]:
+    """T2w from T1w at 3 T, four heads; the maps of several coils are known."""
     found = []
     for place, subject in enumerate(SUBJECTS):
         t2, t1 = (contrast_at_3t(data, subject, name) for name in ("T2w", "T1w"))
-        scan = anew(f"T2w {subject}", with_phase(t2, (place, 2))[None], None, NOISE, seed)
+        scan = anew(f"T2w {subject}", with_phase(t2, (place, 2))[None], None, NOISE, seed, coils)
         other = anew(f"T1w {subject}", with_phase(t1, (place, 5))[None], None, NOISE, seed + 7)
         found.append(Pair("contrast 3 T", f"{subject} T2w < T1w", scan, complete_image(other)))
     return found

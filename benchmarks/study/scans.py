@@ -152,8 +152,9 @@ def _repeat(path: Path, repeat: int, index: int) -> KSpaceData:
     return KSpaceData(kspace, np.any(kspace, axis=(0, 1, 3)), name=path.stem)
 
 
-def anew(name: str, image: Array, matrix: int | None, noise: float, seed: int) -> Scan:
+def anew(name: str, image: Array, matrix: int | None, noise: float, seed: int, coils: int = 1) -> Scan:
     """A scan of complex images (slice, ky, kx), with white noise of its own."""
     stack = ImageStack(np.asarray(image, dtype=np.complex64), name)
     rng = np.random.default_rng([seed, 1])
-    return Scan.of(name, simulate_scan(stack, matrix=matrix, noise=noise, phase="own", rng=rng))
+    data = simulate_scan(stack, matrix=matrix, noise=noise, phase="own", n_coils=coils, rng=rng)
+    return Scan.of(name, data)

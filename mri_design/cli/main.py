@@ -12,6 +12,7 @@ from mri_design.cli.design import design
 from mri_design.cli.files import convert, export, info
 from mri_design.cli.flags import HelpfulCommand, HelpfulGroup
 from mri_design.cli.mask import mask
+from mri_design.cli.measure import measure
 from mri_design.cli.recon import recon
 from mri_design.cli.status import status
 from mri_design.cli.study import compare, demo, protocol, train
@@ -25,6 +26,8 @@ EXAMPLES = {
     "--until-error 0.05 --partial-fourier 0.75 --block 8 --order interleaved --out run",
     adapt: "--listen 9002 --lines 64 --out run; then connect an MRD client to port 9002",
     recon: "scan.h5 --mask run/mask.npy --out recon",
+    measure: "recon --region lesion.nii.gz --against muscle.nii.gz; the run was made with mri-design recon scan.h5 "
+    "--draws 32 --out recon",
     compare: "phantom:t2w --lines 32,48,64 --strategies calibrated,vd-polynomial,random --out study",
     protocol: "heads.h5#all --test other.h5#all --lines 64 --swaps 8 --out protocol",
     train: "heads.h5#all --rule residual-greedy --lines 64 --out order.npz; then mri-design design scan.h5 "

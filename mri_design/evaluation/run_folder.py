@@ -52,6 +52,7 @@ OUTPUTS = {
     "metrics.csv": "error of every image",
     "coverage.csv": "within how many standard deviations the pixels of other scans are",
     "winners.csv": "least mean error at each number of lines, samples or shots",
+    "measures.csv": "means of regions and their differences, with errors",
     "summary.csv": "mean errors and their spread",
     "paired.csv": "designed masks against the best of the others",
     "maps.csv": "what the coil maps of masks rest on, and how well they predict coils held back",

@@ -120,7 +120,7 @@ class CompanionImages:
         here = scan.geometry[0] if isinstance(scan, KSpaceData) and scan.geometry is not None else None
         by_headers = here is not None and here.placed and self.places is not None and self.places[0].placed
         if by_headers and here is not None:
-            image, covered = self._by_places(here, shape)
+            image, covered = self.at_places(here, shape)
             how = "by the places in both headers"
         else:
             image, covered, how = self._by_number(here, shape, number, count)
@@ -148,7 +148,7 @@ class CompanionImages:
                 return "it is the image that the scan was made from, or that its errors are measured against"
         return ""
 
-    def _by_places(self, here: SliceGeometry, shape: tuple[int, int]) -> tuple[NDArray[np.float32], float]:
+    def at_places(self, here: SliceGeometry, shape: tuple[int, int]) -> tuple[NDArray[np.float32], float]:
         """The image at the pixels of a slice, linearly between its own, and the share of pixels it covers."""
         assert self.places is not None
         first, order = (self.places[0], [0]) if len(self.images) == 1 else stacked(self.places, range(len(self.images)))

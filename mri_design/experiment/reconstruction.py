@@ -263,12 +263,16 @@ def reconstruct(
     draws_rng = np.random.default_rng([seed, 2, options.number])
     deviations = posterior_deviations(posterior, recipe.reconstruction.draws, draws_rng)
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
-    before = posterior
+    before = posterior if local is None else local
     if alone is not slice_model:
         before = local_posterior(alone, lines, engine, seed, None, options.signal)
         result = replace(result, alone=before.mean)
-    elif local is not None and alone.candidates.name == "lines":  # where the error model of designs knows it
+    elif local is not None and without is None:  # where the error model of designs predicts
         before = local_posterior(slice_model, lines, engine, seed, local, options.signal)
+    folds = [] if without is None else [without]
+    if without is not None and alone.candidates.name == "lines":  # which are few
+        other = hold_back(without.slice_model, lines, engine, seed, without.signal, fold=1)
+        folds += [] if other is None else [other]
     made = Estimates(
         alone,
         lines,
@@ -276,7 +280,7 @@ def reconstruct(
         before,
         local=None if local is None else local.mean,
         alone=result.alone,
-        without=without,
+        folds=folds,
         gain=0.0 if companions is None or not np.isfinite(companions.gain) else companions.gain,
     )
     known = made.evidence(std, seed)

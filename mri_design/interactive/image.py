@@ -10,16 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.errors import UsageError
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import Frame, ImagePanel, error_caption
+from mri_design.evaluation.regions import RegionMean
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.experiment.region_masks import RegionMask
 from mri_design.interactive.running import Report, Saved, Told, exported
 from mri_design.interactive.shown import facts_html, facts_text, image_png
 from mri_design.kinds import count_text
 from mri_design.runs.image_sections import frame_of
+from mri_design.runs.measure import DrawnImage
 from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.volume import VolumeResult
@@ -27,6 +31,7 @@ from mri_design.runs.recon.volume_report import report_volume
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 
+WITHOUT_DRAWS = "the image has no draws, from which the errors of regions follow: ask for reconstruct(draws=32)"
 _COLUMNS = 6
 """Slices in a row."""
 
@@ -111,6 +116,53 @@ class ScanImage(Saved):
 
     def _write(self, run: Run) -> Ending:
         return self.write(run)
+
+    def measure(
+        self,
+        region: NDArray[np.generic] | str | Path,
+        *,
+        against: NDArray[np.generic] | str | Path | None = None,
+    ) -> list[RegionMean]:
+        """Mean moduli of regions and their differences, with the errors that draws give them: ``mri-design measure``.
+
+        Parameters
+        ----------
+        region : array, str or Path
+            Flags, or whole numbers from 1 for several regions, on the grid of the image, or a file of such.
+        against : array, str or Path, optional
+            Another region: differences to it are told, in the place of those of all pairs.
+
+        Returns
+        -------
+        list of RegionMean
+            Of every region, then of the differences: ``value``, ``sd``, ``interval(0.95)``, and ``true`` where a
+            reference is known.
+
+        Raises
+        ------
+        UsageError
+            Where the image has no draws.
+        InputError
+            Where a mask cannot be used, or does not lie on the image.
+
+        Examples
+        --------
+        >>> image = scan.reconstruct(draws=32)
+        >>> lesion, muscle, difference = image.measure(mask, against=other)
+        """
+        masks = [
+            RegionMask.read(Path(one)) if isinstance(one, str | Path) else RegionMask.of(np.asarray(one))
+            for one in (region, *(() if against is None else (against,)))
+        ]
+        return self._drawn().means(*masks)
+
+    def _drawn(self) -> DrawnImage:
+        """The image with its draws, to be measured."""
+        draws, truth, data = self.draws, self.reference, self.known.data
+        if draws is None:
+            raise UsageError(WITHOUT_DRAWS)
+        places = getattr(data, "geometry", None) or (None,)
+        return DrawnImage("image", self.array[None], lambda _: draws, None if truth is None else truth[None], places)
 
     def plot(self) -> Drawing:
         """The image, its error bars and, where a reference is known, the actual error: a figure of matplotlib."""
@@ -223,6 +275,15 @@ class ScanVolume(ScanImage):
         """Images that the posterior holds possible, shape (slice, draw, ky, kx); None where none were asked for."""
         known = "draws" in self.result.kept.arrays(self.result.numbers[0])
         return np.stack(list(self.result.stack("draws"))) if known else None
+
+    def _drawn(self) -> DrawnImage:
+        numbers, kept = self.result.numbers, self.result.kept
+        if "draws" not in kept.arrays(numbers[0]):
+            raise UsageError(WITHOUT_DRAWS)
+        known = all("reference" in kept.arrays(number) for number in numbers)
+        truths = np.stack(list(self.result.stack("reference"))) if known else None
+        places = self.result.places
+        return DrawnImage("image", self.array, lambda at: kept.arrays(numbers[at])["draws"], truths, places)
 
     def plot(self) -> Drawing:
         """The slices side by side on one grey scale: a figure of matplotlib."""

@@ -62,6 +62,7 @@ INSIDE: dict[str, dict[str, int]] = {
         "trajectories": 4,
         "fixed_masks": 5,
         "companion_images": 5,
+        "region_masks": 6,
     },
     "experiment/held_back": {"choosing": 1, "prediction": 2, "companion": 4, "*": 3},
     "experiment/trajectories": {"preparing": 1, "reconstructing": 1, "shots": 1, "description": 2},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -179,6 +179,37 @@ def image_with_error_bars(
     if beside:
         place = _SCALE | {"location": "right", "shrink": 0.7, "aspect": 20, "pad": 0.02}
         colour_bar(figure, figure.axes[-1].images[0], figure.axes[-1:], "per pixel (image units)", **place)
+    return figure
+
+
+def image_with_regions(
+    image: Image, regions: Mapping[str, NDArray[np.bool_]], frame: Frame = _PLAIN, title: str = "regions"
+) -> Figure:
+    """An image with the outlines of regions on it, each in a colour of its own, and their names.
+
+    Parameters
+    ----------
+    image : complex or real array, shape (ky, kx)
+        Its magnitude is shown.
+    regions : mapping of str to bool array, shape (ky, kx)
+        By name.
+    frame : Frame
+        How the image lies on the page, and how large its pixels are.
+    title : str
+        Above the image.
+    """
+    figure = image_grid([ImagePanel(image, title)], frame)
+    axes = figure.axes[0]
+    for place, (name, inside) in enumerate(regions.items()):
+        if not inside.any():
+            continue
+        colour = f"C{place % 10}"
+        shown = np.pad(displayed(inside, frame.layout).astype(float), 1)
+        rows, columns = (np.arange(-1, side - 1) for side in shown.shape)
+        axes.contour(columns, rows, shown, [0.5], colors=[colour], linewidths=1.2)
+        row, column = np.argwhere(shown > 0)[0] - 1
+        under = withStroke(linewidth=2, foreground=_UNDER_BAR)
+        axes.text(column, row - 1, name, color=colour, fontsize=SMALL, va="bottom", path_effects=[under])
     return figure
 
 

@@ -31,6 +31,9 @@ CLEARLY = 1.5
 """Standard errors by which lines held back have to be predicted better with a companion."""
 LEAST_GAIN = 0.03
 """Mean logarithm of the energy left unpredicted without over that with it, where half of the lines are measured."""
+JUDGED_AT = 0.25
+"""Share of the readouts at least for whose limit companions are judged; at smaller limits what they change is no more
+than what an inference that is cut short leaves."""
 REPEATED = 0.5
 """As `LEAST_GAIN`, of one that is used as a repeat."""
 FARTHEST = 10.0
@@ -163,7 +166,7 @@ def choose_companions(
     CompanionChoice
         None is used where fewer than four lines are held back, unless the recipe trusts them; else only such as are
         better by more than `LEAST_GAIN`, less where fewer lines are measured, and by more than `CLEARLY` standard
-        errors.
+        errors, at the limit of `JUDGED_AT` or of the lines measured, whichever is larger.
     """
     judged = without is not None and len(without.held) >= FEWEST
     seen = without.posterior.mean if without is not None and judged else image
@@ -181,7 +184,8 @@ def choose_companions(
     if without is None or not judged:
         return replace(choice, used=names[-1], trusted=True, patches=patches[-1]) if trusted else choice
     before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
-    gains = np.array([before - _left_with(without, found, recipe, share, engine) for found in patches])
+    judged_at = max(share, JUDGED_AT)
+    gains = np.array([before - _left_with(without, found, recipe, judged_at, engine) for found in patches])
     mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
     each = dict(zip(usable, mean.tolist(), strict=False))  # those by themselves come first
     choice = replace(

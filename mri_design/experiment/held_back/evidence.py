@@ -62,33 +62,40 @@ class Innovations:
     by_ring: float
 
     @classmethod
-    def of(cls, without: HeldBack | None, final: GaussianPosterior, seed: int) -> Innovations | None:
-        """From a prediction of the readouts held back, and the posterior of the image; None where there are none."""
-        if without is None:
+    def of(cls, folds: Sequence[HeldBack], final: GaussianPosterior, seed: int) -> Innovations | None:
+        """From predictions of readouts held back, and the posterior of the image; None where there are none."""
+        if not folds:
             return None
-        one, posterior, rng = without.slice_model, without.posterior, np.random.default_rng(seed)
-        rows, sigma2 = one.measurement(without.held), one.noise_variance
-        draws = posterior.own_deviations(rng, DRAWS)
-        expected = sigma2 * np.mean([squared_modulus(rows(draw)) for draw in draws], axis=0, dtype=np.float64)
-        found = squared_modulus(one.acquire(without.held) - rows(posterior.mean)).astype(np.float64)
-        ring = np.digitize(radii(one, without.held), EDGES) - 1
-        over = _over(found, expected, 2 * sigma2)
+        found, expected, rings = (np.concatenate(parts, axis=-1) for parts in zip(*map(_energies, folds), strict=True))
+        one = folds[0].slice_model
+        noise, held = 2 * one.noise_variance, sum(len(fold.held) for fold in folds)
+        over = _over(found, expected, noise)
         each = [
-            _over(found[:, ring == n], expected[:, ring == n], 2 * sigma2) if np.sum(ring == n) >= FEW else over
+            _over(found[:, rings == n], expected[:, rings == n], noise) if np.sum(rings == n) >= FEW else over
             for n in range(len(EDGES) - 1)
         ]
-        kspace = CentredFFT(one.shape)(final.own_deviations(rng, DRAWS))
+        kspace = CentredFFT(one.shape)(final.own_deviations(np.random.default_rng(seed), DRAWS))
         power = np.mean(squared_modulus(kspace), axis=0, dtype=np.float64)
         y, x = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in one.shape)
         places = np.digitize(np.hypot(y[:, None], x), EDGES) - 1
         weights = np.bincount(places.ravel(), power.ravel(), minlength=len(each))
         return cls(
-            len(without.held),
+            held,
             over * float(expected.sum()),
             float(expected.sum()),
-            float(np.mean(found / (expected + 2 * sigma2))),
+            float(np.mean(found / (expected + noise))),
             float(weights @ np.array(each) / weights.sum()),
         )
+
+
+def _energies(fold: HeldBack) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
+    """Energy found and expected of every sample held back, (coil, sample) each, and the rings of the samples."""
+    one, posterior = fold.slice_model, fold.posterior
+    rows, draws = one.measurement(fold.held), posterior.own_deviations(np.random.default_rng(fold.seed), DRAWS)
+    power = np.mean([squared_modulus(rows(draw)) for draw in draws], axis=0, dtype=np.float64)
+    found = squared_modulus(one.acquire(fold.held) - rows(posterior.mean)).astype(np.float64)
+    rings = np.digitize(radii(one, fold.held), EDGES).ravel() - 1
+    return found.reshape(len(found), -1), one.noise_variance * power.reshape(len(power), -1), rings
 
 
 def radii(slice_model: MRSlice, ids: Sequence[int]) -> NDArray[np.float64]:
@@ -219,13 +226,13 @@ class Estimates:
     final : GaussianPosterior
         Of the image.
     before : GaussianPosterior
-        Without non-local blocks and companions; the same where there are none.
+        Without non-local blocks and companions, or of the first stage; the same where there are none.
     local : complex array, shape (ky, kx), optional
         First estimate, before there were non-local blocks; None without such.
     alone : complex array, shape (ky, kx), optional
         Image without companions; None without such.
-    without : HeldBack, optional
-        What is inferred without some readouts; None where none could be held back.
+    folds : sequence of HeldBack
+        What is inferred without some readouts, and without others; empty where none could be held back.
     gain : float
         As `ErrorEvidence.gain`.
     """
@@ -237,14 +244,13 @@ class Estimates:
     _: KW_ONLY
     local: Array | None = None
     alone: Array | None = None
-    without: HeldBack | None = None
+    folds: Sequence[HeldBack] = ()
     gain: float = 0.0
 
     @property
     def others(self) -> list[Array]:
         """Estimates from fewer readouts, and from fewer blocks."""
-        held = [] if self.without is None else [self.without.posterior.mean]
-        return held + ([] if self.local is None else [self.local])
+        return [fold.posterior.mean for fold in self.folds] + ([] if self.local is None else [self.local])
 
     @property
     def of_known_blocks(self) -> bool:
@@ -268,9 +274,9 @@ class Estimates:
             coils=one.n_coils,
             encoding="shots" if isinstance(one.candidates, ShotReadouts) else one.candidates.name,
             phase_aware=one.phase is not None,
-            predicted=predicted_by_error_model(one, self.lines, before, self.without, seed),
-            innovations=Innovations.of(self.without, self.final, seed),
-            from_held=float("nan") if self.without is None else energy_of(image - self.without.posterior.mean),
+            predicted=predicted_by_error_model(one, self.lines, before, seed),
+            innovations=Innovations.of(self.folds, self.final, seed),
+            from_held=float(np.mean([energy_of(image - fold.posterior.mean) for fold in self.folds] or [np.nan])),
             from_local=0.0 if self.local is None else energy_of(image - self.local),
             from_alone=0.0 if self.alone is None else energy_of(image - self.alone),
             missing=energy_missing(one, self.lines, image),

@@ -1,10 +1,10 @@
 """The squared error of an image, predicted from what is known at the end of its scan.
 
 A posterior shows well where an image is uncertain, and badly by how much. The logarithm of the squared error over the
-sum of the posterior's variances is regressed on a few logarithms that every scan has (`FEATURES`): what the error model
-of designs says, how much more energy than expected was found on readouts that were held back, how far the image moved
-between its estimates. The weights have been learnt from images whose truth is known, of several anatomies, encodings,
-coils and noises (``benchmarks/error_bars.py learn``, results/error-bars/README.md).
+sum of the posterior's variances is regressed on a few logarithms that every scan has (`FEATURES`): how much more
+energy than expected was found on readouts that were held back, how much the image lacks where nothing was measured,
+how far it moved between its estimates. The weights have been learnt from images whose truth is known, of several
+anatomies, encodings, coils and noises (``benchmarks/error_bars.py learn``, results/error-bars/README.md).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.experiment.held_back.evidence import ErrorEvidence
+from mri_design.experiment.held_back.evidence import ErrorEvidence, Innovations
 
 FALLS = 0.6
 """How much of the logarithm of a companion's gain on readouts held back is found in the squared error, too."""
@@ -28,6 +28,8 @@ FEWEST = 2
 """Readouts held back that predict an error under blocks of which nothing has been learnt."""
 MARGIN = 0.25
 """Share of what a feature ranged over in learning by which it may lie outside."""
+HALF = 1.0
+"""Readouts held back at which what they say is trusted by half."""
 _TINY = 1e-12
 Numbers = NDArray[np.float64]
 
@@ -46,13 +48,16 @@ def _over_variance(energy: Callable[[ErrorEvidence], float]) -> Callable[[ErrorE
     return feature
 
 
-def _surplus(known: ErrorEvidence) -> float:
-    seen = known.innovations
-    return 0.0 if seen is None else _log(seen.found / seen.expected)
+def _seen(known: ErrorEvidence) -> Innovations:
+    if known.innovations is None:
+        raise InputError("evidence", "no readouts held back", "some")
+    return known.innovations
 
 
-def _surprise(known: ErrorEvidence) -> float:
-    return 0.0 if known.innovations is None else _log(known.innovations.surprise)
+def _trust(known: ErrorEvidence) -> float:
+    """Weight of what readouts held back say, 0 to 1."""
+    count = _seen(known).count
+    return count / (count + HALF)
 
 
 _FEATURES: tuple[tuple[str, Callable[[ErrorEvidence], float]], ...] = (
@@ -64,11 +69,13 @@ _FEATURES: tuple[tuple[str, Callable[[ErrorEvidence], float]], ...] = (
     ("phase-aware", lambda known: float(known.phase_aware)),
     ("log share measured", lambda known: _log(known.share)),
     ("log noise", _over_variance(lambda known: known.noise)),
-    ("log variance without non-local blocks", _over_variance(lambda known: known.local_variance)),
     ("error model", lambda known: float(np.isfinite(known.predicted))),
     ("log error by the error model", _over_variance(lambda known: known.predicted)),
-    ("log found over expected energy", _surplus),
-    ("log surprise", _surprise),
+    ("few held back", lambda known: 1 - _trust(known)),
+    ("log found over expected energy", lambda known: _trust(known) * _log(_seen(known).found / _seen(known).expected)),
+    ("log found over expected energy, ring by ring", lambda known: _trust(known) * _log(_seen(known).by_ring)),
+    ("log surprise", lambda known: _trust(known) * _log(_seen(known).surprise)),
+    ("log energy that the image lacks", _over_variance(lambda known: known.missing)),
     ("log change since readouts were held back", _over_variance(lambda known: known.from_held)),
     ("non-local", lambda known: float(known.from_local > 0)),
     ("log change by non-local blocks", _over_variance(lambda known: known.from_local)),
@@ -115,9 +122,7 @@ class SquaredErrorModel:
             raise InputError("squared error model", f"shapes {shapes}", f"finite numbers, ({len(FEATURES)},) each")
 
     def unlike(self, known: ErrorEvidence) -> list[str]:
-        """Names of the features that lie outside of what has been learnt from; lines need the error model."""
-        if known.encoding == "lines" and not np.isfinite(known.predicted):
-            return ["error model"]
+        """Names of the features that lie outside of what has been learnt from."""
         found, room = features(known), MARGIN * (self.highest - self.lowest)
         outside = (found < self.lowest - room - _TINY) | (found > self.highest + room + _TINY)
         return [name for name, far in zip(FEATURES, outside, strict=True) if far]

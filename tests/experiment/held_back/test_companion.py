@@ -145,6 +145,14 @@ def test_the_default_recipe_is_careful_and_the_strong_one_has_to_be_named():
     assert Recipe().companion.limit(0.25) == pytest.approx(Recipe().companion.limit(0.5) / 2)
 
 
+def test_few_lines_judge_as_a_quarter_of_them_would_and_ask_for_less():
+    one, few = slice_of(TRUTH, SD), [18, 24, 27, 29, 32, 34, 36, 39, 45, 51]
+    found = choice(one, Companion("T1", T1), lines=few)
+    assert found.used == ("T1",)
+    assert found.gain > 0.1  # 0.03 at their own limit, which is a third
+    assert found.applied(one, CAREFUL).prior[-1].tau_limit == CAREFUL.limit(10 / 64) < 0.5 * CAREFUL.limit(0.25)
+
+
 def plane() -> tuple[MRSlice, list[int]]:
     """A third of the samples of a plane."""
     rng, readouts = np.random.default_rng(3), PlaneReadouts((64, 64))

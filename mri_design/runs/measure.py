@@ -1,0 +1,293 @@
+"""Measuring in the image of a run: means of regions and their differences, with the errors that draws give them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation import plots
+from mri_design.evaluation.plots.panels import Frame
+from mri_design.evaluation.regions import RegionMean, differences, named_regions, region_means
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import Row
+from mri_design.experiment.region_masks import RegionMask
+from mri_design.operators.base import Array
+from mri_design.runs.image_sections import DRAWS, REFERENCE
+from mri_design.runs.stored_run import StoredRun, read_run
+from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.npy import NpySlices, read_npy
+from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
+
+MEASURES = "measures.csv"
+_MOST_PAIRS = 10
+"""Regions of which all differences are told."""
+
+
+@dataclass(frozen=True)
+class MeasureRequest:
+    """Request for means of regions.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the run, which has draws.
+    region : Path
+        File of a mask; see `RegionMask`.
+    against : Path, optional
+        File of another mask, all of whose regions are one: every region is held against it.
+    other : Path, optional
+        Folder of another run: every region is held against the same one of its image.
+    slice_number, frame : int, optional
+        The one that is measured, by its number in the scan, of a run of several.
+    """
+
+    folder: Path
+    region: Path
+    _: KW_ONLY
+    against: Path | None = None
+    other: Path | None = None
+    slice_number: int | None = None
+    frame: int | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured.
+
+    Parameters
+    ----------
+    means : tuple of RegionMean
+        Regions, then differences.
+    image : complex array, shape (ky, kx)
+        The slice with most pixels of regions.
+    outlines : mapping of str to bool array, shape (ky, kx)
+        The regions on it.
+    pixel : tuple of float, optional
+        Size of its pixels along (ky, kx), millimetres.
+    sentences : tuple of str
+        What is to be said of them.
+    """
+
+    means: tuple[RegionMean, ...]
+    image: Array
+    outlines: Mapping[str, NDArray[np.bool_]]
+    pixel: tuple[float, float] | None
+    sentences: tuple[str, ...]
+
+    @property
+    def rows(self) -> list[Row]:
+        """Of measures.csv."""
+        return [mean.row() for mean in self.means]
+
+    @property
+    def formats(self) -> dict[str, str]:
+        """How numbers are shown: with three digits of the smallest standard deviation."""
+        sizes = [mean.sd for mean in self.means if mean.sd > 0]
+        decimals = 2 - math.floor(math.log10(min(sizes))) if sizes else 3
+        form = f".{max(decimals, 0)}f" if decimals < 9 else ".6e"
+        named = {name for row in self.rows for name in row if name.startswith(("from ", "to "))}
+        return dict.fromkeys(named | {"mean", "sd", "true"}, form) | {"error / sd": ".2f"}
+
+
+@dataclass(frozen=True)
+class DrawnImage:
+    """An image with its draws, slice by slice.
+
+    Parameters
+    ----------
+    name : str
+        Of its run.
+    images, truths : complex arrays, shape (slice, ky, kx)
+        The image, and where there is one what its errors are measured against.
+    draws : callable
+        Takes the place of a slice, and returns its draws (draw, ky, kx).
+    places : sequence of SliceGeometry or None
+        Of its slices.
+    """
+
+    name: str
+    images: Array
+    draws: Callable[[int], Array]
+    truths: Array | None = None
+    places: Sequence[SliceGeometry | None] = (None,)
+
+    def regions(self, mask: RegionMask, word: str = "region") -> dict[str, NDArray[np.bool_]]:
+        """The regions of a mask on the image, by their names."""
+        slices, rows, columns = self.images.shape
+        return named_regions(mask.over(self.places, (slices, rows, columns)), word)
+
+    def means(self, mask: RegionMask, against: RegionMask | None = None) -> list[RegionMean]:
+        """Means of all regions, and differences: of every region to the other mask, or of all pairs."""
+        regions = self.regions(mask)
+        if against is None:
+            means = region_means(regions, self.images, self.draws, self.truths)
+            return [*means, *(differences(means) if len(means) <= _MOST_PAIRS else ())]
+        beside = np.logical_or.reduce(list(self.regions(against).values()))
+        *means, last = region_means(regions | {"against": beside}, self.images, self.draws, self.truths)
+        return [*means, last, *(one.minus(last, f"{one.name} - against", together=True) for one in means)]
+
+
+def measure_run(request: MeasureRequest) -> Measured:
+    """Measure; nothing is written.
+
+    Raises
+    ------
+    UsageError
+        Where the folder holds no finished run with an image and draws, or not which slice is meant.
+    InputError
+        Where a file cannot be used, or a mask does not lie on the image.
+    """
+    one = read_drawn(request.folder, request.slice_number, request.frame)
+    mask = RegionMask.read(request.region)
+    against = None if request.against is None else RegionMask.read(request.against)
+    means = one.means(mask, against)
+    said = [f"{one.name}: {len(one.draws(0))} draws, mean moduli in the units of the image."]
+    if len(one.regions(mask)) > _MOST_PAIRS and against is None:
+        said.append(f"Differences are left out, of more than {_MOST_PAIRS} regions: --against OTHER gives them to one.")
+    if one.truths is None:
+        said.append("What is true is not known: the run has no reference.")
+    if request.other is not None:
+        second = read_drawn(request.other, request.slice_number, request.frame)
+        means += _between(one, second, mask, against)
+        said.append("Errors of the two images count as independent.")
+    outlines = one.regions(mask) | ({} if against is None else one.regions(against, "against"))
+    shown = int(np.argmax(sum(inside.sum(axis=(1, 2)) for inside in outlines.values())))
+    place = one.places[shown]
+    return Measured(
+        tuple(means),
+        one.images[shown],
+        {name: inside[shown] for name, inside in outlines.items()},
+        None if place is None else place.pixel,
+        tuple(said),
+    )
+
+
+def _between(one: DrawnImage, other: DrawnImage, mask: RegionMask, against: RegionMask | None) -> list[RegionMean]:
+    """The same of another image, and differences of both."""
+    names = ("this", "other") if one.name == other.name else (one.name, other.name)
+    first, second = one.means(mask, against), other.means(mask, against)
+    found = []
+    for mine, theirs in zip(first, second, strict=True):
+        found.append(replace(theirs, name=f"{theirs.name} of {names[1]}"))
+        found.append(mine.minus(theirs, f"{mine.name}: {names[0]} - {names[1]}", together=False))
+    return found
+
+
+def report_measures(folder: RunFolder, measured: Measured) -> None:
+    """Write the table and a picture of the regions."""
+    folder.write_table(MEASURES, measured.rows)
+    if folder.reported:
+        frame = Frame(pixel=measured.pixel)
+        drawn = plots.image_with_regions(measured.image, measured.outlines, frame)
+        folder.write_figure("regions", drawn)
+
+
+def read_drawn(folder: Path, number: int | None = None, frame: int | None = None) -> DrawnImage:
+    """The image of a run with its draws; one slice or frame of several by its number in the scan.
+
+    Raises
+    ------
+    UsageError
+        Where there is none, or no draws, or not which one is meant.
+    InputError
+        Where files are damaged or contradict each other.
+    """
+    run = read_run(folder)
+    if run.image is None:
+        raise UsageError(f"{run.name} holds no image: regions are measured in runs of recon and design")
+    if not (folder / DRAWS).is_file():
+        raise UsageError(
+            f"{run.name} has no draws of its image, and a region's error does not follow from errors of single pixels, "
+            "which are correlated: reconstruct with draws, as mri-design recon SCAN --draws 32"
+        )
+    at = _frame(run, frame)
+    chosen = _slices(run, number)
+    stored = _Draws(folder / DRAWS, run)
+    images = run.image[at] if run.frames else run.image
+    images = images.reshape(-1, *images.shape[-2:])
+    places = run.places[at * len(images) : (at + 1) * len(images)] if run.places else [run.geometry] * len(images)
+    truths = None
+    if (folder / REFERENCE).is_file():
+        field = f"{folder.name}/{REFERENCE}"
+        truths = read_npy(folder / REFERENCE, DEFAULT_LIMITS, field=field)
+        if truths.shape != run.image.shape or truths.dtype.kind != "c" or not np.isfinite(truths).all():
+            raise InputError(field, f"{truths.dtype} {truths.shape}", f"finite complex {run.image.shape}, as recon.npy")
+        truths = (truths[at] if run.frames else truths).reshape(images.shape)[chosen]
+    return DrawnImage(
+        run.name,
+        images[chosen],
+        lambda place: stored.of(at, chosen[place]),
+        truths,
+        [places[place] for place in chosen],
+    )
+
+
+def _frame(run: StoredRun, frame: int | None) -> int:
+    """Place of a frame."""
+    if not run.frames:
+        if frame is not None:
+            raise UsageError(f"--frame {frame}: {run.name} holds one image of every slice, leave it out")
+        return 0
+    if frame is None and len(run.frames) == 1:
+        return 0
+    if frame not in run.frames:
+        numbers = ", ".join(map(str, run.frames))
+        raise UsageError(f"{run.name} holds {len(run.frames)} {run.axis}s: choose one of {numbers} with --frame")
+    return run.frames.index(frame)
+
+
+def _slices(run: StoredRun, number: int | None) -> list[int]:
+    """Places of the slices that are measured."""
+    if number is None:
+        return list(range(max(len(run.numbers), 1)))
+    if number not in run.numbers:
+        numbers = ", ".join(map(str, run.numbers))
+        there = f"its slices are {numbers}" if numbers else "it is of one slice, leave it out"
+        raise UsageError(f"--slice {number}: {run.name} does not hold it: {there}")
+    return [run.numbers.index(number)]
+
+
+class _Draws:
+    """Draws in a file, of which one slice (or, of several frames, one frame) is read at a time."""
+
+    def __init__(self, path: Path, run: StoredRun) -> None:
+        assert run.image is not None
+        self._path, self._field = path, f"{path.parent.name}/{path.name}"
+        self._before = run.image.ndim - 2
+        self._shape = run.image.shape
+        self._held: tuple[int, Array] | None = None
+
+    def of(self, frame: int, place: int) -> Array:
+        """Draws (draw, ky, kx) of a slice."""
+        if self._before == 2:
+            return np.asarray(self._part(frame)[place])
+        return self._part(place if self._before else 0)
+
+    def _part(self, number: int) -> Array:
+        if self._held is None or self._held[0] != number:
+            self._held = number, self._read(number)
+        return self._held[1]
+
+    def _read(self, number: int) -> Array:
+        size = check_file(self._path)
+        with self._path.open("rb") as stream:
+            parts = NpySlices.of(stream, size, self._field, DEFAULT_LIMITS)
+            wanted = f"complex {(*self._shape[: self._before], 'draw', *self._shape[self._before :])}, as recon.npy"
+            shape = () if parts is None else parts.shape
+            before, grid = shape[: self._before], shape[self._before + 1 :]
+            if parts is None or parts.dtype.kind != "c" or (*before, *grid) != self._shape:
+                got = "another order of axes" if parts is None else f"{parts.dtype} {shape}"
+                raise InputError(self._field, got, wanted.replace("'", ""))
+            if self._before:
+                drawn = parts.part(number)[0]
+            else:
+                drawn = np.concatenate([parts.part(draw) for draw in range(shape[0])])
+        if not np.isfinite(drawn).all():
+            raise InputError(self._field, "NaN or infinite values", "finite draws", "Reconstruct again.")
+        return drawn

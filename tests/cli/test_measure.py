@@ -1,0 +1,93 @@
+"""`measure`: means of regions and differences, in one run and between two, and what it needs."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mri_design as md
+from mri_design.evaluation.tables import read_csv
+from tests.cli.folders import Run
+
+
+@pytest.fixture(scope="module")
+def drawn(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs with draws: x of every second line, and both, its image as that of two slices."""
+    folder = tmp_path_factory.mktemp("drawn")
+    kept = np.zeros(24, dtype=bool)
+    kept[::2] = kept[9:15] = True
+    np.save(folder / "mask.npy", kept)
+    words = ("--mask", folder / "mask.npy", "--recipe", "quick-local.toml", "--no-report", "--draws", 8)
+    run("recon", "scan.npz", *words, "--out", folder / "x", code=(0, 4))
+    (folder / "both").mkdir()
+    np.save(folder / "both" / "mask.npy", kept)
+    for name in ("recon", "std", "draws", "reference"):
+        np.save(folder / "both" / f"{name}.npy", np.stack([np.load(folder / "x" / f"{name}.npy")] * 2))
+    of_slices = json.loads((folder / "x" / "manifest.json").read_text())
+    of_slices["settings"]["slice_numbers"] = [0, 1]
+    (folder / "both" / "manifest.json").write_text(json.dumps(of_slices))
+    labels = np.zeros((24, 20), dtype=np.int16)
+    labels[8:12, 6:10], labels[14:17, 8:14] = 1, 2
+    np.save(folder / "labels.npy", labels)
+    np.save(folder / "flags.npy", labels == 2)
+    return folder
+
+
+def test_regions_and_their_difference_stand_in_the_run_and_in_python_alike(
+    run: Run, work: Path, drawn: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    said = run("measure", drawn / "x", "--region", drawn / "labels.npy", "--out", out, drawn=True, code=0).stdout
+    rows = read_csv(out / "measures.csv")
+    assert [row["region"] for row in rows] == ["region 1", "region 2", "region 1 - region 2"]
+    image, draws, truth = (np.abs(np.load(drawn / "x" / f"{name}.npy")) for name in ("recon", "draws", "reference"))
+    inside = np.load(drawn / "labels.npy") == 1
+    away = draws[:, inside].mean(axis=1) - image[inside].mean()
+    assert rows[0]["mean"] == pytest.approx(image[inside].mean(), rel=1e-5)
+    assert rows[0]["true"] == pytest.approx(truth[inside].mean(), rel=1e-5)
+    assert rows[0]["sd"] == pytest.approx(np.sqrt(away.mean() ** 2 + away.var(ddof=1)), rel=1e-4)
+    assert "region 1 - region 2" in said and "8 draws" in said and (out / "figures" / "regions.svg").is_file()
+    recipe = work / "quick-local.toml"
+    same = md.load(work / "scan.npz", recipe=recipe).reconstruct(np.load(drawn / "mask.npy"), draws=8)
+    found = same.measure(np.load(drawn / "labels.npy"))
+    assert [one.name for one in found] == [row["region"] for row in rows]
+    assert [one.sd for one in found] == pytest.approx([row["sd"] for row in rows], rel=1e-4)
+
+
+def test_one_slice_of_a_volume_two_runs_and_another_mask_are_held_against_each_other(
+    run: Run, drawn: Path, tmp_path: Path
+) -> None:
+    words = ("--region", drawn / "labels.npy", "--out", tmp_path, "--no-report")
+    run("measure", drawn / "both", *words, "--slice", 1, "--against", drawn / "flags.npy", code=0)
+    rows = {row["region"]: row for row in read_csv(tmp_path / "measures.csv")}
+    assert list(rows) == ["region 1", "region 2", "against", "region 1 - against", "region 2 - against"]
+    assert rows["region 2 - against"]["sd"] == 0 and rows["region 2 - against"]["mean"] == 0
+    run("measure", drawn / "x", *words, "--and", drawn / "x", code=0)
+    rows = {row["region"]: row for row in read_csv(tmp_path / "measures.csv")}
+    assert rows["region 1: this - other"]["mean"] == 0 and "region 2 of other" in rows
+    scatter = np.load(drawn / "x" / "draws.npy")[:, np.load(drawn / "labels.npy") == 1]
+    assert rows["region 1: this - other"]["sd"] == pytest.approx(
+        np.sqrt(2) * np.abs(scatter).mean(axis=1).std(ddof=1), rel=1e-4
+    )
+
+
+def test_what_is_missing_or_lies_elsewhere_is_said_with_the_cure(run: Run, drawn: Path, tmp_path: Path) -> None:
+    words = ("--region", drawn / "labels.npy", "--out", tmp_path / "out", "--no-report")
+    said = run("measure", drawn / "both", *words, code=3).stderr
+    assert "1 x 24 x 20" in said and "2 x 24 x 20" in said and "--slice" in said
+    assert "its slices are 0, 1" in run("measure", drawn / "both", *words, "--slice", 5, code=2).stderr
+    assert "leave it out" in run("measure", drawn / "x", *words, "--frame", 1, code=2).stderr
+    plain = tmp_path / "plain"
+    run("recon", "scan.npz", "--recipe", "fast.toml", "--no-report", "--out", plain, code=(0, 4))
+    refused = run("measure", plain, *words, code=2).stderr
+    assert "correlated" in refused and "--draws 32" in refused
+    broken = np.load(drawn / "x" / "draws.npy")
+    for name in ("manifest.json", "mask.npy", "recon.npy"):
+        (plain / name).write_bytes((drawn / "x" / name).read_bytes())
+    np.save(plain / "draws.npy", broken[:, :20])
+    assert "draws.npy" in run("measure", plain, *words, code=3).stderr
+    broken[0, 0, 0] = np.nan
+    np.save(plain / "draws.npy", broken)
+    assert "NaN" in run("measure", plain, *words, code=3).stderr
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,66 @@
+"""Means of regions and their differences: values, standard deviations and intervals against numbers known by hand."""
+
+import numpy as np
+import pytest
+
+from mri_design import InputError
+from mri_design.evaluation.regions import differences, named_regions, region_means
+
+SIDE, COUNT = 12, 2000
+LABELS = np.zeros((2, SIDE, SIDE), dtype=int)
+LABELS[0, 2:5, 2:5], LABELS[:, 7:9, 7:11] = 1, 2
+
+
+@pytest.fixture(scope="module")
+def image() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return np.asarray((5 + rng.random((2, SIDE, SIDE))) * np.exp(1j * rng.random((2, SIDE, SIDE))))
+
+
+def drawn(image: np.ndarray, place: int) -> np.ndarray:
+    """Draws of a slice that move up and down together by .1 of a unit, and each pixel by .05, along the phase."""
+    rng = np.random.default_rng([1, place])
+    away = 0.1 * rng.normal(size=(COUNT, 1, 1)) + 0.05 * rng.normal(size=(COUNT, SIDE, SIDE))
+    return np.asarray(image[place] * (1 + away / np.abs(image[place])))
+
+
+def test_pixels_that_move_together_count_in_a_mean_and_not_in_a_difference(image: np.ndarray) -> None:
+    one, two = region_means(named_regions(LABELS), image, lambda place: drawn(image, place), image + 0)
+    (apart,) = differences([one, two])
+    assert (one.name, apart.name, apart.pixels) == ("region 1", "region 1 - region 2", 25)
+    assert one.value == pytest.approx(np.abs(image[0, 2:5, 2:5]).mean()) and one.value == one.true
+    far = 4 / np.sqrt(2 * COUNT)
+    assert one.sd == pytest.approx(np.hypot(0.1, 0.05 / 3), rel=far)
+    assert two.sd == pytest.approx(np.sqrt((0.1**2 + 0.05**2 / 8) / 2), rel=far)  # of two independent slices
+    # the slice that both share moves one by .1 and the other by half of that
+    assert apart.sd == pytest.approx(np.sqrt(2 * 0.05**2 + 0.05**2 / 9 + 0.05**2 / 16), rel=far)
+    repeated = one.minus(one, "x", together=False)
+    assert repeated.value == 0 and repeated.sd == pytest.approx(np.sqrt(2) * one.sd, rel=far)
+    for level, width in ((0.5, 0.674), (0.8, 1.282), (0.95, 1.960)):
+        low, high = one.interval(level)
+        assert (high - low) / 2 == pytest.approx(width * one.sd, rel=0.01) and low + high == pytest.approx(
+            2 * one.value
+        )
+    assert one.row()["error / sd"] == 0 and one.row()["draws"] == COUNT
+
+
+def test_few_draws_make_the_interval_wider_and_the_modulus_of_noise_counts(image: np.ndarray) -> None:
+    regions = named_regions((LABELS == 1).astype(int))
+    (few,) = region_means(regions, image, lambda place: drawn(image, place)[:5])
+    low, high = few.interval(0.95)
+    assert (high - low) / 2 == pytest.approx(2.776 * few.sd, rel=1e-3)  # t of four degrees of freedom
+    assert few.name == "region" and few.true is None and "error / sd" not in few.row()
+    rng = np.random.default_rng(0)
+    dark = np.zeros((2, SIDE, SIDE), dtype=complex)
+    noise = rng.normal(size=(COUNT, SIDE, SIDE)) + 1j * rng.normal(size=(COUNT, SIDE, SIDE))
+    (found,) = region_means(regions, dark, lambda place: noise)
+    assert found.value == 0 and found.sd == pytest.approx(np.sqrt(np.pi / 2), rel=0.03)
+
+
+def test_what_cannot_be_measured_is_named(image: np.ndarray) -> None:
+    with pytest.raises(InputError, match=r"draws: .*3 of the image.*4 or more.*--draws 32"):
+        region_means(named_regions(LABELS), image, lambda place: drawn(image, place)[:3])
+    with pytest.raises(InputError, match="no pixel"):
+        region_means({"lesion": np.zeros(image.shape, dtype=bool)}, image, lambda place: drawn(image, place))
+    with pytest.raises(InputError, match=r"lesion: .*\(1, 3, 3\).*\(2, 12, 12\), as the image"):
+        region_means({"lesion": np.ones((1, 3, 3), dtype=bool)}, image, lambda place: drawn(image, place))
