@@ -57,7 +57,8 @@ def judged(truth: Truth, number: int, encoding: str, mask_seed: int) -> tuple[Sc
     made = reconstruct(one, lines, "mean", recipe, image_rng(number))
     assert made.std is not None
     noisy = replace(known.data, reference=None)
-    beyond = error_beyond_noise(made.image, noisy, coil_combined(noisy)[0], 1.0, len(lines) / one.candidates.size)
+    used = np.isin(np.arange(one.candidates.size), lines).reshape(one.candidates.shape)
+    beyond = error_beyond_noise(made.image, made.std, noisy, coil_combined(noisy)[0], 1.0, used)
     return scores(made.image - reference, made.std), scores(beyond, made.std)
 
 

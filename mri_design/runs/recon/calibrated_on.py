@@ -236,9 +236,5 @@ def _scores(work: _AsTheScan, item: _Item) -> tuple[int, str, NDArray[np.float32
     known = ready.known(made.image)
     reference = known.shown_reference
     assert isinstance(known, KnownScan) and reference is not None and made.std is not None
-    share = float(np.mean(work.mask))
-    return (
-        number,
-        name,
-        scores(error_beyond_noise(made.image, known.scan.data, reference, known.image_unit, share), made.std),
-    )
+    beyond = error_beyond_noise(made.image, made.std, known.scan.data, reference, known.image_unit, work.mask)
+    return number, name, scores(beyond, made.std)
