@@ -64,14 +64,14 @@ def of_errors(rows: Rows, counted: str = "lines of 128") -> list[Row]:
 
 
 def of_lesions(rows: Rows, where: str) -> list[Row]:
-    """What every method keeps of the contrast, or makes up, by number of lines."""
+    """What every method keeps of the contrast, or makes up, by mask and number of lines."""
     rows = [row for row in rows if row["where"] == where]
     made: list[Row] = []
-    for lines in dict.fromkeys(row["lines"] for row in rows):
+    for mask, lines in dict.fromkeys((row["mask"], row["lines"]) for row in rows):
         for method in dict.fromkeys(row["method"] for row in rows):
-            group = [row for row in rows if row["lines"] == lines and row["method"] == method]
+            group = [row for row in rows if (row["mask"], row["lines"], row["method"]) == (mask, lines, method)]
             if group:
-                made.append({"lines of 128": lines, "method": method, **_kept(group, where)})
+                made.append({"mask": mask, "lines of 128": lines, "method": method, **_kept(group, where)})
     return made
 
 
@@ -207,7 +207,7 @@ COLOURS = dict(zip(NAMES, ("0.75", "0.5", "#9ecae1", "#08519c", "#31a354", "#fda
 
 def draw_lesions(rows: Rows, path: Path) -> None:
     """What every method keeps of the contrast of lesions, and what the strength of a companion trades for it."""
-    rows = [row for row in rows if row["where"] == "scan"]
+    rows = [row for row in rows if (row["where"], row["mask"]) == ("scan", "density")]
     counts = sorted({int(row["lines"]) for row in rows})
 
     def mean(method: str, count: int, column: str) -> float:

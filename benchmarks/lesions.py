@@ -168,10 +168,17 @@ def rows_of(
     return rows
 
 
-def order(row: Row) -> tuple[str, int, int, str, int]:
+def order(row: Row) -> tuple[str, str, int, int, str, int]:
     """Where a row stands in the table, whenever it was measured."""
     where, method = str(row["where"]), str(row["method"])
-    return where, int(str(row["seed"])), int(str(row["lines"])), str(row["head"]), METHODS[where].index(method)
+    return (
+        where,
+        str(row["mask"]),
+        int(str(row["seed"])),
+        int(str(row["lines"])),
+        str(row["head"]),
+        METHODS[where].index(method),
+    )
 
 
 def main() -> None:

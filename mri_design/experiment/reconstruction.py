@@ -273,7 +273,7 @@ def reconstruct(
     if without is not None and alone.candidates.name == "lines":  # which are few
         other = hold_back(without.slice_model, lines, engine, seed, without.signal, fold=1)
         folds += [] if other is None else [other]
-    made = Estimates(
+    estimates = Estimates(
         alone,
         lines,
         posterior,
@@ -283,9 +283,9 @@ def reconstruct(
         folds=folds,
         gain=0.0 if companions is None or not np.isfinite(companions.gain) else companions.gain,
     )
-    known = made.evidence(std, seed)
-    scale = std_factor(predicted_error(known, learnt=made.of_known_blocks), known, alone.candidates.unit)
-    scaled = shaped_std(std, posterior.mean, made.others) * np.float32(1.0 if scale is None else scale.factor)
+    known = estimates.evidence(std, seed)
+    scale = std_factor(predicted_error(known, learnt=estimates.of_known_blocks), known, alone.candidates.unit)
+    scaled = shaped_std(std, posterior.mean, estimates.others) * np.float32(1.0 if scale is None else scale.factor)
     draws = None if deviations is None else result.image + scaled_deviations(deviations, std, scaled)
     return replace(result, std=scaled, std_factor=scale, draws=draws)
 

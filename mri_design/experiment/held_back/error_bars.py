@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -58,6 +59,12 @@ class StdFactor:
             return f"{after}, by these alone: nothing like this scan has been learnt from"
         within = "" if np.isnan(self.spread) else f"; two thirds of such errors are within {100 * self.of_error:.0f} %"
         return f"{after}{within}"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a checkpoint keeps of it: the fields without the evidence, as JSON takes them."""
+        known = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "evidence"}
+        return {name: value for name, value in known.items() if value == value}  # NaN is the default
 
     @property
     def of_error(self) -> float:
