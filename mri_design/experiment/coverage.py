@@ -125,14 +125,19 @@ class Coverage:
     @property
     def short(self) -> str:
         """The radii in a few words."""
-        radii = ", ".join(f"{one.level} % within {one.radius:.2g} std" for one in self.radii)
+        radii = ", ".join(f"{one.level} % within {_short(one.radius)} std" for one in self.radii)
         return f"{radii} ({len(self.images)} scans of {self.group})"
 
     def __str__(self) -> str:
         first, *others = self.radii
-        more = ", ".join(f"{one.level} % within {one.radius:.2g}" for one in others)
+        more = ", ".join(f"{one.level} % within {_short(one.radius)}" for one in others)
         begin = f"of {len(self.images)} scans of {self.group}, {first.level} % of the pixels were within"
-        return f"{begin} {first.radius:.2g} standard deviations, {more}"
+        return f"{begin} {_short(first.radius)} standard deviations, {more}"
+
+
+def _short(number: float) -> str:
+    """Two digits, also of 1.0."""
+    return f"{number:#.2g}".rstrip(".")
 
 
 def scores(error: Array, std: Array) -> NDArray[np.float32]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -156,7 +157,10 @@ def coverage_of(
         )
     refused = list(group.refused)
     recipe = recipe.replacing("noise", variance=None).replacing("reconstruction", draws=0, noise_map=False)
-    own = [readout_energies(slices.read(number))[0] for number in {*numbers, slices.count // 2}]
+    own = [readout_energies(like)[0]]
+    for number in {*numbers[1:], slices.count // 2}:
+        with suppress(InputError):  # without signal
+            own.append(readout_energies(slices.read(number))[0])
 
     def items() -> Iterator[_Item]:
         for number, path in enumerate(group.files):
@@ -230,9 +234,9 @@ def _scores(work: _AsTheScan, item: _Item) -> tuple[int, str, NDArray[np.float32
     number, name, data = item
     try:
         ready = ReadySlice.of(data, work.mask, work.recipe)
+        made = ready.in_units(ready.reconstructed(work.seed, number=number))
     except InputError as error:
         return number, name, str(error)
-    made = ready.in_units(ready.reconstructed(work.seed, number=number))
     known = ready.known(made.image)
     reference = known.shown_reference
     assert isinstance(known, KnownScan) and reference is not None and made.std is not None
