@@ -8,8 +8,8 @@ DATA is the folder of raw scans and images. ``measure`` reconstructs the cases o
 recipe and keeps a row of images.csv for each: what is known at the end of the scan (the evidence), the actual error,
 and how the error bars relate to it, pixel by pixel. What is there already is kept. Raw scans are judged by their own
 complete image, whose noise is taken off the squared error where it was not measured for the image. ``learn`` fits the
-weights of `SquaredErrorModel` to the images of the split ``learn``, leaves out one subject after the other to see what
-remains open, and writes squared_error.json. ``targets`` writes targets.csv and the tables of README.md.
+weights of `SquaredErrorModel` to all images, and writes squared_error.json. ``targets`` leaves out one subject after
+the other, predicts its images by what the others teach, and writes targets.csv and the tables of README.md.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,10 +37,8 @@ OUT = Path(__file__).parents[1] / "results" / "error-bars"
 JSON = Path(squared_error.__file__).with_name("squared_error.json")
 ENERGIES = (
     "variance",
-    "local_variance",
     "noise",
     "image",
-    "predicted",
     "from_held",
     "from_local",
     "from_alone",
@@ -47,7 +46,6 @@ ENERGIES = (
 )
 KNOWN = (*ENERGIES, "share", "coils", "phase_aware", "gain")
 HELD = ("count", "found", "expected", "surprise", "by_ring")
-LEVELS = (0.5, 0.8, 0.95)
 RIDGE, HUBER, PASSES = 5.0, 1.5, 6
 LEAST = 0.2
 """Share of the squared error that is left at least when a reference's noise is taken off."""
@@ -69,17 +67,24 @@ def sparsification(error: Array, std: Array) -> float:
     return float(np.mean(apart[: int(0.99 * squared.size)]))
 
 
+TIMES = np.geomspace(0.05, 50, 31)
+"""Standard deviations of the posterior within which the fraction of pixels is kept."""
+
+
 def outcome(error: Array, std: Array) -> Row:
-    """How error bars relate to the errors of pixels, (ky, kx) each: moduli, and standard deviations."""
+    """How errors of pixels, (ky, kx), relate to error bars before they are scaled."""
     over = error / np.maximum(std, 1e-12)
     return {
-        "ratio": float(np.sum(std.astype(float) ** 2) / np.sum(error.astype(float) ** 2)),
-        "within 2 sd": float(np.mean(over <= 2)),
-        **{f"radius {level:.0%}": float(np.quantile(over, level)) for level in LEVELS},
-        **{f"within {level:.0%}": float(np.mean(over <= math.sqrt(-math.log(1 - level)))) for level in LEVELS},
         "sparsification": sparsification(error, std),
         "correlation": float(np.corrcoef(error.ravel(), std.ravel())[0, 1]),
+        **{f"within {times:.3g}": float(np.mean(over <= times)) for times in TIMES},
     }
+
+
+def coverage(row: Row, times: float, factor: float) -> float:
+    """Fraction of pixels whose error is within so many standard deviations that were multiplied by a factor."""
+    kept = [_number(row, f"within {each:.3g}") for each in TIMES]
+    return float(np.interp(math.log(times * factor), np.log(TIMES), kept))
 
 
 def row_of(case: Case, made: Reconstruction) -> Row:
@@ -101,9 +106,7 @@ def row_of(case: Case, made: Reconstruction) -> Row:
         "truth": float(np.sum(np.abs(case.truth).astype(float) ** 2)),
         **{name: float(getattr(known, name)) for name in KNOWN},
         **{f"held {name}": "" if seen is None else float(getattr(seen, name)) for name in HELD},
-        "how": made.std_factor.how,
-        "factor": made.std_factor.factor,
-        **outcome(error, made.std),
+        **outcome(error, made.std / np.float32(made.std_factor.factor)),
     }
 
 
@@ -118,11 +121,12 @@ def evidence_of(row: Row) -> ErrorEvidence:
     held = [str(row[f"held {name}"]) for name in HELD]
     seen = Innovations(int(float(held[0])), *map(float, held[1:])) if held[0] else None
     return ErrorEvidence(
-        number.pop("variance"),
+        number["variance"],
         encoding=str(row["encoding"]).split(",")[0].replace("companion", "lines"),
         coils=int(number.pop("coils")),
         phase_aware=bool(number.pop("phase_aware")),
         innovations=seen,
+        local_variance=number.pop("variance"),
         **number,
     )
 
@@ -171,18 +175,13 @@ def left_open(rows: Sequence[Row]) -> NDArray[np.float64]:
     return found
 
 
-def learn(rows: Sequence[Row], path: Path = JSON) -> NDArray[np.float64]:
-    """Fit, and write the weights; what is left open of every image."""
-    rows = [row for row in rows if row["split"] == "learn" and row["held count"] != ""]
+def learn(rows: Sequence[Row], path: Path = JSON) -> None:
+    """Fit, and write the weights, and what they leave open of subjects that are left out."""
+    rows = with_held(rows)
     matrix = np.array([features(evidence_of(row)) for row in rows])
     apart = left_open(rows)
     kinds = np.array([evidence_of(row).encoding for row in rows])
-    spread = {}
-    for kind in dict.fromkeys(kinds.tolist()):
-        own = np.abs(apart[kinds == kind])
-        spread[kind] = round(float(np.quantile(own, 0.68)), 3)
-        within = np.mean(own < math.log(1.4))
-        print(f"{kind}: {len(own)} images, left out subjects within .7 to 1.4: {within:.0%}, spread {spread[kind]}")
+    spread = {kind: float(np.quantile(np.abs(apart[kinds == kind]), 0.68)) for kind in dict.fromkeys(kinds.tolist())}
     stored = {
         "made by": "python benchmarks/error_bars.py learn",
         "images": len(rows),
@@ -190,10 +189,14 @@ def learn(rows: Sequence[Row], path: Path = JSON) -> NDArray[np.float64]:
         "weights": [round(float(weight), 5) for weight in fitted(rows)],
         "lowest": [round(float(low), 4) for low in matrix.min(axis=0)],
         "highest": [round(float(high), 4) for high in matrix.max(axis=0)],
-        "spread": spread,
+        "spread": {kind: round(each, 3) for kind, each in spread.items()},
     }
     path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    return apart
+
+
+def with_held(rows: Sequence[Row]) -> list[Row]:
+    """Images of which readouts could be held back."""
+    return [row for row in rows if row["held count"] != ""]
 
 
 def read_rows() -> list[Row]:
@@ -238,51 +241,53 @@ WANTED = {
     "lines, with a companion": (0.8, 0.75),
 }
 """Shares of images whose total holds, and whose error is predicted within 15 %."""
+INSIDE = (0.7, 1.4)
 
 
-def of_group(rows: Sequence[Row], name: str, encodings: Sequence[str]) -> Row:
-    """What the test images of one group show."""
-    own = [row for row in rows if row["split"] == "test" and row["encoding"] in encodings]
-    ratio = np.array([_number(row, "ratio") * _number(row, "squared_error") / squared_error_of(row) for row in own])
-    within = np.array([_number(row, "within 2 sd") for row in own])
-    before = np.array([_number(row, "variance") / squared_error_of(row) for row in own])
+@dataclass(frozen=True)
+class Judged:
+    """Images of one kind, each predicted by what other subjects teach."""
 
-    def good(values: NDArray[np.float64]) -> str:
-        return f"{np.mean((values >= 0.7) & (values <= 1.4)):.0%}"
+    rows: Sequence[Row]
+    log_ratios: NDArray[np.float64]
 
-    return {
-        "images": name,
-        "number": len(own),
-        "of posterior in [.7, 1.4]": good(before),
-        "scaled, in [.7, 1.4]": good(ratio),
-        "least": f"{ratio.min():.2f}",
-        "median": f"{np.median(ratio):.2f}",
-        "largest": f"{ratio.max():.2f}",
-        "error within 15 %": f"{np.mean(np.abs(np.sqrt(ratio) - 1) < 0.15):.0%}",
-        "within 2 sd": f"{within.mean():.1%}",
-        "worst image": f"{within.min():.0%}",
-        "below 88 %": int(np.sum(within < 0.88)),
-        "sparsification": f"{np.mean([_number(row, 'sparsification') for row in own]):.3f}",
-        "correlation": f"{np.mean([_number(row, 'correlation') for row in own]):.2f}",
-    }
+    @property
+    def before(self) -> NDArray[np.float64]:
+        """Sum of the posterior's variances over squared error."""
+        return np.array([_number(row, "variance") / squared_error_of(row) for row in self.rows])
+
+    def within(self, times: float) -> NDArray[np.float64]:
+        """Fraction of every image's pixels within so many standard deviations."""
+        factors = np.exp((self.log_ratios - np.log(self.before)) / 2)
+        return np.array([coverage(row, times, f) for row, f in zip(self.rows, factors, strict=True)])
+
+    def row(self, name: str) -> Row:
+        """Of the table."""
+        ratio, within = np.exp(self.log_ratios), self.within(2)
+        return {
+            "images": name,
+            "number": len(self.rows),
+            "posterior in [.7, 1.4]": _inside(self.before),
+            "scaled in [.7, 1.4]": _inside(ratio),
+            "least": f"{ratio.min():.2f}",
+            "median": f"{np.median(ratio):.2f}",
+            "largest": f"{ratio.max():.2f}",
+            "error within 15 %": f"{np.mean(np.abs(np.sqrt(ratio) - 1) < 0.15):.0%}",
+            "within 2 sd": f"{within.mean():.1%}",
+            "worst image": f"{within.min():.0%}",
+            "below 88 %": int(np.sum(within < 0.88)),
+            "sparsification": f"{np.mean([_number(row, 'sparsification') for row in self.rows]):.3f}",
+            "correlation": f"{np.mean([_number(row, 'correlation') for row in self.rows]):.2f}",
+        }
+
+    def chosen(self, column: str, values: Sequence[str]) -> Judged:
+        """Those with one of the values in a column."""
+        places = [place for place, row in enumerate(self.rows) if row[column] in values]
+        return Judged([self.rows[place] for place in places], self.log_ratios[places])
 
 
-def of_subjects(rows: Sequence[Row]) -> list[Row]:
-    """How far totals are off for every test subject: mean and spread of the logarithm, as factors."""
-    own = [row for row in rows if row["split"] == "test" and row["encoding"] in ENCODINGS]
-    made: list[Row] = []
-    for group in dict.fromkeys(str(row["group"]) for row in own):
-        logs = [
-            math.log(_number(row, "ratio") * _number(row, "squared_error") / squared_error_of(row))
-            for row in own
-            if row["group"] == group
-        ]
-        inside = np.mean([abs(found) < math.log(1.4) for found in logs])
-        made.append(
-            {"subject": group, "images": len(logs), "median": f"{math.exp(np.median(logs)):.2f}"}
-            | {"spread": f"{math.exp(np.std(logs)):.2f}", "in [.7, 1.4]": f"{inside:.0%}"}
-        )
-    return made
+def _inside(ratio: NDArray[np.float64]) -> str:
+    return f"{np.mean((ratio >= INSIDE[0]) & (ratio <= INSIDE[1])):.0%}"
 
 
 def _number(row: Row, name: str) -> float:
@@ -291,29 +296,33 @@ def _number(row: Row, name: str) -> float:
 
 def targets(rows: Sequence[Row]) -> None:
     """Write targets.csv and the tables of the page."""
-    groups = {name: of_group(rows, name, encodings) for name, encodings in GROUPS.items()}
+    rows = with_held(rows)
+    judged = Judged(rows, left_open(rows))
+    groups = {name: judged.chosen("encoding", encodings) for name, encodings in GROUPS.items()}
+    table = {name: group.row(name) for name, group in groups.items()}
     made: list[Row] = []
 
     def add(what: str, target: str, found: str, met: bool) -> None:
         made.append({"what": what, "target": target, "found": found, "met": met})
 
     for name, (total, error) in WANTED.items():
-        found = groups[name]
-        count = f"{found['number']} images"
-        for column, wanted in (("scaled, in [.7, 1.4]", total), ("error within 15 %", error)):
+        found = table[name]
+        for column, wanted in (("scaled in [.7, 1.4]", total), ("error within 15 %", error)):
             share = str(found[column])
-            add(f"{name}: {column}", f">= {wanted:.0%}", f"{share} of {count}", float(share[:-1]) >= 100 * wanted)
+            count = f"{share} of {found['number']} images"
+            add(f"{name}: {column}", f">= {wanted:.0%}", count, float(share[:-1]) >= 100 * wanted)
         mean, worst = str(found["within 2 sd"]), str(found["worst image"])
         met = 94 <= float(mean[:-1]) <= 97 and float(worst[:-1]) >= 88
         add(f"{name}: pixels within 2 sd", "94 to 97 %, worst image >= 88 %", f"{mean}, worst {worst}", met)
-    lines = groups["lines, one coil"]
-    area, alike = float(str(lines["sparsification"])), float(str(lines["correlation"]))
+    area, alike = (float(str(table["lines, one coil"][column])) for column in ("sparsification", "correlation"))
     add("lines, one coil: sparsification error", "<= .15", f"{area:.3f}", area <= 0.15)
     add("lines, one coil: correlation of error and sd", ">= .42", f"{alike:.2f}", alike >= 0.42)
     write_csv(OUT / "targets.csv", made)
     put_table(OUT / "README.md", "Targets", made)
-    put_table(OUT / "README.md", "Test subjects", list(groups.values()))
-    put_table(OUT / "README.md", "Subject by subject", of_subjects(rows))
+    put_table(OUT / "README.md", "All subjects", list(table.values()))
+    usual = judged.chosen("encoding", ENCODINGS)
+    subjects = dict.fromkeys(str(row["group"]) for row in usual.rows)
+    put_table(OUT / "README.md", "Subject by subject", [usual.chosen("group", [one]).row(one) for one in subjects])
 
 
 def main() -> None:

@@ -50,8 +50,8 @@ def measure(
 ) -> int:
     """Mean modulus of regions of RUN's image, and their differences, with standard deviations and intervals.
 
-    Errors come from the draws of the image, over which pixels vary together as they do under its posterior; no map of
-    error bars tells that. Where the run has a reference, the true value and the error over the standard deviation stand
+    Errors come from the draws of the image, over which pixels vary together as their errors do; no map of error bars
+    tells that. Where the run has a reference, the true value and the error over the standard deviation stand
     beside. measures.csv has the table, with intervals of 50, 80 and 95 %, figures/regions.svg the regions on the image.
     """
     from mri_design.evaluation.run_folder import RunFolder

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 
 from mri_design.errors import InputError, UsageError
+from mri_design.experiment.held_back.draw_spectrum import found_ratios, with_brightness, with_spectrum_of_errors
+from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.experiment.recipe import ReconstructionRecipe
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
@@ -12,6 +15,8 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS
 
 _AT_ONCE = 8
 """Draws that are solved for together, to bound the memory."""
+_SMOOTH, _ROUNDS = 2.0, 4
+"""Pixels over which variances of draws are smoothed, and how often what is left of the difference is made up for."""
 _TOLERANCE = 1e-3
 """Of the solver: less would leave out of the draws what varies slowly over the image, as means of regions do."""
 
@@ -50,24 +55,51 @@ def check_size_of_draws(recipe: ReconstructionRecipe, images: int, grid: tuple[i
         )
 
 
-def posterior_deviations(posterior: GaussianPosterior, count: int, rng: np.random.Generator) -> Array | None:
-    """Draws of u - mean in the units of the data, (draw, ky, kx); None where none are asked for.
+def error_deviations(
+    posterior: GaussianPosterior, count: int, seed: int, number: int, without: HeldBack | None
+) -> Array | None:
+    """Draws of u - mean in the units of the data, (draw, ky, kx), with the spectrum of errors; None if none are wanted.
 
-    They are others than those behind the variances, to which the site precisions of the posterior were fitted.
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Of the image.
+    count : int
+        Of draws.
+    seed, number : int
+        Of the run and of the image in it: draws of different images are independent.
+    without : HeldBack, optional
+        What other readouts say of those held back.
     """
     if not count:
         return None
+    rng = np.random.default_rng([seed, 2, number])
+    drawn = posterior_deviations(posterior, count, rng)
+    found = None if without is None else found_ratios(without, seed)
+    return with_brightness(with_spectrum_of_errors(drawn, posterior.model.noise_variance, found), posterior.mean, rng)
+
+
+def posterior_deviations(posterior: GaussianPosterior, count: int, rng: np.random.Generator) -> Array:
+    """Draws of u - mean in the units of the data, (draw, ky, kx).
+
+    They are others than those behind the variances, to which the site precisions of the posterior were fitted.
+    """
     counts = [min(_AT_ONCE, count - done) for done in range(0, count, _AT_ONCE)]
     drawn = np.concatenate([posterior.draw(rng, few, tolerance=_TOLERANCE)[0] for few in counts])
     return np.asarray(drawn * np.sqrt(posterior.model.noise_variance), dtype=posterior.mean.dtype)
 
 
-def scaled_deviations(deviations: Array, own: Array, wanted: Array) -> Array:
-    """Deviations whose standard deviation is ``own`` at each pixel, made those of a map (ky, kx) that is ``wanted``.
+def scaled_deviations(deviations: Array, std: Array) -> Array:
+    """Deviations (draw, ky, kx) times a smooth map, so that their variances are those of a map (ky, kx) of deviations.
 
-    Correlations of pixels stay as they are. The variances of the deviations then sum to those of the map, whose ``own``
-    rests on few draws.
+    Their own variances are those of few draws, and are known well enough as means over some pixels. In all they are
+    those of the map.
     """
-    scaled = deviations * np.divide(wanted, own, out=np.ones_like(own), where=own > 0)
-    found, total = np.sum(np.abs(scaled) ** 2, dtype=float) / len(scaled), np.sum(wanted**2, dtype=float)
-    return np.asarray(scaled * np.sqrt(total / found if found else 1.0), dtype=deviations.dtype)
+    power = np.mean(np.abs(deviations) ** 2, axis=0, dtype=np.float64)
+    wanted, scale = scipy.ndimage.gaussian_filter(std.astype(np.float64) ** 2, _SMOOTH), np.ones(std.shape)
+    for _ in range(_ROUNDS):
+        near = scipy.ndimage.gaussian_filter(scale * power, _SMOOTH)
+        scale *= np.divide(wanted, near, out=np.zeros_like(near), where=near > 0)
+    total = np.sum(scale * power)
+    scale *= np.sum(std**2, dtype=np.float64) / total if total else 1.0
+    return np.asarray(deviations * np.sqrt(scale), dtype=deviations.dtype)

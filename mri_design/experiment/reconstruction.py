@@ -31,7 +31,7 @@ from mri_design.experiment.non_local import (
     mean_stages,
     why_left_out,
 )
-from mri_design.experiment.posterior_draws import posterior_deviations, scaled_deviations
+from mri_design.experiment.posterior_draws import error_deviations, scaled_deviations
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.mr_image import MRSlice
@@ -87,7 +87,7 @@ class Reconstruction:
         Where companions are used and error bars are made: the image without them, and without non-local blocks.
     draws : complex array, shape (draw, ky, kx), optional
         Images as the posterior holds them possible, where the recipe asks for some: their standard deviation around
-        ``image`` is ``std``, and pixels vary together as they do under the posterior.
+        ``image`` is ``std``, and pixels vary together as errors of images do.
     """
 
     image: Array
@@ -260,9 +260,8 @@ def reconstruct(
     if not with_std:
         return result
     options.watch("error bars")
-    draws_rng = np.random.default_rng([seed, 2, options.number])
-    deviations = posterior_deviations(posterior, recipe.reconstruction.draws, draws_rng)
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
+    deviations = error_deviations(posterior, recipe.reconstruction.draws, seed, options.number, without)
     before = posterior if local is None else local
     if alone is not slice_model:
         before = local_posterior(alone, lines, engine, seed, None, options.signal)
@@ -286,7 +285,7 @@ def reconstruct(
     known = estimates.evidence(std, seed)
     scale = std_factor(predicted_error(known, learnt=estimates.of_known_blocks), known, alone.candidates.unit)
     scaled = shaped_std(std, posterior.mean, estimates.others) * np.float32(1.0 if scale is None else scale.factor)
-    draws = None if deviations is None else result.image + scaled_deviations(deviations, std, scaled)
+    draws = None if deviations is None else result.image + scaled_deviations(deviations, scaled)
     return replace(result, std=scaled, std_factor=scale, draws=draws)
 
 

@@ -14,7 +14,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array, squared_modulus
 from mri_design.operators.cartesian_fourier import CentredFFT
-from mri_design.operators.readouts import PlaneReadouts, ShotReadouts
+from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.potentials.priors import Laplace
 
 LEAST_FOUND = 0.5
@@ -92,7 +92,7 @@ def _energies(fold: HeldBack) -> tuple[NDArray[np.float64], NDArray[np.float64],
     """Energy found and expected of every sample held back, (coil, sample) each, and the rings of the samples."""
     one, posterior = fold.slice_model, fold.posterior
     rows, draws = one.measurement(fold.held), posterior.own_deviations(np.random.default_rng(fold.seed), DRAWS)
-    power = np.mean([squared_modulus(rows(draw)) for draw in draws], axis=0, dtype=np.float64)
+    power = np.asarray(np.mean([squared_modulus(rows(draw)) for draw in draws], axis=0, dtype=np.float64))
     found = squared_modulus(one.acquire(fold.held) - rows(posterior.mean)).astype(np.float64)
     rings = np.digitize(radii(one, fold.held), EDGES).ravel() - 1
     return found.reshape(len(found), -1), one.noise_variance * power.reshape(len(power), -1), rings
@@ -132,19 +132,17 @@ def energy_missing(slice_model: MRSlice, lines: Sequence[int], image: Array) -> 
         The posterior mean.
     """
     readouts = slice_model.candidates
-    if isinstance(readouts, ShotReadouts) or slice_model.samples is not None:
+    if not isinstance(readouts, LineReadouts | PlaneReadouts) or slice_model.samples is not None:
         return float("nan")
     measured = np.zeros(readouts.size, dtype=bool)
     measured[list(lines)] = True
     if measured.all():
         return 0.0
     values = readouts.values(image[None], slice_model.maps, slice_model.library)
-    own = np.sum(squared_modulus(values), axis=(0, 1, 3), dtype=np.float64)
+    own = np.asarray(np.sum(squared_modulus(values), axis=(0, 1, 3), dtype=np.float64))
     data = readouts.energies(slice_model.acquire(sorted(lines)), sorted(lines))
     noise = 2 * slice_model.noise_variance * slice_model.n_coils * values.shape[3]
-    distance = np.linalg.norm(
-        readouts.frequencies / (np.array(slice_model.shape[: readouts.frequencies.shape[1]]) / 2), axis=1
-    )
+    distance = np.linalg.norm(readouts.frequencies / (np.array(readouts.shape) / 2), axis=1)
     rings = np.minimum((distance * RINGS).astype(int), RINGS)
     count = np.bincount(rings[sorted(lines)], minlength=RINGS + 1)
     energy = np.bincount(rings[sorted(lines)], data - noise, minlength=RINGS + 1)
@@ -180,7 +178,8 @@ class ErrorEvidence:
     phase_aware : bool
         Whether the phase counts as known.
     predicted : float
-        Squared error that the error model of designs predicts; NaN where it has learnt nothing.
+        Squared error that the error model of designs predicts; NaN where readouts were held back, and where it has
+        learnt nothing.
     innovations : Innovations, optional
         Of the readouts held back; None where there are none.
     from_held : float
@@ -274,7 +273,7 @@ class Estimates:
             coils=one.n_coils,
             encoding="shots" if isinstance(one.candidates, ShotReadouts) else one.candidates.name,
             phase_aware=one.phase is not None,
-            predicted=predicted_by_error_model(one, self.lines, before, seed),
+            predicted=float("nan") if self.folds else predicted_by_error_model(one, self.lines, before, seed),
             innovations=Innovations.of(self.folds, self.final, seed),
             from_held=float(np.mean([energy_of(image - fold.posterior.mean) for fold in self.folds] or [np.nan])),
             from_local=0.0 if self.local is None else energy_of(image - self.local),

@@ -69,8 +69,6 @@ _FEATURES: tuple[tuple[str, Callable[[ErrorEvidence], float]], ...] = (
     ("phase-aware", lambda known: float(known.phase_aware)),
     ("log share measured", lambda known: _log(known.share)),
     ("log noise", _over_variance(lambda known: known.noise)),
-    ("error model", lambda known: float(np.isfinite(known.predicted))),
-    ("log error by the error model", _over_variance(lambda known: known.predicted)),
     ("few held back", lambda known: 1 - _trust(known)),
     ("log found over expected energy", lambda known: _trust(known) * _log(_seen(known).found / _seen(known).expected)),
     ("log found over expected energy, ring by ring", lambda known: _trust(known) * _log(_seen(known).by_ring)),
@@ -123,6 +121,8 @@ class SquaredErrorModel:
 
     def unlike(self, known: ErrorEvidence) -> list[str]:
         """Names of the features that lie outside of what has been learnt from."""
+        if known.encoding != "shots" and np.isnan(known.missing):
+            return ["log energy that the image lacks"]
         found, room = features(known), MARGIN * (self.highest - self.lowest)
         outside = (found < self.lowest - room - _TINY) | (found > self.highest + room + _TINY)
         return [name for name, far in zip(FEATURES, outside, strict=True) if far]
