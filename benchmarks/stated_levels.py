@@ -33,8 +33,9 @@ from mri_design.scan.calibration.coil_maps import coil_combined
 
 OUT = Path(__file__).parents[1] / "results" / "error-bars"
 SIDE, COILS = 64, 8
-GROUPS: Mapping[str, tuple[str, ...]] = {"heads": ("3T ",), "low field": (" fse", " flair", " gre", "lf_")}
-"""Begins, or other parts, of the names of images."""
+AXIAL = (" fse", " flair", " gre")
+GROUPS: Mapping[str, tuple[str, ...]] = {"heads": ("3T ",), "low field": (*AXIAL, "lf_"), "low field axial": AXIAL}
+"""Begins, or other parts, of the names of images. Sagittal slices at low field are among those to learn from alone."""
 ENCODINGS = ("lines", "lines, coils", "plane")
 Scores = NDArray[np.float32]
 
