@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -166,10 +166,15 @@ def counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepIn
 
 
 def map_stages(
-    slice_model: MRSlice, lines: Sequence[int], estimate: MapEstimate, *, signal: float | None = None
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    estimate: MapEstimate,
+    *,
+    signal: float | None = None,
+    start: Array | None = None,
 ) -> tuple[GeneralizedLinearModel, Array | None, str]:
     """All stages of MAP but the last: its model, the image to start at, and why non-local blocks are left out."""
-    without, image = replace(slice_model, alike=None), None
+    without, image = replace(slice_model, alike=None), start
     slice_model = _at_first_look(slice_model)
     for _ in range(LOOKS):
         model = slice_model.model(lines, signal)
@@ -226,14 +231,26 @@ def why_left_out(sentence: str) -> str:
     return sentence.removeprefix(_LEFT_OUT)
 
 
-def carried(posterior: GaussianPosterior, model: GeneralizedLinearModel) -> WarmStart:
-    """Warm start of another model of the same image: z of equal blocks, and of the others from the draws."""
+def carried(
+    posterior: GaussianPosterior, model: GeneralizedLinearModel, others: Collection[str] = ("non-local",)
+) -> WarmStart:
+    """Warm start of another model of the same image: z of equal blocks, and from the draws of new ones and ``others``.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Of the first model.
+    model : GeneralizedLinearModel
+        The second one.
+    others : collection of str
+        Blocks that have the same name in both, but other coefficients.
+    """
     names = [block.name for block in posterior.model.blocks]
     known = dict(zip(names, pooled_variances(posterior.model, posterior.marginals), strict=True))
     draws = posterior.marginals.samples
     z: list[Array] = []
     for block in model.blocks:
-        if block.name in known and block.name != "non-local":
+        if block.name in known and block.name not in others:
             z.append(known[block.name])
         elif draws is None:
             z.append(np.asarray(block.potential.start_variance, dtype=posterior.mean.real.dtype))

@@ -14,7 +14,7 @@ from mri_design.estimation.least_squares import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
 from mri_design.estimation.textbook import TEXTBOOK, textbook
 from mri_design.experiment.held_back.choosing import FEWEST, NARROW_CENTRE
-from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions
+from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions, renew_companions
 from mri_design.experiment.held_back.error_bars import StdFactor, shaped_std, std_factor
 from mri_design.experiment.held_back.evidence import Estimates
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase, is_one_sided
@@ -23,6 +23,7 @@ from mri_design.experiment.held_back.spectral_correction import shipped_spectral
 from mri_design.experiment.held_back.squared_error import predicted_error
 from mri_design.experiment.non_local import (
     LastStage,
+    carried,
     counting_on,
     is_non_local,
     local_posterior,
@@ -235,10 +236,9 @@ def reconstruct(
         slice_model = replace(slice_model, phase=choice.phase)
         without = None if without is None else without.under(choice.phase)
         options = replace(options, warm_start=None) if choice.phase is not None else options
-    alone, companions = slice_model, None
+    alone, companions, judging = slice_model, None, without
     if slice_model.companions and slice_model.companion is None:
         options.watch("choosing companions")
-        judging = without
         if without is not None and FEWEST // 2 <= len(without.held) < FEWEST:
             judging = hold_back(slice_model, lines, engine, seed, options.signal, NARROW_CENTRE)
         companions = choose_companions(
@@ -246,11 +246,29 @@ def reconstruct(
         )
         slice_model = companions.applied(slice_model, recipe.companion)
         options = replace(options, warm_start=None) if companions.used else options
+
+    def renewed(image: Array) -> CompanionChoice | None:
+        if companions is None:
+            return None
+        return renew_companions(companions, alone, lines, judging, recipe.companion, engine, image)
+
     if method == "map":
         made = _map_image(slice_model, lines, recipe, options.signal)
+        again = renewed(made.image)
+        if again is not None:
+            companions, slice_model = again, again.applied(alone, recipe.companion)
+            made = _map_image(slice_model, lines, recipe, options.signal, made.image)
         return replace(made, phase_choice=choice, companions=companions)
     options.watch("outer loops")
     result, posterior, local = _mean(slice_model, lines, recipe, rng, options)
+    again = renewed(result.image)
+    if again is not None:
+        options.watch("outer loops once more")
+        companions, slice_model = again, again.applied(alone, recipe.companion)
+        start, before = _start_again(posterior, local, slice_model, lines, options.signal), result.convergence.matvecs
+        result, posterior, local = _mean(slice_model, lines, recipe, rng, replace(options, warm_start=start))
+        matvecs = result.convergence.matvecs + before
+        result = replace(result, convergence=replace(result.convergence, matvecs=matvecs))
     result = replace(result, phase_choice=choice, companions=companions)
     if recipe.reconstruction.noise_map:
         noise_rng = np.random.default_rng([seed, 1])  # of its own, so that error bars are the same without the map
@@ -304,13 +322,15 @@ def loops_at_most(slice_model: MRSlice, recipe: Recipe) -> int:
     return recipe.inference.loops + loops_of_stages(slice_model)
 
 
-def _map_image(slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, signal: float | None) -> Reconstruction:
+def _map_image(
+    slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, signal: float | None, start: Array | None = None
+) -> Reconstruction:
     """MAP: in stages where the prior is non-local, since that is known from an image only."""
     estimate = recipe.reconstruction.map_estimate(recipe.inference)
     if is_non_local(slice_model):
-        model, start, left_out = map_stages(slice_model, lines, estimate, signal=signal)
+        model, start, left_out = map_stages(slice_model, lines, estimate, signal=signal, start=start)
     else:
-        model, start, left_out = slice_model.model(lines, signal), None, ""
+        model, left_out = slice_model.model(lines, signal), ""
     image, convergence = estimate(model, start)
     return Reconstruction(image, None, convergence, left_out=left_out)
 
@@ -340,6 +360,19 @@ def _mean(
     posterior = engine.infer(last.model, rng, warm_start=last.start, callback=callback)
     convergence = replace(posterior.convergence, matvecs=posterior.convergence.matvecs + last.matvecs)
     return Reconstruction(posterior.mean, None, convergence, left_out=last.left_out), posterior, last.local
+
+
+def _start_again(
+    posterior: GaussianPosterior,
+    local: GaussianPosterior | None,
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    signal: float | None,
+) -> WarmStart:
+    """Where `_mean` has ended, for a slice with companions that are laid anew."""
+    first = replace(slice_model, alike=None).model(lines, signal)
+    start = carried(posterior if local is None else local, first, ("companion",))
+    return WarmStart(posterior.mean, start.z)
 
 
 def image_rng(seed: int) -> np.random.Generator:

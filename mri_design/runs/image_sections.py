@@ -328,7 +328,7 @@ class CompanionPictures:
             ImagePanel(
                 level * unit_modulus(one.companion.image),
                 one.companion.name,
-                "used" if one.companion.name in choice.used else "not used",
+                "used" if one.used else "not used",
             )
             for one in choice.offered
         ]

@@ -52,6 +52,11 @@ class RigidMotion:
         """Pixels by which it moves what lies half-way from the middle of an image to its edge, at most."""
         return float(np.hypot(*self.shift) + abs(np.deg2rad(self.angle)) * min(shape) / 4)
 
+    def apart(self, other: RigidMotion, shape: tuple[int, ...]) -> float:
+        """Pixels by which another motion leaves the same places elsewhere, at most, as `displacement`."""
+        (down, right), (there, beside) = self.shift, other.shift
+        return RigidMotion((down - there, right - beside), self.angle - other.angle).displacement(shape)
+
     def applied(self, image: Image, *, order: int = 3) -> Image:
         """The image after the motion, on its own grid; beyond its field of view it is zero.
 

@@ -38,6 +38,11 @@ REPEATED = 0.5
 """As `LEAST_GAIN`, of one that is used as a repeat."""
 FARTHEST = 10.0
 """Millimetres by which an image that headers have placed may have to be moved; beyond them it is left out."""
+ANEW = 0.5
+"""Pixels by which companions have to lie elsewhere in the image that they helped to make before they are laid anew."""
+REPEAT_ANEW = 0.1
+"""As `ANEW`, of a repeat, whose differences between pixels are expected where they lie (results/companions/repeats.md
+has what that gains)."""
 
 
 @briefly
@@ -55,18 +60,26 @@ class Offered:
         Mean over the lines held back of log(energy left without it / with it); NaN where that is not known.
     refused : str
         Why it cannot serve, as the end of a sentence; empty where it can.
+    used : bool
+        Whether it is in the prior.
+    renewed : float
+        Pixels by which it was laid elsewhere once there was an image that it had helped to make; 0 where it was not.
     """
 
     companion: Companion
     registration: Registration | None = None
     gain: float = float("nan")
     refused: str = ""
+    used: bool = False
+    renewed: float = 0.0
 
     def __str__(self) -> str:
         said = [self.companion.name]
         if self.registration is not None and self.registration.motion.displacement(self.companion.image.shape):
             (down, right), angle = self.registration.motion.shift, self.registration.motion.angle
             said.append(f"moved by {down:+.1f}, {right:+.1f} pixels and {angle:+.1f} degrees")
+        if self.renewed:
+            said.append(f"registered once more when there was an image made with it, by {self.renewed:.1f} pixels")
         if self.refused:
             said.append(f"left out: {self.refused}")
         elif np.isfinite(self.gain):
@@ -84,8 +97,6 @@ class CompanionChoice:
     ----------
     offered : tuple of Offered
         All there are.
-    used : tuple of str
-        Names of those in the prior; empty where there are none.
     gain : float
         As `Offered.gain`, of those that are used together; NaN where nothing could be held back.
     held_back : int
@@ -104,7 +115,6 @@ class CompanionChoice:
 
     offered: tuple[Offered, ...]
     _: KW_ONLY
-    used: tuple[str, ...] = ()
     gain: float = float("nan")
     held_back: int = 0
     trusted: bool = False
@@ -113,6 +123,11 @@ class CompanionChoice:
     expected: ExpectedImage | None = field(default=None, compare=False, repr=False)
     share: float = 1.0
 
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of those in the prior; empty where there are none."""
+        return tuple(one.companion.name for one in self.offered if one.used)
+
     def applied(self, slice_model: MRSlice, recipe: CompanionRecipe) -> MRSlice:
         """The slice with the companions that are used in its prior."""
         if self.expected is not None:
@@ -120,6 +135,10 @@ class CompanionChoice:
         if self.patches is None:
             return slice_model
         return replace(slice_model, companion=self.patches, prior=recipe.prior(slice_model.prior, self.share))
+
+    def using(self, places: Sequence[int]) -> CompanionChoice:
+        """A copy in which the companions at these places of `offered` are used, and no others."""
+        return replace(self, offered=tuple(replace(one, used=n in places) for n, one in enumerate(self.offered)))
 
     def columns(self) -> dict[str, object]:
         """For tables of errors: names of the companions used, lines that were held back, and `gain` (None for NaN)."""
@@ -179,10 +198,9 @@ def choose_companions(
     if not sets:
         return choice
     patches = [companion_patches([offered[place].companion.image for place in places]) for places in sets]
-    names = [tuple(offered[place].companion.name for place in places) for places in sets]
     trusted = recipe.trust_companion
     if without is None or not judged:
-        return replace(choice, used=names[-1], trusted=True, patches=patches[-1]) if trusted else choice
+        return replace(choice.using(sets[-1]), trusted=True, patches=patches[-1]) if trusted else choice
     before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
     judged_at = max(share, JUDGED_AT)
     gains = np.array([before - _left_with(without, found, recipe, judged_at, engine) for found in patches])
@@ -200,13 +218,64 @@ def choose_companions(
     if repeated is not None and repeated.gain > max(mean[clear], default=0.0):
         at = usable[repeated.number]
         each_gain = tuple(replace(one, gain=repeated.gain) if n == at else one for n, one in enumerate(choice.offered))
-        return replace(
-            choice, offered=each_gain, used=names[repeated.number], gain=repeated.gain, expected=repeated.expected
-        )
+        chosen = replace(choice, offered=each_gain).using([at])
+        return replace(chosen, gain=repeated.gain, expected=repeated.expected)
     if not (trusted or clear.any()):
         return choice
     best = len(sets) - 1 if trusted else int(np.argmax(np.where(clear, mean, -np.inf)))
-    return replace(choice, used=names[best], gain=float(mean[best]), patches=patches[best])
+    return replace(choice.using(sets[best]), gain=float(mean[best]), patches=patches[best])
+
+
+def renew_companions(
+    choice: CompanionChoice,
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    without: HeldBack | None,
+    recipe: CompanionRecipe,
+    engine: DoubleLoop,
+    image: Array,
+) -> CompanionChoice | None:
+    """The companions used, registered once more: to the image that they helped to make, which shows more.
+
+    Parameters
+    ----------
+    choice : CompanionChoice
+        As `choose_companions` has made it.
+    slice_model, lines, without, recipe, engine
+        As it was asked.
+    image : complex array, shape (ky, kx)
+        The image with the companions in its prior.
+
+    Returns
+    -------
+    CompanionChoice or None
+        None where they stay as they are: none lies elsewhere by more than `ANEW` or, as a repeat, `REPEAT_ANEW`;
+        nothing was held back; or the lines held back would be predicted worse than before. These lines have a say in
+        the image and so in the motion now, but in nothing else that they are predicted by.
+    """
+    if without is None or not choice.held_back:
+        return None
+    pairs = zip(choice.offered, slice_model.companions, strict=True)
+    least = ANEW if choice.expected is None else REPEAT_ANEW
+    offered = tuple(_laid_anew(one, given, image, least) for one, given in pairs)
+    if not any(one.renewed for one in offered):
+        return None
+    before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
+    used = [one.companion for one in offered if one.used]
+    share, doubt = choice.share, recipe.doubt(choice.share)
+    if choice.expected is not None and doubt is not None:
+        (repeat,) = used
+        gain = float(np.mean(before - _left_as_repeat(without, repeat, recipe, doubt, engine)))
+        expected = expected_image(slice_model, lines, repeat.image, doubt, without.posterior, engine, without.seed)
+        renewed = replace(choice, gain=gain, expected=expected)
+    else:
+        patches = companion_patches([one.image for one in used])
+        gain = float(np.mean(before - _left_with(without, patches, recipe, max(share, JUDGED_AT), engine)))
+        renewed = replace(choice, gain=gain, patches=patches)
+    if gain < choice.gain:
+        return None
+    alone = len(used) == 1
+    return replace(renewed, offered=tuple(replace(one, gain=gain) if alone and one.used else one for one in offered))
 
 
 @dataclass(frozen=True)
@@ -228,23 +297,19 @@ def _as_repeat(
     engine: DoubleLoop,
 ) -> _Repeat | None:
     """The best of those companions that are repeats of the scan, as its lines held back say; None where none is."""
-    one, doubt, best = without.slice_model, recipe.doubt(share), None
+    doubt, best = recipe.doubt(share), None
     if doubt is None:
         return None
-    before = np.log(found_energies(one, without.posterior.mean, without.held))
+    before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
     for number, companion in enumerate(companions):
-        seen = expected_image(one, without.known, companion.image, doubt, without.posterior, engine, without.seed)
-        model = replace(one, expected=seen, prior=recipe.repeat_prior(one.prior)).model(without.known, without.signal)
-        gains = before - _left_under(without, model, engine)
+        gains = before - _left_as_repeat(without, companion, recipe, doubt, engine)
         mean, error = float(gains.mean()), float(gains.std(ddof=1)) / np.sqrt(len(gains))
-        if mean > max(REPEATED, CLEARLY * error, 0.0 if best is None else best.gain):
-            best = _Repeat(number, mean, seen)
+        if mean > max(REPEATED, CLEARLY * error, 0.0 if best is None else best[1]):
+            best = number, mean
     if best is None:
         return None
-    image = companions[best.number].image
-    return replace(
-        best, expected=expected_image(slice_model, lines, image, doubt, without.posterior, engine, without.seed)
-    )
+    image = companions[best[0]].image
+    return _Repeat(*best, expected_image(slice_model, lines, image, doubt, without.posterior, engine, without.seed))
 
 
 def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
@@ -264,6 +329,27 @@ def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
         if far > FARTHEST:
             return Offered(moved, found, refused=f"it fits {far:.0f} mm from where the headers place it")
     return Offered(moved, found)
+
+
+def _laid_anew(one: Offered, given: Companion, image: Array, least: float) -> Offered:
+    """A companion as it lies over another image, if it is used, and lies elsewhere there by so many pixels."""
+    if not one.used or one.registration is None:
+        return one
+    again = _laid_over(given, image, True)
+    if again.refused or again.registration is None:
+        return one
+    far = again.registration.motion.apart(one.registration.motion, image.shape)
+    return replace(again, gain=one.gain, used=True, renewed=far) if far > least else one
+
+
+def _left_as_repeat(
+    without: HeldBack, companion: Companion, recipe: CompanionRecipe, doubt: float, engine: DoubleLoop
+) -> NDArray[np.float64]:
+    """Logarithm of the energy that is left unpredicted with a companion as a repeat, of every line held back."""
+    one = without.slice_model
+    seen = expected_image(one, without.known, companion.image, doubt, without.posterior, engine, without.seed)
+    model = replace(one, expected=seen, prior=recipe.repeat_prior(one.prior)).model(without.known, without.signal)
+    return _left_under(without, model, engine)
 
 
 def _left_with(

@@ -57,7 +57,11 @@ class StdFactor:
         after = f"scaled by {self.factor:.2f}, after {count_text(self.held_back, self.unit)} held back"
         if self.how == "held back":
             return f"{after}, by these alone: nothing like this scan has been learnt from"
-        within = "" if np.isnan(self.spread) else f"; two thirds of such errors are within {100 * self.of_error:.0f} %"
+        within = (
+            ""
+            if np.isnan(self.spread)
+            else f"; in two thirds of such images the error is within {100 * self.of_error:.0f} % of that"
+        )
         return f"{after}{within}"
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions
+from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions, renew_companions
 from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.experiment.recipe import CompanionRecipe, Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
@@ -58,6 +58,34 @@ def test_a_companion_that_moved_is_found_and_said():
     assert "pixels" in str(found) and "degrees" in str(found)
     still = choice(slice_of(TRUTH, SD), moved, recipe=CompanionRecipe(register_companion=False))
     assert still.offered[0].registration is None
+
+
+def one_pixel_off(found: CompanionChoice, given: Companion, gain: float) -> CompanionChoice:
+    """The choice as it were, had the first registration been wrong."""
+    (offered,) = found.offered
+    (down, right), angle = offered.registration.motion.shift, offered.registration.motion.angle
+    motion = RigidMotion((down + 1, right), angle)
+    laid = replace(offered.companion, image=motion.applied(given.image))
+    registration = replace(offered.registration, motion=motion)
+    return replace(found, offered=(replace(offered, companion=laid, registration=registration),), gain=gain)
+
+
+def test_one_that_was_registered_wrongly_is_laid_anew_over_a_better_image_if_the_lines_agree():
+    one, engine = slice_of(TRUTH, SD), RECIPE.inference.engine()
+    moved = Companion("moved", RigidMotion((2.0, -3.0), 4.0).applied(T1))
+    found, without = choice(one, moved), hold_back(one, LINES, engine, 0)
+
+    def renewed(first: CompanionChoice) -> CompanionChoice | None:
+        beside = replace(one, companions=(moved,))
+        return renew_companions(first, beside, LINES, without, CAREFUL, engine, TRUTH)
+
+    assert renewed(found) is None  # where it lies already
+    again = renewed(one_pixel_off(found, moved, gain=0.5 * found.gain))
+    assert again.used == ("moved",) and again.offered[0].renewed == pytest.approx(1, abs=0.4)
+    assert again.offered[0].registration.motion.apart(found.offered[0].registration.motion, T1.shape) < 0.5
+    assert again.gain == again.offered[0].gain == pytest.approx(found.gain, rel=0.2)
+    assert "registered once more" in str(again)
+    assert renewed(one_pixel_off(found, moved, gain=2 * found.gain)) is None  # the lines have the first one
 
 
 def unrelated(seed: int) -> np.ndarray:

@@ -210,7 +210,7 @@ def test_the_factor_is_bounded_and_the_way_it_was_found_is_told() -> None:
     for squared, bound in ((1e-6, BOUNDS[0]), (1e9, BOUNDS[1])):
         scale = std_factor(PredictedError(squared, "learnt", 0.2), KNOWN, "line")
         assert scale is not None and scale.factor == pytest.approx(np.sqrt(bound))
-        assert "two thirds of such errors are within 11 %" in str(scale)
+        assert "in two thirds of such images the error is within 11 % of that" in str(scale)
     assert std_factor(None, KNOWN, "line") is None
 
 

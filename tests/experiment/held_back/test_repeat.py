@@ -1,20 +1,24 @@
 """A repeat of a scan is what it is expected to show, but where its own data contradict that; other images are none."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from mri_design.experiment.held_back import companion
 from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions
 from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.experiment.held_back.repeat import expected_image, matched
 from mri_design.experiment.recipe import CompanionRecipe, load_recipe
+from mri_design.experiment.reconstruction import reconstruct
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.companion import Companion
 from mri_design.model.expected import ExpectedImage
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.sparsity import SparsityBlock
 from mri_design.operators.differences import FiniteDifferences
+from mri_design.scan.registration import RigidMotion
 from mri_design.variances.exact import Exact
 from tests.two_contrasts import FIRST, OTHER, head, slice_of, some_lines
 
@@ -56,6 +60,21 @@ def test_a_repeat_is_taken_for_one_and_lowers_the_error():
 @pytest.mark.parametrize("wrong", (T1, TRUTH[:, ::-1], np.roll(TRUTH, 2, axis=0)), ids=("contrast", "mirror", "shift"))
 def test_other_images_are_not(wrong):
     assert chosen(slice_of(TRUTH, SD), wrong).expected is None
+
+
+def test_one_that_moved_is_registered_once_more_to_the_image_it_has_helped_to_make():
+    lines, motion = some_lines(16, seed=1), RigidMotion((-2.5, 1.3), -1.4)
+    one = replace(slice_of(TRUTH, SD, 1), companions=(Companion("earlier", motion.applied(TRUTH)),))
+    strong = RECIPE.replacing("companion", companion_strength="strong")
+    made = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
+    with patch.object(companion, "REPEAT_ANEW", np.inf):
+        first = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
+    turned = [abs(result.companions.offered[0].registration.motion.angle - 1.4) for result in (made, first)]
+    assert turned[0] < 0.3 < turned[1]
+    assert np.linalg.norm(made.image - TRUTH) < 0.95 * np.linalg.norm(first.image - TRUTH)
+    assert made.companions.gain > first.companions.gain
+    assert made.convergence.matvecs < 2 * first.convergence.matvecs
+    assert "once more" in made.account()["companions"] and "once more" not in first.account()["companions"]
 
 
 def test_careful_takes_none_nor_does_moderate_where_few_lines_are_measured():
