@@ -265,9 +265,9 @@ def reconstruct(
     if again is not None:
         options.watch("outer loops once more")
         companions, slice_model = again, again.applied(alone, recipe.companion)
-        start, before = _start_again(posterior, local, slice_model, lines, options.signal), result.convergence.matvecs
+        start, spent = _start_again(posterior, local, slice_model, lines, options.signal), result.convergence.matvecs
         result, posterior, local = _mean(slice_model, lines, recipe, rng, replace(options, warm_start=start))
-        matvecs = result.convergence.matvecs + before
+        matvecs = result.convergence.matvecs + spent
         result = replace(result, convergence=replace(result.convergence, matvecs=matvecs))
     result = replace(result, phase_choice=choice, companions=companions)
     if recipe.reconstruction.noise_map:
