@@ -142,7 +142,8 @@ class CompanionImages:
             volume = VolumeAround(self._near(here, shape), here, shape, covered)
         elif len(self.images) > 1:
             volume = NumberedVolume.around(self, here, shape, number)
-        return Companion(self.name, image, placed, by_headers, pixel, refused=self._same_as(scan, image), volume=volume)
+        refused = self._same_as(scan, image)
+        return Companion(self.name, image, placed, by_headers=by_headers, pixel=pixel, refused=refused, volume=volume)
 
     def _near(self, here: SliceGeometry, shape: tuple[int, int]) -> CompanionImages:
         """The slices within `REACH` of a slice, and no others: they may travel to other processes."""

@@ -9,7 +9,7 @@ weights of total variation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 import numpy as np
@@ -74,6 +74,7 @@ class Companion:
     name: str
     image: Array
     placed: str = ""
+    _: KW_ONLY
     by_headers: bool = False
     pixel: tuple[float, float] | None = None
     in_place: bool = False
