@@ -15,10 +15,12 @@ from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, poste
 from mri_design.estimation.textbook import TEXTBOOK, textbook
 from mri_design.experiment.held_back.choosing import FEWEST, NARROW_CENTRE
 from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions, renew_companions
-from mri_design.experiment.held_back.error_bars import StdFactor, std_factor
+from mri_design.experiment.held_back.error_bars import StdFactor, shaped_std, std_factor
+from mri_design.experiment.held_back.evidence import Estimates
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase, is_one_sided
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
 from mri_design.experiment.held_back.spectral_correction import shipped_spectral_correction, strength
+from mri_design.experiment.held_back.squared_error import predicted_error
 from mri_design.experiment.non_local import (
     LastStage,
     carried,
@@ -263,9 +265,9 @@ def reconstruct(
     if again is not None:
         options.watch("outer loops once more")
         companions, slice_model = again, again.applied(alone, recipe.companion)
-        start, before = _start_again(posterior, local, slice_model, lines, options.signal), result.convergence.matvecs
+        start, spent = _start_again(posterior, local, slice_model, lines, options.signal), result.convergence.matvecs
         result, posterior, local = _mean(slice_model, lines, recipe, rng, replace(options, warm_start=start))
-        matvecs = result.convergence.matvecs + before
+        matvecs = result.convergence.matvecs + spent
         result = replace(result, convergence=replace(result.convergence, matvecs=matvecs))
     result = replace(result, phase_choice=choice, companions=companions)
     if recipe.reconstruction.noise_map:
@@ -278,15 +280,29 @@ def reconstruct(
     options.watch("error bars")
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
     deviations = error_deviations(posterior, recipe.reconstruction.draws, seed, options.number, without)
-    if alone is not slice_model:  # the error model knows what a scan says by itself
-        posterior = local_posterior(alone, lines, engine, seed, None, options.signal)
-        result = replace(result, alone=posterior.mean)
-    elif local is not None:
-        posterior = local_posterior(slice_model, lines, engine, seed, local, options.signal)
-    scale = std_factor(alone, lines, std, posterior, without, seed)
-    if scale is not None and companions is not None:
-        scale = scale.with_companions(companions.gain)
-    scaled = std if scale is None else std * np.float32(scale.factor)
+    before = posterior if local is None else local
+    if alone is not slice_model:
+        before = local_posterior(alone, lines, engine, seed, None, options.signal)
+        result = replace(result, alone=before.mean)
+    elif local is not None and without is None:  # where the error model of designs predicts
+        before = local_posterior(slice_model, lines, engine, seed, local, options.signal)
+    folds = [] if without is None else [without]
+    if without is not None and alone.candidates.name == "lines":  # which are few
+        other = hold_back(without.slice_model, lines, engine, seed, without.signal, fold=1)
+        folds += [] if other is None else [other]
+    estimates = Estimates(
+        alone,
+        lines,
+        posterior,
+        before,
+        local=None if local is None else local.mean,
+        alone=result.alone,
+        folds=folds,
+        gain=0.0 if companions is None or not np.isfinite(companions.gain) else companions.gain,
+    )
+    known = estimates.evidence(std, seed)
+    scale = std_factor(predicted_error(known, learnt=estimates.of_known_blocks), known, alone.candidates.unit)
+    scaled = shaped_std(std, posterior.mean, estimates.others) * np.float32(1.0 if scale is None else scale.factor)
     draws = None if deviations is None else result.image + scaled_deviations(deviations, scaled)
     return replace(result, std=scaled, std_factor=scale, draws=draws)
 

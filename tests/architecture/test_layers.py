@@ -65,7 +65,15 @@ INSIDE: dict[str, dict[str, int]] = {
         "companion_images": 6,
         "region_masks": 7,
     },
-    "experiment/held_back": {"choosing": 1, "prediction": 2, "companion": 4, "*": 3},
+    "experiment/held_back": {
+        "choosing": 1,
+        "prediction": 2,
+        "*": 3,
+        "evidence": 4,
+        "companion": 5,
+        "squared_error": 5,
+        "error_bars": 6,
+    },
     "experiment/trajectories": {"preparing": 1, "reconstructing": 1, "shots": 1, "description": 2},
     "inference": {"base": 1, "criterion": 1, "dense_model": 1, "messages": 2, "site_gaussians": 2, "*": 3}
     | {"hyperparameters": 4, "references": 4},

@@ -58,13 +58,16 @@ ONE_IN = 3
 """Of the lines outside the centre one in so many is held back, from one edge to the other."""
 
 
-def held_back(lines: Sequence[int], readouts: Readouts, centre: int | None = None) -> tuple[list[int], list[int]]:
+def held_back(
+    lines: Sequence[int], readouts: Readouts, centre: int | None = None, *, fold: int = 0
+) -> tuple[list[int], list[int]]:
     """The lines to infer from, and those held back: a third of the lines outside the unbroken run around DC.
 
     Of other readouts they are a third of the candidates that it lets be predicted (`Readouts.predictable`). Which
     third does not depend on the order of ``lines``, so that a mask without one is treated like a design; no line is
     held back together with its mirror image, since each says much about the other. With fewer than 12 such lines it is
-    a half of them. With ``centre`` that many lines nearest to DC stand in the place of the unbroken run.
+    a half of them. With ``centre`` that many lines nearest to DC stand in the place of the unbroken run. Another
+    ``fold`` is another third, or the other half.
     """
     outer = readouts.predictable(lines)
     if centre is not None:
@@ -72,7 +75,7 @@ def held_back(lines: Sequence[int], readouts: Readouts, centre: int | None = Non
     step = ONE_IN if len(outer) >= FEWEST * ONE_IN else 2
     count = len(outer) // step
     held: dict[int, None] = {}  # in their order
-    for line in (line for first in range(step) for line in outer[(first + 1) % step :: step]):
+    for line in (line for first in range(step) for line in outer[(first + 1 + fold) % step :: step]):
         if len(held) < count and readouts.opposite_of(line) not in held:
             held[line] = None
     return [line for line in lines if line not in held], list(held)

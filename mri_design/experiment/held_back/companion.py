@@ -12,6 +12,7 @@ from mri_design.brief import briefly
 from mri_design.design.recording import found_energies
 from mri_design.errors import InputError
 from mri_design.experiment.held_back.choosing import FEWEST
+from mri_design.experiment.held_back.evidence import share_measured
 from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.experiment.held_back.repeat import expected_image
 from mri_design.experiment.non_local import carried
@@ -24,7 +25,6 @@ from mri_design.model.expected import ExpectedImage
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import ShotReadouts
 from mri_design.scan.registration import Registration, alike_after, register
 
 CLEARLY = 1.5
@@ -198,7 +198,7 @@ def choose_companions(
     judged = without is not None and len(without.held) >= FEWEST
     seen = without.posterior.mean if without is not None and judged else image
     offered = tuple(_laid_over(companion, seen, recipe.register_companion) for companion in slice_model.companions)
-    share = _share(slice_model, lines)
+    share = share_measured(slice_model, lines)
     held = 0 if without is None or not judged else len(without.held)
     choice = CompanionChoice(offered, held_back=held, unit=slice_model.candidates.unit, share=share)
     usable = [place for place, one in enumerate(offered) if not one.refused]
@@ -318,14 +318,6 @@ def _as_repeat(
         return None
     image = companions[best[0]].image
     return _Repeat(*best, expected_image(slice_model, lines, image, doubt, without.posterior, engine, without.seed))
-
-
-def _share(slice_model: MRSlice, lines: Sequence[int]) -> float:
-    """Measured readouts over those of the whole grid; along trajectories samples over pixels."""
-    if isinstance(slice_model.candidates, ShotReadouts):
-        samples = slice_model.candidates.shots.shape[1]
-        return min(1.0, len(lines) * samples / (slice_model.shape[0] * slice_model.shape[1]))
-    return min(1.0, len(lines) / slice_model.candidates.size)
 
 
 def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:

@@ -1,166 +1,112 @@
-"""Error bars that hold: the squared error of an image is predicted line by line, and its variances are scaled to it."""
+"""Error bars that hold: where an image is unsure, and one factor that makes them as large as its predicted error."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
+from numpy.typing import NDArray
 
-from mri_design.design.candidate import LineCandidates
-from mri_design.design.decision import Choice, DesignStep, Forecast, LineOutcome
-from mri_design.design.energies import expected_energies
-from mri_design.design.recording import found_energies
-from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategy import DesignView
-from mri_design.experiment.held_back.prediction import HeldBack
-from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.mr_image import MRSlice
-from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.base import Array
-from mri_design.potentials.priors import Laplace
-from mri_design.priors import BLOCKS
-from mri_design.registry import Shipped
+from mri_design.experiment.held_back.evidence import ErrorEvidence
+from mri_design.experiment.held_back.squared_error import How, PredictedError
+from mri_design.kinds import count_text
+from mri_design.operators.base import Array, squared_modulus
 
-SHARE = 0.9
-"""Squared error of a mean over what is predicted of it, on training masks (results/benchmarks/non-local.md)."""
-BEFORE = 0.25
-"""Weight of the prediction made before the lines held back were seen, in the logarithm of the predicted error."""
 BOUNDS = (1 / 3, 30.0)
 """Bounds of the factor on variances: beyond them the prediction is trusted less than the posterior."""
-FEWEST = 2
-"""Lines held back that make a factor for blocks under which nothing has been learnt."""
-FALLS = 0.6
-"""How much of the logarithm of a companion's gain on lines held back is found in the squared error, too."""
-LOCAL_KINDS = {"pixels", "differences"}
-"""Kinds of blocks under which the error model of `Calibrated` has learnt."""
+BLUR = 1.5
+"""Pixels: standard deviation of the Gaussian over which changes of the image are averaged."""
+OWN = 0.5
+"""Weight of the posterior's variances in the map, beside the changes of the image."""
 
 
 @dataclass(frozen=True)
 class StdFactor:
-    """Factor on the standard deviations of an image.
+    """What the standard deviations of an image were multiplied by, and why.
 
     Parameters
     ----------
     factor : float
-        On the standard deviation of every pixel.
+        On the root of the mean variance.
     held_back : int
-        Lines that were held back to learn it; 0 where there were too few, so that only synthetic heads stand behind it.
+        Readouts that were held back to learn it.
+    unit : str
+        What was held back, in the singular (`Readouts.unit`).
+    how : {"learnt", "held back", "error model"}
+        See `PredictedError`.
+    spread : float
+        Standard deviation of the logarithm of the squared error that is predicted; NaN where it is not known.
+    evidence : ErrorEvidence, optional
+        Behind the prediction.
     """
 
     factor: float
     held_back: int
-
-    def with_companions(self, gain: float) -> StdFactor:
-        """The factor of an image whose prior knows companions, from that which is right without them.
-
-        The squared error falls as the energy does that is left unpredicted on lines held back, but less.
-
-        Parameters
-        ----------
-        gain : float
-            Mean logarithm of the energy left without the companions over that with them; NaN where it is not known.
-        """
-        return replace(self, factor=self.factor * float(np.exp(-FALLS * gain / 2))) if np.isfinite(gain) else self
+    _: KW_ONLY
+    unit: str = "line"
+    how: How = "learnt"
+    spread: float = float("nan")
+    evidence: ErrorEvidence | None = None
 
     def __str__(self) -> str:
-        after = f"after {self.held_back} lines held back" if self.held_back else "no lines could be held back"
-        return f"scaled by {self.factor:.2f}, {after}"
+        if not self.held_back:
+            return f"scaled by {self.factor:.2f}, no {self.unit}s could be held back"
+        after = f"scaled by {self.factor:.2f}, after {count_text(self.held_back, self.unit)} held back"
+        if self.how == "held back":
+            return f"{after}, by these alone: nothing like this scan has been learnt from"
+        within = (
+            ""
+            if np.isnan(self.spread)
+            else f"; in two thirds of such images the error is within {100 * self.of_error:.0f} % of that"
+        )
+        return f"{after}{within}"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a checkpoint keeps of it: the fields without the evidence, as JSON takes them."""
+        known = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "evidence"}
+        return {name: value for name, value in known.items() if value == value}  # NaN is the default
+
+    @property
+    def of_error(self) -> float:
+        """Standard deviation of the predicted error, as a fraction of it."""
+        return float(np.expm1(self.spread / 2))
 
 
-def std_factor(
-    slice_model: MRSlice,
-    lines: Sequence[int],
-    std: Array,
-    local: GaussianPosterior,
-    without: HeldBack | None,
-    seed: int,
-) -> StdFactor | None:
-    """Find the factor that makes the standard deviations of an image as large as its predicted error.
+def std_factor(predicted: PredictedError | None, known: ErrorEvidence, unit: str) -> StdFactor | None:
+    """The factor that makes variances sum to the predicted squared error, within `BOUNDS`; None without one."""
+    if predicted is None:
+        return None
+    factor = float(np.sqrt(np.clip(predicted.squared / known.variance, *BOUNDS)))
+    count = 0 if known.innovations is None else known.innovations.count
+    return StdFactor(factor, count, unit=unit, how=predicted.how, spread=predicted.spread, evidence=known)
 
-    A posterior shows well where an image is uncertain, and badly how large the error is. The error model of the
-    strategy `Calibrated` has learnt on synthetic heads how wrong it is: it predicts the energy of the error on every
-    line that was not measured. Summed over all lines this is the squared error of the image, and the variances of the
-    pixels are scaled so that they sum to it. Some measured lines are held back and predicted from the others, and the
-    error model learns from these innovations as it does in a design. Since they are few, the result is a weighted
-    geometric mean of the predictions before and after them.
 
-    Of blocks that a script brings along the error model has learnt nothing. What the posterior expects of every line is
-    then multiplied by the energy that was found on the lines held back over what was expected of them.
+def shaped_std(std: Array, image: Array, others: Sequence[Array]) -> NDArray[np.float32]:
+    """Standard deviations that also say where the image has moved; their squares sum to what they did.
+
+    A posterior treats its own choices as known. Where an image changes when readouts are held back, or when non-local
+    blocks come in, it is less certain than the posterior holds: half of the map are the posterior's variances, half are
+    the squared changes, averaged over the neighbourhood (results/error-bars/README.md has what else was tried).
 
     Parameters
     ----------
-    slice_model : MRSlice
-        The slice.
-    lines : sequence of int
-        Lines behind the image, in the order of the posterior's data.
     std : float array, shape (ky, kx)
-        Standard deviations as the posterior of the image has them.
-    local : GaussianPosterior
-        Of the slice from the same lines, without non-local blocks: the kind that the error model knows.
-    without : HeldBack, optional
-        What the other lines say of those held back, under the model of ``local``; None where none can be.
-    seed : int
-        Of what it draws.
-
-    Returns
-    -------
-    StdFactor or None
-        None where nothing is predicted: lines with holes, samples of a plane, priors of other blocks or sites of this
-        package, and blocks of one's own where fewer than `FEWEST` lines can be held back.
+        As the posterior has them.
+    image : complex array, shape (ky, kx)
+        The image.
+    others : sequence of complex array, shape (ky, kx)
+        Estimates of it that were made on the way.
     """
-    if slice_model.candidates.name != "lines" or slice_model.samples is not None:
-        return None
-    blocks = local.model.blocks
-    learnt = {block.name for block in blocks} == LOCAL_KINDS and all(isinstance(b.potential, Laplace) for b in blocks)
-    if not learnt and all(isinstance(BLOCKS.get(block.name), Shipped) for block in blocks):
-        return None
-    steps = [] if without is None else _innovations(without, seed)
-    if not learnt:
-        if without is None or len(steps) < FEWEST:
-            return None
-        expected = expected_energies([local], slice_model.candidates, np.random.default_rng(seed), Calibrated().draws)
-        return _bounded(_found_over_expected(without, steps) * expected.sum(), std, len(steps))
-    order = tuple(lines) if without is None else (*without.known, *without.held)
-    ordered = replace(local, model=_of_lines(local, slice_model, order))
-    candidates = LineCandidates(slice_model.measured, order, len(order), readouts=slice_model.candidates)
-    view = DesignView(candidates, [ordered], steps)
-    strategy = Calibrated()
-    expected = strategy.expected(view, np.random.default_rng(seed))
-    after, before = strategy.corrected(view, expected), strategy.corrected(replace(view, steps=()), expected)
-    predicted = before.sum() ** BEFORE * after.sum() ** (1 - BEFORE) * SHARE
-    return _bounded(predicted, std, len(steps))
-
-
-def _bounded(predicted: float, std: Array, held_back: int) -> StdFactor:
-    """The factor that makes variances sum to the predicted squared error, within `BOUNDS`."""
-    ratio = predicted / np.sum(std.astype(np.float64) ** 2)
-    return StdFactor(float(np.sqrt(np.clip(ratio, *BOUNDS))), held_back)
-
-
-def _found_over_expected(without: HeldBack, steps: Sequence[DesignStep]) -> float:
-    """Energy found on the lines held back, without their noise, over what the posterior of the others expects there."""
-    one = without.slice_model
-    noise = 2 * one.noise_variance * one.n_coils * one.shape[1] * len(steps)
-    found = sum(step.outcome.actual_energy for step in steps) - noise
-    forecast = steps[0].forecast.expected
-    assert forecast is not None
-    return max(found, 0.0) / float(forecast[list(without.held)].sum())
-
-
-def _of_lines(posterior: GaussianPosterior, slice_model: MRSlice, lines: Sequence[int]) -> GeneralizedLinearModel:
-    """The posterior's model on other lines: the same sites, whatever signal those lines would show."""
-    return replace(posterior.model, measurement=slice_model.measurement(lines), data=slice_model.acquire(lines))
-
-
-def _innovations(without: HeldBack, seed: int) -> list[DesignStep]:
-    """The lines held back as decisions of a design, measured together after one inference from the others."""
-    before = without.posterior
-    forecast = Forecast(
-        expected_energies([before], without.slice_model.candidates, np.random.default_rng(seed), Calibrated().draws)
-    )
-    found = found_energies(without.slice_model, before.mean, without.held)
-    return [
-        DesignStep(Choice(line, forecast=forecast, pending=pending), LineOutcome(actual_energy=float(energy)))
-        for pending, (line, energy) in enumerate(zip(without.held, found, strict=True))
-    ]
+    variances = squared_modulus(np.asarray(std, dtype=np.float64))
+    total, changes = variances.sum(), []
+    for other in others:
+        power = scipy.ndimage.gaussian_filter(squared_modulus(image - other).astype(np.float64), BLUR)
+        if power.sum() > 0:
+            changes.append(power * (total / power.sum()))
+    if not changes:
+        return np.asarray(std, dtype=np.float32)
+    return np.asarray(np.sqrt(OWN * variances + (1 - OWN) * np.mean(changes, axis=0)), dtype=np.float32)

@@ -72,6 +72,8 @@ def hold_back(
     seed: int,
     signal: float | None = None,
     centre: int | None = None,
+    *,
+    fold: int = 0,
 ) -> HeldBack | None:
     """Hold back about a third of the lines outside the centre (`choosing.held_back`).
 
@@ -89,7 +91,7 @@ def hold_back(
         Of what it draws.
     signal : float, optional
         As in `MRSlice.model`; by default that of all lines.
-    centre : int, optional
+    centre, fold : int, optional
         As `choosing.held_back`.
 
     Returns
@@ -98,7 +100,7 @@ def hold_back(
         None where none can be held back.
     """
     level = slice_model.signal_level(lines) if signal is None else signal
-    known, held = held_back(lines, slice_model.candidates, centre)
+    known, held = held_back(lines, slice_model.candidates, centre, fold=fold)
     if not held:
         return None
     return HeldBack(replace(slice_model, alike=None), tuple(known), tuple(held), engine, seed, level)

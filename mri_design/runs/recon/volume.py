@@ -79,8 +79,8 @@ class SliceFacts:
         Whether its field of view looks too small.
     account : mapping
         `Reconstruction.account`.
-    std_factor : list, optional
-        Factor of `StdFactor`, and lines held back for it.
+    std_factor : mapping, optional
+        `StdFactor.facts`.
     left_out : str
         See `Reconstruction`.
     reference_scale : float, optional
@@ -103,7 +103,7 @@ class SliceFacts:
     noise_only: bool
     folded: bool
     account: Mapping[str, str]
-    std_factor: Sequence[float] | None
+    std_factor: Mapping[str, Any] | None
     left_out: str
     reference_scale: float | None = None
     replicas: int = 0
@@ -205,7 +205,7 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
         noise_only=ready.noise_only,
         folded=isinstance(known, KnownSamples) and known.folded,
         account=result.account(),
-        std_factor=None if factor is None else [factor.factor, factor.held_back],
+        std_factor=None if factor is None else factor.facts,
         left_out=result.left_out,
         reference_scale=None if known.given is None else known.given.factor,
         replicas=0 if result.noise is None else result.noise.replicas,
@@ -545,7 +545,7 @@ def _read_back(
     """What is known of a kept slice, and its images, as if it had been reconstructed just now."""
     known = ready.known(arrays["recon"])
     ended = Convergence(Status(facts.status), facts.iterations, facts.residual, facts.matvecs)
-    factor = None if facts.std_factor is None else StdFactor(facts.std_factor[0], int(facts.std_factor[1]))
+    factor = None if facts.std_factor is None else StdFactor(**facts.std_factor)
     noise = NoiseMap(arrays["noise"], arrays["g_factor"], facts.replicas) if "noise" in arrays else None
     blank = Reconstruction(
         arrays["recon"], arrays.get("std"), ended, left_out=facts.left_out, std_factor=factor, noise=noise
