@@ -30,6 +30,10 @@ OWN_IMAGE = "recon.npy"
 """The image of a run, where its folder is given."""
 LEAST_OVERLAP = 0.25
 """Share of a slice's field of view that has to be covered."""
+REACH = 10.0
+"""Millimetres across the slice within which a volume is looked at that headers place."""
+SLICES = 2
+"""As `REACH`, where they do not: slices up and down."""
 SAME_ENERGY, SAME_IMAGE = 1e-3, 1e-6
 """Relative differences that rounding leaves: of the energies of two readouts, and of images (1 - their correlation).
 
@@ -123,7 +127,7 @@ class CompanionImages:
             image, covered = self.at_places(here, shape)
             how = "by the places in both headers"
         else:
-            image, covered, how = self._by_number(here, shape, number, count)
+            image, covered, how = self.by_number(here, shape, number, count)
         if covered < LEAST_OVERLAP:
             raise InputError(
                 field=f"companion {self.name}",
@@ -133,7 +137,28 @@ class CompanionImages:
             )
         whole = "" if covered > 1 - 1e-3 else f", of which it covers {covered:.0%}"
         placed, pixel = f"laid over the scan {how}{whole}", None if here is None else here.pixel
-        return Companion(self.name, image, placed, by_headers, pixel, refused=self._same_as(scan, image))
+        volume: VolumeAround | NumberedVolume | None = None
+        if len(self.images) > 1 and by_headers and here is not None:
+            volume = VolumeAround(self._near(here, shape), here, shape, covered)
+        elif len(self.images) > 1:
+            volume = NumberedVolume.around(self, here, shape, number)
+        refused = self._same_as(scan, image)
+        return Companion(self.name, image, placed, by_headers=by_headers, pixel=pixel, refused=refused, volume=volume)
+
+    def _near(self, here: SliceGeometry, shape: tuple[int, int]) -> CompanionImages:
+        """The slices within `REACH` of a slice, and no others: they may travel to other processes."""
+        assert self.places is not None
+        first, order = stacked(self.places, range(len(self.images)))
+        _, phase, read, normal = here.vectors
+        rows, columns = (
+            step * (n - 1) * along for step, n, along in zip(here.pixel, shape, (phase, read), strict=True)
+        )
+        away = here.first_pixel(shape) - first.first_pixel((self.images.shape[1], self.images.shape[2]))
+        ends = [away + r + c + a for r in (0, rows) for c in (0, columns) for a in (-REACH * normal, REACH * normal)]
+        depths = np.array(ends) @ first.vectors[3] / (first.thickness or here.thickness or 1.0)
+        lowest = int(np.clip(np.floor(depths.min()), 0, len(order) - 2))
+        near = order[lowest : max(int(np.ceil(depths.max())), lowest + 1) + 1]
+        return CompanionImages(self.name, self.images[near], tuple(self.places[n] for n in near))
 
     def _same_as(self, scan: KSpaceData | TrajectoryData, over: NDArray[np.float32]) -> str:
         """Why images are no other ones, as the end of a sentence: the scan's own samples, or its own reference."""
@@ -148,14 +173,19 @@ class CompanionImages:
                 return "it is the image that the scan was made from, or that its errors are measured against"
         return ""
 
-    def at_places(self, here: SliceGeometry, shape: tuple[int, int]) -> tuple[NDArray[np.float32], float]:
-        """The image at the pixels of a slice, linearly between its own, and the share of pixels it covers."""
+    def at_places(
+        self, here: SliceGeometry, shape: tuple[int, int], aside: float = 0.0
+    ) -> tuple[NDArray[np.float32], float]:
+        """The image at the pixels of a slice, linearly between its own, and the share of pixels it covers.
+
+        ``aside`` is by how many millimetres the slice is taken to lie farther along its normal.
+        """
         assert self.places is not None
         first, order = (self.places[0], [0]) if len(self.images) == 1 else stacked(self.places, range(len(self.images)))
         own = self.images.shape[1:]
-        _, phase, read, _ = here.vectors
+        _, phase, read, normal = here.vectors
         rows, columns = np.meshgrid(*map(np.arange, shape), indexing="ij")
-        corner = here.first_pixel(shape)
+        corner = here.first_pixel(shape) + aside * normal
         points = corner + rows[..., None] * here.pixel[0] * phase + columns[..., None] * here.pixel[1] * read
         _, along_y, along_x, across = first.vectors
         away = points - first.first_pixel((own[0], own[1]))
@@ -178,10 +208,10 @@ class CompanionImages:
         inside &= np.all([(at > -0.5) & (at < n - 0.5) for at, n in zip(places[1:], own, strict=True)], axis=0)
         return np.where(inside, found, 0).astype(np.float32), float(inside.mean())
 
-    def _by_number(
-        self, here: SliceGeometry | None, shape: tuple[int, int], number: int, count: int
+    def by_number(
+        self, here: SliceGeometry | None, shape: tuple[int, int], number: float, count: int
     ) -> tuple[NDArray[np.float32], float, str]:
-        """The image of the slice of this number, or the only one, around the same centre."""
+        """The image of the slice of this number, between two as well, or the only one, around the same centre."""
         have = len(self.images)
         if have not in (1, count):
             raise InputError(
@@ -190,10 +220,13 @@ class CompanionImages:
                 wanted=f"{count} slices, as the scan has, or one",
                 cure="Give a file that holds the slice alone, or files whose headers say where they lie.",
             )
-        image = self.images[number if have > 1 else 0]
+        below = int(number) if have > 1 else 0
+        image, beyond = self.images[below], number - below if have > 1 else 0.0
+        if beyond:
+            image = (1 - beyond) * image + beyond * self.images[below + 1]
         own, ratio, how = self.places, (1.0, 1.0), "by the grids alone, as a field of view is not known"
         if here is not None and own is not None:
-            mine = np.multiply(own[min(number, have - 1)].pixel, image.shape)
+            mine = np.multiply(own[below].pixel, image.shape)
             theirs = np.multiply(here.pixel, shape)
             ratio, how = (float(theirs[0] / mine[0]), float(theirs[1] / mine[1])), "by the fields of view"
         places = places_in(image.shape, shape, ratio)
@@ -201,6 +234,93 @@ class CompanionImages:
         inside = np.all([(at > -0.5) & (at < m - 0.5) for at, m in zip(places, image.shape, strict=True)], axis=0)
         found = _between(image[None], [np.zeros(shape), *places], (steps[0], steps[1]))
         return np.where(inside, found, 0).astype(np.float32), float(inside.mean()), how
+
+
+@dataclass(frozen=True)
+class VolumeAround:
+    """What a volume shows beside where headers place a slice: a `model.companion.Volume`.
+
+    Parameters
+    ----------
+    images : CompanionImages
+        The slices near it.
+    here : SliceGeometry
+        The slice.
+    shape : (int, int)
+        Its grid.
+    covered : float
+        Share of its pixels that the volume covers.
+    """
+
+    images: CompanionImages
+    here: SliceGeometry
+    shape: tuple[int, int]
+    covered: float
+
+    @property
+    def places(self) -> list[float]:
+        """Millimetres along the slice's normal."""
+        return [REACH * part / 4 for part in (-4, -3, -2, -1, 1, 2, 3, 4)]
+
+    def at(self, place: float) -> NDArray[np.float32] | None:
+        """None where the volume ends."""
+        image, covered = self.images.at_places(self.here, self.shape, place)
+        return image if covered > 0.99 * self.covered else None
+
+    def words(self, place: float) -> str:
+        """Where that is."""
+        return f"{abs(place):g} mm from where the headers place it"
+
+
+@dataclass(frozen=True)
+class NumberedVolume:
+    """What a volume shows beside the slice of a number, where no headers place it: a `model.companion.Volume`.
+
+    Parameters
+    ----------
+    images : CompanionImages
+        The slices near it.
+    here : SliceGeometry, optional
+        The scan's slice.
+    shape : (int, int)
+        Its grid.
+    number, first, count : int
+        The slice, the first of ``images``, and how many the file has.
+    """
+
+    images: CompanionImages
+    here: SliceGeometry | None
+    shape: tuple[int, int]
+    number: int
+    first: int
+    count: int
+
+    @classmethod
+    def around(
+        cls, file: CompanionImages, here: SliceGeometry | None, shape: tuple[int, int], number: int
+    ) -> NumberedVolume:
+        """The slices of a file that are looked at."""
+        count = len(file.images)
+        near = slice(max(0, number - SLICES), min(count, number + SLICES + 1))
+        places = None if file.places is None else file.places[near]
+        cut = CompanionImages(file.name, file.images[near], places)
+        return cls(cut, here, shape, number, near.start, count)
+
+    @property
+    def places(self) -> list[float]:
+        """Slices, and half-way between them."""
+        return [part / 2 for part in range(-2 * SLICES, 2 * SLICES + 1) if part]
+
+    def at(self, place: float) -> NDArray[np.float32] | None:
+        """None where the volume ends."""
+        number, have = self.number - self.first + place, len(self.images.images)
+        if not 0 <= number <= have - 1:
+            return None
+        return self.images.by_number(self.here, self.shape, number, have)[0]
+
+    def words(self, place: float) -> str:
+        """Where that is."""
+        return f"slice {self.number + place:g} of 0 to {self.count - 1}, not {self.number}"
 
 
 def readout_energies(scan: KSpaceData | TrajectoryData) -> NDArray[np.float64]:

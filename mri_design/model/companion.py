@@ -9,7 +9,8 @@ weights of total variation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -20,6 +21,23 @@ from mri_design.operators.base import Array
 
 WINDOW = Window(nearest=1, radius=4, half=1, indistinct=0.36)
 """3 x 3 patches within four pixels, neighbours included (results/companions has what noise and heads show)."""
+
+
+class Volume(Protocol):
+    """A volume around the slice of it that is a companion."""
+
+    @property
+    def places(self) -> Sequence[float]:
+        """Distances from that slice, across it, at which the volume can be looked at; never 0."""
+        ...
+
+    def at(self, place: float) -> Array | None:
+        """Its image there, as `Companion.image`; None where it has none."""
+        ...
+
+    def words(self, place: float) -> str:
+        """Where that is, after "taken from"."""
+        ...
 
 
 @briefly
@@ -43,6 +61,9 @@ class Companion:
         Whether it lies where the scan lies, so that it is never registered: another slice or echo of the same scan.
     refused : str
         Why it cannot serve, as the end of a sentence; empty where it can.
+    volume : Volume, optional
+        What it was taken from, where that has more than one slice; its places are millimetres where headers say where
+        both images lie.
 
     Raises
     ------
@@ -53,10 +74,12 @@ class Companion:
     name: str
     image: Array
     placed: str = ""
+    _: KW_ONLY
     by_headers: bool = False
     pixel: tuple[float, float] | None = None
     in_place: bool = False
     refused: str = ""
+    volume: Volume | None = None
 
     def __post_init__(self) -> None:
         if self.image.ndim != 2:

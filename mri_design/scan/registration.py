@@ -104,6 +104,11 @@ def alikeness(one: Image, other: Image) -> float:
     return (alone + apart) / both if both > 0 else 1.0
 
 
+def alike_after(motion: RigidMotion, fixed: Image, moving: Image) -> float:
+    """`alikeness` of two images (ky, kx), of any brightness, of which one moves."""
+    return -_Match(_grey(fixed), _grey(moving)).unlike(np.array([*motion.shift, motion.angle]))
+
+
 def register(fixed: Image, moving: Image) -> Registration:
     """Find the motion that makes an image most like another one.
 

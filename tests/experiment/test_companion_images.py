@@ -4,14 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.ndimage import affine_transform
 
 from mri_design import InputError
 from mri_design.experiment.companion_images import CompanionImages, companion_file
-from mri_design.experiment.recipe import load_recipe
+from mri_design.experiment.held_back.companion import Offered, choose_companions
+from mri_design.experiment.recipe import CompanionRecipe, load_recipe
+from mri_design.model.companion import Companion
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.nifti import nifti_bytes
-from tests.two_contrasts import scanned
+from tests.two_contrasts import FIRST, head, scanned, slice_of
 
 RECIPE = load_recipe("local")
 
@@ -74,6 +77,56 @@ def test_slices_of_equal_number_belong_together_and_others_are_refused():
         files.over(scan(geometry=None), 0, 2)
     alone = CompanionImages("one", images[:1])
     assert np.all(alone.over(scan(geometry=None), 1, 2).image == 1)
+
+
+def zoomed(image: np.ndarray, more: float) -> np.ndarray:
+    """Larger about the middle, as slices of a head are nearer to its middle."""
+    middle = (np.array(image.shape) - 1) / 2
+    return affine_transform(image, np.eye(2) / more, middle - middle / more, order=1)
+
+
+def volume_of_heads(places: tuple[SliceGeometry, ...] | None) -> CompanionImages:
+    """Five slices, the third of them of the size of the scan's head."""
+    images = np.stack([zoomed(head(FIRST), 1 + 0.08 * (number - 2)) for number in range(5)])
+    return CompanionImages("volume", images.astype(np.float32), places)
+
+
+def laid(beside: Companion) -> Offered:
+    """As it is laid over an image of the head."""
+    one = replace(slice_of(head(FIRST)), companions=(beside,))
+    (offered,) = choose_companions(
+        one, [], None, CompanionRecipe(), RECIPE.inference.engine(), head(FIRST) + 0j
+    ).offered
+    return offered
+
+
+def test_of_volumes_without_places_the_slices_beside_that_of_the_number_are_looked_at():
+    of_number = [volume_of_heads(None).over(scan((64, 64), None), number, 5) for number in (1, 2)]
+    beside, right = (laid(companion) for companion in of_number)
+    assert beside.aside == "slice 2 of 0 to 4, not 1" and "taken from slice 2 of" in str(beside)
+    np.testing.assert_allclose(beside.companion.image, right.companion.image, atol=0.05)
+    assert right.aside == "" and "taken" not in str(right)
+    assert of_number[0].volume.at(-1.5) is None  # where there is no slice
+    halves = of_number[0].volume.at(0.5)
+    np.testing.assert_allclose(halves, volume_of_heads(None).images[1:3].mean(axis=0), atol=1e-6)
+
+
+def test_of_volumes_with_places_as_many_millimetres_are_looked_at_and_count_as_motion():
+    here = SliceGeometry((2.0, 2.0), 5.0, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+
+    def lying(right: float, above: float) -> Offered:
+        """As it was laid over the scan, where headers place it by so many millimetres elsewhere than it is."""
+        first = replace(here, centre=(right, 0.0, above - 10.0))
+        places = tuple(first.slice_after(number) for number in range(5))
+        file = CompanionImages("volume", volume_of_heads(None).images[::-1], places[::-1])
+        return laid(file.over(scan((64, 64), here), 0, 1))
+
+    assert lying(0.0, 0.0).aside == ""
+    assert lying(0.0, 5.0).aside == "5 mm from where the headers place it"
+    assert lying(9.0, 0.0).refused == ""
+    far = lying(9.0, 5.0)
+    assert far.aside == "5 mm from where the headers place it"
+    assert far.refused == "it fits 10 mm from where the headers place it"
 
 
 def test_an_image_of_another_place_is_refused():

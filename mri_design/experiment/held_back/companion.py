@@ -25,7 +25,7 @@ from mri_design.model.expected import ExpectedImage
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.scan.registration import Registration, register
+from mri_design.scan.registration import Registration, alike_after, register
 
 CLEARLY = 1.5
 """Standard errors by which lines held back have to be predicted better with a companion."""
@@ -38,6 +38,9 @@ REPEATED = 0.5
 """As `LEAST_GAIN`, of one that is used as a repeat."""
 FARTHEST = 10.0
 """Millimetres by which an image that headers have placed may have to be moved; beyond them it is left out."""
+ACROSS = 1.06
+"""Times the mutual information by which a volume has to tell more of the image beside its slice: half-way between two
+there is less noise, which looks alike (results/companions/across.md has the trials)."""
 ANEW = 0.5
 """Pixels by which companions have to lie elsewhere in the image that they helped to make before they are laid anew."""
 REPEAT_ANEW = 0.1
@@ -64,6 +67,8 @@ class Offered:
         Whether it is in the prior.
     renewed : float
         Pixels by which it was laid elsewhere once there was an image that it had helped to make; 0 where it was not.
+    aside : str
+        Where it was taken from, if that is not the slice that headers or numbers name.
     """
 
     companion: Companion
@@ -72,12 +77,15 @@ class Offered:
     refused: str = ""
     used: bool = False
     renewed: float = 0.0
+    aside: str = ""
 
     def __str__(self) -> str:
         said = [self.companion.name]
         if self.registration is not None and self.registration.motion.displacement(self.companion.image.shape):
             (down, right), angle = self.registration.motion.shift, self.registration.motion.angle
             said.append(f"moved by {down:+.1f}, {right:+.1f} pixels and {angle:+.1f} degrees")
+        if self.aside:
+            said.append(f"taken from {self.aside}")
         if self.renewed:
             said.append(f"registered once more when there was an image made with it, by {self.renewed:.1f} pixels")
         if self.refused:
@@ -258,7 +266,7 @@ def renew_companions(
     pairs = zip(choice.offered, slice_model.companions, strict=True)
     least = ANEW if choice.expected is None else REPEAT_ANEW
     offered = tuple(_laid_anew(one, given, image, least) for one, given in pairs)
-    if not any(one.renewed for one in offered):
+    if all(one is first for one, first in zip(offered, choice.offered, strict=True)):
         return None
     before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
     used = [one.companion for one in offered if one.used]
@@ -316,19 +324,37 @@ def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
     """The companion moved to where the image is."""
     if companion.refused:
         return Offered(companion, refused=companion.refused)
+    across = 0.0
     try:
         companion_patches([companion.image])  # refused before it is moved, which smooths noise
         found = register(image, companion.image) if registered and not companion.in_place else None
+        if found is not None:
+            companion, found, across = _across(companion, found, image)
         moved = companion if found is None else replace(companion, image=found.motion.applied(companion.image))
         companion_patches([moved.image])
     except InputError as error:
         return Offered(companion, refused=f"{error.got} where {error.wanted} is needed")
-    pixel = companion.pixel
+    pixel, aside = companion.pixel, companion.volume.words(across) if across and companion.volume else ""
     if found is not None and companion.by_headers and pixel is not None:
-        far = found.motion.displacement(image.shape) * max(pixel)
+        far = float(np.hypot(found.motion.displacement(image.shape) * max(pixel), across))
         if far > FARTHEST:
-            return Offered(moved, found, refused=f"it fits {far:.0f} mm from where the headers place it")
-    return Offered(moved, found)
+            return Offered(moved, found, refused=f"it fits {far:.0f} mm from where the headers place it", aside=aside)
+    return Offered(moved, found, aside=aside)
+
+
+def _across(companion: Companion, found: Registration, image: Array) -> tuple[Companion, Registration, float]:
+    """The place across the slice where the companion's volume tells clearly the most of the image, and its motion."""
+    if companion.volume is None:
+        return companion, found, 0.0
+    best, at, slices = ACROSS * (alike_after(found.motion, image, companion.image) - 1), 0.0, companion.image
+    for place in companion.volume.places:
+        there = companion.volume.at(place)
+        if there is None or not there.any():
+            continue
+        alike = alike_after(found.motion, image, there) - 1
+        if alike > best:
+            best, at, slices = alike, place, there
+    return (replace(companion, image=slices), register(image, slices), at) if at else (companion, found, 0.0)
 
 
 def _laid_anew(one: Offered, given: Companion, image: Array, least: float) -> Offered:
@@ -339,7 +365,9 @@ def _laid_anew(one: Offered, given: Companion, image: Array, least: float) -> Of
     if again.refused or again.registration is None:
         return one
     far = again.registration.motion.apart(one.registration.motion, image.shape)
-    return replace(again, gain=one.gain, used=True, renewed=far) if far > least else one
+    if far <= least and again.aside == one.aside:
+        return one
+    return replace(again, gain=one.gain, used=True, renewed=far)
 
 
 def _left_as_repeat(
