@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.experiment.held_back.draw_spectrum import radii
 from mri_design.experiment.held_back.of_lines import predicted_by_error_model
 from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.model.mr_image import MRSlice
@@ -76,8 +77,7 @@ class Innovations:
         ]
         kspace = CentredFFT(one.shape)(final.own_deviations(np.random.default_rng(seed), DRAWS))
         power = np.mean(squared_modulus(kspace), axis=0, dtype=np.float64)
-        y, x = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in one.shape)
-        places = np.digitize(np.hypot(y[:, None], x), EDGES) - 1
+        places = np.digitize(radii((one.shape[0], one.shape[1])), EDGES) - 1
         weights = np.bincount(places.ravel(), power.ravel(), minlength=len(each))
         return cls(
             held,
@@ -94,19 +94,18 @@ def _energies(fold: HeldBack) -> tuple[NDArray[np.float64], NDArray[np.float64],
     rows, draws = one.measurement(fold.held), posterior.own_deviations(np.random.default_rng(fold.seed), DRAWS)
     power = np.asarray(np.mean([squared_modulus(rows(draw)) for draw in draws], axis=0, dtype=np.float64))
     found = squared_modulus(one.acquire(fold.held) - rows(posterior.mean)).astype(np.float64)
-    rings = np.digitize(radii(one, fold.held), EDGES).ravel() - 1
+    rings = np.digitize(sample_radii(one, fold.held), EDGES).ravel() - 1
     return found.reshape(len(found), -1), one.noise_variance * power.reshape(len(power), -1), rings
 
 
-def radii(slice_model: MRSlice, ids: Sequence[int]) -> NDArray[np.float64]:
+def sample_radii(slice_model: MRSlice, ids: Sequence[int]) -> NDArray[np.float64]:
     """|k| of every sample of some readouts as the data of one coil are ordered, 1 at the middle of the grid's edges."""
     readouts, half = slice_model.candidates, np.array(slice_model.shape) / 2
     if isinstance(readouts, ShotReadouts):
         return np.asarray(np.linalg.norm(readouts.shots[list(ids)] / half, axis=-1).ravel())
     if isinstance(readouts, PlaneReadouts):
         return np.asarray(readouts.radius[sorted(ids)])
-    ky, kx = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in slice_model.shape)
-    each = np.hypot(ky[:, None], kx)
+    each = radii((slice_model.shape[0], slice_model.shape[1]))
     return each[slice_model.grid_samples(np.asarray(ids))] if slice_model.samples is not None else each[list(ids)]
 
 
