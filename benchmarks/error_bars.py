@@ -319,6 +319,15 @@ def targets(rows: Sequence[Row]) -> None:
     area, alike = (float(str(table["lines, one coil"][column])) for column in ("sparsification", "correlation"))
     add("lines, one coil: sparsification error", "<= .15", f"{area:.3f}", area <= 0.15)
     add("lines, one coil: correlation of error and sd", ">= .42", f"{alike:.2f}", alike >= 0.42)
+    for row in read_csv_texts(OUT / "coverage.csv"):
+        level, found_level = float(row["level"]), float(row["coverage"])
+        what = f"coverage after calibration on other subjects, {row['group']}, {row['encoding']}, {level:.0f} %"
+        add(what, "within 2 points", f"{found_level:.1f} % of {row['judged']} images", abs(found_level - level) <= 2)
+    regions = {row["group"]: row for row in read_csv_texts(OUT / "regions.csv") if row["what"] == "all"}
+    for name, row in regions.items():
+        rms = float(row["rms modulus"])
+        what = f"means of regions and differences, {name}: error over sd, rms"
+        add(what, "0.85 to 1.15", f"{rms:.2f} of {row['regions']}", 0.85 <= rms <= 1.15)
     times = [float(row["median"]) for row in read_csv_texts(OUT / "cost.csv")]
     found_time = ", ".join(f"{each:.2f}" for each in times)
     add(f"processor time over the image without: {', '.join(ENCODINGS)}", "<= 1.35", found_time, max(times) <= 1.35)

@@ -57,6 +57,7 @@ _FLAGS = {
     "slice thickness": ("thickness", "formerly"),
     "samples of a readout": ("resolution",),
     "echo trains": ("etl", "sequence"),
+    "calibration scans": ("calibrated_on",),
     "RF spoiling": ("rf_spoiling",),
 }
 

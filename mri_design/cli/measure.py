@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.flags import NoReport, Quiet, option
+from mri_design.cli.flags import NoReport, Quiet, option, whole
 from mri_design.cli.terminal import DONE, say, verb
 
 _IN_THE_FILE = ("from 50 %", "to 50 %", "from 80 %", "to 80 %", "draws")
@@ -40,8 +40,8 @@ def measure(
         Path | None,
         option("--and", metavar="RUN", help="The same regions in another run, and differences of both images."),
     ] = None,
-    number: Annotated[int | None, option("--slice", metavar="N", help="Of a volume, the slice of the mask.")] = None,
-    frame: Annotated[int | None, option("--frame", metavar="N", help="Of several repetitions or echoes, one.")] = None,
+    number: Annotated[int | None, whole("--slice", help="Of a volume, the slice of the mask.")] = None,
+    frame: Annotated[int | None, whole("--frame", help="Of several repetitions or echoes, one.")] = None,
     out: Annotated[
         Path | None, option("--out", metavar="DIR", help="Where measures.csv goes. [default: RUN itself]")
     ] = None,

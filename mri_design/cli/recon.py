@@ -46,6 +46,15 @@ def recon(
         ),
     ] = None,
     companions: WithinToo = None,
+    calibrated_on: Annotated[
+        Path | None,
+        option(
+            "--calibrated-on",
+            metavar="FOLDER",
+            help="Complete scans of other subjects, each reconstructed from the same lines: within how many standard "
+            "deviations 50, 80 and 95 % of their pixels are.",
+        ),
+    ] = None,
     *,
     maps: Maps,
     recipe: Annotated[
@@ -82,6 +91,7 @@ def recon(
         slices=ALL_SLICES if slices is None else SliceChoice(slices),
         reference=reference,
         companions=check_with(companions, recipe),
+        calibrated_on=calibrated_on,
     )
     with to.opened(PROGRESS) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
+from numpy.typing import NDArray
 
 from mri_design.operators.base import Array
+from mri_design.scan.centred_fft import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
 
 _PATCH = 5  # pixels; what lies in the dark is told from the mean over so many
@@ -37,9 +39,7 @@ def reference_noise(data: KSpaceData, reference: Array, unit: float | Array = 1.
     """
     if data.reference is not None or data.noise_variance is None:
         return None
-    maps = data.coil_maps
-    weight = np.ones(reference.shape) if maps is None else np.sum(np.abs(maps[0]) ** 2, axis=0)
-    noise = data.noise_variance * float(np.mean(data.measured)) * weight * np.square(unit)
+    noise = _noise_of_pixels(data, reference, unit, data.noise_variance)
     power = scipy.ndimage.uniform_filter(np.abs(reference).astype(np.float64) ** 2, _PATCH)
     signal = np.maximum(power - 2 * noise, 0.0)
     t = np.divide(signal, 4 * noise, out=np.zeros_like(signal), where=noise > 0)
@@ -48,6 +48,73 @@ def reference_noise(data: KSpaceData, reference: Array, unit: float | Array = 1.
     )
     missed = np.maximum(2 * signal + 2 * noise - 2 * np.sqrt(signal) * mean_magnitude, 0.0)
     return float(np.sqrt(missed.sum() / np.sum(np.abs(reference) ** 2, dtype=np.float64)))
+
+
+def _noise_of_pixels(data: KSpaceData, reference: Array, unit: float | Array, variance: float) -> NDArray[np.float64]:
+    """Variance per real component that the noise of the samples gives to the pixels of the scan's own image."""
+    maps = data.coil_maps
+    weight = np.ones(reference.shape) if maps is None else np.sum(np.abs(maps[0]) ** 2, axis=0)
+    return np.asarray(variance * float(np.mean(data.measured)) * weight * np.square(unit), dtype=np.float64)
+
+
+_WINDOW, _LEAST_BEYOND = 9, 0.02
+"""Pixels of the side of a neighbourhood, and the share of its squared error that is left at least without noise."""
+
+
+def error_beyond_noise(
+    image: Array, std: Array, data: KSpaceData, reference: Array, unit: float | Array, used: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    r"""Errors of complex pixels without what noise of a scan's own image adds to them.
+
+    Parameters
+    ----------
+    image : complex array, shape (ky, kx)
+        Posterior mean of a part of the samples that the reference was made from, times ``unit``.
+    std : float array, shape (ky, kx)
+        Its standard deviations, of any size.
+    data, reference, unit
+        As for `reference_noise`.
+    used : bool array, shape (ky,) or (ky, kx)
+        That part.
+
+    Returns
+    -------
+    float array, shape (ky, kx)
+        Moduli; as they are where the reference is a true image, or the noise is not known.
+
+    Notes
+    -----
+    Of an error e = u - x the difference e - n is seen, n being the noise of the reference: on the mean
+    :math:`|e - n|^2 = |e|^2 + |n|^2 - 2\,\text{Re}\,e \bar n`. Noise of samples that were not used is independent of
+    e. That of the others is y - X x, and the error of a posterior mean is orthogonal to all that is calculated from
+    y, as the residual r = y - X u is. So, where X^H X is a projection, :math:`e \bar n = |X^H n|^2 - |X^H r|^2` summed
+    over the image: nothing where the image keeps no noise of its samples, and their noise where it keeps all. Half of
+    this sum is laid evenly over the pixels, half like their variances. In every neighbourhood the rest of the squared
+    error tells by how much the variances are wrong; with these and the noise an error is made as small as it is on
+    the mean without noise. That is right for errors that are Gaussian there. Where they are much smaller than the
+    noise, the error bars' own word stands, as far as it holds around.
+    """
+    error = np.abs(image - reference).astype(np.float64)
+    if data.reference is not None or data.noise_variance is None:
+        return error
+    noise, own = 2 * _noise_of_pixels(data, reference, unit, data.noise_variance), std.astype(np.float64) ** 2
+    kept = float(np.mean(used)) * noise.mean() - np.mean(np.abs(_residual_image(image, data, unit, used)) ** 2)
+    added = noise - max(float(kept), 0.0) * (1 + own / own.mean())
+    seen, mean, added_around = (scipy.ndimage.uniform_filter(part, _WINDOW) for part in (error**2, own, added))
+    left = np.maximum(seen - added_around, _LEAST_BEYOND * seen)
+    own *= np.divide(left, mean, out=np.zeros_like(own), where=mean > 0)
+    with_noise = own + np.maximum(added, -own / 2)
+    return np.asarray(error * np.sqrt(np.divide(own, with_noise, out=np.ones_like(own), where=with_noise > 0)))
+
+
+def _residual_image(image: Array, data: KSpaceData, unit: float | Array, used: NDArray[np.bool_]) -> Array:
+    """X^H (y - X u) of the samples that were used, in the units of the image."""
+    scale = np.broadcast_to(np.asarray(unit, dtype=np.float64), image.shape)
+    calibrated = np.divide(image, scale, out=np.zeros_like(image), where=scale > 0)
+    maps = np.ones((1, *image.shape)) if data.coil_maps is None else data.coil_maps[0]
+    kept = used if used.ndim == 2 else used[:, None]
+    residual = np.where(kept, data.kspace[0] - to_kspace(maps * calibrated), 0)
+    return np.asarray(np.sum(maps.conj() * to_image(residual), axis=0) * scale)
 
 
 _TOO_CLOSE = 1.25

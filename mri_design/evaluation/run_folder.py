@@ -50,6 +50,7 @@ OUTPUTS = {
     "acquisition.csv": "what is measured, in the order of measurement, with its echo trains where there are any",
     "masks.json": "every mask as what it measures, in the order of choice",
     "metrics.csv": "error of every image",
+    "coverage.csv": "within how many standard deviations the pixels of other scans are",
     "winners.csv": "least mean error at each number of lines, samples or shots",
     "measures.csv": "means of regions and their differences, with errors",
     "summary.csv": "mean errors and their spread",

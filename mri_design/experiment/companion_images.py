@@ -164,7 +164,7 @@ class CompanionImages:
         """Why images are no other ones, as the end of a sentence: the scan's own samples, or its own reference."""
         if self.energies is not None:
             own = readout_energies(scan)[0]
-            if any(_proportional(own, other) for other in self.energies):
+            if any(same_readouts(own, other) for other in self.energies):
                 return "it is the scan itself: the same samples"
         elif isinstance(scan, KSpaceData) and scan.reference is not None:
             both = np.stack([over.ravel(), np.abs(scan.reference[0]).ravel()]).astype(np.float64)
@@ -331,7 +331,7 @@ def readout_energies(scan: KSpaceData | TrajectoryData) -> NDArray[np.float64]:
     return np.asarray(np.sum(np.abs(samples.astype(np.complex128)) ** 2, axis=-1))
 
 
-def _proportional(own: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+def same_readouts(own: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
     """Whether readouts that both have measured have the same energies, but for one factor."""
     if own.shape != other.shape:
         return False

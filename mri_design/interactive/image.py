@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import Frame, ImagePanel, error_caption
 from mri_design.evaluation.regions import RegionMean
+from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.region_masks import RegionMask
 from mri_design.interactive.running import Report, Saved, Told, exported
@@ -52,6 +54,9 @@ class ScanImage(Saved):
         How it was computed.
     write : callable
         Writes the run's folder.
+    coverage : Coverage, optional
+        Within how many standard deviations 50, 80 and 95 % of the pixels of other scans are, where
+        `LoadedScan.reconstruct` was given such (``calibrated_on``).
     """
 
     known: KnownScan | KnownSamples
@@ -59,6 +64,8 @@ class ScanImage(Saved):
     images: tuple[NamedImage, ...]
     told: Told
     write: Report
+    _: KW_ONLY
+    coverage: Coverage | None = None
 
     @property
     def reconstruction(self) -> Reconstruction:
@@ -210,6 +217,7 @@ class ScanImage(Saved):
         return {
             "image": f"{rows} x {columns} pixels of {count_text(count, candidates.unit)} out of {self.mask.size}",
             "error bars": bars + scaled,
+            "coverage": "" if self.coverage is None else self.coverage.short,
             "error": error,
             "ended": made.convergence.status.value,
         }
@@ -238,7 +246,7 @@ class ScanVolume(ScanImage):
 
     Parameters
     ----------
-    known, mask, images, told, write
+    known, mask, images, told, write, coverage
         As for `ScanImage`, of the slice in the middle.
     result : VolumeResult
         What ``mri-design recon`` computes of several slices.
@@ -308,7 +316,9 @@ class ScanVolume(ScanImage):
 
 def image_of(result: ReconResult | VolumeResult, told: Told) -> ScanImage:
     """What was reconstructed as an image, or of several slices as a volume."""
-    images = tuple(result.images)
+    images, covered = tuple(result.images), result.coverage
     if isinstance(result, VolumeResult):
-        return ScanVolume(result.known, result.mask, images, told, lambda run: report_volume(run, result), result)
-    return ScanImage(result.known, result.mask, images, told, lambda run: report_reconstruction(run, result))
+        write = partial(report_volume, result=result)
+        return ScanVolume(result.known, result.mask, images, told, write, result, coverage=covered)
+    write = partial(report_reconstruction, result=result)
+    return ScanImage(result.known, result.mask, images, told, write, coverage=covered)

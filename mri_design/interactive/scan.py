@@ -235,6 +235,7 @@ class LoadedScan:
         method: Method | None = None,
         reference: str | os.PathLike[str] | NDArray[np.generic] | None = None,
         companions: Sequence[str | os.PathLike[str]] = (),
+        calibrated_on: str | os.PathLike[str] | None = None,
         draws: int | None = None,
         slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
@@ -259,6 +260,9 @@ class LoadedScan:
         companions : sequence of str or Path
             Files of other images of the object, which the prior knows where the scan's own lines agree: ``--with``.
             ``"slices"`` offers each slice the mean of those above and below it, ``"slices:2"`` two such.
+        calibrated_on : str or Path, optional
+            Folder of complete scans of other subjects, which are reconstructed from the same lines.
+            `ScanImage.coverage` says within how many standard deviations 50, 80 and 95 % of their pixels are.
         draws : int, optional
             So many draws of the image beside it (`ScanImage.draws`), 64 at most, for errors of means of regions; by
             default the recipe's, none.
@@ -286,6 +290,7 @@ class LoadedScan:
             slices=self._choice(slices),
             reference=path,
             companions=tuple(map(str, companions)),
+            calibrated_on=None if calibrated_on is None else Path(calibrated_on),
         )
         return image_of(reconstructed(self.origin, request, self._mask(lines), told, array), told)
 

@@ -170,6 +170,9 @@ def _finished(folder: Path, manifest: dict[str, Any]) -> dict[str, str]:
     if lines:
         listed = ", ".join(map(str, lines[:_MOST_LINES])) + (", ..." if len(lines) > _MOST_LINES else "")
         rows[what] = f"{len(lines)}: {listed}"
+    settings = manifest.get("settings")
+    if isinstance(settings, dict) and isinstance(covered := settings.get("coverage"), dict):
+        rows["coverage"] = str(covered.get("said"))
     rows["holds"] = _files(folder)
     report = f"open {folder / 'report.html'}" if (folder / "report.html").is_file() else ""
     return rows | {"next": "; ".join(filter(None, (report, *_uses(folder, what))))}

@@ -106,7 +106,8 @@ INSIDE: dict[str, dict[str, int]] = {
     | {"adapt": 5, "demo": 5, "mask": 5, "warm_process": 5},  # a design; two runs; an export; loads what verbs need
     "runs/adapt": {"run": 1, "report": 2},
     "runs/design": {"earlier": 1, "within": 1, "run": 2, "report": 3},
-    "runs/recon": {"stages": 1, "beginning": 1, "one_slice": 2, "volume": 3, "run": 4, "volume_report": 4, "report": 5},
+    "runs/recon": {"stages": 1, "beginning": 1, "one_slice": 2, "calibrated_on": 3, "volume": 4}
+    | {"run": 5, "volume_report": 5, "report": 6},
     "scan": {"": 1, "trajectories": 2, "calibration": 3, "io": 3, "simulation": 3, "streaming": 4, "writing": 4},
     "scan/calibration": {"espirit": 1, "noise": 1, "*": 2, "growing_maps": 3},
     "scan/calibration/noise": {"least": 1, "regions": 1, "image_air": 2, "witnesses": 3, "covariance": 4}

@@ -72,6 +72,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed, (name, count) in enumerate({"scan.h5": 1, "heads.h5": 2, "other.h5": 1}.items()):
         _write_heads(folder / name, count, seed)
     _write_heads(folder / "earlier.h5", 1, 0)
+    (folder / "volunteers").mkdir()
+    for seed in (7, 8):
+        _write_heads(folder / "volunteers" / f"{seed}.h5", 1, seed)
     coils = md.load_phantom("brain", shape=(LINES, SAMPLES), n_coils=3, rng=np.random.default_rng(0))
     np.savez(folder / "coils.npz", kspace=coils.kspace, noise_variance=np.float64(coils.noise_variance or 0))
     assert coils.coil_maps is not None

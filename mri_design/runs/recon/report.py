@@ -8,6 +8,7 @@ import numpy as np
 
 from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.runs.coverage_sections import coverage_facts, coverage_sections
 from mri_design.runs.first_pictures import measured_text
 from mri_design.runs.image_sections import (
     account_settings,
@@ -45,6 +46,8 @@ def report_reconstruction(run: Run, result: ReconResult | VolumeResult | Ending)
         sections = _along_trajectory(run.folder, known, result)
     else:
         sections = _on_grid(run.folder, known, result)
+    sections += coverage_sections(run.folder, result.coverage)
+    covered, calibrated = coverage_facts(result.coverage)
     run.folder.write_mask(mask)
     account = image.reconstruction.account()
     summary = {
@@ -53,9 +56,10 @@ def report_reconstruction(run: Run, result: ReconResult | VolumeResult | Ending)
         **simulation_summary([simulated_from(known.data)]),
         **known.summary(),
         **account,
+        **covered,
         "multiplications with A": image.reconstruction.convergence.matvecs,
     }
-    facts = {**known.settings(), **account_settings(account)}
+    facts = {**known.settings(), **account_settings(account), **calibrated}
     record = replace(result.record, settings={**result.record.settings, **facts})
     title = f"Reconstruction: {known.data.name}"
     measured = measured_text(known.slice_model.candidates, int(np.count_nonzero(mask)))

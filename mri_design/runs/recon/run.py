@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import PROGRESS
 from mri_design.experiment.around import NEIGHBOURS, Around, is_around, neighbours
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
+from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.given_maps import GivenMaps, maps_origin
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.posterior_draws import check_draws
@@ -23,6 +25,7 @@ from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice
 from mri_design.experiment.volume import AnySlice, Slices, opened_slices, recipe_of_frame
 from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
+from mri_design.runs.recon.calibrated_on import Group, check_calibrated_on, coverage_of
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
 from mri_design.runs.recon.stages import REPORT, Stages
 from mri_design.runs.recon.volume import Beside, VolumeResult, reconstruct_volume
@@ -65,6 +68,8 @@ class ReconRequest:
     companions : tuple of str
         Files of other images of the object, which the prior may know (`CompanionImages.read`); ``slices`` and
         ``frames`` are the scan's own (`Around`).
+    calibrated_on : Path, optional
+        Folder of complete scans of other subjects, on which error bars are calibrated (`coverage_of`).
     """
 
     source: str
@@ -76,9 +81,17 @@ class ReconRequest:
     loaded: AnySlice | None = None
     reference: Path | None = None
     companions: tuple[str, ...] = ()
+    calibrated_on: Path | None = None
 
-    def record(self, run: Run) -> Record:
+    def record(self, run: Run, group: Group | None = None) -> Record:
         """Inputs and settings for the manifest, before anything is computed.
+
+        Parameters
+        ----------
+        run : Run
+            Seed.
+        group : Group, optional
+            Files of ``calibrated_on``.
 
         Raises
         ------
@@ -90,6 +103,8 @@ class ReconRequest:
         beside = {name: str(path) for name, path in files.items() if path is not None}
         others = [source for source in self.companions if not is_around(source)]
         beside |= {f"with {place}": companion_file(source) for place, source in enumerate(others, 1)}
+        if group is not None:
+            beside |= {f"calibrated on {place}": str(path) for place, path in enumerate(group.files, 1)}
         inputs = InputFile.of_all([self.source, *beside.values()])
         choices = {
             "recipe": self.recipe.as_settings(),
@@ -120,6 +135,8 @@ class ReconResult:
         The lines used, the samples of a plane, or the readouts of a trajectory.
     images : sequence of NamedImage
         The image, and the zero-filled or gridded one to compare it with.
+    coverage : Coverage, optional
+        Of its error bars, where they are calibrated on other scans.
     """
 
     record: Record
@@ -127,6 +144,7 @@ class ReconResult:
     known: KnownScan | KnownSamples
     mask: NDArray[np.bool_]
     images: Sequence[NamedImage]
+    coverage: Coverage | None = None
 
 
 def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeResult | Ending:
@@ -146,7 +164,11 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeRes
     """
     run.progress.show("reading", 0, 1)
     check_draws(request.recipe.reconstruction)
-    record = request.record(run)
+    group = None
+    if request.calibrated_on is not None:
+        check_calibrated_on(request.recipe, request.companions)
+        group = Group.of(request.calibrated_on, request.source)
+    record = request.record(run, group)
     references = None if request.reference is None else GivenReferences.read(request.reference)
     files, around = [one for one in request.companions if not is_around(one)], Around.named(request.companions)
     companions = [CompanionImages.read(source, request.recipe, run.seed) for source in files]
@@ -158,12 +180,13 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeRes
             reference = None if given is None else given[numbers[0]]
             beside = companions_over(companions, data, numbers[0], slices.count)
             near = _neighbours(request, slices, numbers[0], around, run)
-            return _one_slice(request, record, data, run, reference, (*beside, *near))
+            calibrated = partial(coverage_of, group, slices, numbers, run)
+            return _one_slice(request, record, data, run, reference, (*beside, *near), calibrated)
         before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
         recipe, frames = request.recipe, slices.frames
         recipe = recipe if frames is None else recipe_of_frame(recipe, frames.numbers[0])
         return before or reconstruct_volume(
-            recipe, request.mask, record, slices, numbers, run, Beside(references, companions, around)
+            recipe, request.mask, record, slices, numbers, run, Beside(references, companions, around, group)
         )
 
 
@@ -199,6 +222,7 @@ def _one_slice(
     run: Run,
     reference: GivenReference | None,
     companions: Sequence[Companion],
+    calibrated: Callable[[Recipe, NDArray[np.bool_]], Coverage | None],
 ) -> ReconResult | Ending:
     recipe, stages = request.recipe, Stages(run.progress.show, request.recipe.reconstruction.method)
     tell_part(data, recipe, run.progress)
@@ -214,6 +238,7 @@ def _one_slice(
     if simulated_from(data):
         run.progress.say(f"simulated k-space {simulated_from(data)}")
     run.begin()
+    coverage = calibrated(recipe, mask)
     result = ready.reconstructed(run.seed, stages)
     if result.left_out:
         run.progress.say(result.left_out)
@@ -227,4 +252,4 @@ def _one_slice(
     images = ready.judged(known, result)
     stages.begin(REPORT)
     lines = () if isinstance(data, TrajectoryData) else tuple(ready.lines)
-    return ReconResult(record, Ending(status, lines), known, mask, images)
+    return ReconResult(record, Ending(status, lines), known, mask, images, coverage)

@@ -18,6 +18,7 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
 from mri_design.experiment.around import NEIGHBOURS, NOT_AROUND, Around, neighbours
 from mri_design.experiment.companion_images import CompanionImages, companions_over
+from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.held_back.error_bars import StdFactor
 from mri_design.experiment.posterior_draws import check_size_of_draws
 from mri_design.experiment.recipe import Recipe
@@ -27,6 +28,7 @@ from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.image_sections import CompanionPictures, Rows, reconstruction_rows, sample_rows
 from mri_design.runs.kept_state import read_kept
+from mri_design.runs.recon.calibrated_on import FIELD, Group, coverage_of
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
 from mri_design.runs.recon.stages import REPORT
 from mri_design.runs.run import Ending, Record, Run
@@ -244,12 +246,15 @@ class KeptSlices:
         By number of the slice.
     told : set of int
         Slices of which there is what their neighbours are told.
+    coverage : Coverage, optional
+        Of the error bars, where they have been calibrated.
     """
 
     folder: RunFolder
     identity: str
     facts: dict[int, SliceFacts] = field(default_factory=dict)
     told: set[int] = field(default_factory=set)
+    coverage: Coverage | None = None
 
     @classmethod
     def open(cls, folder: RunFolder, identity: str) -> KeptSlices:
@@ -266,9 +271,10 @@ class KeptSlices:
         if path is None:
             return cls(folder, identity)
 
-        def parse(stored: dict[str, Any]) -> tuple[dict[int, SliceFacts], set[int]]:
+        def parse(stored: dict[str, Any]) -> tuple[dict[int, SliceFacts], set[int], Coverage | None]:
             facts = {int(number): SliceFacts(**facts) for number, facts in stored["slices"].items()}
-            return facts, set(map(int, stored["told"]))
+            found = stored.get("coverage")
+            return facts, set(map(int, stored["told"])), Coverage.from_settings(found) if found else None
 
         kept = read_kept(path, identity, "the progress of a reconstruction", "the progress of another run", parse)
         return cls(folder, identity, *kept)
@@ -285,9 +291,15 @@ class KeptSlices:
         self.told.add(number)
         self._write()
 
+    def calibrate(self, coverage: Coverage | None) -> None:
+        """Keep what the error bars were found to cover."""
+        self.coverage = coverage
+        self._write()
+
     def _write(self) -> None:
         stored = {str(number): asdict(facts) for number, facts in sorted(self.facts.items())}
         kept = {"identity": self.identity, "slices": stored, "told": sorted(self.told)}
+        kept |= {} if self.coverage is None else {"coverage": self.coverage.as_settings()}
         write_json(self.folder.output_path(PROGRESS), kept)
 
     def modulus(self, number: int) -> NDArray[np.float32]:
@@ -349,6 +361,8 @@ class VolumeResult:
         Of every slice.
     sources : sequence of (SourceImage or None)
         Likewise.
+    coverage : Coverage, optional
+        Of the error bars of all, where they are calibrated on other scans.
     """
 
     record: Record
@@ -364,6 +378,7 @@ class VolumeResult:
     images: Sequence[NamedImage]
     places: Sequence[SliceGeometry | None]
     sources: Sequence[SourceImage | None]
+    coverage: Coverage | None = None
 
     @property
     def first_frame(self) -> Sequence[int]:
@@ -383,11 +398,13 @@ class VolumeResult:
 
 @dataclass(frozen=True)
 class Beside:
-    """Beside a scan: what errors are measured against, files of other images, and its own slices for each other."""
+    """Beside a scan: what errors are measured against, files of other images, its own slices for each other, and scans
+    that error bars are calibrated on."""
 
     references: GivenReferences | None = None
     companions: Sequence[CompanionImages] = ()
     around: Around = NOT_AROUND
+    group: Group | None = None
 
     def over(self, data: AnySlice, number: int, count: int) -> tuple[Companion, ...]:
         """The other images over a slice, by its number among those of the scan."""
@@ -430,6 +447,7 @@ def reconstruct_volume(
     looked = _look(recipe, mask, slices, every, run)
     first, example = looked.masks[numbers[0]], slices.read(numbers[0])
     recipe = recipe_for(first, example, recipe)
+    alike = all(np.array_equal(looked.masks[number], first) for number in numbers)
     given: Mapping[int, GivenReference] = {}
     if beside.references is not None:
         chosen = [number for number in numbers if number < slices.count]  # of the first frame, for all of them
@@ -437,6 +455,15 @@ def reconstruct_volume(
     check_size_of_draws(recipe.reconstruction, len(numbers), example.grid_shape)
     run.begin()
     kept = KeptSlices.open(run.folder, record.identity)
+    if beside.group is not None and kept.coverage is None:
+        if not alike:
+            raise InputError(
+                FIELD,
+                "slices of which different samples are used",
+                "the same of all, as scans are reconstructed from them",
+                "Give a --mask, or take the slices one by one with --slices.",
+            )
+        kept.calibrate(coverage_of(beside.group, slices, numbers, run, recipe, first))
     work = SliceWork(recipe, run.seed, looked.shared, numbering)
     left = [number for number in numbers if number not in kept.facts]
     first_frame = {number: looked.places[number] for number in range(slices.count)} if beside.around else {}
@@ -483,13 +510,14 @@ def reconstruct_volume(
         count=slices.count,
         numbering=numbering,
         mask=union,
-        alike=all(np.array_equal(looked.masks[number], first) for number in numbers),
+        alike=alike,
         kept=kept,
         shown=shown,
         known=known,
         images=images,
         places=[looked.places[number] for number in numbers],
         sources=[looked.sources[number] for number in numbers],
+        coverage=kept.coverage,
     )
 
 

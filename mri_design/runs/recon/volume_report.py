@@ -22,6 +22,7 @@ from mri_design.evaluation.page import (
 from mri_design.evaluation.plots.panels import GREY_SCALE, Frame, ImagePanel, Layout, object_top, scale_top
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.slice_choice import slices_text
+from mri_design.runs.coverage_sections import coverage_facts, coverage_sections
 from mri_design.runs.first_pictures import measured_text
 from mri_design.runs.given_reference import scaled_words
 from mri_design.runs.image_sections import (
@@ -61,6 +62,7 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
     _save_arrays(folder, result)
     folder.write_table("metrics.csv", [*rows, *totals(rows)])
     folder.write_mask(result.mask)
+    covered, calibrated = coverage_facts(result.coverage)
     account = dict(facts[list(result.numbers).index(result.shown)].account)
     unit = known.slice_model.candidates.unit
     of_all, frames = slices_text(result.first_frame).partition(" ")[2], result.numbering
@@ -72,6 +74,7 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
         **simulation_summary([simulated_from(known.data)]),
         **{row: text for row, text in known.summary().items() if row != "part of the scan"},
         **account,
+        **covered,
         "multiplications with A": sum(one.matvecs for one in facts),
     }
     noise_only = [number for number, one in zip(result.numbers, facts, strict=True) if one.noise_only]
@@ -82,13 +85,20 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
         summary["coils"] = f"{summary['coils']}; all slices {min(lost):.2%} to {max(lost):.2%}"
     described = {name: entry for name, entry in known.settings().items() if name not in _OF_ONE}
     described |= {LOST: lost} if lost else {}
-    settings = {**result.record.settings, **described, **account_settings(account), **_of_slices(result, noise_only)}
+    settings = {
+        **result.record.settings,
+        **described,
+        **account_settings(account),
+        **calibrated,
+        **_of_slices(result, noise_only),
+    }
     scales = [one.reference_scale for one in facts if one.reference_scale is not None]
     if known.given is not None:
         said = f"{known.given.name}, {scaled_words(scales)}"
         summary["reference"] = settings["reference_source"] = said
         settings["reference_scales"] = scales
     sections = [*volume_sections(folder, result), *_of_shown(folder, result)]
+    sections += coverage_sections(folder, result.coverage)
     record = replace(result.record, settings=settings)
     title = f"Reconstruction: {known.data.name.partition('[')[0]}"
     ended = run.finish(

@@ -1,0 +1,132 @@
+"""`recon --calibrated-on FOLDER`: within how many standard deviations the pixels of other subjects' scans are."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mri_design as md
+from mri_design.runs.recon import volume
+from tests.cli.folders import Run, manifest, page, rows, settings
+
+QUIETLY = ("--jobs", 1, "--no-report")
+WORDS = ("--recipe", "quick-local.toml", "--mask")
+
+
+def subject(seed: int) -> dict[str, Any]:
+    """A complete scan of an object of its own, of which no true image is told."""
+    data = md.load_phantom("brain", shape=(24, 20), noise=0.02, rng=np.random.default_rng(seed))
+    assert data.reference is not None
+    changed = data.kspace * np.exp(0.3j * seed) + 0.2 * seed * np.roll(data.kspace, seed, axis=-1)
+    return {"kspace": changed, "noise_variance": data.noise_variance}
+
+
+@pytest.fixture(scope="module")
+def group(work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three that can serve, the scan itself twice, what cannot serve, and what is no scan; beside it, a mask."""
+    folder = tmp_path_factory.mktemp("group") / "subjects"
+    folder.mkdir()
+    for seed in (1, 2, 3):
+        np.savez(folder / f"{seed}.npz", **subject(seed))
+    shutil.copy(work / "scan.npz", folder / "copy.npz")
+    own = np.load(work / "scan.npz")
+    np.savez(folder / "scaled.npz", kspace=own["kspace"] * 7, noise_variance=49 * own["noise_variance"])
+    np.savez(folder / "small.npz", kspace=subject(4)["kspace"][..., :16, :], noise_variance=1e-4)
+    holes = subject(5)
+    holes["kspace"][..., 3, :] = 0
+    np.savez(folder / "holes.npz", **holes)
+    (folder / "notes.txt").write_text("who they are")
+    (folder / "broken.npz").write_text("no archive")
+    np.save(folder.parent / "mask.npy", np.isin(np.arange(24), [2, 5, 8, *range(9, 16), 18, 21]))
+    return folder
+
+
+def test_the_radii_are_told_everywhere_and_the_image_is_the_same(run: Run, group: Path, tmp_path: Path) -> None:
+    asked = ("recon", "scan.npz", *WORDS, group.parent / "mask.npy", "--jobs", 1)
+    said = run(*asked, "--calibrated-on", group, "--out", tmp_path / "with", code=(0, 4))
+    run(*asked, "--no-report", "--out", tmp_path / "without", code=(0, 4))
+    for name in ("recon.npy", "std.npy"):
+        np.testing.assert_array_equal(*(np.load(tmp_path / out / name) for out in ("with", "without")))
+    found = settings(tmp_path / "with")["coverage"]
+    assert found["images"] == ["1.npz", "2.npz", "3.npz"] and "coverage" not in settings(tmp_path / "without")
+    sentence = found["said"]
+    assert sentence.startswith("of 3 scans of subjects, 50 % of the pixels were within")
+    table = rows(tmp_path / "with" / "coverage.csv")
+    assert [row["level"] for row in table] == ["50", "80", "95"]
+    assert [float(row["radius"]) for row in table] == pytest.approx([one["radius"] for one in found["radii"]], rel=1e-5)
+    assert float(table[2]["promised"]) == pytest.approx(71.25)
+    assert sentence in page(tmp_path / "with") and "never for one image" in page(tmp_path / "with")
+    assert sentence in run("info", tmp_path / "with").stdout
+    assert [file["name"] for file in manifest(tmp_path / "with")["inputs"]][:2] == ["scan.npz", "mask.npy"]
+    refused = dict(text.split(" is left out: ") for text in found["refused"])
+    assert refused["copy.npz"] == "it is the file of the scan itself"
+    assert refused["scaled.npz"] == "it is the scan itself: the same samples"
+    assert refused["small.npz"] == "it has 16 x 20 pixels, and this scan 24 x 20 pixels"
+    assert refused["holes.npz"].startswith("it is not complete") and refused["broken.npz"]
+    assert len(refused) == 5 and "small.npz is left out" in said.stderr
+    run(*asked, "--out", tmp_path / "with", "--overwrite", "--no-report", code=(0, 4))
+    assert not (tmp_path / "with" / "coverage.csv").exists()
+
+
+def test_the_radius_is_that_of_errors_against_true_images_where_these_are_known(work: Path, tmp_path: Path) -> None:
+    lines = list(range(6, 18))
+    over, names = [], ("scan", "head")
+    (tmp_path / "known").mkdir()
+    for name in names:
+        shutil.copy(work / f"{name}.npz", tmp_path / "known")
+        made = md.load(work / f"{name}.npz", recipe=work / "quick-local.toml").reconstruct(lines)
+        over.append(np.abs(made.array - np.load(work / f"{name}.npz")["reference"][0]) / made.std)
+    np.savez(tmp_path / "other.npz", **subject(1))
+    scan = md.load(tmp_path / "other.npz", recipe=work / "quick-local.toml")
+    found = scan.reconstruct(lines, calibrated_on=tmp_path / "known").coverage
+    assert found is not None and found.images == ("head.npz", "scan.npz")
+    for level in (50, 80, 95):
+        assert found.radius(level) == pytest.approx(np.quantile(over, level / 100), rel=0.02)
+    assert scan.reconstruct(lines).coverage is None
+    assert found.short in repr(scan.reconstruct(lines, calibrated_on=tmp_path / "known"))
+
+
+def test_slices_share_the_radii_which_an_interrupted_run_keeps(
+    run: Run, group: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez(tmp_path / "two.npz", kspace=np.concatenate([subject(6)["kspace"], subject(7)["kspace"]]))
+    asked = ("recon", tmp_path / "two.npz", *WORDS, group.parent / "mask.npy", "--calibrated-on", group, *QUIETLY)
+
+    def interrupted(*told: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(volume, "slice_image", interrupted)
+        run(*asked, "--out", tmp_path / "x", code=130)
+    with monkeypatch.context() as patch:
+        patch.setattr(volume, "coverage_of", interrupted)
+        run(*asked, "--out", tmp_path / "x", "--resume", code=(0, 4))
+    found = settings(tmp_path / "x")["coverage"]
+    assert found["images"] == ["1.npz", "2.npz", "3.npz", "copy.npz", "scaled.npz"]
+    assert len(rows(tmp_path / "x" / "coverage.csv")) == 3
+
+
+def test_what_cannot_be_calibrated_is_refused(run: Run, group: Path, tmp_path: Path) -> None:
+    asked = ("recon", "scan.npz", *WORDS, group.parent / "mask.npy", *QUIETLY, "--out", tmp_path / "x")
+    on = ("--calibrated-on", group)
+    assert "only the posterior mean" in run(*asked, *on, "--method", "map", code=2).stderr
+    assert "--with" in run(*asked, *on, "--with", "head.npz", code=2).stderr
+    assert "not there" in run(*asked, "--calibrated-on", tmp_path / "nowhere", code=2).stderr
+    (tmp_path / "few").mkdir()
+    for name in ("1.npz", "holes.npz", "copy.npz"):
+        shutil.copy(group / name, tmp_path / "few")
+    refused = run(*asked, "--calibrated-on", tmp_path / "few", code=2).stderr
+    for word in ("1 of 2 files of few", "holes.npz is left out", "copy.npz is left out", "24 x 20 pixels", "Put such"):
+        assert word in refused
+    every = ("recon", "scan.npz", *WORDS[:2], *on, *QUIETLY, "--out", tmp_path / "x")
+    assert "its complete image is of the very lines that are used" in run(*every, code=2).stderr
+    (tmp_path / "few" / "manifest.json").write_text("{}")
+    assert "folder of a run" in run(*asked, "--calibrated-on", tmp_path / "few", code=2).stderr
+    angles = np.pi * np.arange(9)[:, None, None] / 9
+    spokes = np.concatenate([np.sin(angles), np.cos(angles)], axis=-1) * (np.arange(24)[:, None] - 12)
+    disc = np.exp(-0.05 * np.sum(spokes**2, axis=-1))  # of a smooth blob in the middle
+    np.savez(tmp_path / "spokes.npz", kspace=disc.astype(np.complex64), trajectory=spokes, noise_variance=1e-6)
+    refused = run("recon", tmp_path / "spokes.npz", *on, *QUIETLY, "--out", tmp_path / "y", code=2).stderr
+    assert "along a trajectory" in refused and "--calibrated-on" in refused
