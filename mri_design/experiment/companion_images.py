@@ -320,7 +320,7 @@ class NumberedVolume:
 
     def words(self, place: float) -> str:
         """Where that is."""
-        return f"slice {self.number + place:g} of 0 to {self.count - 1}, not {self.number}"
+        return f"slice {self.number + place:g} of {self.count}, numbered from 0, instead of {self.number}"
 
 
 def readout_energies(scan: KSpaceData | TrajectoryData) -> NDArray[np.float64]:

@@ -103,7 +103,7 @@ def laid(beside: Companion) -> Offered:
 def test_of_volumes_without_places_the_slices_beside_that_of_the_number_are_looked_at():
     of_number = [volume_of_heads(None).over(scan((64, 64), None), number, 5) for number in (1, 2)]
     beside, right = (laid(companion) for companion in of_number)
-    assert beside.aside == "slice 2 of 0 to 4, not 1" and "taken from slice 2 of" in str(beside)
+    assert beside.aside == "slice 2 of 5, numbered from 0, instead of 1" and "taken from slice 2 of" in str(beside)
     np.testing.assert_allclose(beside.companion.image, right.companion.image, atol=0.05)
     assert right.aside == "" and "taken" not in str(right)
     assert of_number[0].volume.at(-1.5) is None  # where there is no slice
