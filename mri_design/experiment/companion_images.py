@@ -17,7 +17,9 @@ from mri_design.experiment.inputs import load_scan, names_file, prepare, scan_of
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.trajectories.preparing import prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
+from mri_design.kinds import count_text
 from mri_design.model.companion import Companion
+from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.scan.calibration.map_grids import places_in
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, stacked
@@ -28,6 +30,8 @@ from mri_design.scan.sampling import require_dynamic_range
 
 OWN_IMAGE = "recon.npy"
 """The image of a run, where its folder is given."""
+MOSTLY = 0.5
+"""Share of the energy of an image's k-space that lies at its centre, at least."""
 LEAST_OVERLAP = 0.25
 """Share of a slice's field of view that has to be covered."""
 REACH = 10.0
@@ -92,6 +96,7 @@ class CompanionImages:
                 first, count = held.geometry, held.n_slices
                 places = None if first is None else tuple(first.slice_after(number) for number in range(count))
                 return cls(name, np.abs(held.images).astype(np.float32), places)
+            _require_samples(held, name)
             scan = scan_of(held, recipe, seed + 1)
             require_dynamic_range(scan.kspace, f"{name}: kspace")
         else:
@@ -161,7 +166,9 @@ class CompanionImages:
         return CompanionImages(self.name, self.images[near], tuple(self.places[n] for n in near))
 
     def _same_as(self, scan: KSpaceData | TrajectoryData, over: NDArray[np.float32]) -> str:
-        """Why images are no other ones, as the end of a sentence: the scan's own samples, or its own reference."""
+        """Why images are no other ones, as the end of a sentence: all alike, the scan's own samples or reference."""
+        if np.ptp(self.images) == 0:
+            return "it is the same everywhere"
         if self.energies is not None:
             own = readout_energies(scan)[0]
             if any(same_readouts(own, other) for other in self.energies):
@@ -217,7 +224,7 @@ class CompanionImages:
             raise InputError(
                 field=f"companion {self.name}",
                 got=f"{have} slices, and no place of them or of the scan's",
-                wanted=f"{count} slices, as the scan has, or one",
+                wanted=f"{count_text(count, 'slice')}, as the scan has{', or one' if count > 1 else ''}",
                 cure="Give a file that holds the slice alone, or files whose headers say where they lie.",
             )
         below = int(number) if have > 1 else 0
@@ -321,6 +328,34 @@ class NumberedVolume:
     def words(self, place: float) -> str:
         """Where that is."""
         return f"slice {self.number + place:g} of {self.count}, numbered from 0, instead of {self.number}"
+
+
+def _require_samples(held: object, name: str) -> None:
+    """Refuse complex images where k-space is read: their Fourier transform, not they, has its energy at the centre.
+
+    Raises
+    ------
+    InputError
+        Naming the file.
+    """
+    if not isinstance(held, KSpaceData) or held.n_coils > 1:
+        return
+    first = held.kspace[0, 0]
+    image = CentredFFT((first.shape[0], first.shape[1])).adjoint(first)
+    if _at_the_centre(image) > max(_at_the_centre(first), MOSTLY):
+        raise InputError(
+            field=f"companion {name}",
+            got="a complex image: its Fourier transform has its energy at the centre",
+            wanted="k-space, as which complex arrays are read, or moduli of images",
+            cure="Give numpy.abs of it.",
+        )
+
+
+def _at_the_centre(samples: NDArray[np.complex64]) -> float:
+    """Share of the energy within the middle eighth of both axes."""
+    rows, columns = (slice(n // 2 - n // 16 - 1, n // 2 + n // 16 + 1) for n in samples.shape)
+    power = np.abs(samples) ** 2
+    return float(power[rows, columns].sum() / max(power.sum(), np.finfo(np.float32).tiny))
 
 
 def readout_energies(scan: KSpaceData | TrajectoryData) -> NDArray[np.float64]:

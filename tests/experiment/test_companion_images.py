@@ -175,3 +175,16 @@ def test_the_scan_itself_is_recognised_and_left_out_and_a_repeat_is_not(tmp_path
     truth = replace(here, reference=(3 * image)[None].astype(np.complex64))
     assert "was made from" in CompanionImages("truth", image[None]).over(truth, 0, 1).refused
     assert not CompanionImages("turned", image[None, ::-1]).over(truth, 0, 1).refused
+
+
+def test_a_complex_image_is_no_kspace_and_a_constant_says_nothing(tmp_path):
+    image = head(FIRST)
+    for name, samples, is_image in (("image.npy", image * np.exp(0.3j), True), ("kspace.npy", scanned(image), False)):
+        np.save(tmp_path / name, samples.astype(np.complex64))
+        if is_image:
+            with pytest.raises(InputError, match=r"companion image.npy: got a complex image.*numpy.abs"):
+                CompanionImages.read(str(tmp_path / name), RECIPE)
+        else:
+            assert CompanionImages.read(str(tmp_path / name), RECIPE).images.shape == (1, *image.shape)
+    flat = CompanionImages("flat", np.ones((1, 2, 2), np.float32)).over(scan(), 0, 1)
+    assert flat.refused == "it is the same everywhere"

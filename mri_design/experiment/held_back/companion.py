@@ -92,7 +92,8 @@ class Offered:
             said.append(f"left out: {self.refused}")
         elif np.isfinite(self.gain):
             less = 100 * (1 - np.exp(-self.gain))
-            said.append(f"{abs(less):.0f} % {'less' if less >= 0 else 'more'} of what is held back is left unpredicted")
+            better = "better" if less >= 0 else "worse"
+            said.append(f"with it what is held back is predicted {abs(less):.0f} % {better}")
         return ", ".join(said)
 
 
@@ -158,8 +159,11 @@ class CompanionChoice:
         why = "as the recipe asks" if self.trusted else f"after {held}"
         each = "; ".join(str(one) for one in self.offered)
         repeat = " as a repeat" if self.expected is not None else ""
+        unsure = not self.used and any(one.gain > 0 for one in self.offered if not one.refused)
+        doubt = ", which is too little, or too uncertain, to use it" if unsure else ""
         return (
-            f"{' and '.join(self.used) or 'none'} {'are' if len(self.used) > 1 else 'is'} used{repeat}, {why} ({each})"
+            f"{' and '.join(self.used) or 'none'} {'are' if len(self.used) > 1 else 'is'} used{repeat}, {why} "
+            f"({each}{doubt})"
         )
 
 

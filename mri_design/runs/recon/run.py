@@ -242,6 +242,8 @@ def _one_slice(
     result = ready.reconstructed(run.seed, stages)
     if result.left_out:
         run.progress.say(result.left_out)
+    if result.companions is not None:
+        run.progress.say(f"other images: {result.companions}")
     known = ready.known(ready.in_units(result).image)
     if isinstance(known, KnownSamples) and known.folded:
         run.progress.warn(f"{data.name}: {FOLDED}")
