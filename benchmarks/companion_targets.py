@@ -156,7 +156,7 @@ def targets(errors: Rows, lesions: Rows) -> list[Row]:
     if ratios:
         good = sum(0.7 <= ratio <= 1.4 for ratio in ratios)
         said = f"{good / len(ratios):.0%} of {len(ratios)}, median {np.median(ratios):.2f}"
-        what = "sum of variances over squared error in [.7, 1.4], of cells that used it (scaled as before results/error-bars)"
+        what = "sum of variances over squared error in [.7, 1.4], of cells that used it (before results/error-bars)"
         made.append({"what": what, "target": ">= 80 %", "found": said, "met": good >= 0.8 * len(ratios)})
     seconds = [float(row["seconds over plain"]) for row in errors if row.get("seconds over plain")]
     if seconds:

@@ -10,10 +10,10 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.experiment.held_back.evidence import ErrorEvidence
+from mri_design.experiment.held_back.evidence import ErrorEvidence, powers
 from mri_design.experiment.held_back.squared_error import How, PredictedError
 from mri_design.kinds import count_text
-from mri_design.operators.base import Array, squared_modulus
+from mri_design.operators.base import Array
 
 BOUNDS = (1 / 3, 30.0)
 """Bounds of the factor on variances: beyond them the prediction is trusted less than the posterior."""
@@ -101,10 +101,10 @@ def shaped_std(std: Array, image: Array, others: Sequence[Array]) -> NDArray[np.
     others : sequence of complex array, shape (ky, kx)
         Estimates of it that were made on the way.
     """
-    variances = squared_modulus(np.asarray(std, dtype=np.float64))
+    variances = powers(std)
     total, changes = variances.sum(), []
     for other in others:
-        power = scipy.ndimage.gaussian_filter(squared_modulus(image - other).astype(np.float64), BLUR)
+        power = scipy.ndimage.gaussian_filter(powers(image - other), BLUR)
         if power.sum() > 0:
             changes.append(power * (total / power.sum()))
     if not changes:

@@ -76,7 +76,7 @@ class Innovations:
             for n in range(len(EDGES) - 1)
         ]
         kspace = CentredFFT(one.shape)(final.own_deviations(np.random.default_rng(seed), DRAWS))
-        power = np.mean(squared_modulus(kspace), axis=0, dtype=np.float64)
+        power = np.mean(powers(kspace), axis=0)
         places = np.digitize(radii((one.shape[0], one.shape[1])), EDGES) - 1
         weights = np.bincount(places.ravel(), power.ravel(), minlength=len(each))
         return cls(
@@ -92,8 +92,8 @@ def _energies(fold: HeldBack) -> tuple[NDArray[np.float64], NDArray[np.float64],
     """Energy found and expected of every sample held back, (coil, sample) each, and the rings of the samples."""
     one, posterior = fold.slice_model, fold.posterior
     rows, draws = one.measurement(fold.held), posterior.own_deviations(np.random.default_rng(fold.seed), DRAWS)
-    power = np.asarray(np.mean([squared_modulus(rows(draw)) for draw in draws], axis=0, dtype=np.float64))
-    found = squared_modulus(one.acquire(fold.held) - rows(posterior.mean)).astype(np.float64)
+    power = np.mean(np.stack([powers(rows(draw)) for draw in draws]), axis=0)
+    found = powers(one.acquire(fold.held) - rows(posterior.mean))
     rings = np.digitize(sample_radii(one, fold.held), EDGES).ravel() - 1
     return found.reshape(len(found), -1), one.noise_variance * power.reshape(len(power), -1), rings
 
@@ -138,8 +138,8 @@ def energy_missing(slice_model: MRSlice, lines: Sequence[int], image: Array) -> 
     if measured.all():
         return 0.0
     values = readouts.values(image[None], slice_model.maps, slice_model.library)
-    own = np.asarray(np.sum(squared_modulus(values), axis=(0, 1, 3), dtype=np.float64))
-    data = readouts.energies(slice_model.acquire(sorted(lines)), sorted(lines))
+    own = np.sum(powers(values), axis=(0, 1, 3))
+    data = readouts.energies(slice_model.acquire(sorted(lines)).astype(np.complex128), sorted(lines))
     noise = 2 * slice_model.noise_variance * slice_model.n_coils * values.shape[3]
     distance = np.linalg.norm(readouts.frequencies / (np.array(readouts.shape) / 2), axis=1)
     rings = np.minimum((distance * RINGS).astype(int), RINGS)
@@ -284,7 +284,13 @@ class Estimates:
 
 def energy_of(image: Array) -> float:
     """Sum over pixels of the squared modulus."""
-    return float(np.sum(squared_modulus(image), dtype=np.float64))
+    return float(np.sum(powers(image)))
+
+
+def powers(samples: Array) -> NDArray[np.float64]:
+    """Squared moduli in double precision, whatever the unit of the data."""
+    double = np.complex128 if np.iscomplexobj(samples) else np.float64
+    return np.asarray(squared_modulus(samples.astype(double)))
 
 
 def share_measured(slice_model: MRSlice, lines: Sequence[int]) -> float:
