@@ -40,7 +40,6 @@ JSON = Path(squared_error.__file__).with_name("squared_error.json")
 ENERGIES = (
     "variance",
     "noise",
-    "image",
     "from_held",
     "from_local",
     "from_alone",

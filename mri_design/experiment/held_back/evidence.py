@@ -28,8 +28,6 @@ LEAST_MISSING = 0.02
 """Share of the energy that is left missing at least."""
 KNOWN_BLOCKS = {"pixels", "differences", "non-local", "companion", "repeat"}
 """Kinds of blocks under which predictions of the squared error have been learnt."""
-
-
 EDGES = np.array([0.0, 0.06, 0.12, 0.2, 0.3, 0.45, 0.65, 0.85, np.inf])
 """Edges of the rings that samples are sorted into, |k| in units of half the grid."""
 FEW = 8
@@ -166,8 +164,6 @@ class ErrorEvidence:
         That of the posterior without non-local blocks and companions, where it was made; else the same.
     noise : float
         What the noise alone would leave in the image of one coil from all samples: 2 sigma^2 for each pixel.
-    image : float
-        Energy of the image.
     share : float
         Measured samples over pixels, at most 1.
     coils : int
@@ -197,7 +193,6 @@ class ErrorEvidence:
     _: KW_ONLY
     local_variance: float
     noise: float
-    image: float
     share: float
     coils: int
     encoding: str
@@ -267,7 +262,6 @@ class Estimates:
             own,
             local_variance=own if before is self.final or not known else float(np.sum(before.image_variances)),
             noise=2 * one.noise_variance * image.size,
-            image=energy_of(image),
             share=share_measured(one, self.lines),
             coils=one.n_coils,
             encoding="shots" if isinstance(one.candidates, ShotReadouts) else one.candidates.name,

@@ -194,7 +194,6 @@ KNOWN = ErrorEvidence(
     10.0,
     local_variance=12.0,
     noise=3.0,
-    image=500.0,
     share=0.25,
     coils=1,
     encoding="lines",
