@@ -20,18 +20,18 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from parts.error_cases import ENCODINGS, LOCAL, SPLITS, Case, case_of
+from parts.error_cases import ENCODINGS, FURTHER, LOCAL, SPLITS, Case, case_of
 from parts.pages import put_table
 
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.held_back import squared_error
 from mri_design.experiment.held_back.evidence import ErrorEvidence, Innovations
-from mri_design.experiment.held_back.squared_error import FEATURES, features
+from mri_design.experiment.held_back.squared_error import FEATURES, ImagesAlike, features
 from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct
 from mri_design.operators.base import Array
 
@@ -47,7 +47,9 @@ ENERGIES = (
 )
 KNOWN = (*ENERGIES, "share", "coils", "phase_aware", "gain")
 HELD = ("count", "found", "expected", "surprise", "by_ring")
-RIDGE, HUBER, PASSES = 5.0, 1.5, 6
+STRAIGHT, CURVED, REACH, NUGGET = 0.3, 0.5, 3.0, 0.2
+"""Of the kernel: variances of straight and of curved parts, reach of the curved, and variance of what is left open."""
+HUBER, PASSES = 1.5, 4
 LEAST = 0.2
 """Share of the squared error that is left at least when a reference's noise is taken off."""
 
@@ -141,25 +143,37 @@ def squared_error_of(row: Row) -> float:
     return max(found - (1 - 2 * share) * noise, LEAST * found) if int(str(row["raw"])) else found
 
 
-def fitted(rows: Sequence[Row]) -> NDArray[np.float64]:
-    """Weights of `FEATURES` by a robust ridge regression in which every subject counts by the root of its images."""
+def fitted(rows: Sequence[Row]) -> tuple[NDArray[np.float64], ImagesAlike]:
+    """Straight line and images alike, by a robust kernel ridge regression; subjects count by the root of their images.
+
+    The kernel is that of a constant, of the features with `STRAIGHT` as the variance of their weights, and of a
+    Gaussian in them, in units of their spread.
+    """
     matrix = np.array([features(evidence_of(row)) for row in rows])
     wanted = np.array([math.log(squared_error_of(row) / float(str(row["variance"]))) for row in rows])
     groups = [str(row["group"]) for row in rows]
     usual = np.array([1 / math.sqrt(groups.count(group)) for group in groups])
     usual /= usual.mean()
-    mean, spread = matrix.mean(axis=0), matrix.std(axis=0)
-    mean[0], spread[spread == 0] = 0.0, 1.0
-    scaled, penalty = (matrix - mean) / spread, RIDGE * np.eye(len(FEATURES))
-    penalty[0, 0] = 0.0
+    mean, unit, level = matrix.mean(axis=0), matrix.std(axis=0), wanted.mean()
+    mean[0], unit[unit == 0] = 0.0, 1.0
+    straight = (matrix - mean)[:, 1:] / unit[1:]
+    images = ImagesAlike(matrix, np.zeros(len(rows)), unit, REACH)
+    alike = CURVED * np.array([images.alike(row) for row in matrix])
+    kernel = 1.0 + STRAIGHT * straight @ straight.T + alike
     trust = usual
     for _ in range(PASSES):
-        found = np.linalg.solve(scaled.T @ (trust[:, None] * scaled) + penalty, scaled.T @ (trust * wanted))
-        left = np.abs(wanted - scaled @ found)
+        found = np.linalg.solve(kernel + np.diag(NUGGET / trust), wanted - level)
+        left = np.abs(NUGGET * found / trust)
         trust = usual * np.minimum(1, HUBER * 1.48 * np.median(left) / np.maximum(left, 1e-9))
-    weights = found / spread
-    weights[0] = found[0] - mean[1:] @ weights[1:]
-    return np.asarray(weights)
+    slopes = STRAIGHT * straight.T @ found / unit[1:]
+    constant = level + found.sum() - mean[1:] @ slopes
+    return np.array([constant, *slopes]), replace(images, pulls=CURVED * found)
+
+
+def log_ratio(known: ErrorEvidence, line: NDArray[np.float64], images: ImagesAlike) -> float:
+    """Logarithm of the squared error over the sum of the variances, as it is predicted."""
+    found = features(known)
+    return float(found @ line + images(found))
 
 
 def left_open(rows: Sequence[Row]) -> NDArray[np.float64]:
@@ -167,11 +181,11 @@ def left_open(rows: Sequence[Row]) -> NDArray[np.float64]:
     groups = [str(row["group"]) for row in rows]
     found = np.empty(len(rows))
     for group in dict.fromkeys(groups):
-        weights = fitted([row for row, own in zip(rows, groups, strict=True) if own != group])
+        line, images = fitted([row for row, own in zip(rows, groups, strict=True) if own != group])
         for place, row in enumerate(rows):
             if groups[place] == group:
                 known = evidence_of(row)
-                predicted = known.variance * math.exp(features(known) @ weights)
+                predicted = known.variance * math.exp(log_ratio(known, line, images))
                 found[place] = math.log(predicted / squared_error_of(row))
     return found
 
@@ -183,16 +197,21 @@ def learn(rows: Sequence[Row], path: Path = JSON) -> None:
     apart = left_open(rows)
     kinds = np.array([evidence_of(row).encoding for row in rows])
     spread = {kind: float(np.quantile(np.abs(apart[kinds == kind]), 0.68)) for kind in dict.fromkeys(kinds.tolist())}
+    line, images = fitted(rows)
     stored = {
         "made by": "python benchmarks/error_bars.py learn",
-        "images": len(rows),
         "features": list(FEATURES),
-        "weights": [round(float(weight), 5) for weight in fitted(rows)],
+        "weights": [round(float(weight), 5) for weight in line],
         "lowest": [round(float(low), 4) for low in matrix.min(axis=0)],
         "highest": [round(float(high), 4) for high in matrix.max(axis=0)],
         "spread": {kind: round(each, 3) for kind, each in spread.items()},
+        "reach": images.reach,
+        "unit": [round(float(each), 4) for each in images.unit],
+        "pulls": [round(float(pull), 4) for pull in images.pulls],
+        "images": [[round(float(each), 3) for each in row] for row in images.features],
     }
-    path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    text = ",\n".join(f" {json.dumps(name)}: {json.dumps(value)}" for name, value in stored.items())
+    path.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
 
 
 def with_held(rows: Sequence[Row]) -> list[Row]:
@@ -222,12 +241,12 @@ def measure(data: Path, numbers: range, encodings: Sequence[str], splits: Sequen
                     continue
                 rows.append(short(row_of(case, made)))
                 write_csv(OUT / "images.csv", rows)
-                print(split, encoding, number, case.name, case.mask, f"ratio {rows[-1]['ratio']}", flush=True)
+                print(split, encoding, number, case.name, case.mask, len(case.lines), flush=True)
 
 
 GROUPS = {
     "lines, one coil": ("lines", "lines, designed"),
-    "lines, several coils": ("lines, coils",),
+    "lines, several coils": ("lines, coils", *FURTHER),
     "planes": ("plane", "plane, coils"),
     "spokes and spirals": ("shots", "shots, coils"),
     "lines, with a companion": ("companion",),

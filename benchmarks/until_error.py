@@ -1,40 +1,67 @@
 """Where designs end that are to reach an error, and which error the image then has, as a table.
 
-    OMP_NUM_THREADS=1 python benchmarks/until_error.py DATA [--out results/reliability]
+    OMP_NUM_THREADS=1 python benchmarks/until_error.py DATA [--out results/reliability] [--only NAME]
 
-DATA is the folder of raw scans: ``mc_brain_cimax16.npy``, ``mc_brain_8a.npy`` and ``mc_brain_prescan16.npy``, brains by
-16, 8 and 16 coils. The other scans are embedded phantoms with one coil and with eight, lines and samples of a plane.
-One design of each scan goes to half of its lines (a third of a plane's samples), and every decision of it is shown to
-the rule behind ``--until-error`` for every wanted error: a rule does not change what is chosen. Where it stops first,
-the error that the design predicted is held against the actual one, of all lines where the truth is known, else of the
-lines that were not measured, and so it is at the end of the design, which wants no error.
+DATA is the folder of raw scans. Every design runs with the rule behind ``--until-error``, which looks at the image
+itself (`experiment.image_error`), to half of its lines at most, a third of a plane's samples, or 48 spokes. Where the
+rule ends it, the error that was predicted of the image is held against the actual one and against the wanted one; not
+against the wanted one where the design ended "at once", before which none may end, with a smaller error. Raw
+scans are judged by their own complete image, whose noise is taken off the squared error where it was not measured for
+the image (as in `benchmarks/error_bars.py`).
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from parts.error_cases import raw_scan
 from parts.pages import put_table
 
-from mri_design.design.decision import DesignStep
-from mri_design.design.stopping import NamedRule
-from mri_design.evaluation.predictions import Replay, check_predictions, truth_or_none
+from mri_design.design.engine import DesignState
+from mri_design.design.stopping import UntilError
+from mri_design.design.strategy import Strategy
+from mri_design.evaluation.predictions import truth_or_none
 from mri_design.evaluation.tables import Row, write_csv
-from mri_design.experiment.designing import DesignOptions, design_inference, refinement, run_design
+from mri_design.experiment.designing import DesignOptions, final_model, run_design
 from mri_design.experiment.ending import stop_rule
-from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.image_error import ImageErrors, final_signal
+from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct
 from mri_design.experiment.starting import start_lines, with_calibration
 from mri_design.experiment.strategy_names import make_strategy
+from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.readouts import ShotReadouts
 
-WANTED = (0.05, 0.08, 0.10, 0.11, 0.12, 0.15, 0.20, 0.30)
-SEEDS = (0, 1)
-RAW = ("mc_brain_cimax16", "mc_brain_8a", "mc_brain_prescan16")
+WANTED = (0.05, 0.08, 0.12, 0.20)
+SEEDS = (0, 1, 2)
+SPOKES = 48
+INSIDE = (0.85, 1.1)
+"""Actual over wanted error of a design that ended where it was to end."""
+LEAST = 0.2
+"""Share of the squared error that is left at least when a reference's noise is taken off."""
+RAW = (
+    "mc_brain_cimax16",
+    "mc_brain_8a",
+    "mc_brain_prescan16",
+    "mc_brain_cimax2",
+    "ge_pfile8",
+    "mc_phantom_ffe12",
+    "mc_phantom_cimax16",
+    "lf_6B_gre",
+    "lf_7A_fse",
+    "lf_7B_flair",
+    "wrist_ap",
+    "sc_head_sag",
+)
+RAW_MATRIX = 128
+"""The middle of the k-space of raw scans is theirs."""
 
 
 @dataclass(frozen=True)
@@ -43,135 +70,179 @@ class Case:
 
     Parameters
     ----------
-    source : str
-        File or phantom.
     name : str
         In the table.
+    scan : PreparedScan
+        Calibrated.
     recipe : Recipe
-        What is chosen, and how phantoms become scans.
+        What is chosen.
+    source : str
+        Phantom that the scan is simulated from; empty for raw scans.
     share : float
         Of the candidates that may be measured.
-    seeds : sequence of int
-        Designs.
     """
 
-    source: str
     name: str
+    scan: PreparedScan
     recipe: Recipe
+    source: str = ""
     share: float = 0.5
-    seeds: Sequence[int] = SEEDS
+
+    @property
+    def raw(self) -> bool:
+        """Whether the truth is a noisy image."""
+        return not self.source
+
+    @property
+    def strategy(self) -> Strategy:
+        """The one that the command takes."""
+        encoding = self.recipe.design.encoding
+        return make_strategy("information-gain" if encoding == "radial" else "calibrated", encoding)
+
+    def slice_model(self, seed: int) -> MRSlice:
+        """The slice with its candidates."""
+        if self.recipe.design.encoding in ("lines", "plane"):
+            return self.scan.slice_model(0, self.recipe)
+        on_grid = self.scan.slice_model(0, self.recipe.replacing("design", encoding="lines"))
+        shots = shot_candidates(self.recipe, self.strategy, on_grid.shape, SPOKES, on_grid.n_coils)
+        assert isinstance(shots, ShotReadouts)
+        known = closed_form_samples(self.source, shots, on_grid.n_coils, self.recipe, seed)
+        truth = truth_or_none(on_grid, self.scan.reference(0)) if known is None else None
+        return shot_slice(on_grid, shots, np.random.default_rng([seed, 1, 1]), truth=truth, known=known)
 
 
-@dataclass
-class Watcher:
-    """A rule that never stops a design and keeps every decision that it is shown, with what is predicted of its end."""
-
-    seen: list[DesignStep] = field(default_factory=list)
-    looks_ahead: bool = True
-
-    def __call__(self, step: DesignStep) -> bool:
-        self.seen.append(step)
-        return False
-
-
-def cases(data: Path) -> Iterator[Case]:
-    """Raw brains, then phantoms."""
+def cases(data: Path, seed: int) -> Iterator[Case]:
+    """Raw scans, then phantoms with one coil and with eight, lines, samples of a plane and spokes."""
     default = load_recipe(None)
-    for name in RAW:
-        yield Case(str(data / f"{name}.npy"), name, default, seeds=SEEDS[:1])
-    for matrix, names in ((64, ("brain", "t2w", "t1w", "shepp-logan")), (128, ("brain", "t2w"))):
-        for coils in (1, 8) if matrix == 64 else (1,):
-            recipe = default.replacing("simulation", matrix=matrix, coils=coils)
-            for name in names[: 4 if coils == 1 else 2]:
-                yield Case(f"phantom:{name}", f"{name}, {matrix} x {matrix}, {coils} coil{'s' * (coils > 1)}", recipe)
-    yield Case("phantom:lf-gre", "lf-gre (measured)", default, seeds=SEEDS[:1])
-    plane = default.replacing("simulation", matrix=48).replacing("design", encoding="plane")
-    for name in ("brain", "t2w"):
-        yield Case(f"phantom:{name}", f"{name}, plane of 48 x 48, 1 coil", plane, 1 / 3)
+    for name in RAW if seed == 0 else ():
+        raw = raw_scan(data / f"{name}.npy", RAW_MATRIX).prepared.data
+        yield _case(name, replace(raw, coil_maps=None), default)
+    for matrix, coils in ((64, 1), (64, 8), (128, 1)):
+        recipe = default.replacing("simulation", matrix=matrix, coils=coils)
+        for name in ("brain", "t2w", "t1w") if coils == 1 else ("brain", "t2w"):
+            text = f"{name}, {matrix} x {matrix}, {coils} coil{'s' * (coils > 1)}"
+            yield phantom(text, name, recipe, seed)
+    small = default.replacing("simulation", matrix=64)
+    for name in ("brain", "t2w", "t1w"):
+        yield phantom(f"{name}, plane of 64 x 64", name, small.replacing("design", encoding="plane"), seed, 1 / 3)
+        yield phantom(f"{name}, spokes, 64 x 64", name, small.replacing("design", encoding="radial"), seed, 1.0)
 
 
-def measured(case: Case, seed: int) -> Iterator[Row]:
-    """A row for every wanted error: where the design ends, and what the prediction is worth there."""
-    recipe = case.recipe
-    encoded = recipe.design.encoding
-    data = load_input(case.source, recipe, seed).select_slice(0)
-    scan = prepare(data, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)
-    recipe = with_calibration(recipe, scan.calibration_lines)
-    one, strategy = scan.slice_model(0, recipe), make_strategy("calibrated", encoded)
-    calibration = scan.calibration_lines if encoded == "lines" else 0
-    start = start_lines(one.measured, strategy, None, recipe, calibration, one.n_coils, one.candidates)
-    most = max(len(start) + 8, round(case.share * int(one.measured.sum())))
-    watcher = Watcher()
-    state = run_design(
-        [one], strategy, most, recipe, seed=seed, start=start, options=DesignOptions(stop=watcher, closing=True)
-    )
-    counts = [len(start) + i for i, step in enumerate(state.trace.steps) if not step.choice.pending]
-    shown = dict(zip(counts, watcher.seen, strict=True))
-    now = {}
-    for wanted in WANTED:
-        rule = stop_rule(recipe.replacing("design", until_error=wanted), strategy)
-        assert rule is not None
-        now[wanted] = _first(shown, rule)
-    trace = state.trace
-    last = len(trace.lines)
-    ends = sorted({n for n in (*now.values(), last) if n and trace.forecast(n) is not None})
-    replay = Replay(
-        design_inference(strategy, recipe),
-        seed,
-        refinement(recipe),
-    )
-    truths = [truth_or_none(one, scan.reference(0))]
-    checks = check_predictions([one], trace, replay, signals=state.signals, truths=truths, counts=ends)
-    errors = {check.n_measured: check.compared for check in checks}
-    for wanted in (*WANTED, None):
-        lines = last if wanted is None else now[wanted]
-        predicted, actual = errors.get(lines or 0, (float("nan"),) * 2)
+def phantom(text: str, name: str, recipe: Recipe, seed: int, share: float = 0.5) -> Case:
+    """A phantom of that name, by the simulation of the recipe."""
+    data = load_input(f"phantom:{name}", recipe, seed).select_slice(0)
+    return _case(text, data, recipe, f"phantom:{name}", share)
+
+
+def _case(text: str, data: object, recipe: Recipe, source: str = "", share: float = 0.5) -> Case:
+    scan = prepare(data, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)  # type: ignore[arg-type]
+    return Case(text, scan, with_calibration(recipe, scan.calibration_lines), source, share)
+
+
+def measured(case: Case, seed: int, wanted: Sequence[float] = WANTED) -> Iterator[Row]:
+    """A row for every wanted error: where the design ends, what was predicted of the image, and what it is."""
+    one, encoding = case.slice_model(seed), case.recipe.design.encoding
+    strategy = case.strategy
+    shots = isinstance(one.candidates, ShotReadouts)
+    most = SPOKES if shots else round(case.share * int(one.measured.sum()))
+    calibration = case.scan.calibration_lines if encoding == "lines" else 0
+    start = start_lines(one.measured, strategy, most, case.recipe, calibration, one.n_coils, one.candidates)
+    looks = ImageErrors(case.recipe, seed)
+    for error in wanted:
+        rule = stop_rule(case.recipe.replacing("design", until_error=error), strategy, by_image=True)
+        assert isinstance(rule, UntilError)
+        options = DesignOptions(stop=rule, closing=True, image_error=looks)
+        state = run_design([one], strategy, most, case.recipe, seed=seed, start=start, options=options)
+        trace = state.trace
+        end = trace.closing if trace.declined is None else trace.declined.forecast
+        assert end is not None
+        missed = trace.declined is not None and bool(rule.missed(trace.declined))
+        early, looked = trace.declined is not None and not missed, len(trace.steps) > rule.fewest
+        actual = actual_error(case, one, state, seed)
         yield {
             "scan": case.name,
             "seed": seed,
             "start": len(start),
             "of": one.candidates.size,
-            "wanted": "none" if wanted is None else wanted,
-            "ends at": lines,
-            "predicted": _known(predicted),
+            "wanted": error,
+            "ends at": len(trace.lines),
+            "because": "out of reach" if missed else _ended(early, looked),
+            "looks": 1 + sum(bool(np.isfinite(step.image_error)) for step in trace.steps),
+            "predicted by the design": _known(end.predicted_error),
+            "predicted of the image": _known(end.image_error),
             "actual": _known(actual),
-            "ratio": _known(predicted / actual if actual else float("nan")),
+            "predicted over actual": _known(end.image_error / actual),
+            "actual over wanted": _known(actual / error) if early and (looked or actual > error) else None,
         }
 
 
-def _first(shown: dict[int, DesignStep], rule: NamedRule) -> int | None:
-    """Candidates measured where the wanted error is reached; None where it is out of reach, or not reached so far."""
-    return next((n for n, step in shown.items() if rule(step) and not rule.missed(step)), None)
+def _ended(early: bool, looked: bool) -> str:
+    if not early:
+        return "all measured"
+    return "reached" if looked else "at once"
+
+
+def actual_error(case: Case, one: MRSlice, state: DesignState, seed: int) -> float:
+    """Relative L2 error of the image in the end, phase included."""
+    lines = state.trace.lines
+    model, warm = final_model(one, state, case.recipe)
+    options = InferenceOptions(warm_start=warm, signal=final_signal(model, state))
+    made = reconstruct(model, lines, "mean", case.recipe, image_rng(seed), options=options)
+    reference = case.scan.knowing(one.map_estimate(lines)).reference(0)
+    squared = float(np.sum(np.abs(made.image - reference).astype(float) ** 2))
+    energy = float(np.sum(np.abs(reference).astype(float) ** 2))
+    if case.raw:
+        assert made.std_factor is not None and made.std_factor.evidence is not None
+        known = made.std_factor.evidence
+        squared = max(squared - (1 - 2 * known.share) * known.noise, LEAST * squared)
+        energy -= known.noise
+    return float(np.sqrt(squared / energy))
 
 
 def _known(value: float) -> float | None:
     return float(f"{value:.3g}") if np.isfinite(value) else None
 
 
+def kind(row: Row) -> str:
+    """What a row's design is of."""
+    name = str(row["scan"])
+    if name in RAW:
+        return "lines, raw scans"
+    return "samples of a plane" if "plane" in name else "spokes" if "spokes" in name else "lines, phantoms"
+
+
 def summary(rows: Sequence[Row]) -> list[Row]:
-    """Predicted over actual errors, by what was designed and where."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        in_plane = "plane" in str(row["scan"])
-        kind, share = ("samples of a plane", "a third") if in_plane else ("lines", "half")
-        place = f"{share} of them measured" if row["wanted"] == "none" else "where the wanted error is predicted"
-        groups.setdefault(f"{kind}, {place}", []).append(row)
-    return [{"designs of": name, **_shares(_ratios(group, "predicted", "actual"))} for name, group in groups.items()]
+    """Where designs ended because the error was reached: actual over wanted; and of all, predicted over actual."""
+    found: list[Row] = []
+    for name in dict.fromkeys(map(kind, rows)):
+        group = [row for row in rows if kind(row) == name]
+        wanted, apart = _column(group, "actual over wanted"), _column(group, "predicted over actual")
+        found.append(
+            {
+                "designs of": name,
+                "ended": f"{len(wanted)} of {len(group)}",
+                "actual over wanted, least": _rounded(wanted, np.min),
+                "median": _rounded(wanted, np.median),
+                "largest": _rounded(wanted, np.max),
+                "in [.85, 1.1]": _share(wanted, *INSIDE),
+                "at most 1.1": _share(wanted, 0, INSIDE[1]),
+                "predicted over actual, median": _rounded(apart, np.median),
+                "within 15 %": _share(apart, 1 / 1.15, 1.15),
+            }
+        )
+    return found
 
 
-def _ratios(rows: Sequence[Row], predicted: str, actual: str) -> NDArray[np.float64]:
-    known = [row for row in rows if row[predicted] is not None and row[actual]]
-    return np.array([float(str(row[predicted])) / float(str(row[actual])) for row in known])
+def _column(rows: Sequence[Row], name: str) -> NDArray[np.float64]:
+    return np.array([float(str(row[name])) for row in rows if row[name] is not None])
 
 
-def _shares(ratios: NDArray[np.float64]) -> Row:
-    return {
-        "cases": len(ratios),
-        "predicted over actual, least": round(float(ratios.min()), 2),
-        "median": round(float(np.median(ratios)), 2),
-        "largest": round(float(ratios.max()), 2),
-        "within a factor of 1.25": f"{np.mean((ratios >= 1 / 1.25) & (ratios <= 1.25)):.0%}",
-    }
+def _rounded(values: NDArray[np.float64], of: object) -> float | None:
+    return round(float(of(values)), 2) if len(values) else None  # type: ignore[operator]
+
+
+def _share(values: NDArray[np.float64], low: float, high: float) -> str:
+    return f"{np.mean((values >= low) & (values <= high)):.0%}" if len(values) else ""
 
 
 def main() -> None:
@@ -179,17 +250,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("results/reliability"))
+    parser.add_argument("--only", default="", help="part of the names of scans")
     arguments = parser.parse_args()
     rows: list[Row] = []
-    for case in cases(arguments.data):
-        for seed in case.seeds:
-            rows += measured(case, seed)
-            print(
-                case.name, seed, *(f"{row['wanted']}:{row['ends at']}:{row['ratio']}" for row in rows[-len(WANTED) :])
-            )
-    write_csv(arguments.out / "until-error.csv", rows)
-    put_table(arguments.out / "until-error.md", "Predicted over actual errors", summary(rows))
-    put_table(arguments.out / "until-error.md", "Every design", rows)
+    for seed in SEEDS:
+        for case in cases(arguments.data, seed):
+            if arguments.only not in case.name:
+                continue
+            for row in measured(case, seed):
+                rows.append(row)
+                print(*row.values(), flush=True)
+            if not arguments.only:
+                write_csv(arguments.out / "until-error.csv", rows)
+    if not arguments.only:
+        put_table(arguments.out / "until-error.md", "Predicted, wanted and actual errors", summary(rows))
+        put_table(arguments.out / "until-error.md", "Every design", rows)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,8 @@ ENCODINGS = ("lines", "lines, coils", "plane", "plane, coils", "shots", "shots, 
 """Groups of cases, as tables name them."""
 LOCAL = ("lines, local", "lines, coils, local", "plane, local", "plane, coils, local", "shots, local")
 """Groups of cases by the recipe ``local``."""
+FURTHER = ("lines, coils, raw",)
+"""Groups of cases that were added later: raw scans of several coils alone."""
 SPLITS = ("learn", "test")
 _HEADS = {"learn": range(12), "test": range(12, 24)}
 _SUBJECTS = {"learn": {"6A": 2, "6B": 1}, "test": {"7A": 2, "7B": 2}}
@@ -40,6 +42,9 @@ _RAW = {
     "learn": ("mc_brain_cimax16", "mc_phantom_ffe12", "ge_pfile8", "mc_phantom_skyra32"),
     "test": ("mc_brain_8a", "mc_brain_prescan16"),
 }
+
+
+_FURTHER_RAW = {"learn": ("mc_brain_cimax2", "mc_phantom_cimax16"), "test": ("mc_phantom_skyra_gre2",)}
 
 
 @dataclass(frozen=True)
@@ -149,7 +154,7 @@ def raw_scan(path: Path, matrix: int) -> Scan:
 
 def case_of(data: Path, split: str, encoding: str, number: int) -> Case:
     """The case of a number."""
-    rng = np.random.default_rng([SPLITS.index(split), (*ENCODINGS, *LOCAL).index(encoding), number])
+    rng = np.random.default_rng([SPLITS.index(split), (*ENCODINGS, *LOCAL, *FURTHER).index(encoding), number])
     kind, with_coils = encoding.split(",")[0], "coils" in encoding
     matrix = int(rng.choice([64, 96, 128], p=[0.25, 0.45, 0.3]))
     coils = int(rng.choice([2, 4, 8, 12, 16])) if with_coils else 1
@@ -165,8 +170,9 @@ def case_of(data: Path, split: str, encoding: str, number: int) -> Case:
         recipe = recipe.replacing("design", encoding="plane")
     scan = scan_of(truth, truth.image, rng, matrix, noise, coils)
     name = truth.name
-    if with_coils and kind == "lines" and rng.random() < 0.4:
-        scan = raw_scan(data / f"{rng.choice(_RAW[split])}.npy", matrix)
+    further = encoding in FURTHER
+    if with_coils and kind == "lines" and (further or rng.random() < 0.4):
+        scan = raw_scan(data / f"{rng.choice(_RAW[split] + (_FURTHER_RAW[split] if further else ()))}.npy", matrix)
         name = scan.name
         truth = replace(truth, group=name)
     own_maps = with_coils and kind == "lines" and rng.random() < 0.5

@@ -55,6 +55,9 @@ class Forecast:
         How much an earlier scan of the same object, or scans of a training, counted beside this one's own posterior, 0
         to 1; of a plane, which share it explained of how single samples differ from those around them. NaN where there
         were none.
+    image_error : float
+        Relative L2 error that is predicted of the image that these lines give in the end, from readouts that are held
+        back (`experiment.image_error`); NaN where the design did not look.
     tested : float
         How many candidates had been predicted, measured and held against what was predicted by then
         (`DesignTrace.found`); NaN where nobody counted.
@@ -68,6 +71,7 @@ class Forecast:
     least_error: float = float("nan")
     recent_fall: float = float("nan")
     side_information_weight: float = float("nan")
+    image_error: float = float("nan")
     tested: float = float("nan")
 
     @property
@@ -211,6 +215,11 @@ class DesignStep:
     def recent_fall(self) -> float:
         """`Forecast.recent_fall` before the line."""
         return self.forecast.recent_fall
+
+    @property
+    def image_error(self) -> float:
+        """`Forecast.image_error` before the line."""
+        return self.forecast.image_error
 
     @property
     def tested(self) -> float:

@@ -25,6 +25,7 @@ from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.readouts import ShotReadouts
 from mri_design.scan.sampling import require_whole_lines
 
 StopRule = Callable[[DesignStep], bool]
@@ -36,6 +37,14 @@ Its line has not been measured yet. For a rule whose attribute ``looks_ahead`` i
 
 Measuring = Callable[[Sequence[DesignStep]], None]
 """Has the lines of a block of decisions measured, and returns once the slices hold their data."""
+
+ImageError = Callable[[Sequence[MRSlice], "DesignState"], float]
+"""Predicts the relative L2 error of the image that the lines of a state give in the end; NaN where it cannot."""
+
+HOPED = 0.6
+"""Error of the image over the one that a design predicts, before anybody has looked: small, to look in time."""
+APART, APART_UNKNOWN = 16, 8
+"""A design looks at the image again after this part of its lines has come; the second where it predicts no error."""
 
 WINDOW, FEWEST_LINES = 8, 8
 """Predictions have come to rest where they do not fall over this part of the grid's lines, this many at least."""
@@ -97,6 +106,8 @@ class DesignEngine:
         Has the lines of every block of decisions measured before they are looked up in the slices, which it fills.
         Without it the slices hold them already: they are replayed as the scanner. What it raises ends the run; the
         state that `run` showed last goes on from there.
+    image_error : callable, optional
+        Fills `Forecast.image_error` where a stop rule asks for it (`NamedRule.asks`).
 
     Raises
     ------
@@ -114,6 +125,7 @@ class DesignEngine:
     constraints: Constraints = field(default_factory=LineConstraints)
     refined: Refined | None = None
     measure: Measuring | None = None
+    image_error: ImageError | None = None
 
     def __post_init__(self) -> None:
         wanted = "a strategy, for example make_strategy('calibrated')"
@@ -199,7 +211,9 @@ class DesignEngine:
             steps, inferred = self._decide(slices, state, candidates, keeper, unseen)
             if getattr(stop, "looks_ahead", False) and inferred.found:
                 forecast = self._ahead(state.trace, inferred.posteriors, candidates, steps[0].forecast)
-                steps[0] = replace(steps[0], choice=replace(steps[0].choice, forecast=forecast))
+                steps[0] = _with_forecast(steps[0], forecast)
+            if self._looks(stop, state.trace, steps[0]):
+                steps[0] = _with_forecast(steps[0], self._looked(slices, state, steps[0].forecast))
             if stop is not None and stop(steps[0]):
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
             if self.measure is not None:
@@ -215,8 +229,31 @@ class DesignEngine:
         if closing:
             ahead = bool(getattr(stop, "looks_ahead", False))
             end = self._closing(slices, state, candidates, keeper, ahead)
+            if getattr(stop, "asks", None) is not None and self.image_error is not None:
+                end = self._looked(slices, state, Forecast() if end is None else end)
             return replace(state, trace=replace(state.trace, closing=end))
         return state
+
+    def _looks(self, stop: StopRule | None, trace: DesignTrace, step: DesignStep) -> bool:
+        """Whether to look at the image before the rule is asked: not again right after the last time."""
+        asks = getattr(stop, "asks", None)
+        if asks is None or self.image_error is None:
+            return False
+        ratio = HOPED
+        seen = [(n, each) for n, each in enumerate(trace.steps, len(trace.start)) if np.isfinite(each.image_error)]
+        if seen:
+            count, last = seen[-1]
+            known = np.isfinite(last.predicted_error)
+            if len(trace.lines) < count + max(1, count // (APART if known else APART_UNKNOWN)):
+                return False
+            ratio = last.image_error / last.predicted_error if known else ratio
+        return bool(asks(step, ratio))
+
+    def _looked(self, slices: Sequence[MRSlice], state: DesignState, forecast: Forecast) -> Forecast:
+        """The forecast with what is predicted of the image; the design's own prediction where nothing is."""
+        assert self.image_error is not None
+        found = self.image_error(slices, state)
+        return replace(forecast, image_error=found if np.isfinite(found) else forecast.predicted_error)
 
     def _closing(
         self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, keeper: Keeper, ahead: bool
@@ -265,7 +302,8 @@ class DesignEngine:
         A line that may never be measured keeps its corrected energy, less the share by which the others reduce what the
         posterior expects of it.
         """
-        if forecast.predicted is None or forecast.expected is None:
+        overlapping = isinstance(candidates.readouts, ShotReadouts)  # whose energies are not those of the image
+        if overlapping or forecast.predicted is None or forecast.expected is None:
             return float("nan")
         reachable = candidates.allowed | candidates.mask
         lines = [*candidates.acquired, *np.flatnonzero(reachable & ~candidates.mask).tolist()]
@@ -366,3 +404,7 @@ class DesignEngine:
 def _map_lines(candidates: LineCandidates) -> tuple[int, ...]:
     """The lines that coil maps rest on which are not known."""
     return candidates.acquired[: map_lines(candidates.n_start, len(candidates.acquired))]
+
+
+def _with_forecast(step: DesignStep, forecast: Forecast) -> DesignStep:
+    return replace(step, choice=replace(step.choice, forecast=forecast))

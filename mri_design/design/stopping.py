@@ -10,11 +10,15 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import Protocol
 
+import numpy as np
+
 from mri_design.design.decision import DesignStep, Forecast
 from mri_design.errors import InputError, require_counts, require_numbers
 
 FAR = 0.75
 """Below this part of what noise is predicted to leave an error is out of reach: the prediction is seldom that wrong."""
+NEAR = 1.05
+"""The image is looked at where its error may be up to this many times what is wanted."""
 FEWEST_TESTED = 4
 """Lines that a design must have predicted and then measured before what it predicts can end it."""
 AT_REST = 0.02
@@ -34,6 +38,13 @@ class NamedRule(Protocol):
     @property
     def looks_ahead(self) -> bool: ...
 
+    def asks(self, step: Prospect, ratio: float) -> bool:
+        """Whether `Forecast.image_error` is wanted before the rule is asked.
+
+        ``ratio`` is that error over the predicted one where it was last known.
+        """
+        ...
+
     def __call__(self, step: Prospect) -> bool:
         """Whether the design ends now, before the line of this decision is measured."""
         ...
@@ -51,6 +62,11 @@ class NamedRule(Protocol):
 class UntilError:
     """End the design once the predicted relative L2 error of the image is small enough, or cannot become so.
 
+    After every line a design predicts the error of its own posterior, by the energies of innovations. The image that
+    is made of the lines has another error, which can be predicted better, at the price of the image
+    (`Forecast.image_error`). Where ``by_image`` says so, it alone ends the design. It is asked for when the design's
+    own prediction, times the ratio of the two at the last look, has nearly fallen to what is wanted.
+
     Noise leaves an error however many lines are measured. A design also ends where that floor, as it is predicted, is
     far above the wanted error; and where the floor is above the wanted error and the predicted error has not fallen
     for many lines. The floor itself is a prediction, which later lines may correct by some ten per cent. Neither is
@@ -62,6 +78,8 @@ class UntilError:
         Norm of the error over norm of the image, several slices together.
     fewest : int
         Lines, or other candidates, that must have been predicted and then measured (`Forecast.tested`).
+    by_image : bool
+        Whether `Forecast.image_error` decides, instead of `Forecast.predicted_error`.
 
     Raises
     ------
@@ -70,12 +88,12 @@ class UntilError:
 
     Notes
     -----
-    The prediction is the strategy's (`Forecast.predicted_error`), not a bound: that of a posterior without correction
-    is usually too small.
+    Neither prediction is a bound; the strategy's, of a posterior without correction, is usually too small.
     """
 
     error: float
     fewest: int = FEWEST_TESTED
+    by_image: bool = False
     looks_ahead: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
@@ -89,27 +107,46 @@ class UntilError:
                 cure="Five per cent are 0.05.",
             )
 
+    def asks(self, step: Prospect, ratio: float) -> bool:
+        """Where the prediction, times ``ratio``, would end the design, and where there is no prediction."""
+        if not self.by_image or not _is_tested(step, self.fewest):
+            return False
+        predicted = step.predicted_error
+        return isnan(predicted) or predicted * ratio <= NEAR * self.error or self._beyond(_least(step), step)
+
     def __call__(self, step: Prospect) -> bool:
         return _is_tested(step, self.fewest) and (self._reached(step) or self._hopeless(step))
 
     def reason(self, step: Prospect, unit: str = "line") -> str:
         """Predicted against wanted error, in per cent; what noise leaves, where that is too much."""
-        told = self.missed(step, unit) or self._compared(step.predicted_error)
+        told = self.missed(step, unit) or self._compared(self._error(step))
         return told + (_untested(step, self.fewest, unit) if self._reached(step) else "")
 
     def missed(self, step: Prospect, unit: str = "line") -> str:
         """Words about the error that every line would leave, where it is larger than wanted; empty elsewhere."""
         if not _is_tested(step, self.fewest) or not self._hopeless(step):
             return ""
-        return self._out_of_reach(_least(step), step.predicted_error, unit)
+        return self._out_of_reach(self._least(step), self._error(step), unit)
+
+    def _error(self, step: Prospect) -> float:
+        return step.image_error if self.by_image else step.predicted_error
+
+    def _least(self, step: Prospect) -> float:
+        """`_least`, as much smaller as the image's error is than that of the design; NaN where it is not known."""
+        if not self.by_image:
+            return _least(step)
+        return float(_least(step) * np.minimum(1.0, step.image_error / step.predicted_error))
 
     def _reached(self, step: Prospect) -> bool:
-        return step.predicted_error <= self.error
+        return self._error(step) <= self.error
 
     def _hopeless(self, step: Prospect) -> bool:
-        least = _least(step)
+        return not self._reached(step) and self._beyond(self._least(step), step)
+
+    def _beyond(self, least: float, step: Prospect) -> bool:
+        """Whether the wanted error is far below what every line would leave, or below it and nothing moves any more."""
         at_rest = step.recent_fall < AT_REST
-        return not self._reached(step) and (self.error < FAR * least or (at_rest and self.error < least))
+        return self.error < FAR * least or (at_rest and self.error < least)
 
     def _compared(self, predicted: float) -> str:
         met = predicted <= self.error
@@ -150,6 +187,10 @@ class UntilGain:
         _require_positive("gain to stop at", self.gain)
         require_counts(fewest=self.fewest, least=0)
 
+    def asks(self, step: Prospect, ratio: float) -> bool:
+        """Never: gains are those of the design's posterior."""
+        return False
+
     def __call__(self, step: Prospect) -> bool:
         return _is_tested(step, self.fewest) and self._reached(step)
 
@@ -177,6 +218,10 @@ class AnyOf:
     def looks_ahead(self) -> bool:
         """True where one of the rules needs the least error."""
         return any(rule.looks_ahead for rule in self.rules)
+
+    def asks(self, step: Prospect, ratio: float) -> bool:
+        """Where one of the rules asks."""
+        return any(rule.asks(step, ratio) for rule in self.rules)
 
     def __call__(self, step: Prospect) -> bool:
         return any(rule(step) for rule in self.rules)

@@ -26,7 +26,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.inference.base import WarmStart
 from mri_design.scan.io.atomic import write_npz
 
-FORMAT = "mri-design checkpoint 5"
+FORMAT = "mri-design checkpoint 6"
 """Another number for every change that an older program could not read, or read wrongly."""
 
 EVERY = 3.0

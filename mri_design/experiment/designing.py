@@ -10,7 +10,7 @@ import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.design.candidate import LineCandidates
-from mri_design.design.engine import DesignEngine, DesignState, Measuring, StopRule
+from mri_design.design.engine import DesignEngine, DesignState, ImageError, Measuring, StopRule
 from mri_design.design.keeping import Keeper, Refined
 from mri_design.design.memory import require_memory
 from mri_design.design.strategy import Corrects, Strategy
@@ -82,6 +82,8 @@ class DesignOptions:
         Whether to predict the image's error after the last line too.
     measure : Measuring, optional
         Where a scanner is at work: has it measure lines and fills the slices, see `DesignEngine`.
+    image_error : ImageError, optional
+        For stop rules that ask how wrong the image is (`UntilError.by_image`).
 
     Raises
     ------
@@ -96,6 +98,7 @@ class DesignOptions:
     keeper: Keeper | None = None
     closing: bool = False
     measure: Measuring | None = None
+    image_error: ImageError | None = None
 
     def __post_init__(self) -> None:
         require_counts(draw=self.draw, least=0)
@@ -162,7 +165,7 @@ def run_design(
         require_counts(start=start, least=0)
     require_instance(DesignOptions, wanted="DesignOptions(stop=..., checkpoint=...)", options=options)
     engine = _engine(strategy, recipe, design_seed(seed, options.draw), slices[0].candidates)
-    engine = replace(engine, measure=options.measure)
+    engine = replace(engine, measure=options.measure, image_error=options.image_error)
     measurable = np.logical_and.reduce([s.measured for s in slices])
     readouts = slices[0].candidates
     if start is None:
@@ -217,15 +220,18 @@ def refinement(recipe: Recipe) -> Refined | None:
     return phase_refined if recipe.phase.model == "aware" else None
 
 
-def final_model(slice_model: MRSlice, state: DesignState, recipe: Recipe) -> tuple[MRSlice, WarmStart | None]:
-    """The first slice's model to reconstruct with after a design, and where its inference stood; None without one.
+def final_model(
+    slice_model: MRSlice, state: DesignState, recipe: Recipe, place: int = 0
+) -> tuple[MRSlice, WarmStart | None]:
+    """A slice's model to reconstruct with after a design, and where its inference stood, which is None without one.
 
-    Coil maps that are not known are those of all lines.
+    ``place`` is that of the slice among those that share the lines. Coil maps that are not known are those of all
+    lines.
     """
     slice_model = slice_model.calibrated(state.trace.lines)
     if not state.warm:
         return slice_model, None
-    warm, refined = state.warm[0], refinement(recipe)
+    warm, refined = state.warm[place], refinement(recipe)
     return slice_model if refined is None else refined(slice_model, warm.mean), warm
 
 

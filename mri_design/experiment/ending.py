@@ -23,6 +23,8 @@ FEWEST_SAMPLES = 16
 def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedRule | None:
     """The recipe's stop rule, once its order, constraints and rule are known to fit together, whatever the scan.
 
+    An error that is wanted is that of the image (`UntilError.by_image`): the design needs `DesignOptions.image_error`.
+
     Raises
     ------
     InputError
@@ -34,14 +36,16 @@ def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedR
     check_other_than_lines(recipe)
     jumps = recipe.constraints.rules().max_jump if design.encoding == "lines" else None
     check_order(design.order, design.echoes, design.effective_echo, jumps)
-    rule = stop_rule(recipe, strategy)
+    rule = stop_rule(recipe, strategy, by_image=True)
     if lines is None and rule is None:
         raise UsageError("when does the design end? Give --lines, --until-error or --until-gain")
     return rule
 
 
-def stop_rule(recipe: Recipe, strategy: Strategy) -> NamedRule | None:
+def stop_rule(recipe: Recipe, strategy: Strategy, *, by_image: bool = False) -> NamedRule | None:
     """The rule that ends a design early; None where the recipe has none.
+
+    ``by_image`` is that of `UntilError`.
 
     Raises
     ------
@@ -53,7 +57,7 @@ def stop_rule(recipe: Recipe, strategy: Strategy) -> NamedRule | None:
     if design.until_error is not None:
         if not strategy.needs_posterior:
             raise UsageError(f"strategy {strategy.name!r} predicts no error: --until-error needs one with a posterior")
-        rules.append(UntilError(design.until_error, fewest))
+        rules.append(UntilError(design.until_error, fewest, by_image))
     if design.until_gain is not None:
         if not strategy.needs_posterior:
             raise UsageError(f"strategy {strategy.name!r} knows no information gain: --until-gain needs a posterior")
@@ -77,8 +81,6 @@ def check_other_than_lines(recipe: Recipe) -> None:
         raise UsageError("orders and echo trains are of lines and samples: leave them out where shots are chosen")
     if shots and (design.block or 1) > 1:
         raise UsageError("shots are chosen one by one: leave out --block")
-    if shots and design.until_error is not None:
-        raise UsageError("shots overlap, so that no error of the image is predicted: leave out --until-error")
 
 
 def refuse_shots(recipe: Recipe, verb: str) -> None:

@@ -340,7 +340,8 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
     list of dict
         ``lines`` measured before the decision; the chosen ``line`` and its ``ky``; its ``score``; ``gain_nats`` and the
         ``total_nats`` so far; ``predicted_error``, relative L2 over all lines of k-space, before the line, and where a
-        stop rule asked the ``least_error`` that every line would leave; the ``side_information_weight`` where the
+        stop rule asked the ``least_error`` that every line would leave, and the ``image_error`` that is predicted of
+        the image itself; the ``side_information_weight`` where the
         design was informed by an earlier scan or by training scans; energy of the innovation
         ``predicted``, ``found`` and their ``running_ratio``; then the fields of a decision that are columns by
         themselves (`design.decision.columns`). Empty where a rule predicts nothing.
@@ -376,6 +377,8 @@ def _forecast_columns(trace: DesignTrace, forecast: Forecast) -> dict[str, objec
     found: dict[str, object] = {"predicted_error": _known(forecast.predicted_error)}
     if any(np.isfinite(step.least_error) for step in trace.steps):
         found["least_error"] = _known(forecast.least_error)
+    if any(np.isfinite(each.image_error) for each in (*trace.steps, forecast)):
+        found["image_error"] = _known(forecast.image_error)
     if _informed(trace):
         found["side_information_weight"] = _known(forecast.side_information_weight)
     return found

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_recipe
+from mri_design.evaluation.tables import Row
 from tests.benchmarks.conftest import BENCHMARKS, Tables
 
 pytestmark = pytest.mark.thorough
@@ -156,10 +157,14 @@ def test_undeclared_noise_is_held_against_the_true_one(module: Module, monkeypat
 def test_designs_end_where_the_wanted_error_is_predicted(module: Module) -> None:
     until_error = module("until_error")
     recipe = load_recipe("local").replacing("simulation", matrix=32)
-    rows = list(until_error.measured(until_error.Case("phantom:t2w", "small", recipe), 0))
-    ended = [row for row in rows[:-1] if row["ends at"] is not None]
-    assert ended and all(row["ends at"] >= row["start"] + 4 and row["predicted"] <= row["wanted"] for row in ended)
-    assert [row["cases"] for row in until_error.summary(rows)] == [len(ended), 1]
+    rows: list[Row] = []
+    for encoding in ("lines", "radial"):
+        case = until_error.phantom(encoding, "t2w", recipe.replacing("design", encoding=encoding), 0)
+        rows += until_error.measured(case, 0, (0.1, 0.2))
+    ended = [row for row in rows if row["because"] in ("reached", "at once")]
+    assert ended and all(row["ends at"] >= row["start"] + 4 for row in ended)
+    assert all(row["predicted of the image"] <= row["wanted"] for row in ended)
+    assert sum(int(row["ended"].split()[2]) for row in until_error.summary(rows)) == len(rows) == 4
 
 
 @pytest.mark.slow

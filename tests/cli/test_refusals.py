@@ -131,7 +131,6 @@ WORDS = [
     ("SPOKES --shots 6 --calibration 4", "--calibration: got 4; wanted none where shots are chosen"),
     ("SPOKES --shots 6 --block 2", "one by one"),
     ("SPOKES --shots 6 --order centre-out", "of lines and samples"),
-    ("SPOKES --shots 6 --until-error 0.1", "no error of the image"),
     ("SPOKES --shots 6 --seen head.npz", "designs of lines and of samples of a plane, not of spokes and arms"),
     ("SPOKES --shots 6 --positions all", "those of one slice"),
     # At the scanner

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from mri_design import (
 )
 from mri_design.design.constraints import LineConstraints
 from mri_design.design.decision import DesignStep
+from mri_design.design.engine import DesignState
 from mri_design.design.keeping import infer_slice
 from mri_design.design.stopping import AnyOf
 from mri_design.design.strategies.expected_error import ExpectedError
@@ -165,6 +167,58 @@ def test_what_the_start_predicts_of_the_image_is_no_prediction(make_slice: Slice
     assert trace.steps[1].predicted_error > 0 and trace.forecast(len(START) + 1) is not None
     unmoved = engine.run([one], begun, len(START), closing=True).trace
     assert unmoved.closing is not None and np.isnan(unmoved.closing.predicted_error)
+
+
+@pytest.mark.parametrize(
+    ("image", "stops", "missed"),
+    [
+        (0.05, True, False),  # whatever the design predicts
+        (0.051, False, False),
+        (float("nan"), False, False),  # nobody has looked
+        (0.15, True, True),  # every line would leave three quarters of .1, as much less as the image's error is less
+        (0.1, False, False),  # half of .1
+    ],
+)
+def test_the_error_of_the_image_ends_a_design(image: float, stops: bool, missed: bool) -> None:
+    rule = UntilError(0.05, by_image=True)
+    seen = changed(step(0.2), image_error=image, least_error=0.1, recent_fall=0.1)
+    assert (rule(seen), AnyOf((rule,))(seen), bool(rule.missed(seen))) == (stops, stops, missed)
+    assert not rule(changed(step(0.01), image_error=0.06)) and UntilError(0.05)(changed(step(0.01), image_error=0.06))
+    if not missed and np.isfinite(image):
+        assert f"predicted error {100 * image:g} %" in rule.reason(seen)
+
+
+def test_the_image_is_looked_at_where_its_error_may_be_small_enough() -> None:
+    rule = UntilError(0.05, by_image=True)
+    both = AnyOf((UntilGain(5.0), rule))
+    for predicted, ratio, asks in ((0.06, 0.8, True), (0.06, 0.9, False), (0.04, 1.0, True), (float("nan"), 1.0, True)):
+        assert (rule.asks(step(predicted), ratio), both.asks(step(predicted), ratio)) == (asks, asks)
+        assert not rule.asks(changed(step(predicted), tested=3.0), ratio)
+        assert not UntilError(0.05).asks(step(predicted), ratio) and not UntilGain(5.0).asks(step(predicted), ratio)
+    assert rule.asks(changed(step(0.2), least_error=0.07, recent_fall=0.1), 1.0)  # out of reach, unless the image knows
+
+
+def test_designs_look_now_and_then_and_end_by_what_they_see(make_slice: SliceMaker) -> None:
+    """Looks come with the first prediction that is near, and a sixteenth of the lines later, at least one."""
+    one, looked = make_slice(), []
+
+    def image_error(slices: Sequence[MRSlice], state: DesignState) -> float:
+        looked.append(len(state.trace.lines))
+        assert list(slices) == [one]
+        return (0.95, 0.9, 0.7)[len(looked) - 1]
+
+    rule = UntilError(0.75, fewest=1, by_image=True)
+    engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)), image_error=image_error)
+    state = engine.run([one], engine.begin([one], START), 14, stop=rule)
+    trace = state.trace
+    assert trace.declined is not None and trace.declined.image_error == 0.7 and looked[-1] == len(trace.lines)
+    seen = {len(START) + n: each.image_error for n, each in enumerate(trace.steps) if np.isfinite(each.image_error)}
+    assert list(seen) == looked[:-1] and list(seen.values())[:2] == [0.95, 0.9]
+    blind = replace(engine, image_error=lambda slices, state: float("nan"))  # where nothing is known of the image
+    ended = blind.run([one], blind.begin([one], START), 14, stop=rule).trace.declined
+    assert ended is not None and ended.image_error == ended.predicted_error <= 0.75
+    same = engine.run([one], engine.begin([one], START), 14).trace  # looking changes no line
+    assert same.lines[: len(trace.lines)] == trace.lines
 
 
 def test_lines_of_a_block_are_tested_together(make_slice: SliceMaker) -> None:

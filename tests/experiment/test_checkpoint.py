@@ -170,6 +170,7 @@ def test_every_field_of_a_decision_comes_back(tmp_path: Path) -> None:
         "image_energy": 2.5,
         "least_error": 0.25,
         "recent_fall": 0.125,
+        "image_error": 0.0625,
         "side_information_weight": 0.875,
         "tested": 6.0,
         "pending": 2,

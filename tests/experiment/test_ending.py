@@ -56,7 +56,7 @@ def test_a_design_needs_an_end() -> None:
     with pytest.raises(UsageError, match="--lines, --until-error or --until-gain"):
         checked_end(Recipe(), GAIN, None)
     assert checked_end(Recipe(), GAIN, 12) is None
-    assert checked_end(Recipe().replacing("design", until_error=0.1), GAIN, None) == UntilError(0.1)
+    assert checked_end(Recipe().replacing("design", until_error=0.1), GAIN, None) == UntilError(0.1, by_image=True)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from mri_design.experiment.checkpoint import Checkpoint, load_state
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.ending import most_lines
+from mri_design.experiment.image_error import ImageErrors
 from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, prepare, with_given_maps
 from mri_design.experiment.starting import calibration_for, centre_for_maps, require_lines, start_lines
 from mri_design.experiment.strategy_names import ORACLES, strategy_files
@@ -438,6 +439,7 @@ class _Live:
             callback=lambda s: show("designing", len(s.trace.lines) - len(self._first), self.most - len(self._first)),
             closing=True,
             measure=self._measure,
+            image_error=ImageErrors(self.recipe, self._run.seed),
         )
         while True:
             self._slice = replace(self._slice, measured=self._measurable.copy())

@@ -33,6 +33,7 @@ from mri_design.experiment.designing import (
 )
 from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
 from mri_design.experiment.given_maps import GivenMaps
+from mri_design.experiment.image_error import ImageErrors, final_signal
 from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
@@ -474,6 +475,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
                 callback=lambda s: show("designing", len(s.trace.lines) - len(first), most - len(first)),
                 keeper=keeper,
                 closing=True,
+                image_error=ImageErrors(recipe, run.seed, companions),
             ),
         )
     lines_chosen = state.trace.lines
@@ -564,8 +566,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     slice_model, warm = final_model(designed.slices[0], state, recipe)
     slice_model = replace(slice_model, companions=designed.companions)
     calibrated = designed.slices[0].calibrated(trace.lines)
-    # The level of lines is that of their common centre; the few shots of a start show less of it than all do.
-    signal = calibrated.signal_level(trace.lines) if request.of_shots else state.signals[0]
+    signal = final_signal(calibrated, state)
     most = loops_at_most(slice_model, recipe)
     options = InferenceOptions(
         warm_start=warm, signal=signal, callback=lambda s: run.progress.show("reconstructing", s.loop, most)

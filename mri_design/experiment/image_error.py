@@ -1,0 +1,71 @@
+"""How wrong the image of a design's lines is: it is made in the midst of the design, with its error bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from mri_design.design.engine import DesignState
+from mri_design.experiment.designing import final_model
+from mri_design.experiment.held_back.evidence import energy_of
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct
+from mri_design.model.companion import Companion
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.readouts import ShotReadouts
+
+MOST_SLICES = 4
+"""Slices whose images are made, evenly out of those that share the lines."""
+
+
+@dataclass(frozen=True)
+class ImageErrors:
+    """Predicts the error of the posterior mean by its error bars; see `DesignEngine.image_error`.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Of the image. Whatever its method, the error is that of the posterior mean.
+    seed : int
+        Of the run: the image of the last lines is the one that the run makes.
+    companions : tuple of Companion
+        Other images of the object, which the prior of the first slice knows.
+    """
+
+    recipe: Recipe
+    seed: int
+    companions: tuple[Companion, ...] = field(default=())
+
+    def __call__(self, slices: Sequence[MRSlice], state: DesignState) -> float:
+        """Norm of the error over norm of the image, several slices together; NaN where nothing predicts it."""
+        places = range(len(slices))
+        if len(slices) > MOST_SLICES:
+            places = np.linspace(0, len(slices) - 1, MOST_SLICES).round().astype(int).tolist()
+        errors, images = 0.0, 0.0
+        for place in places:
+            error, image = self._energies(slices, state, place)
+            errors, images = errors + error, images + image
+        return float(np.sqrt(errors / (errors + images)))
+
+    def _energies(self, slices: Sequence[MRSlice], state: DesignState, place: int) -> tuple[float, float]:
+        """Of the error of one slice as it is predicted, in the data's units squared, and of its image."""
+        lines = state.trace.lines
+        one, warm = final_model(slices[place], state, self.recipe, place)
+        if place == 0:
+            one = replace(one, companions=self.companions)
+        options = InferenceOptions(warm_start=warm, signal=final_signal(one, state, place))
+        made = reconstruct(one, lines, "mean", self.recipe, image_rng(self.seed), options=options)
+        known = made.std is not None and made.std_factor is not None
+        return energy_of(made.std) if known else float("nan"), energy_of(made.image)  # type: ignore[arg-type]
+
+
+def final_signal(slice_model: MRSlice, state: DesignState, place: int = 0) -> float:
+    """The signal level of the image in the end, of one of the slices.
+
+    That of lines is what their common centre shows; the few shots of a start show less of it than all do.
+    """
+    if isinstance(slice_model.candidates, ShotReadouts):
+        return slice_model.signal_level(state.trace.lines)
+    return state.signals[place]

@@ -1,0 +1,94 @@
+"""What a design sees when it looks at its image is what the run makes of its lines in the end."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import Recipe, UntilError
+from mri_design.design.engine import DesignState
+from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment.designing import DesignOptions, run_design
+from mri_design.experiment.image_error import MOST_SLICES, ImageErrors
+from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.recipe import load_recipe
+from mri_design.experiment.reconstruction import image_rng, reconstruct
+from mri_design.model.companion import Companion
+from mri_design.model.mr_image import MRSlice
+
+
+@pytest.fixture(scope="module")
+def recipe() -> Recipe:
+    return load_recipe("local").replacing("simulation", matrix=32)
+
+
+@pytest.fixture(scope="module")
+def one(recipe: Recipe) -> MRSlice:
+    return prepare(load_input("phantom:t2w", recipe, 0).select_slice(0), recipe).slice_model(0, recipe)
+
+
+def designed(slices: list[MRSlice], recipe: Recipe, count: int = 14) -> DesignState:
+    return run_design(slices, "calibrated", count, recipe, start=6)
+
+
+def test_the_error_is_that_of_the_error_bars_of_the_final_image(one: MRSlice, recipe: Recipe) -> None:
+    state = designed([one], recipe)
+    found = ImageErrors(recipe, 3)([one], replace(state, warm=()))
+    made = reconstruct(one, state.trace.lines, "mean", recipe, image_rng(3))
+    assert made.std is not None
+    error = float(np.linalg.norm(made.std))
+    assert found == pytest.approx(error / np.hypot(error, np.linalg.norm(made.image)), rel=0.02)
+    truth = reconstruct(one, None, "mean", recipe).image
+    actual = np.linalg.norm(made.image - truth) / np.linalg.norm(truth)
+    assert actual / 2 < found < 2 * actual
+    warm = ImageErrors(recipe, 3)([one], state)
+    assert warm == pytest.approx(found, rel=0.1)
+
+
+def test_slices_count_together_and_a_few_speak_for_many(one: MRSlice, recipe: Recipe) -> None:
+    state = designed([one], recipe)
+    half = replace(one, kspace=one.kspace / 2)
+    both = replace(state, signals=(state.signals[0], state.signals[0] / 2), warm=())
+    errors = ImageErrors(recipe, 0)
+    alone = errors([one], replace(state, warm=()))
+    assert errors([one, one], replace(both, signals=(state.signals[0],) * 2)) == pytest.approx(alone, rel=1e-3)
+    assert errors([one, half], both) > alone  # whose noise has stayed as large
+    called: list[int] = []
+
+    class Counted(ImageErrors):
+        def _energies(self, slices: object, state: object, place: int) -> tuple[float, float]:
+            called.append(place)
+            return 1.0, 3.0
+
+    assert Counted(recipe, 0)([one] * 9, state) == 0.5 and called == [0, 3, 5, 8] and len(called) == MOST_SLICES
+
+
+def test_companions_are_known_to_it(one: MRSlice, recipe: Recipe) -> None:
+    state = replace(designed([one], recipe, 16), warm=())
+    image = np.abs(reconstruct(one, None, "mean", recipe).image)
+    strong = recipe.replacing("companion", companion_strength="strong", trust_companion=True)
+    without = ImageErrors(strong, 0)([one], state)
+    assert ImageErrors(strong, 0, (Companion("same", image),))([one], state) < 0.95 * without
+
+
+def test_a_design_that_is_interrupted_looks_and_ends_as_it_would_have(
+    one: MRSlice, recipe: Recipe, tmp_path: Path
+) -> None:
+    """What was seen is kept with the decisions, so that the next look comes where it would have come."""
+    options = DesignOptions(stop=UntilError(0.12, by_image=True), image_error=ImageErrors(recipe, 0))
+    whole = run_design([one], "calibrated", 28, recipe, start=6, options=options).trace
+    assert whole.declined is not None and whole.declined.image_error <= 0.12
+    seen = [each.image_error for each in whole.steps]
+    assert np.isfinite(seen).any()
+
+    def interrupt(state: DesignState) -> None:
+        if np.isfinite(state.trace.steps[-1].image_error):
+            raise KeyboardInterrupt
+
+    kept = replace(options, checkpoint=Checkpoint(tmp_path / "state.npz"))
+    with pytest.raises(KeyboardInterrupt):
+        run_design([one], "calibrated", 28, recipe, start=6, options=replace(kept, callback=interrupt))
+    again = run_design([one], "calibrated", 28, recipe, start=6, options=kept).trace
+    assert again.lines == whole.lines
+    np.testing.assert_array_equal([each.image_error for each in again.steps], seen)
