@@ -17,7 +17,7 @@ from mri_design.errors import InputError, require_counts, require_numbers
 
 FAR = 0.75
 """Below this part of what noise is predicted to leave an error is out of reach: the prediction is seldom that wrong."""
-NEAR = 1.05
+NEAR = 1.2
 """The image is looked at where its error may be up to this many times what is wanted."""
 FEWEST_TESTED = 4
 """Lines that a design must have predicted and then measured before what it predicts can end it."""

@@ -50,7 +50,7 @@ from mri_design.experiment.strategy_names import (
 )
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
-from mri_design.runs.error_tables import COMPANIONS_CAPTION, FORMATS, maps_caption, paired_caption
+from mri_design.runs.error_tables import COMPANIONS_CAPTION, ENOUGH_CAPTION, FORMATS, maps_caption, paired_caption
 from mri_design.runs.first_pictures import (
     ACCELERATION,
     ERROR,
@@ -491,6 +491,7 @@ def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Sec
             FORMATS,
             study.words,
         ),
+        *([ReportTable(errors.enough, ENOUGH_CAPTION, FORMATS, study.words)] if errors.enough else []),
         KeyNumbers(study.words),
     ]
     if errors.paired:

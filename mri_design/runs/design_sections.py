@@ -377,7 +377,8 @@ def _forecast_columns(trace: DesignTrace, forecast: Forecast) -> dict[str, objec
     found: dict[str, object] = {"predicted_error": _known(forecast.predicted_error)}
     if any(np.isfinite(step.least_error) for step in trace.steps):
         found["least_error"] = _known(forecast.least_error)
-    if any(np.isfinite(each.image_error) for each in (*trace.steps, forecast)):
+    end = trace.forecast(len(trace.lines))
+    if np.isfinite([*(step.image_error for step in trace.steps), np.nan if end is None else end.image_error]).any():
         found["image_error"] = _known(forecast.image_error)
     if _informed(trace):
         found["side_information_weight"] = _known(forecast.side_information_weight)

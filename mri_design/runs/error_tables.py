@@ -120,6 +120,60 @@ def paired_table(
     return table
 
 
+LEVELS = (0.05, 0.08, 0.1, 0.15, 0.2, 0.3)
+"""Relative errors for which `enough_table` says how many lines are needed."""
+
+
+def enough_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
+    """How many lines every strategy needs for an error, by the images of the comparison.
+
+    Between the counts that were measured the logarithm of an image's error, mean over draws, is interpolated in that
+    of the count; ``median`` and ``most`` are over images, rounded up, and ``reached`` says in how many of them the
+    error was reached. Where that is not all of them there is no most, and no median where it is less than half. A
+    number that would be below the least count is left out: the images would have done with less.
+    """
+    counts = sorted(lines)
+    table: list[Row] = []
+    for level in LEVELS if len(counts) > 1 else ():
+        for name in strategies:
+            curves = np.array([errors_by_image(rows, name, count).mean(axis=0) for count in counts]).T
+            needed = np.array([_lines_for(level, counts, curve) for curve in curves])
+            reached = int(np.isfinite(needed).sum())
+            if not reached or needed.min() <= counts[0]:
+                continue
+            median = float(np.median(needed))
+            table.append(
+                {
+                    "relative_l2": level,
+                    "strategy": name,
+                    "median": int(np.ceil(median)) if np.isfinite(median) else None,
+                    "most": int(np.ceil(needed.max())) if reached == len(needed) else None,
+                    "reached": f"{reached} of {len(needed)}",
+                }
+            )
+    return table
+
+
+def _lines_for(level: float, counts: Sequence[int], errors: NDArray[np.float64]) -> float:
+    """The first count, interpolated, at which an error has fallen to a level; infinite where it does not."""
+    below = np.flatnonzero(errors <= level)
+    if not len(below):
+        return float("inf")
+    last = int(below[0])
+    if last == 0:
+        return float(counts[0])
+    fall, log = np.log(errors[last - 1 : last + 1]), np.log(counts[last - 1 : last + 1])
+    share = (fall[0] - np.log(level)) / (fall[0] - fall[1])
+    return float(np.exp(log[0] + share * (log[1] - log[0])))
+
+
+ENOUGH_CAPTION = (
+    "How many are enough, by these images: for each error how many a mask needs, in the median of the images and in "
+    "the one that needs most. Between the counts that were measured it is interpolated. Of the next scan an adaptive "
+    "design with --until-error decides by itself."
+)
+
+
 MAP_COLUMNS = ("maps", "maps_lines", "maps_error", "maps_bad")
 """Columns of cells whose coil maps are estimated from the lines of the mask."""
 

@@ -51,6 +51,7 @@ from mri_design.runs.error_tables import (
     FORMATS,
     MAP_COLUMNS,
     companions_table,
+    enough_table,
     errors_by_image,
     maps_table,
     paired_table,
@@ -342,7 +343,7 @@ class StudyProgress:
             write_json(self.path, {"identity": self.identity} | {name: getattr(self, name) for name in self.PARTS})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StudyErrors:
     """Errors of the strategies, cell by cell and in tables; strategies' names are without the folders of files.
 
@@ -361,6 +362,8 @@ class StudyErrors:
         `maps_table`; empty where coil maps are not estimated from the lines of masks.
     companions : sequence of mappings
         `companions_table`; empty where there are no other images of the objects.
+    enough : sequence of mappings
+        `enough_table`; empty of one count, and where no image needs more than the least.
     """
 
     rows: Sequence[Row]
@@ -370,11 +373,12 @@ class StudyErrors:
     runs: Mapping[str, NDArray[np.float64]]
     maps: Sequence[Row] = ()
     companions: Sequence[Row] = ()
+    enough: Sequence[Row] = ()
 
     def save(self, folder: RunFolder, formats: Mapping[str, str] = FORMATS) -> None:
         """Write metrics.csv, and those of the other tables that there are as CSV and Markdown."""
         folder.write_table("metrics.csv", self.rows)
-        for name in ("winners", "summary", "paired", "maps", "companions"):
+        for name in ("winners", "summary", "paired", "maps", "companions", "enough"):
             if table := getattr(self, name):
                 write_csv(folder.output_path(f"{name}.csv"), table, formats=formats)
                 write_text(folder.output_path(f"{name}.md"), markdown_text(table, formats=formats))
@@ -525,6 +529,7 @@ class Study(Material):
             runs={strategy_label(name): _runs(rows, name, counts) for name in names},
             maps=self._labelled(maps_table(rows, names, counts)),
             companions=self._labelled(companions_table(rows, names, counts)),
+            enough=self._labelled(enough_table(rows, real or names, counts)),
         )
 
     def _labelled(self, rows: Sequence[Row]) -> list[Row]:

@@ -60,6 +60,7 @@ INSIDE: dict[str, dict[str, int]] = {
         "posterior_draws": 3,
         "reconstruction": 4,
         "around": 5,
+        "image_error": 5,
         "trajectories": 5,
         "fixed_masks": 6,
         "companion_images": 6,

@@ -191,7 +191,7 @@ def test_the_error_of_the_image_ends_a_design(image: float, stops: bool, missed:
 def test_the_image_is_looked_at_where_its_error_may_be_small_enough() -> None:
     rule = UntilError(0.05, by_image=True)
     both = AnyOf((UntilGain(5.0), rule))
-    for predicted, ratio, asks in ((0.06, 0.8, True), (0.06, 0.9, False), (0.04, 1.0, True), (float("nan"), 1.0, True)):
+    for predicted, ratio, asks in ((0.06, 0.9, True), (0.06, 1.1, False), (0.05, 1.1, True), (float("nan"), 1.0, True)):
         assert (rule.asks(step(predicted), ratio), both.asks(step(predicted), ratio)) == (asks, asks)
         assert not rule.asks(changed(step(predicted), tested=3.0), ratio)
         assert not UntilError(0.05).asks(step(predicted), ratio) and not UntilGain(5.0).asks(step(predicted), ratio)

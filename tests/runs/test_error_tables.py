@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from mri_design.runs.error_tables import (
+    enough_table,
     errors_by_image,
     paired_caption,
     paired_table,
@@ -114,3 +115,26 @@ def test_where_a_strategy_loses_is_said_metric_by_metric() -> None:
         "16 lines, SSIM 0.940: random 0.950",
     ]
     assert where_behind(summary_table(rows, ["gain"], [8]), "gain", []) == []
+
+
+def test_enough_lines_are_told_for_every_error() -> None:
+    """Errors that fall as 1 / lines: an error of e needs as many lines as make it e, whatever was measured beside."""
+    rows = [
+        row
+        for count in (8, 16, 32)
+        for name, scale in (("gain", 1.0), ("random", 2.0))
+        for row in rows_of(name, count, [[scale * 2 / count, scale * 2.4 / count, scale * 4 / count]])
+    ]
+    table = {(row["relative_l2"], row["strategy"]): row for row in enough_table(rows, ["gain", "random"], [32, 8, 16])}
+    assert table[0.2, "gain"] == {
+        "relative_l2": 0.2,
+        "strategy": "gain",
+        "median": 12,
+        "most": 20,
+        "reached": "3 of 3",
+    }
+    assert table[0.1, "gain"]["median"] == 24 and table[0.1, "gain"]["most"] is None
+    assert table[0.15, "random"]["reached"] == "2 of 3" and table[0.15, "random"]["median"] == 32
+    assert (0.05, "random") not in table  # which none reaches
+    assert (0.3, "gain") not in table  # the images do with less than the least count
+    assert not enough_table(rows, ["gain"], [16])
