@@ -511,9 +511,8 @@ class DesignRecipe(Settings):
     train: int | None = setting("Echoes of a train.", None, least=1, unset="as many as `block`", expert=True)
     effective_echo: int | None = setting("Order interleaved: the echo that measures DC.", None, least=1, expert=True)
     until_error: float | None = setting(
-        "End as soon as the predicted relative L2 error is E (0.05 is 5 %) or less; --lines is the most. It "
-        "is the error, phase included, of the image that the design itself infers; the final image is usually "
-        "better. Strategies other than calibrated predict errors that are too small.",
+        "End as soon as the predicted relative L2 error of the image is E (0.05 is 5 %) or less; --lines is "
+        "the most. The design makes the image now and then on its way, and goes by its error bars.",
         None,
         above=0,
         below=1,

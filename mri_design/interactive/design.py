@@ -21,6 +21,7 @@ from mri_design.kinds import count_text
 from mri_design.operators.readouts import PlaneReadouts, ShotReadouts
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignResult
+from mri_design.runs.first_pictures import predicted_error
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.recon.run import ReconRequest
 from mri_design.runs.run import Ending, Run
@@ -69,9 +70,13 @@ class ScanDesign(Saved):
 
     @property
     def predicted_error(self) -> float | None:
-        """Relative error that the design itself predicts of its image, 0 to 1; None where it predicts nothing."""
+        """Relative L2 error of the complex image by its error bars, with no look at the truth.
+
+        Of an image without error bars it is what the design itself predicts; None where that predicts nothing.
+        """
+        found = predicted_error(self.result.images[0].reconstruction)
         forecast = self.trace.forecast(len(self.lines))
-        return None if forecast is None else forecast.predicted_error
+        return found if found is not None or forecast is None else forecast.predicted_error
 
     def reconstruct(self, method: Method | None = None) -> ScanImage:
         """The image of the chosen lines.

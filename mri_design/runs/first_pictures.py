@@ -56,9 +56,14 @@ def reading_of(layout: Layout) -> tuple[str, ...]:
 
 
 def predicted_error(result: Reconstruction) -> float | None:
-    """Relative L2 error of the complex image by its error bars, with no look at the truth; None without error bars."""
-    norm = float(np.linalg.norm(result.image))
-    return None if result.std is None or not norm else float(np.linalg.norm(result.std)) / norm
+    """Relative L2 error of the complex image by its error bars, with no look at the truth; None without error bars.
+
+    Relative to the truth: its energy is that of the image and that of the error, which is orthogonal to a mean.
+    """
+    if result.std is None:
+        return None
+    error, norm = float(np.linalg.norm(result.std)), float(np.linalg.norm(result.image))
+    return error / float(np.hypot(error, norm)) if norm else None
 
 
 def first_row(readouts: Readouts, mask: NDArray[np.bool_], result: Reconstruction, frame: Frame) -> list[FirstPicture]:
