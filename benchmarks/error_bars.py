@@ -47,7 +47,7 @@ ENERGIES = (
 )
 KNOWN = (*ENERGIES, "share", "coils", "phase_aware", "gain")
 HELD = ("count", "found", "expected", "surprise", "by_ring")
-STRAIGHT, CURVED, REACH, NUGGET = 0.3, 0.5, 3.0, 0.2
+STRAIGHT, CURVED, REACH, NUGGET = 0.3, 0.5, 3.0, 0.1
 """Of the kernel: variances of straight and of curved parts, reach of the curved, and variance of what is left open."""
 HUBER, PASSES = 1.5, 4
 LEAST = 0.2

@@ -74,7 +74,7 @@ def test_error_bars_are_told_in_shares_of_what_is_white() -> None:
     assert (
         len(first_row(LineReadouts((8, 8)), np.ones(8, bool), Reconstruction(image, None, DONE), Frame("ky-rows"))) == 2
     )
-    assert predicted_error(result) == pytest.approx(0.05)
+    assert predicted_error(result) == pytest.approx(0.05 / np.hypot(1, 0.05))
     assert predicted_error(Reconstruction(image, None, DONE)) is None
 
 

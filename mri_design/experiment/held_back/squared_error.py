@@ -74,6 +74,7 @@ _FEATURES: tuple[tuple[str, Callable[[ErrorEvidence], float]], ...] = (
     ("few held back", lambda known: 1 - _trust(known)),
     ("log found over expected energy", lambda known: _trust(known) * _log(_seen(known).found / _seen(known).expected)),
     ("log found over expected energy, ring by ring", lambda known: _trust(known) * _log(_seen(known).by_ring)),
+    ("log energy expected of what is held back", _over_variance(lambda known: _seen(known).expected)),
     ("log surprise", lambda known: _trust(known) * _log(_seen(known).surprise)),
     ("log energy that the image lacks", _over_variance(lambda known: known.missing)),
     ("log change since readouts were held back", _over_variance(lambda known: known.from_held)),
