@@ -277,19 +277,62 @@ def reconstruct(
         result = _with_spectral_correction(result, slice_model, lines, without)
     if not with_std:
         return result
+    inferred = _Inferred(slice_model, alone, lines, without, posterior=posterior, local=local)
     options.watch("error bars")
+    return _with_error_bars(result, inferred, recipe, rng, seed, options)
+
+
+@dataclass(frozen=True)
+class _Inferred:
+    """What stands behind an image whose error bars are wanted.
+
+    Parameters
+    ----------
+    slice_model, alone : MRSlice
+        With the companions that its prior knows, and without; the same where it knows none.
+    lines : sequence of int
+        Behind the image.
+    without : HeldBack, optional
+        What is inferred without some of them; None where none could be held back.
+    posterior : GaussianPosterior
+        Of the image.
+    local : GaussianPosterior, optional
+        That without non-local blocks; None where there are none.
+    """
+
+    slice_model: MRSlice
+    alone: MRSlice
+    lines: Sequence[int]
+    without: HeldBack | None
+    _: KW_ONLY
+    posterior: GaussianPosterior
+    local: GaussianPosterior | None
+
+
+def _with_error_bars(
+    result: Reconstruction,
+    known: _Inferred,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    seed: int,
+    options: InferenceOptions,
+) -> Reconstruction:
+    """The image with standard deviations, and the draws that the recipe asks for, scaled to its predicted error."""
+    alone, lines, without, posterior, local = known.alone, known.lines, known.without, known.posterior, known.local
+    engine = recipe.inference.engine()
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
     deviations = error_deviations(posterior, recipe.reconstruction.draws, seed, options.number, without)
     before = posterior if local is None else local
-    if alone is not slice_model:
+    if alone is not known.slice_model:
         before = local_posterior(alone, lines, engine, seed, None, options.signal)
         result = replace(result, alone=before.mean)
     elif local is not None and without is None:  # where the error model of designs predicts
-        before = local_posterior(slice_model, lines, engine, seed, local, options.signal)
+        before = local_posterior(alone, lines, engine, seed, local, options.signal)
     folds = [] if without is None else [without]
     if without is not None and alone.candidates.name == "lines":  # which are few
         other = hold_back(without.slice_model, lines, engine, seed, without.signal, fold=1)
         folds += [] if other is None else [other]
+    gain = np.nan if result.companions is None else result.companions.gain
     estimates = Estimates(
         alone,
         lines,
@@ -298,10 +341,11 @@ def reconstruct(
         local=None if local is None else local.mean,
         alone=result.alone,
         folds=folds,
-        gain=0.0 if companions is None or not np.isfinite(companions.gain) else companions.gain,
+        gain=gain if np.isfinite(gain) else 0.0,
     )
-    known = estimates.evidence(std, seed)
-    scale = std_factor(predicted_error(known, learnt=estimates.of_known_blocks), known, alone.candidates.unit)
+    evidence = estimates.evidence(std, seed)
+    predicted = predicted_error(evidence, learnt=estimates.of_known_blocks)
+    scale = std_factor(predicted, evidence, alone.candidates.unit)
     scaled = shaped_std(std, posterior.mean, estimates.others) * np.float32(1.0 if scale is None else scale.factor)
     draws = None if deviations is None else result.image + scaled_deviations(deviations, scaled)
     return replace(result, std=scaled, std_factor=scale, draws=draws)

@@ -10,7 +10,12 @@ from mri_design.experiment.held_back.choosing import held_back
 from mri_design.experiment.held_back.error_bars import BOUNDS, shaped_std, std_factor
 from mri_design.experiment.held_back.evidence import ErrorEvidence, Innovations, energy_missing
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
-from mri_design.experiment.held_back.squared_error import PredictedError, predicted_error, shipped_squared_error_model
+from mri_design.experiment.held_back.squared_error import (
+    ImagesAlike,
+    PredictedError,
+    predicted_error,
+    shipped_squared_error_model,
+)
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import Readouts
 from mri_design.variances.monte_carlo import MonteCarlo
@@ -233,6 +238,18 @@ def test_a_scan_unlike_those_that_were_learnt_from_is_scaled_by_what_it_holds_ba
     assert predicted_error(replace(KNOWN, innovations=None)) is None
     one = Innovations(1, found=4.0, expected=2.0, surprise=1.5, by_ring=2.0)
     assert predicted_error(replace(KNOWN, innovations=one), learnt=False) is None
+
+
+def test_images_alike_pull_a_straight_line_and_others_leave_it() -> None:
+    """At an image that was learnt from, the pull is its own and those of its neighbours; far from all there is none."""
+    shipped = shipped_squared_error_model().images
+    two = ImagesAlike(np.array([[0.0, 0.0], [2.0, 8.0]]), np.array([0.3, -0.1]), np.array([1.0, 2.0]), reach=2.0)
+    distance = 2.0**2 + (8.0 / 2.0) ** 2
+    assert two(np.zeros(2)) == pytest.approx(0.3 - 0.1 * np.exp(-distance / 8))
+    assert two(np.array([50.0, 0.0])) == pytest.approx(0.0, abs=1e-12)
+    place = int(np.argmax(np.abs(shipped.pulls)))
+    assert shipped.alike(shipped.features[place])[place] == 1.0
+    assert shipped(shipped.features[place] + 100 * shipped.unit) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_more_than_expected_on_what_was_held_back_means_a_larger_error() -> None:
