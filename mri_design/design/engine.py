@@ -43,6 +43,8 @@ ImageError = Callable[[Sequence[MRSlice], "DesignState"], float]
 
 HOPED = 0.6
 """Error of the image over the one that a design predicts, before anybody has looked: small, to look in time."""
+OLD, FALLEN = 7, 0.75
+"""After this part of its lines the ratio at the last look may have fallen to this."""
 APART, APART_UNKNOWN = 16, 8
 """A design looks at the image again after this part of its lines has come; the second where it predicts no error."""
 
@@ -243,10 +245,11 @@ class DesignEngine:
         seen = [(n, each) for n, each in enumerate(trace.steps, len(trace.start)) if np.isfinite(each.image_error)]
         if seen:
             count, last = seen[-1]
-            known = np.isfinite(last.predicted_error)
-            if len(trace.lines) < count + max(1, count // (APART if known else APART_UNKNOWN)):
+            known, more = np.isfinite(last.predicted_error), len(trace.lines) - count
+            if more < max(1, count // (APART if known else APART_UNKNOWN)):
                 return False
             ratio = last.image_error / last.predicted_error if known else ratio
+            ratio *= 1.0 if more < max(2, count // OLD) else FALLEN
         return bool(asks(step, ratio))
 
     def _looked(self, slices: Sequence[MRSlice], state: DesignState, forecast: Forecast) -> Forecast:

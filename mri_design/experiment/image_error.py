@@ -39,15 +39,16 @@ class ImageErrors:
     companions: tuple[Companion, ...] = field(default=())
 
     def __call__(self, slices: Sequence[MRSlice], state: DesignState) -> float:
-        """Norm of the error over norm of the image, several slices together; NaN where nothing predicts it."""
+        """Norm of the error over norm of the image, slices together whose error is predicted; NaN without such."""
         places = range(len(slices))
         if len(slices) > MOST_SLICES:
             places = np.linspace(0, len(slices) - 1, MOST_SLICES).round().astype(int).tolist()
         errors, images = 0.0, 0.0
         for place in places:
             error, image = self._energies(slices, state, place)
-            errors, images = errors + error, images + image
-        return float(np.sqrt(errors / (errors + images)))
+            if np.isfinite(error):
+                errors, images = errors + error, images + image
+        return float(np.sqrt(errors / (errors + images))) if errors else float("nan")
 
     def _energies(self, slices: Sequence[MRSlice], state: DesignState, place: int) -> tuple[float, float]:
         """Of the error of one slice as it is predicted, in the data's units squared, and of its image."""

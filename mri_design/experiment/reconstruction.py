@@ -41,6 +41,8 @@ from mri_design.operators.base import Array
 from mri_design.operators.chosen import Chosen
 from mri_design.status import Convergence, Status
 
+OF_THE_POSTERIOR = "as the posterior has them, mostly too small: too few readouts to hold some back"
+"""What is said of error bars that nothing scales."""
 Method = Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
@@ -126,6 +128,8 @@ class Reconstruction:
             said["band factors"] = f"{100 * self.band_strength:.0f} % of the correction"
         if self.std_factor is not None:
             said["error bars"] = str(self.std_factor)
+        elif self.std is not None:
+            said["error bars"] = OF_THE_POSTERIOR
         if self.noise is not None:
             said["noise"] = str(self.noise)
         return said
@@ -326,8 +330,6 @@ def _with_error_bars(
     if alone is not known.slice_model:
         before = local_posterior(alone, lines, engine, seed, None, options.signal)
         result = replace(result, alone=before.mean)
-    elif local is not None and without is None:  # where the error model of designs predicts
-        before = local_posterior(alone, lines, engine, seed, local, options.signal)
     folds = [] if without is None else [without]
     if without is not None and alone.candidates.name == "lines":  # which are few
         other = hold_back(without.slice_model, lines, engine, seed, without.signal, fold=1)

@@ -229,6 +229,10 @@ def require_lines(
     available = int((measurable & _rules(recipe, readouts).allowed(len(measurable))).sum())
     if target is not None and target > available:
         units = "lines" if readouts is None else f"{readouts.unit}s"
+        if not available and isinstance(readouts, ShotReadouts):
+            raise InputError(
+                field="scan", got="a grid of which not all is measured", wanted=f"a complete one, to make {units} of"
+            )
         raise InputError(
             field=f"number of {units}",
             got=str(target),

@@ -72,11 +72,14 @@ class ScanDesign(Saved):
     def predicted_error(self) -> float | None:
         """Relative L2 error of the complex image by its error bars, with no look at the truth.
 
-        Of an image without error bars it is what the design itself predicts; None where that predicts nothing.
+        Of an image without error bars it is that of the posterior mean, where the design has looked at it
+        (`Forecast.image_error`), or what the design itself predicts; None where that predicts nothing.
         """
         found = predicted_error(self.result.images[0].reconstruction)
         forecast = self.trace.forecast(len(self.lines))
-        return found if found is not None or forecast is None else forecast.predicted_error
+        if found is not None or forecast is None:
+            return found
+        return forecast.image_error if np.isfinite(forecast.image_error) else forecast.predicted_error
 
     def reconstruct(self, method: Method | None = None) -> ScanImage:
         """The image of the chosen lines.

@@ -78,7 +78,7 @@ def save_design(folder: RunFolder, account: DesignAccount, candidates: Readouts,
 def _chosen_rows(trace: DesignTrace, candidates: Readouts) -> Rows:
     """Rows of lines.csv, samples.csv or shots.csv: the order of choice, places in k-space, and scores of choices."""
     rows: Rows = []
-    block = 0
+    block, looked = 0, bool(np.isfinite([step.image_error for step in trace.steps]).any())
     steps: list[DesignStep | None] = [None] * len(trace.start)
     for order, (number, step) in enumerate(zip(trace.lines, [*steps, *trace.steps], strict=True)):
         block += step is not None and step.choice.pending == 0
@@ -95,6 +95,7 @@ def _chosen_rows(trace: DesignTrace, candidates: Readouts) -> Rows:
             if step is not None:
                 row |= {"predicted": _known(step.outcome.predicted_energy), "found": _known(step.outcome.actual_energy)}
                 row |= {"converged": step.cost.converged, "matvecs": step.cost.matvecs}
+                row |= {"image_error": _known(step.image_error)} if looked else {}
         rows.append({"order": order, **row})
     return rows
 
@@ -508,7 +509,7 @@ def _block_rows(account: DesignAccount) -> Rows:
     Where the design was informed by an earlier scan, also its weight (``side_information_weight``).
     """
     trace, energies = account.trace, account.innovations
-    informed = _informed(trace)
+    informed, looked = _informed(trace), bool(np.isfinite([step.image_error for step in trace.steps]).any())
     begins = [i for i, step in enumerate(trace.steps) if step.choice.pending == 0]
     rows: Rows = []
     for begin, end in pairwise([*begins, len(trace.steps)]):
@@ -521,6 +522,7 @@ def _block_rows(account: DesignAccount) -> Rows:
                 "samples": len(trace.start) + begin,
                 "chosen": end - begin,
                 "predicted_error": _known(first.predicted_error),
+                **({"image_error": _known(first.image_error)} if looked else {}),
                 **({"side_information_weight": _known(first.forecast.side_information_weight)} if informed else {}),
                 "predicted": _known(predicted),
                 "found": _known(found),

@@ -130,7 +130,7 @@ def enough_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence
     Between the counts that were measured the logarithm of an image's error, mean over draws, is interpolated in that
     of the count; ``median`` and ``most`` are over images, rounded up, and ``reached`` says in how many of them the
     error was reached. Where that is not all of them there is no most, and no median where it is less than half. A
-    number that would be below the least count is left out: the images would have done with less.
+    median below the least count is left out, and all of a strategy with which every image would have done with less.
     """
     counts = sorted(lines)
     table: list[Row] = []
@@ -139,15 +139,15 @@ def enough_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence
             curves = np.array([errors_by_image(rows, name, count).mean(axis=0) for count in counts]).T
             needed = np.array([_lines_for(level, counts, curve) for curve in curves])
             reached = int(np.isfinite(needed).sum())
-            if not reached or needed.min() <= counts[0]:
+            median, most = float(np.median(needed)), float(needed.max())
+            if not reached or most <= counts[0]:
                 continue
-            median = float(np.median(needed))
             table.append(
                 {
                     "relative_l2": level,
                     "strategy": name,
-                    "median": int(np.ceil(median)) if np.isfinite(median) else None,
-                    "most": int(np.ceil(needed.max())) if reached == len(needed) else None,
+                    "median": _whole(median) if median > counts[0] else None,
+                    "most": _whole(most),
                     "reached": f"{reached} of {len(needed)}",
                 }
             )
@@ -162,9 +162,16 @@ def _lines_for(level: float, counts: Sequence[int], errors: NDArray[np.float64])
     last = int(below[0])
     if last == 0:
         return float(counts[0])
+    if not errors[last] > 0:
+        return float(counts[last])
     fall, log = np.log(errors[last - 1 : last + 1]), np.log(counts[last - 1 : last + 1])
     share = (fall[0] - np.log(level)) / (fall[0] - fall[1])
     return float(np.exp(log[0] + share * (log[1] - log[0])))
+
+
+def _whole(count: float) -> int | None:
+    """The next whole number, and that of a number that is whole but for rounding; None for infinity."""
+    return int(np.ceil(count - 1e-6)) if np.isfinite(count) else None
 
 
 ENOUGH_CAPTION = (

@@ -33,7 +33,8 @@ ACCELERATION = (
 READING = (
     ERROR,
     "Predicted: the same as the error bars have it, of the complex image and without a look at the truth: the root of "
-    "the sum of their squares, divided by the norm of the image. It holds where model and noise are right.",
+    "the sum of their squares, divided by the norm that the true image is expected to have, from image and error "
+    "together. It holds where model and noise are right.",
     "Error bars: the standard deviation of each pixel under the posterior. They say where the image is uncertain, and "
     "are bright where lines are missing that the image needs.",
     ACCELERATION,

@@ -136,5 +136,11 @@ def test_enough_lines_are_told_for_every_error() -> None:
     assert table[0.1, "gain"]["median"] == 24 and table[0.1, "gain"]["most"] is None
     assert table[0.15, "random"]["reached"] == "2 of 3" and table[0.15, "random"]["median"] == 32
     assert (0.05, "random") not in table  # which none reaches
-    assert (0.3, "gain") not in table  # the images do with less than the least count
+    assert table[0.3, "gain"] == {**table[0.2, "gain"], "relative_l2": 0.3, "median": None, "most": 14}
+    assert [
+        row["relative_l2"]
+        for row in enough_table(rows_of("gain", 8, [[0.05]]) + rows_of("gain", 16, [[0.0]]), ["gain"], [8, 16])
+    ] == []
+    exact = enough_table(rows_of("gain", 8, [[0.2]]) + rows_of("gain", 16, [[0.0]]), ["gain"], [8, 16])
+    assert [(row["relative_l2"], row["median"]) for row in exact] == [(e, 16) for e in (0.05, 0.08, 0.1, 0.15)]
     assert not enough_table(rows, ["gain"], [16])

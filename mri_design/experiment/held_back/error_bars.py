@@ -17,6 +17,8 @@ from mri_design.operators.base import Array
 
 BOUNDS = (1 / 3, 30.0)
 """Bounds of the factor on variances: beyond them the prediction is trusted less than the posterior."""
+BOUNDED = (BOUNDS[0] ** 0.5 * 1.001, BOUNDS[1] ** 0.5 * 0.999)
+"""Factors on standard deviations that one of the bounds has set."""
 BLUR = 1.5
 """Pixels: standard deviation of the Gaussian over which changes of the image are averaged."""
 OWN = 0.5
@@ -35,7 +37,7 @@ class StdFactor:
         Readouts that were held back to learn it.
     unit : str
         What was held back, in the singular (`Readouts.unit`).
-    how : {"learnt", "held back", "error model"}
+    how : {"learnt", "held back"}
         See `PredictedError`.
     spread : float
         Standard deviation of the logarithm of the squared error that is predicted; NaN where it is not known.
@@ -52,9 +54,8 @@ class StdFactor:
     evidence: ErrorEvidence | None = None
 
     def __str__(self) -> str:
-        if not self.held_back:
-            return f"scaled by {self.factor:.2f}, no {self.unit}s could be held back"
-        after = f"scaled by {self.factor:.2f}, after {count_text(self.held_back, self.unit)} held back"
+        bound = ", the least" if self.factor <= BOUNDED[0] else ", the most" if self.factor >= BOUNDED[1] else ""
+        after = f"scaled by {self.factor:.2f}{bound}, after {count_text(self.held_back, self.unit)} held back"
         if self.how == "held back":
             return f"{after}, by these alone: nothing like this scan has been learnt from"
         within = (

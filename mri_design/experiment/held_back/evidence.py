@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.experiment.held_back.draw_spectrum import radii
-from mri_design.experiment.held_back.of_lines import predicted_by_error_model
 from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
@@ -172,9 +171,6 @@ class ErrorEvidence:
         "lines", "plane", or "shots".
     phase_aware : bool
         Whether the phase counts as known.
-    predicted : float
-        Squared error that the error model of designs predicts; NaN where readouts were held back, and where it has
-        learnt nothing.
     innovations : Innovations, optional
         Of the readouts held back; None where there are none.
     from_held : float
@@ -197,7 +193,6 @@ class ErrorEvidence:
     coils: int
     encoding: str
     phase_aware: bool
-    predicted: float = float("nan")
     innovations: Innovations | None = None
     from_held: float = float("nan")
     from_local: float = 0.0
@@ -266,7 +261,6 @@ class Estimates:
             coils=one.n_coils,
             encoding="shots" if isinstance(one.candidates, ShotReadouts) else one.candidates.name,
             phase_aware=one.phase is not None,
-            predicted=float("nan") if self.folds else predicted_by_error_model(one, self.lines, before, seed),
             innovations=Innovations.of(self.folds, self.final, seed),
             from_held=float(np.mean([energy_of(image - fold.posterior.mean) for fold in self.folds] or [np.nan])),
             from_local=0.0 if self.local is None else energy_of(image - self.local),

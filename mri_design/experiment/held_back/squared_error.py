@@ -93,6 +93,11 @@ def features(known: ErrorEvidence) -> Numbers:
     return np.array([value(known) for _, value in _FEATURES])
 
 
+def kind_of(known: ErrorEvidence) -> str:
+    """Encoding, and whether there are several coils."""
+    return known.encoding + (", coils" if known.coils > 1 else "")
+
+
 @dataclass(frozen=True)
 class ImagesAlike:
     """What a straight line leaves open, by images whose truth is known: each pulls those alike up or down.
@@ -136,7 +141,7 @@ class SquaredErrorModel:
     lowest, highest : float array, shape (features,)
         What the features ranged over in learning.
     spread : mapping of str to float
-        By encoding: standard deviation of what the features leave open, in nats, on subjects that were left out.
+        By `kind_of`: standard deviation of what the features leave open, in nats, on subjects that were left out.
 
     Raises
     ------
@@ -184,7 +189,7 @@ def shipped_squared_error_model() -> SquaredErrorModel:
     )
 
 
-How = Literal["learnt", "held back", "error model"]
+How = Literal["learnt", "held back"]
 
 
 @dataclass(frozen=True)
@@ -195,9 +200,8 @@ class PredictedError:
     ----------
     squared : float
         Summed over pixels, in the units of the evidence.
-    how : {"learnt", "held back", "error model"}
-        By the regression; by readouts held back alone, where it has seen nothing like the scan; or by the error model
-        of designs, where no readout could be held back.
+    how : {"learnt", "held back"}
+        By the regression, or by readouts held back alone, where it has seen nothing like the scan.
     spread : float
         Standard deviation of its logarithm; NaN where none is known.
     """
@@ -220,13 +224,13 @@ def predicted_error(known: ErrorEvidence, *, learnt: bool = True) -> PredictedEr
     Returns
     -------
     PredictedError or None
-        None where nothing could be held back, and no error model knows the scan.
+        None where nothing could be held back, or too little to go by alone.
     """
     seen, model = known.innovations, shipped_squared_error_model()
     if seen is None:
-        return PredictedError(known.predicted, "error model") if np.isfinite(known.predicted) else None
+        return None
     if learnt and not model.unlike(known):
-        return PredictedError(model.squared_error(known), "learnt", model.spread[known.encoding])
+        return PredictedError(model.squared_error(known), "learnt", model.spread[kind_of(known)])
     if seen.count < FEWEST:
         return None
     squared = known.local_variance * seen.found / seen.expected * float(np.exp(-FALLS * known.gain))

@@ -439,7 +439,7 @@ class _Live:
             callback=lambda s: show("designing", len(s.trace.lines) - len(self._first), self.most - len(self._first)),
             closing=True,
             measure=self._measure,
-            image_error=ImageErrors(self.recipe, self._run.seed),
+            image_error=ImageErrors(self.recipe, self._run.seed, tuple(self.companions)),
         )
         while True:
             self._slice = replace(self._slice, measured=self._measurable.copy())

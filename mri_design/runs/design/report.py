@@ -138,7 +138,9 @@ def _target(result: DesignResult) -> Target:
     trace = result.trace
     if result.request.stop is None:
         return ""
-    if trace.declined is None or what_was_missed(trace, result.request.stop, result.known.slice_model.candidates.unit):
+    stop, unit = result.request.stop, result.known.slice_model.candidates.unit
+    reached = trace.declined is not None or (trace.closing is not None and stop(trace.closing))
+    if not reached or what_was_missed(trace, stop, unit):
         return "missed"
     return "met" if trace.steps else "met at the start"
 
