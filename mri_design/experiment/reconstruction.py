@@ -348,7 +348,9 @@ def _with_error_bars(
     evidence = estimates.evidence(std, seed)
     predicted = predicted_error(evidence, learnt=estimates.of_known_blocks)
     scale = std_factor(predicted, evidence, alone.candidates.unit)
-    scaled = shaped_std(std, posterior.mean, estimates.others) * np.float32(1.0 if scale is None else scale.factor)
+    scaled = std
+    if scale is not None:
+        scaled = shaped_std(std, posterior.mean, estimates.others) * np.float32(scale.factor)
     draws = None if deviations is None else result.image + scaled_deviations(deviations, scaled)
     return replace(result, std=scaled, std_factor=scale, draws=draws)
 

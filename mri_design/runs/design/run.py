@@ -33,7 +33,7 @@ from mri_design.experiment.designing import (
 )
 from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
 from mri_design.experiment.given_maps import GivenMaps
-from mri_design.experiment.image_error import ImageErrors, final_signal
+from mri_design.experiment.image_error import MOST_SLICES, ImageErrors, final_signal
 from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
@@ -558,6 +558,9 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     trace, stop = state.trace, request.stop
     unit = designed.slices[0].candidates.unit
     ended = how_it_ended(trace, stop, designed.most, unit)
+    if ended and recipe.design.until_error is not None and len(designed.slices) > 1:
+        count = len(designed.slices)
+        ended += f" (of {min(count, MOST_SLICES)} of {count} slices together)"
     if ended:
         run.progress.say(ended)
     overruled = contradicted(trace, unit)

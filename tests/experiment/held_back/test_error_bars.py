@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import Calibrated, DesignView, PreparedScan, Recipe, load_input, load_recipe, prepare, reconstruct
+from mri_design import PreparedScan, Recipe, load_input, load_recipe, prepare, reconstruct
 from mri_design.experiment.held_back.choosing import held_back
 from mri_design.experiment.held_back.error_bars import BOUNDS, shaped_std, std_factor
 from mri_design.experiment.held_back.evidence import ErrorEvidence, Innovations, energy_missing
@@ -16,6 +16,7 @@ from mri_design.experiment.held_back.squared_error import (
     predicted_error,
     shipped_squared_error_model,
 )
+from mri_design.experiment.reconstruction import OF_THE_POSTERIOR
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import Readouts
 from mri_design.variances.monte_carlo import MonteCarlo
@@ -51,29 +52,6 @@ def test_all_pixels_are_scaled_by_one_factor_that_brings_them_to_the_actual_erro
     assert f"after {result.std_factor.held_back} lines held back" in str(result.std_factor)
 
 
-def test_where_no_line_can_be_held_back_squared_errors_are_nine_tenths_of_what_the_error_model_predicts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    predicted: list[float] = []
-    corrected = Calibrated.corrected
-
-    def kept(strategy: Calibrated, view: DesignView, expected: Array) -> Array:
-        energies = corrected(strategy, view, expected)
-        predicted.append(float(energies.sum()))
-        return energies
-
-    monkeypatch.setattr(Calibrated, "corrected", kept)
-    recipe = recipe_of("local", loops=2)
-    one = scan_of(recipe).slice_model(0, recipe)
-    result = reconstruct(one, range(14, 34), "mean", recipe, rng())
-    assert result.std is not None and result.std_factor is not None
-    assert (result.std_factor.how, result.std_factor.held_back) == ("error model", 0)
-    assert BOUNDS[0] < result.std_factor.factor**2 < BOUNDS[1]
-    assert np.sum(result.std.astype(float) ** 2) == pytest.approx(0.9 * predicted[0], rel=1e-4)
-    reconstruct(one, LINES, "mean", recipe, rng())
-    assert len(predicted) == 1
-
-
 def test_lines_are_held_back_twice_and_samples_of_a_plane_once() -> None:
     for encoding, folds in (("lines", 2), ("plane", 1)):
         recipe = recipe_of("local", loops=2).replacing("design", encoding=encoding)
@@ -85,12 +63,22 @@ def test_lines_are_held_back_twice_and_samples_of_a_plane_once() -> None:
         assert folds == 1 or len(set(held[0]) & set(held[1])) < len(held[0]) / 2
 
 
-def test_without_lines_outside_the_centre_only_the_synthetic_heads_are_asked() -> None:
-    recipe = recipe_of("local")
-    scan = scan_of(recipe)
-    result = reconstruct(scan.slice_model(0, recipe), range(14, 34), "mean", recipe, rng())
-    assert result.std_factor is not None and result.std_factor.held_back == 0
-    assert "no lines" in str(result.std_factor)
+@pytest.mark.parametrize("name", ["local", "default"])
+def test_where_no_line_can_be_held_back_error_bars_are_the_posterior_s_and_that_is_said(name: str) -> None:
+    recipe = recipe_of(name, loops=2)
+    result = reconstruct(scan_of(recipe).slice_model(0, recipe), range(14, 34), "mean", recipe, rng())
+    assert result.std is not None and result.std_factor is None
+    assert result.account()["error bars"] == OF_THE_POSTERIOR and "too small" in OF_THE_POSTERIOR
+    if name == "local":  # whose posterior is at hand
+        one = scan_of(recipe).slice_model(0, recipe)
+        plain = recipe.inference.engine().infer(one.model(range(14, 34)), rng())
+        assert np.sum(result.std.astype(float) ** 2) == pytest.approx(plain.image_variances.sum(), rel=0.05)
+
+
+def test_a_factor_that_a_bound_has_set_says_so() -> None:
+    for squared, word in ((1e9, "the most"), (1e-9, "the least"), (2 * KNOWN.variance, "after 6 lines")):
+        factor = std_factor(PredictedError(squared, "learnt"), KNOWN, "line")
+        assert factor is not None and word in str(factor)
 
 
 def test_under_other_priors_lines_held_back_say_all() -> None:
@@ -233,8 +221,6 @@ def test_a_scan_unlike_those_that_were_learnt_from_is_scaled_by_what_it_holds_ba
     assert foreign is not None and foreign.how == "held back"
     with_companion = predicted_error(replace(KNOWN, gain=0.5), learnt=False)
     assert with_companion is not None and with_companion.squared == pytest.approx(24.0 * np.exp(-0.3))
-    alone = predicted_error(replace(KNOWN, innovations=None, predicted=20.0))
-    assert alone is not None and (alone.how, alone.squared) == ("error model", 20.0)
     assert predicted_error(replace(KNOWN, innovations=None)) is None
     one = Innovations(1, found=4.0, expected=2.0, surprise=1.5, by_ring=2.0)
     assert predicted_error(replace(KNOWN, innovations=one), learnt=False) is None
