@@ -80,3 +80,22 @@ def test_a_limit_that_is_not_reached_is_said_and_no_failure(run: Run, tmp_path: 
     result = run("design", "scan.npz", *QUICK, *few, "--out", tmp_path / "x", code=0)
     assert result.stdout.startswith("not stopped early: all 8 lines measured, gain of the best line ")
     assert "nats >= 0.01 nats" in result.stdout
+
+
+def test_an_error_that_the_last_line_reaches_is_met(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "last"
+    result = run("design", "scan.npz", *QUICK, "--start", 4, "--lines", 8, "--until-error", 0.9, "--out", out)
+    assert result.stdout.startswith("not stopped early: all 8 lines measured, predicted error ")
+    assert "The target was met" in page(out) and "not reached" not in page(out)
+
+
+def test_spokes_end_by_the_error_of_their_image(run: Run, tmp_path: Path) -> None:
+    """Which their own predictions, of spokes that overlap, do not know; shots.csv has every look at it."""
+    out = tmp_path / "spokes"
+    words = ("--encoding", "radial", "--shots", 14, "--until-error", 0.25, "--out", out)
+    said = run("design", "scan.npz", *QUICK, *words).stdout.splitlines()[0]
+    shots = rows(out / "shots.csv")
+    assert said.startswith(f"stopped after {len(shots)} of at most 14 spokes: predicted error ")
+    assert "The target was met" in page(out)
+    looked = [float(row["image_error"]) for row in shots if row.get("image_error")]
+    assert all(error > 0.25 for error in looked)
