@@ -231,8 +231,9 @@ class DesignEngine:
         if closing:
             ahead = bool(getattr(stop, "looks_ahead", False))
             end = self._closing(slices, state, candidates, keeper, ahead)
-            if getattr(stop, "asks", None) is not None and self.image_error is not None:
-                end = self._looked(slices, state, Forecast() if end is None else end)
+            asks, known = getattr(stop, "asks", None), Forecast() if end is None else end
+            if asks is not None and self.image_error is not None and asks(known, 0.0):
+                end = self._looked(slices, state, known)
             return replace(state, trace=replace(state.trace, closing=end))
         return state
 
