@@ -41,6 +41,7 @@ _HOMES = {
     "Hinge": "potentials.likelihoods",
     "IRLS": "estimation.irls",
     "Identity": "operators.elementary",
+    "ImageErrors": "experiment.image_error",
     "ImageFacts": "model.sparsity",
     "ImageStack": "scan.data",
     "InferenceOptions": "experiment.reconstruction",

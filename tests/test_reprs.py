@@ -109,6 +109,7 @@ MADE: Mapping[str, Callable[[], object]] = {
     "Identity": lambda: md.Identity((SIDE, SIDE)),
     "ImageFacts": lambda: md.ImageFacts((SIDE, SIDE), 1.0),
     "ImageStack": lambda: md.ImageStack(np.ones((1, 256, 256), np.float32), header={"a": "b" * 900}),
+    "ImageErrors": lambda: md.ImageErrors(md.Recipe()),
     "InferenceOptions": lambda: md.InferenceOptions(warm_start=state().warm[0]),
     "InfomaxQuery": lambda: md.InfomaxQuery(9.0, fixed=wide()),
     "InformationGain": md.InformationGain,

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from mri_design.brief import briefly
 from mri_design.design.engine import DesignState
+from mri_design.errors import require_counts, require_instance
 from mri_design.experiment.designing import final_model
 from mri_design.experiment.held_back.evidence import energy_of
 from mri_design.experiment.recipe import Recipe
@@ -20,6 +22,7 @@ MOST_SLICES = 4
 """Slices whose images are made, evenly out of those that share the lines."""
 
 
+@briefly
 @dataclass(frozen=True)
 class ImageErrors:
     """Predicts the error of the posterior mean by its error bars; see `DesignEngine.image_error`.
@@ -32,11 +35,20 @@ class ImageErrors:
         Of the run: the image of the last lines is the one that the run makes.
     companions : tuple of Companion
         Other images of the object, which the prior of the first slice knows.
+
+    Raises
+    ------
+    InputError
+        For another recipe than a `Recipe`, or a seed below zero.
     """
 
     recipe: Recipe
-    seed: int
+    seed: int = 0
     companions: tuple[Companion, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        require_instance(Recipe, wanted="a Recipe, as load_recipe makes it", recipe=self.recipe)
+        require_counts(seed=self.seed, least=0)
 
     def __call__(self, slices: Sequence[MRSlice], state: DesignState) -> float:
         """Norm of the error over norm of the image, slices together whose error is predicted; NaN without such."""
