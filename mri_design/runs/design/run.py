@@ -578,6 +578,8 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     result = reconstruct(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
         run.progress.say(result.left_out)
+    if result.companions is not None:
+        run.progress.say(f"other images: {result.companions}")
     known = KnownScan.of(designed.data, designed.scan, calibrated, signal)
     return DesignResult(
         request=request,
