@@ -31,6 +31,7 @@ from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.designing import DesignOptions, final_model, run_design
 from mri_design.experiment.ending import stop_rule
 from mri_design.experiment.held_back import squared_error
+from mri_design.experiment.held_back.evidence import share_measured
 from mri_design.experiment.image_error import ImageErrors, final_signal
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
@@ -200,10 +201,9 @@ def actual_error(case: Case, one: MRSlice, state: DesignState, seed: int) -> flo
     squared = float(np.sum(np.abs(made.image - reference).astype(float) ** 2))
     energy = float(np.sum(np.abs(reference).astype(float) ** 2))
     if case.raw:
-        assert made.std_factor is not None and made.std_factor.evidence is not None
-        known = made.std_factor.evidence
-        squared = max(squared - (1 - 2 * known.share) * known.noise, LEAST * squared)
-        energy -= known.noise
+        noise = 2 * model.noise_variance * reference.size
+        squared = max(squared - (1 - 2 * share_measured(model, lines)) * noise, LEAST * squared)
+        energy -= noise
     return float(np.sqrt(squared / energy))
 
 

@@ -52,7 +52,8 @@ def test_slices_of_a_volume_have_the_companion_of_their_number(run: Run, exam: P
 
 def test_a_design_ends_with_an_image_that_knows_it(run: Run, exam: Path, tmp_path: Path) -> None:
     asked = ("design", exam / "t2.npy", "--lines", "20", "--start", "8", "--recipe", exam / "local.toml", "--no-report")
-    run(*asked, "--with", exam / "t1.npy", "--trust-companion", "--out", tmp_path / "with")
+    said = run(*asked, "--with", exam / "t1.npy", "--trust-companion", "--out", tmp_path / "with").stdout
+    assert "other images: t1.npy is used, as the recipe asks" in said
     run(*asked, "--out", tmp_path / "without")
     assert "as the recipe asks" in settings(tmp_path / "with")["companions"]
     assert settings(tmp_path / "with")["with"] == ["t1.npy"]
