@@ -214,7 +214,8 @@ class DesignEngine:
             if getattr(stop, "looks_ahead", False) and inferred.found:
                 forecast = self._ahead(state.trace, inferred.posteriors, candidates, steps[0].forecast)
                 steps[0] = _with_forecast(steps[0], forecast)
-            if self._looks(stop, state.trace, steps[0]):
+            ratio = _image_ratio(state.trace)
+            if ratio is not None and self._asks(stop, steps[0], ratio):
                 steps[0] = _with_forecast(steps[0], self._looked(slices, state, steps[0].forecast))
             if stop is not None and stop(steps[0]):
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
@@ -231,27 +232,16 @@ class DesignEngine:
         if closing:
             ahead = bool(getattr(stop, "looks_ahead", False))
             end = self._closing(slices, state, candidates, keeper, ahead)
-            asks, known = getattr(stop, "asks", None), Forecast() if end is None else end
-            if asks is not None and self.image_error is not None and asks(known, 0.0):
+            known = Forecast() if end is None else end
+            if self._asks(stop, known, 0.0):
                 end = self._looked(slices, state, known)
             return replace(state, trace=replace(state.trace, closing=end))
         return state
 
-    def _looks(self, stop: StopRule | None, trace: DesignTrace, step: DesignStep) -> bool:
-        """Whether to look at the image before the rule is asked: not again right after the last time."""
+    def _asks(self, stop: StopRule | None, prospect: DesignStep | Forecast, ratio: float) -> bool:
+        """Whether a rule wants to know the error of the image (`NamedRule.asks`), and somebody can tell it."""
         asks = getattr(stop, "asks", None)
-        if asks is None or self.image_error is None:
-            return False
-        ratio = HOPED
-        seen = [(n, each) for n, each in enumerate(trace.steps, len(trace.start)) if np.isfinite(each.image_error)]
-        if seen:
-            count, last = seen[-1]
-            known, more = np.isfinite(last.predicted_error), len(trace.lines) - count
-            if more < max(1, count // (APART if known else APART_UNKNOWN)):
-                return False
-            ratio = last.image_error / last.predicted_error if known else ratio
-            ratio *= 1.0 if more < max(2, count // OLD) else FALLEN
-        return bool(asks(step, ratio))
+        return asks is not None and self.image_error is not None and bool(asks(prospect, ratio))
 
     def _looked(self, slices: Sequence[MRSlice], state: DesignState, forecast: Forecast) -> Forecast:
         """The forecast with what is predicted of the image; the design's own prediction where nothing is."""
@@ -408,6 +398,19 @@ class DesignEngine:
 def _map_lines(candidates: LineCandidates) -> tuple[int, ...]:
     """The lines that coil maps rest on which are not known."""
     return candidates.acquired[: map_lines(candidates.n_start, len(candidates.acquired))]
+
+
+def _image_ratio(trace: DesignTrace) -> float | None:
+    """What the image's error may be by now, over the one that a design predicts; None right after the last look."""
+    seen = [(n, each) for n, each in enumerate(trace.steps, len(trace.start)) if np.isfinite(each.image_error)]
+    if not seen:
+        return HOPED
+    count, last = seen[-1]
+    known, more = np.isfinite(last.predicted_error), len(trace.lines) - count
+    if more < max(1, count // (APART if known else APART_UNKNOWN)):
+        return None
+    ratio = last.image_error / last.predicted_error if known else HOPED
+    return float(ratio if more < max(2, count // OLD) else ratio * FALLEN)
 
 
 def _with_forecast(step: DesignStep, forecast: Forecast) -> DesignStep:

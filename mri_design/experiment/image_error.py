@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class ImageErrors:
 
     recipe: Recipe
     seed: int = 0
-    companions: tuple[Companion, ...] = field(default=())
+    companions: tuple[Companion, ...] = ()
 
     def __post_init__(self) -> None:
         require_instance(Recipe, wanted="a Recipe, as load_recipe makes it", recipe=self.recipe)

@@ -78,7 +78,7 @@ def save_design(folder: RunFolder, account: DesignAccount, candidates: Readouts,
 def _chosen_rows(trace: DesignTrace, candidates: Readouts) -> Rows:
     """Rows of lines.csv, samples.csv or shots.csv: the order of choice, places in k-space, and scores of choices."""
     rows: Rows = []
-    block, looked = 0, bool(np.isfinite([step.image_error for step in trace.steps]).any())
+    block, looked = 0, _looked(trace)
     steps: list[DesignStep | None] = [None] * len(trace.start)
     for order, (number, step) in enumerate(zip(trace.lines, [*steps, *trace.steps], strict=True)):
         block += step is not None and step.choice.pending == 0
@@ -379,11 +379,16 @@ def _forecast_columns(trace: DesignTrace, forecast: Forecast) -> dict[str, objec
     if any(np.isfinite(step.least_error) for step in trace.steps):
         found["least_error"] = _known(forecast.least_error)
     end = trace.forecast(len(trace.lines))
-    if np.isfinite([*(step.image_error for step in trace.steps), np.nan if end is None else end.image_error]).any():
+    if _looked(trace) or (end is not None and np.isfinite(end.image_error)):
         found["image_error"] = _known(forecast.image_error)
     if _informed(trace):
         found["side_information_weight"] = _known(forecast.side_information_weight)
     return found
+
+
+def _looked(trace: DesignTrace) -> bool:
+    """Whether a design has looked at its image on the way (`Forecast.image_error`)."""
+    return any(np.isfinite(step.image_error) for step in trace.steps)
 
 
 def _informed(trace: DesignTrace) -> bool:
@@ -509,7 +514,7 @@ def _block_rows(account: DesignAccount) -> Rows:
     Where the design was informed by an earlier scan, also its weight (``side_information_weight``).
     """
     trace, energies = account.trace, account.innovations
-    informed, looked = _informed(trace), bool(np.isfinite([step.image_error for step in trace.steps]).any())
+    informed, looked = _informed(trace), _looked(trace)
     begins = [i for i, step in enumerate(trace.steps) if step.choice.pending == 0]
     rows: Rows = []
     for begin, end in pairwise([*begins, len(trace.steps)]):
