@@ -45,12 +45,12 @@ print(design)
 design.plot()
 
 # %% [markdown]
-# Every line was predicted before it was measured. The energy found should scatter around the energy predicted:
+# Every line was predicted before it was measured, by the posterior and the strategy's correction of it. The energy
+# found should scatter around the energy predicted:
 
 # %%
-steps = [step.outcome for step in design.trace.steps if step.outcome.actual_energy is not None]
-predicted = np.array([outcome.predicted_energy for outcome in steps])
-actual = np.array([outcome.actual_energy for outcome in steps])
+predicted = np.array([step.outcome.predicted_energy for step in design.trace.steps])
+actual = np.array([step.outcome.actual_energy for step in design.trace.steps])
 figure = Figure(figsize=(4, 4), layout="constrained")
 panel = figure.subplots()
 panel.loglog(predicted, actual, "o")

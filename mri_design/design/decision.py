@@ -131,8 +131,9 @@ class LineOutcome:
     Parameters
     ----------
     predicted_energy, actual_energy : float
-        Energy of the line's innovation |y - X_* mean|^2 summed over readout, coils and slices: expected by the
-        posterior (noise included), and measured. NaN for rules without a posterior.
+        Energy of the line's innovation |y - X_* mean|^2 summed over readout, coils and slices, noise included: as the
+        strategy predicted it (`Forecast.predicted` at the start of the block), and measured. NaN for rules without a
+        posterior, and predicted where a strategy cannot correct the posterior yet.
     """
 
     predicted_energy: float = float("nan")
@@ -188,8 +189,8 @@ class DesignStep:
 
         Of lines and samples their energy is predicted; of shots, which overlap, only the information that they bring.
         """
-        predicted, actual = self.outcome.predicted_energy, self.outcome.actual_energy
-        return isfinite(actual) if isfinite(predicted) else isfinite(self.information)
+        of_energy = isfinite(self.forecast.image_energy)  # a posterior has expected energies of candidates
+        return isfinite(self.outcome.actual_energy if of_energy else self.information)
 
     @property
     def forecast(self) -> Forecast:

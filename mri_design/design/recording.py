@@ -110,12 +110,12 @@ def decided(
     known = block[0].forecast if block and together else forecast
     predicted = known.predicted
     if inferred.found and known.expected is not None and predicted is not None:
-        # The mean is that of the block's start, and so is what was expected of it.
-        begun = block[0].forecast.expected if block else None
-        expected = known.expected if begun is None else begun
+        # The mean is that of the block's start, and so is what was predicted of it.
+        begun = block[0].forecast.predicted if block else None
+        believed = predicted if begun is None else begun
         values = [s.candidates.data(s.kspace, [choice.line]).size for s in slices]
         noise = sum(2 * s.noise_variance * count for s, count in zip(slices, values, strict=True))
-        outcome = LineOutcome(predicted_energy=float(expected[choice.line] + noise))
+        outcome = LineOutcome(predicted_energy=float(believed[choice.line] + noise))
         forecast = replace(forecast, image_energy=image_energy(inferred.posteriors))
         if np.isnan(forecast.information):
             most = most_information(float(predicted[choice.line]), noise, sum(values))

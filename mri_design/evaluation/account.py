@@ -67,7 +67,7 @@ class Innovations:
     Parameters
     ----------
     predicted : float array, shape (step,)
-        As the strategy corrected it, noise included.
+        As the strategy predicted it, noise included.
     measured : float array, shape (step,)
         As it was found.
     noise : float array, shape (step,)
@@ -94,9 +94,10 @@ class Innovations:
 
 def innovations(trace: DesignTrace) -> Innovations | None:
     """Predicted and measured energy of the innovation at every step; None where a rule predicts nothing."""
-    measured = np.array([step.outcome.actual_energy for step in trace.steps])
+    predicted, measured = (
+        np.array([(step.outcome.predicted_energy, step.outcome.actual_energy) for step in trace.steps]).reshape(-1, 2).T
+    )
     noise = np.array([_noise_share(trace, index) for index in range(len(trace.steps))])
-    predicted = np.array([_corrected(trace, index, share) for index, share in enumerate(noise)])
     known = np.isfinite(predicted) & np.isfinite(measured) & (predicted > 0) & (measured > 0)
     if not known.any():
         return None
@@ -110,16 +111,8 @@ def innovations(trace: DesignTrace) -> Innovations | None:
 def _noise_share(trace: DesignTrace, index: int) -> float:
     """The noise's part of a step's predicted energy; NaN without a prediction for every line."""
     step = trace.steps[index]
-    expected = trace.block_start(index).forecast.expected  # a block's energies are those expected there
-    return float("nan") if expected is None else step.outcome.predicted_energy - float(expected[step.line])
-
-
-def _corrected(trace: DesignTrace, index: int, noise: float) -> float:
-    step = trace.steps[index]
-    corrected = trace.block_start(index).forecast.corrected
-    if corrected is None or np.isnan(noise):
-        return step.outcome.predicted_energy
-    return float(corrected[step.line]) + noise
+    believed = trace.block_start(index).forecast.predicted  # a block's energies are those predicted there
+    return float("nan") if believed is None else step.outcome.predicted_energy - float(believed[step.line])
 
 
 WITHIN = (2.0, 1.25)

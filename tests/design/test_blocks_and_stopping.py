@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -47,6 +48,29 @@ def test_energies_of_a_block_are_those_of_its_start(make_slice: SliceMaker) -> N
     for step in steps:
         assert step.outcome.predicted_energy == pytest.approx(steps[0].forecast.expected[step.line] + noise)
     assert steps[3].forecast.expected.sum() < steps[0].forecast.expected.sum()  # what is pending will have been learnt
+
+
+class Halved(InformationGain):
+    """Believes in half of what the posterior expects."""
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        made = super().choose(view, rng)
+        expected = made.forecast.expected
+        assert expected is not None
+        return replace(made, forecast=replace(made.forecast, corrected=expected / 2))
+
+
+@pytest.mark.parametrize("block", [1, 3])
+def test_the_energy_predicted_of_a_line_is_what_its_strategy_believes(make_slice: SliceMaker, block: int) -> None:
+    one = make_slice()
+    engine = DesignEngine(Halved(), DoubleLoop(ControlVariate(8)), block=block)
+    trace = engine.run([one], engine.begin([one], START), 7).trace
+    noise = one.noise_variance * 2 * one.shape[1]
+    for index, step in enumerate(trace.steps):
+        believed = trace.block_start(index).forecast.corrected
+        assert believed is not None
+        assert step.outcome.predicted_energy == pytest.approx(believed[step.line] + noise)
+        assert step.found
 
 
 def test_predicted_error_is_the_error_of_the_mean_where_the_model_is_true(make_slice: SliceMaker) -> None:

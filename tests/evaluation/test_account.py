@@ -70,9 +70,11 @@ def test_a_line_that_came_in_by_an_exchange_hides_nothing_of_the_others() -> Non
 
 
 def test_what_the_strategy_believes_is_what_counts() -> None:
-    believing = changed(TRACE.steps[0], corrected=np.full(8, 50.0))
+    believing = changed(TRACE.steps[0], corrected=np.full(8, 50.0), predicted_energy=50.0 + SHARE)
     found = innovations(replace(TRACE, steps=(believing,)))
-    assert found is not None and found.predicted.tolist() == [60]
+    assert found is not None and found.predicted.tolist() == [60] and found.noise.tolist() == [SHARE]
+    not_yet = changed(TRACE.steps[0], corrected=np.full(8, np.nan), predicted_energy=float("nan"))
+    assert not_yet.found and innovations(replace(TRACE, steps=(not_yet,))) is None
 
 
 def test_in_a_block_the_prediction_is_that_of_its_start() -> None:
@@ -82,9 +84,12 @@ def test_in_a_block_the_prediction_is_that_of_its_start() -> None:
     found = innovations(trace)
     assert found is not None
     assert found.noise == pytest.approx([SHARE, SHARE])
-    believing = (changed(trace.steps[0], corrected=np.full(8, 40.0)), changed(second, corrected=np.full(8, 7.0)))
+    believing = (
+        changed(trace.steps[0], corrected=np.full(8, 40.0), predicted_energy=40.0 + SHARE),
+        changed(second, corrected=np.full(8, 7.0), predicted_energy=40.0 + SHARE),
+    )
     corrected = innovations(replace(trace, steps=believing))
-    assert corrected is not None and corrected.predicted == pytest.approx([50, 50])
+    assert corrected is not None and corrected.noise == pytest.approx([SHARE, SHARE])
 
 
 def check(count: int = 3, predicted: float = 1.0, actual: float = 1.0) -> PredictionCheck:

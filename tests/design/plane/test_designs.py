@@ -72,8 +72,9 @@ def test_blocks_keep_what_was_predicted_and_found() -> None:
     slices = [plane_slice(2)]
     state = designed(slices, engine(CalibratedSamples(disc_share=0.0)), target=38)
     steps = state.trace.steps
-    for step in steps:
-        assert step.outcome.predicted_energy > 0 and step.outcome.actual_energy > 0
+    assert all(step.found and step.outcome.actual_energy > 0 for step in steps)
+    assert all(np.isnan(step.outcome.predicted_energy) for step in steps[:9])  # nothing was found to learn from
+    assert all(step.outcome.predicted_energy > 0 for step in steps[9:])
     assert all(step.information > 0 and step.predicted_error > 0 for step in steps[9:] if not step.choice.pending)
     assert all(step.forecast.expected is None for step in steps if step.choice.pending)
     assert sum(step.cost.matvecs > 0 for step in steps) == 2
