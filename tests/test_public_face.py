@@ -105,7 +105,7 @@ def test_the_fixed_names_on_a_scan() -> None:
 
 
 @pytest.mark.parametrize(
-    "mask", [np.ones(31, dtype=bool), np.ones(32), np.zeros(32, dtype=bool)], ids=["length", "dtype", "empty"]
+    "mask", [np.ones(31, dtype=bool), np.full(32, 0.5), np.zeros(32, dtype=bool)], ids=["length", "values", "empty"]
 )
 def test_masks_that_do_not_fit_are_refused(mask: np.ndarray) -> None:
     scan = md.load_kspace("phantom:brain", recipe=md.Recipe.of({"simulation": {"matrix": 32}}))

@@ -84,7 +84,7 @@ def test_models_of_the_wrong_parts(call: Callable[[], object], words: list[str])
         (lambda: md.Wavelet((8, 8), "db4", 1.5), ["wavelet levels: got 1.5"]),
         (lambda: md.CartesianLines("ab", (8, 8)), ["lines: got 'ab'"]),
         (lambda: md.CartesianLines(3, (8, 8)), ["lines: got 3"]),
-        (lambda: md.CartesianLines(np.ones(7, dtype=bool), (8, 8)), ["mask of lines: got bool (7,)", "bool (8,)"]),
+        (lambda: md.CartesianLines(np.ones(7, dtype=bool), (8, 8)), ["lines: got bool (7,)", "bool (8,)"]),
         (lambda: md.CartesianLines([1], (8.5, 8)), ["shape: got (8.5, 8)"]),
         (lambda: md.cartesian((8, 8), [1]), ["shape: got [1]"]),
     ],
@@ -431,8 +431,8 @@ def small_slice() -> md.MRSlice:
         (lambda one, r: md.load_input("phantom:t2w", "local"), ["recipe: got 'local'", "load_recipe(None)"]),
         (lambda one, r: md.load_kspace(None), ["source: got None"]),
         (lambda one, r: md.prepare(None, r), ["data: got None", "load(FILE).data"]),
-        (lambda one, r: md.reconstruct(one, "abc", "mean", r, RNG), ["lines: got 'abc'", "[31, 32, 33]"]),
-        (lambda one, r: md.reconstruct(one, [15.5], "mean", r, RNG), ["lines: got [15.5]"]),
+        (lambda one, r: md.reconstruct(one, "abc", "mean", r, RNG), ["lines: got 'abc'"]),
+        (lambda one, r: md.reconstruct(one, [15.5], "mean", r, RNG), ["lines: got"]),
         (lambda one, r: md.reconstruct(one, 3, "mean", r, RNG), ["lines: got 3"]),
         (lambda one, r: design(one, r, slices=one), ["slices: got an MRSlice by itself", "(it,)"]),
         (lambda one, r: design(one, r, strategy=3), ["strategy: got 3", "make_strategy"]),
@@ -530,7 +530,7 @@ def test_lines_that_are_no_numbers_of_lines_are_refused(small_slice: md.MRSlice)
     for start in (["a"], [1.5]):
         assert_refused(
             lambda start=start: md.run_design([one], strategy, 8, recipe, seed=0, start=start),  # type: ignore[misc]
-            "different line numbers from 0 to 31",
+            "lines: got",
         )
     assert_refused(lambda: md.reconstruct(one, range(10**12), "mean", recipe, rng), "lines: got 1000000000000 of them")
 

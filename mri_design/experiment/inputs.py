@@ -42,7 +42,7 @@ from mri_design.scan.calibration.noise import (
 )
 from mri_design.scan.centred_fft import to_image
 from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData
-from mri_design.scan.io.companions import with_maps
+from mri_design.scan.io.companions import mask_of_measured, with_maps
 from mri_design.scan.io.formats import read, summary
 from mri_design.scan.io.source import Content
 from mri_design.scan.sampling import require_dynamic_range
@@ -863,8 +863,8 @@ def mr_image_model(
     ----------
     kspace : KSpaceData or complex array
         From `load_kspace`; or an array (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx).
-    mask : bool array, shape (ky,), optional
-        Lines to use; all measured ones by default.
+    mask : array, optional
+        Lines to use, as flags or zeros and ones (ky,), or by number; all measured ones by default.
     index : int
         Slice.
     noise_variance : float, optional
@@ -885,13 +885,7 @@ def mr_image_model(
         data = replace(data, noise_variance=noise_variance)
     if coil_maps is not None:
         data = replace(data, coil_maps=number_array("coil_maps", coil_maps).astype(np.complex64)[None])
-    flags = data.measured if mask is None else np.asarray(mask)
-    if flags.dtype != np.bool_ or flags.shape != data.measured.shape or (flags & ~data.measured).any():
-        raise InputError(
-            field="mask",
-            got=f"{flags.dtype} {flags.shape}",
-            wanted=f"bool ({len(data.measured)},), true only where lines hold data",
-        )
+    flags = data.measured if mask is None else mask_of_measured(mask, data.measured, field="mask")
     return prepare(data, settings, measured=flags).slice_model(0, settings).model(flags)
 
 

@@ -37,12 +37,13 @@ from mri_design.interactive.shown import facts_html, facts_text, image_png
 from mri_design.kinds import KINDS
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.sparsity import SparsityBlock
-from mri_design.operators.chosen import Chosen, chosen_numbers
+from mri_design.operators.chosen import Chosen
 from mri_design.runs.compare import ComparisonRequest
 from mri_design.runs.design.run import DesignRequest
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.recon.run import ReconRequest
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
+from mri_design.scan.io.companions import mask_of_measured
 
 Source = str | os.PathLike[str] | KSpaceData | TrajectoryData | ImageStack | NDArray[np.complexfloating]
 Blocks = Sequence[SparsityBlock | SiteBlock | Mapping[str, object]]
@@ -357,21 +358,9 @@ class LoadedScan:
         if lines is None:
             return None
         data = self.data
-        grid = isinstance(data, KSpaceData)
-        measured = data.measured if isinstance(data, KSpaceData) else data.measured_readouts
-        size = len(measured)
-        if getattr(lines, "ndim", 1) == 2:
-            return np.asarray(lines)
-        mask = np.zeros(size, dtype=bool)
-        numbers = chosen_numbers(lines, (size,), "line" if grid else "readout")
-        outside = [number for number in numbers if not 0 <= number < size]
-        if outside:
-            raise InputError("lines", str(outside[:8]), f"numbers from 0 to {size - 1}, or a mask")
-        mask[list(numbers)] = True
-        missing = np.flatnonzero(mask & ~measured)
-        if missing.size:
-            raise InputError("lines", f"{missing.tolist()[:8]}, which hold no data", "lines that were measured")
-        return mask
+        if isinstance(data, TrajectoryData):
+            return mask_of_measured(lines, np.ones(data.n_readouts, dtype=bool), unit="readout")
+        return mask_of_measured(lines, data.measured, np.ones(data.grid_shape, dtype=bool))
 
     def _choice(self, slices: int | str | Sequence[int]) -> SliceChoice:
         if isinstance(slices, str):

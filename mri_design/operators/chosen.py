@@ -1,16 +1,61 @@
-"""Candidates chosen by number or by a boolean mask: the one place where a mask becomes numbers."""
+"""Candidates chosen by number or by a mask: the one place that decides which of the two was given."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, described, number_array
 
-Chosen = Sequence[int] | NDArray[np.bool_] | NDArray[np.integer]
-"""Numbers of lines (samples of a plane, shots) in the order of measurement, or a mask that is true for them."""
+Chosen = Sequence[int] | NDArray[np.bool_] | NDArray[np.integer] | NDArray[np.floating]
+"""Numbers of lines (samples of a plane, shots) in the order of measurement, or a mask: true, or 1, for them."""
+
+
+def mask_flags(given: ArrayLike, *shapes: tuple[int, ...], field: str, unit: str) -> NDArray[np.bool_] | None:
+    """A mask, in whatever form it is stored, as flags; None where numbers are given instead.
+
+    Zeros and ones of any type are a mask, as flags are. Numbers are a list of another length than the mask's, or one of
+    that length in which each number stands once.
+
+    Parameters
+    ----------
+    given : array or nested lists
+        Mask or numbers.
+    *shapes : tuple of int
+        Shapes that a mask may have; axes of length 1 do not count.
+    field : str
+        For the message.
+    unit : str
+        What one candidate is called.
+
+    Raises
+    ------
+    InputError
+        For a mask of another shape, values that are neither a mask nor numbers, and zeros and ones that may be both.
+    """
+    wanted = f"a mask, or a list of numbers of {unit}s"
+    array = number_array(field, given, wanted=wanted)
+    if not array.ndim:
+        raise InputError(field, described(given), wanted)
+    flags = array.dtype.kind == "b"
+    binary = flags or (array.size > 0 and bool(np.isin(array, (0, 1)).all()))
+    sides = _without_ones(array.shape)
+    shape = next((one for one in shapes if _without_ones(one) == sides), None)
+    fits = array.size in map(math.prod, shapes)
+    each_once = len(np.unique(array)) == array.size
+    if not flags and len(sides) < 2 and (each_once or not (binary or fits)):
+        if binary and fits and array.size == 2:
+            wanted = f"either a mask or numbers of {unit}s"
+            raise InputError(field, f"{array.tolist()}, which may be both", wanted, "Give a mask as (mask != 0).")
+        return None
+    if shape is None or not binary:
+        wanted = " or ".join(f"bool {one}" for one in dict.fromkeys(shapes))
+        cure = f"Or give numbers of {unit}s, each once." if binary else "Flags of values are (mask != 0)."
+        raise InputError(field, f"{array.dtype} {array.shape}", f"{wanted}, true for every {unit} that is chosen", cure)
+    return np.asarray(array.reshape(shape) != 0)
 
 
 def chosen_numbers(chosen: Chosen, shape: tuple[int, ...], unit: str) -> Sequence[int]:
@@ -18,8 +63,8 @@ def chosen_numbers(chosen: Chosen, shape: tuple[int, ...], unit: str) -> Sequenc
 
     Parameters
     ----------
-    chosen : sequence of int, or bool array
-        Numbers in any order, or a mask, which gives them in ascending order.
+    chosen : sequence of int, or array
+        Numbers in any order, or a mask (`mask_flags`), which gives them in ascending order.
     shape : tuple of int
         Of a mask: (ky,) of lines, (ky, kz) of a plane, (shot,) of shots.
     unit : str
@@ -28,18 +73,42 @@ def chosen_numbers(chosen: Chosen, shape: tuple[int, ...], unit: str) -> Sequenc
     Raises
     ------
     InputError
-        For a mask of another shape, naming both.
+        As `mask_flags`, and for numbers that are not whole.
     """
-    if isinstance(chosen, np.ndarray):
-        flags = chosen.dtype == np.bool_
-    else:
-        flags = isinstance(chosen, list | tuple) and bool(chosen) and isinstance(chosen[0], bool | np.bool_)
-        if not flags:
-            return chosen
-    if isinstance(chosen, np.ndarray) and not flags:
-        return list(chosen.tolist())
-    mask = np.asarray(chosen)
-    if mask.dtype != np.bool_ or mask.shape not in (shape, (int(np.prod(shape)),)):
-        wanted = f"bool {shape}, true for every {unit} that is chosen"
-        raise InputError(f"mask of {unit}s", f"{mask.dtype} {mask.shape}", wanted, f"Or give numbers of {unit}s.")
-    return list(map(int, np.flatnonzero(mask)))
+    if isinstance(chosen, range):
+        return chosen
+    flags = mask_flags(chosen, shape, (math.prod(shape),), field=f"{unit}s", unit=unit)
+    if flags is not None:
+        return list(map(int, np.flatnonzero(flags)))
+    array = np.asarray(chosen)
+    if array.dtype.kind in "iu" and isinstance(chosen, list | tuple):
+        return chosen
+    whole = np.rint(array.real).astype(np.int64)
+    if not np.array_equal(whole, array):
+        raise InputError(f"{unit}s", f"an array of {array.dtype} with fractions", f"whole numbers of {unit}s")
+    return list(whole.ravel().tolist())
+
+
+def chosen_flags(
+    chosen: Chosen, *shapes: tuple[int, ...], field: str = "lines", unit: str = "line"
+) -> NDArray[np.bool_]:
+    """Flags of what is chosen, by numbers along the first of the shapes or by a mask of any of them.
+
+    Raises
+    ------
+    InputError
+        As `chosen_numbers`, and for numbers outside of the grid.
+    """
+    flags = None if isinstance(chosen, range) else mask_flags(chosen, *shapes, field=field, unit=unit)
+    if flags is None:
+        count = math.prod(shapes[0])
+        numbers = np.asarray(chosen_numbers(chosen, shapes[0], unit), dtype=np.int64)
+        outside = numbers[(numbers < 0) | (numbers >= count)]
+        if outside.size:
+            raise InputError(field, str(outside[:8].tolist()), f"numbers from 0 to {count - 1}, or a mask")
+        flags = np.isin(np.arange(count), numbers).reshape(shapes[0])
+    return flags
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(n for n in shape if n != 1)

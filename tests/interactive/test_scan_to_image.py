@@ -115,6 +115,17 @@ def test_arrays_are_scans_too(scan: md.LoadedScan, image: md.ScanImage) -> None:
     assert other.origin.source != held.origin.source, "what the scan is called tells its samples"
 
 
+def test_a_mask_is_a_mask_in_any_type(scan: md.LoadedScan) -> None:
+    mask = np.abs(np.arange(32) - 16) < 6
+    wanted = scan.reconstruct(np.flatnonzero(mask), method="zero-filled")
+    for given in (mask, mask.astype(int), mask.astype(np.float32), mask.astype(int).tolist(), mask[None]):
+        image = scan.reconstruct(given, method="zero-filled")
+        np.testing.assert_array_equal(image.mask, mask)
+        np.testing.assert_array_equal(image.array, wanted.array)
+    flat = scan.reconstruct(np.repeat(mask[:, None], 32, axis=1).astype(np.uint8), method="zero-filled")
+    np.testing.assert_allclose(flat.array, wanted.array, atol=1e-6 * np.abs(wanted.array).max())
+
+
 def test_images_and_scans_of_the_package_are_taken(scan: md.LoadedScan) -> None:
     stack = md.ImageStack(np.abs(scan.data.reference).astype(np.float32))
     assert md.load(stack, recipe=RECIPE).data.grid_shape == (32, 32)
@@ -127,11 +138,11 @@ def test_images_and_scans_of_the_package_are_taken(scan: md.LoadedScan) -> None:
         (lambda scan: md.load(np.ones((8, 8))), "source: got an array of float64.*md.ImageStack"),
         (lambda scan: md.load(3), "source: got 3; wanted a path, phantom:NAME, a complex array"),
         (lambda scan: md.load("phantom:t2w", recipe={"prior": 3}), "recipe: prior: got 3"),
-        (lambda scan: scan.reconstruct(np.ones(31, dtype=bool)), r"mask of lines: got bool \(31,\)"),
+        (lambda scan: scan.reconstruct(np.ones(31, dtype=bool)), r"lines: got bool \(31,\)"),
         (lambda scan: scan.reconstruct([40]), "lines: got .40.; wanted numbers from 0 to 31"),
         (
             lambda scan: md.load("phantom:lf-gre").reconstruct([0, 98]),
-            "lines: got .0., which hold no data; wanted lines",
+            "lines: got lines .0., which hold no data; wanted lines",
         ),
         (lambda scan: scan.reconstruct(slices=3), "slice: got 3; wanted 0 to 0"),
         (lambda scan: scan.reconstruct(reference=np.ones((3, 4))), "reference reference.npy: got 1 x 3 x 4"),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.operators.chosen import Chosen, chosen_flags
 from mri_design.scan.data import ImageStack, Scan, others_unread
 from mri_design.scan.io.bart import AXES, is_bart, read_pair
 from mri_design.scan.io.formats import read
@@ -116,8 +117,8 @@ def read_mask(
     Parameters
     ----------
     path : Path
-        A ``.npy`` file, or BART's pair of files of zeros and ones, as ``bart pattern`` and ``mri-design export --to
-        cfl`` write it: (kx, ky), or of a plane (1, ky, kz).
+        A ``.npy`` file of flags, zeros and ones, or numbers of lines; or BART's pair of files of zeros and ones, as
+        ``bart pattern`` and ``mri-design export --to cfl`` write it: (kx, ky), or of a plane (1, ky, kz).
     measured : bool array, shape (ky,)
         Lines (or readouts of a trajectory) that hold data; the mask may not ask for others.
     samples : bool array, shape (ky, kx), optional
@@ -128,32 +129,36 @@ def read_mask(
     Raises
     ------
     InputError
-        For a damaged file, another dtype or shape, no line or sample, or one without data.
+        For a damaged file, other values or another shape, no line or sample, or one without data.
     """
-    flags = _mask_of_bart(path, limits) if is_bart(path) else _stored_mask(path, limits)
-    in_plane = samples is not None and flags.ndim == 2
+    stored = _mask_of_bart(path, limits) if is_bart(path) else _stored_mask(path, limits)
+    return mask_of_measured(stored, measured, samples, field=path.name)
+
+
+def mask_of_measured(
+    chosen: Chosen,
+    measured: NDArray[np.bool_],
+    samples: NDArray[np.bool_] | None = None,
+    *,
+    field: str = "lines",
+    unit: str = "line",
+) -> NDArray[np.bool_]:
+    """The mask of lines, or of samples, that an array holds as flags, zeros and ones, or numbers of lines.
+
+    Raises
+    ------
+    InputError
+        As `read_mask`.
+    """
+    flags = chosen_flags(chosen, measured.shape, *([] if samples is None else [samples.shape]), field=field, unit=unit)
+    in_plane = flags.ndim == 2
     there = samples if samples is not None and in_plane else measured
-    if flags.dtype != np.bool_ or flags.shape != there.shape:
-        plane = "" if samples is None else f", or bool {samples.shape}"
-        raise InputError(
-            field=path.name,
-            got=f"{flags.dtype} {flags.shape}",
-            wanted=f"bool ({len(measured)},){plane}",
-            cure="Give one flag per phase-encode line, as mask.npy of a design of the same matrix size, or one per "
-            "readout of a trajectory."
-            + (f" Zeros and ones are one as ({path.stem} != 0)." if flags.shape == there.shape else ""),
-        )
     missing = np.flatnonzero(flags & ~there)
-    if missing.size and in_plane:
-        raise InputError(
-            field=path.name, got=f"{missing.size} samples that hold no data", wanted="samples that were measured"
-        )
     if missing.size:
-        raise InputError(
-            field=path.name, got=f"lines {missing.tolist()}, which hold no data", wanted="lines that were measured"
-        )
+        got = f"{missing.size} samples that hold" if in_plane else f"{unit}s {missing.tolist()}, which hold"
+        raise InputError(field, f"{got} no data", f"{'samples' if in_plane else unit + 's'} that were measured")
     if not flags.any():
-        raise InputError(field=path.name, got="no sample" if in_plane else "no line", wanted="at least one")
+        raise InputError(field, f"no {'sample' if in_plane else unit}", "at least one")
     return flags
 
 

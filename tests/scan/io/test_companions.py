@@ -85,10 +85,18 @@ def test_another_kind_of_file_is_told_what_was_wanted(tmp_path: Path, data: KSpa
         read_mask(path, data.measured)
 
 
-def test_zeros_and_ones_are_told_how_to_become_a_mask(tmp_path: Path, data: KSpaceData) -> None:
-    np.save(tmp_path / "mask.npy", np.ones(12, dtype=int))
-    with pytest.raises(InputError, match=r"got int64 \(12,\).* Zeros and ones are one as \(mask != 0\)"):
-        read_mask(tmp_path / "mask.npy", data.measured)
+@pytest.mark.parametrize("dtype", [int, np.uint8, float])
+def test_zeros_and_ones_of_any_type_are_a_mask(tmp_path: Path, data: KSpaceData, dtype: type) -> None:
+    flags = data.measured & (np.arange(12) != 5)
+    np.save(tmp_path / "mask.npy", flags.astype(dtype))
+    np.testing.assert_array_equal(read_mask(tmp_path / "mask.npy", data.measured), flags)
+    np.save(tmp_path / "lines.npy", np.flatnonzero(flags))
+    np.testing.assert_array_equal(read_mask(tmp_path / "lines.npy", data.measured), flags)
+    for wrong in (np.repeat([0, 255], 6), np.ones(11, dtype=int), np.full(12, 0.5)):
+        np.save(tmp_path / "wrong.npy", wrong)
+        with pytest.raises(InputError) as refused:
+            read_mask(tmp_path / "wrong.npy", data.measured)
+        assert refused.value.field == "wrong.npy"
 
 
 LINES = np.array([False, True, True, False, True, True, False, True])
