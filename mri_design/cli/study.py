@@ -103,8 +103,12 @@ def compare(
     recipe: Annotated[
         Recipe,
         Override(
-            f"reconstruction.method design.encoding design.block {PLANE} {SERIES} {NOISE} {COMPANION}",
-            {"encoding": f"Strategies for a plane: <strategies: plane>; {SHOT_STRATEGIES}"},
+            f"design.start reconstruction.method design.encoding design.block {PLANE} {SERIES} {NOISE} {COMPANION}",
+            {
+                "start": "With several coils, masks that look at no data are tried with as many as designs and with "
+                "24, or as published, and the better counts; this sets one number for all.",
+                "encoding": f"Strategies for a plane: <strategies: plane>; {SHOT_STRATEGIES}",
+            },
         ),
     ],
     angles: Angles = None,

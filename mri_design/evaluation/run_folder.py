@@ -54,6 +54,8 @@ OUTPUTS = {
     "winners.csv": "least mean error at each number of lines, samples or shots",
     "measures.csv": "means of regions and their differences, with errors",
     "summary.csv": "mean errors and their spread",
+    "gains.csv": "what designs gain by coil maps from few centre lines, and what by the choice of lines",
+    "enough.csv": "how many lines, samples or shots are enough for an error",
     "paired.csv": "designed masks against the best of the others",
     "maps.csv": "what the coil maps of masks rest on, and how well they predict coils held back",
     "companions.csv": "which other images of the object the priors of images knew, mask by mask",
@@ -70,7 +72,7 @@ OUTPUTS = {
     (
         *("checkpoint.npz", "exchanges.json", "kspace.npz", "latency.csv", "messages.jsonl", "paired.md"),
         *("progress.json", "readouts.jsonl", "readouts.mrd", "report.html", "summary.md", "test-progress.json"),
-        *("maps.md", "winners.md", "companions.md"),
+        *("maps.md", "winners.md", "companions.md", "gains.md", "enough.md"),
     ),
     "",
 )

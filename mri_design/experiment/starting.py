@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.constraints import Constraints
+from mri_design.design.strategies.line_masks import CentreSettings, RandomLines
 from mri_design.design.strategies.trained import TrainedOrder
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, UsageError, require_numbers
@@ -74,11 +75,14 @@ def centre_for_maps(strategy: Strategy, recipe: Recipe, count: int | None, usual
 
     A strategy that goes by the posterior measures the centre densely anyway, with gaps, which is enough for maps: it
     begins as `start_of_growing` says, and so does an order that was learnt. Others hold as many centre lines as
-    calibration is usually done with, ``usual``, by default `calibration_for`.
+    calibration is usually done with, ``usual``, by default `calibration_for`; those whose publication names a centre
+    hold that one, which `start_count` adds, and `FEWEST_CALIBRATING` at least.
     """
     usual = usual or calibration_for(recipe, count) or recipe.coils.most_lines
-    learnt = isinstance(strategy, TrainedOrder)
-    return start_of_growing(recipe, usual, count) if strategy.needs_posterior or learnt else usual
+    if strategy.needs_posterior or isinstance(strategy, TrainedOrder):
+        return start_of_growing(recipe, usual, count)
+    published = isinstance(strategy, CentreSettings | RandomLines) and strategy.centre_fraction is not None
+    return min(FEWEST_CALIBRATING, usual) if published and not _asked(recipe) else usual
 
 
 def start_of_growing(recipe: Recipe, usual: int, count: int | None) -> int:
@@ -86,9 +90,14 @@ def start_of_growing(recipe: Recipe, usual: int, count: int | None) -> int:
 
     The ``usual`` number is then what it asks for. Without a count there are as few as of the fewest lines.
     """
-    if recipe.coils.calibration_lines is not None or recipe.calibration_lines is not None:
+    if _asked(recipe):
         return usual
     return min(MOST_GROWING, max(GROWING, (count or 0) // GROWING_PART))
+
+
+def _asked(recipe: Recipe) -> bool:
+    """Whether the recipe says how many centre lines coil maps take, for all masks."""
+    return recipe.coils.calibration_lines is not None or recipe.calibration_lines is not None
 
 
 def calibration_for(recipe: Recipe, count: int | None) -> int | None:

@@ -50,7 +50,15 @@ from mri_design.experiment.strategy_names import (
 )
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
-from mri_design.runs.error_tables import COMPANIONS_CAPTION, ENOUGH_CAPTION, FORMATS, maps_caption, paired_caption
+from mri_design.runs.error_tables import (
+    CENTRE_CAPTION,
+    COMPANIONS_CAPTION,
+    ENOUGH_CAPTION,
+    FORMATS,
+    GAINS_CAPTION,
+    maps_caption,
+    paired_caption,
+)
 from mri_design.runs.first_pictures import (
     ACCELERATION,
     ERROR,
@@ -66,8 +74,18 @@ from mri_design.runs.methods import HINDSIGHT, WEIGHTS, MethodStudy, check_metho
 from mri_design.runs.run import Ending, Record, Run, Work
 from mri_design.runs.scan_facts import facts_of_all, simulation_summary, tell_calibration
 from mri_design.runs.scans import load_images, require_apart
-from mri_design.runs.study import Cell, Study, StudyErrors, StudyProgress, StudyRequest, base_name, candidates_for
-from mri_design.runs.verdicts import comparison_verdict, percent
+from mri_design.runs.study import (
+    Cell,
+    Study,
+    StudyErrors,
+    StudyProgress,
+    StudyRequest,
+    base_name,
+    candidates_for,
+    cell_key,
+    table_name,
+)
+from mri_design.runs.verdicts import comparison_verdict, percent, with_centre
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json
 
@@ -284,7 +302,7 @@ def _growing(tests: Sequence[ReferenceSlice], calibration: int, recipe: Recipe, 
     if all(image.own_maps is None for image in tests):
         return ""
     begun = " or ".join(str(n) for n in sorted({start_of_growing(recipe, calibration, count) for count in lines}))
-    others = f"masks that look at no data hold {calibration}"
+    others = f"masks that look at no data with as many and again with {calibration}, or as published"
     return f"the lines of each mask: designs begin with {begun} at the centre, {others}"
 
 
@@ -297,7 +315,7 @@ def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
     """Masks and images of a finished study for its pictures: the first test image with every strategy, one count."""
     count, test, recipe = shown_count(study), study.tests[0], study.recipe
     shown: list[ShownMask] = []
-    for name in study.expanded():
+    for shown_name, name in study.counting(pieces, count).items():
         lines = study.mask_lines(pieces, name, count, study.typical_draw(pieces, name, count, 0), 0)
         seen = study.seen(pieces, name, count, 0).calibrated(lines)
         mask = np.zeros(seen.candidates.size, dtype=bool)
@@ -307,7 +325,7 @@ def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
         with_std = not known and study.rule(name).needs_posterior
         result = reconstruct_by_recipe(seen, lines, recipe, study.seed, with_std=with_std)
         result = result.times(test.unit_of(seen))
-        shown.append(ShownMask(name, mask, result, measure(result.image, test.shown), seen.candidates))
+        shown.append(ShownMask(shown_name, mask, result, measure(result.image, test.shown), seen.candidates))
     return shown
 
 
@@ -367,18 +385,27 @@ def _first_screen(result: ComparisonResult, errors: StudyErrors) -> FirstScreen:
     wins = sum(row["best"] == pair[0] for row in errors.winners), len(study.lines)
     at = study.lines.index(count)
     means = {name: float(np.mean(runs[:, at])) for name, runs in errors.runs.items()}
-    blind, regular = list[str](), list[str]()
-    for name in study.expanded():
+    at_count = [row for row in errors.summary if row[study.counted] == count and row.get("counts") != "no"]
+    centres = {str(row["strategy"]): row.get("centre") for row in at_count}
+    kinds: dict[str, list[str]] = {"designed": [], "blind": [], "regular": []}
+    for name in study.names:
         if base_name(name).partition(":")[0] in REGULAR:
-            regular.append(strategy_label(name))
-        if base_name(name) not in ORACLES and not study.rule(name).needs_posterior:
-            blind.append(strategy_label(name))
-    asked = [*sorted(blind, key=means.__getitem__)[:1], *regular]
+            kinds["regular"].append(strategy_label(name))
+        if base_name(name) not in ORACLES:
+            kinds["designed" if study.rule(name).needs_posterior else "blind"].append(strategy_label(name))
+    best = [min(kinds[kind], key=means.__getitem__) for kind in ("designed", "blind") if kinds[kind]]
+    asked = list(dict.fromkeys([*best, *kinds["regular"]]))
     images = len(study.tests)
     repeats = f"{images} images" if images > 1 else f"{study.seeds} draws"
     measured = measured_text(next(iter(result.shown)).readouts, count)
-    others = {name: means[name] for name in asked}
-    verdict = comparison_verdict(measured, winner, repeats=repeats, wins=wins, others=others)
+    verdict = comparison_verdict(
+        measured,
+        winner,
+        repeats=repeats,
+        wins=wins,
+        others={with_centre(name, centres.get(name)): means[name] for name in asked if name not in pair},
+        gains=[row for row in errors.gains if row[study.counted] == count],
+    )
     return replace(
         pair_screen(result, pair, verdict),
         explained={name: study.words[name] for name in dict.fromkeys([*pair, *asked]) if name in study.words},
@@ -451,7 +478,8 @@ def _mask_row(study: Study, pieces: StudyProgress, cell: Cell) -> Row:
     """The candidates of one cell in the order of choice; shots with their angles, which differ between strategies."""
     name, count, draw, image = cell
     order = list(study.mask_lines(pieces, *cell))
-    row = {"strategy": strategy_label(name), study.counted: count, "draw": draw, "image": study.tests[image].name}
+    row = {"strategy": table_name(name), study.counted: count, "draw": draw, "image": study.tests[image].name}
+    row |= {"centre": centre} if (centre := pieces.rows[cell_key(*cell)].get("centre")) is not None else {}
     if study.counted != "shots":
         return {**row, "order": order}
     shots = candidates_for(study.tests[image], base_name(name), count, study.recipe)
@@ -487,10 +515,12 @@ def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Sec
             errors.summary,
             "relative l2 is the error of the magnitude, mean over images and draws; sd images and sd draws are its "
             "spread over images and over draws; worst is the worst image."
+            + (CENTRE_CAPTION if any("counts" in row for row in errors.summary) else "")
             + noise_caption([test.noise for test in study.tests]),
             FORMATS,
             study.words,
         ),
+        *([ReportTable(errors.gains, GAINS_CAPTION, FORMATS, study.words)] if errors.gains else []),
         *([ReportTable(errors.enough, ENOUGH_CAPTION, FORMATS, study.words)] if errors.enough else []),
         KeyNumbers(study.words),
     ]

@@ -30,6 +30,11 @@ FORMATS = {
     "maps_error": ".0%",
     "worst_maps_error": ".0%",
     "left_unpredicted": "+.0%",
+    "usual_error": ".4f",
+    "few_error": ".4f",
+    "by_maps": "+.1%",
+    "by_lines": "+.1%",
+    "together": "+.1%",
 }
 """How these tables' columns are printed."""
 
@@ -46,11 +51,14 @@ def errors_by_image(rows: Sequence[Row], strategy: str, lines: int, metric: str 
 
 
 def summary_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
-    """Mean over images and draws, spread over images, spread over draws (of the mean over images), worst image."""
+    """Mean over images and draws, spread over images, spread over draws (of the mean over images), worst image.
+
+    ``centre`` is the number of centre lines that a mask begins with, where rows have it.
+    """
     table: list[Row] = []
     for count in lines:
         for name in strategies:
-            row: dict[str, object] = {"lines": count, "strategy": name}
+            row: dict[str, object] = {"lines": count, "strategy": name, **_centre(rows, name, count)}
             for metric in METRICS:
                 values = errors_by_image(rows, name, count, metric)
                 row[metric] = float(values.mean())
@@ -60,6 +68,12 @@ def summary_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequenc
                     row["worst"] = float(values.mean(axis=0).max())
             table.append(row)
     return table
+
+
+def _centre(rows: Sequence[Row], strategy: str, lines: int, column: str = "centre") -> dict[str, object]:
+    """Column with the centre lines of a strategy's masks; none where rows do not have it."""
+    found = [row["centre"] for row in rows if (row["strategy"], row["lines"]) == (strategy, lines) and "centre" in row]
+    return {column: found[0]} if found else {}
 
 
 def winners_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
@@ -75,6 +89,8 @@ def winners_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequenc
         second = ranked[1] if len(ranked) > 1 else None
         row["second"] = second[1] if second else None
         known = second is not None and second[0] > 0
+        for place, (_, name) in zip(("best_centre", "second_centre"), ranked, strict=False):
+            row |= _centre(rows, name, count, place)
         row["lead"] = ranked[0][0] / second[0] - 1 if second and known else None
         row["sd_lead"] = _spread(rows, ranked[0][1], second[1], count) if second and known else None
         table.append(row)
@@ -118,6 +134,61 @@ def paired_table(
                 row["p"] = paired_sign_test(means[name], means[best])
             table.append(row)
     return table
+
+
+def gains_table(rows: Sequence[Row], designed: Sequence[str], fixed: Sequence[str], lines: Sequence[int]) -> list[Row]:
+    """What designs gain on fixed masks: by coil maps that do with few centre lines, and by the choice of the lines.
+
+    Coil maps are usually estimated from many centre lines. Where they are estimated from all lines of a mask, it may
+    have fewer, and more of the others: so a fixed mask gains, too. ``usual`` is the best of the ``fixed`` masks with
+    the most centre lines, ``few`` the best of those with fewer, by the mean over images and draws; ``by_maps`` is the
+    relative change of the error from the first to the second, ``by_lines`` that from the second to the design,
+    ``together`` that from the first to the design; negative is better. Empty where coil maps are not estimated from
+    the lines of masks, or all masks have the same number of centre lines.
+    """
+    table: list[Row] = []
+    for count in lines:
+        cells = {
+            name: [r for r in rows if (r["strategy"], r["lines"]) == (name, count)] for name in (*designed, *fixed)
+        }
+        means = {name: float(errors_by_image(rows, name, count).mean()) for name in cells}
+        centres = {name: int(str(cells[name][0].get("centre") or 0)) for name in fixed if cells[name][0].get("maps")}
+        many = [name for name in centres if centres[name] == max(centres.values())]
+        others = [name for name in centres if name not in many]
+        if not many or not others:
+            continue
+        usual, few = min(many, key=means.__getitem__), min(others, key=means.__getitem__)
+        table += [
+            {
+                "lines": count,
+                "strategy": name,
+                "relative_l2": means[name],
+                "usual_mask": usual,
+                "usual_centre": centres[usual],
+                "usual_error": means[usual],
+                "few_mask": few,
+                "few_centre": centres[few],
+                "few_error": means[few],
+                "by_maps": means[few] / means[usual] - 1,
+                "by_lines": means[name] / means[few] - 1,
+                "together": means[name] / means[usual] - 1,
+            }
+            for name in designed
+        ]
+    return table
+
+
+GAINS_CAPTION = (
+    "What designs gain, and by what: usual is the best fixed mask with the usual number of centre lines, few the best "
+    "of those with fewer, whose coil maps are estimated from all their lines as those of designs are. by maps is the "
+    "change of the error from the first to the second, by lines that from the second to the design (negative is "
+    "better)."
+)
+CENTRE_CAPTION = (
+    " Every mask that looks at no data is there with the centre lines of designs and with those that it usually has; "
+    "the one with the smaller error counts."
+)
+"""Of a `summary_table` in which some strategies are there twice."""
 
 
 LEVELS = (0.05, 0.08, 0.1, 0.15, 0.2, 0.3)
@@ -205,6 +276,7 @@ def maps_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[i
                 {
                     "lines": count,
                     "strategy": name,
+                    **_centre(rows, name, count),
                     "masks": len(found),
                     "maps": " and ".join(sorted({str(row["maps"]) for row in found})),
                     "maps_lines": " to ".join(map(str, dict.fromkeys((looked_at[0], looked_at[-1])))),
@@ -252,6 +324,7 @@ def companions_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequ
                 {
                     "lines": count,
                     "strategy": name,
+                    **_centre(rows, name, count),
                     "masks": len(found),
                     "used": len(used),
                     "which": "; ".join(sorted({str(row["companions"]) for row in used})),

@@ -18,6 +18,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.design.strategies.line_masks import LowPass
+from mri_design.design.strategies.trained import TrainedOrder
 from mri_design.design.strategy import BeginsUnseen, Strategy
 from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.errors import InputError
@@ -53,6 +55,7 @@ from mri_design.runs.error_tables import (
     companions_table,
     enough_table,
     errors_by_image,
+    gains_table,
     maps_table,
     paired_table,
     summary_table,
@@ -69,6 +72,8 @@ FIXED = "@train"
 """Suffix of a posterior strategy whose mask was designed on the training slices."""
 TUNED = "@tuned"
 """Suffix of a density whose power was tuned on the training slices."""
+CENTRE = "@centre"
+"""Suffix of a mask that looks at no data and begins with as many centre lines as designs do, with several coils."""
 TUNING_DRAWS = 3
 """Draws of each density that tuning averages over, at most."""
 
@@ -283,8 +288,18 @@ def slice_for(
 
 
 def base_name(name: str) -> str:
-    """A strategy's name without what training made of it."""
-    return name.removesuffix(FIXED).removesuffix(TUNED)
+    """A strategy's name without what training made of it, and without how many centre lines it begins with."""
+    return name.removesuffix(CENTRE).removesuffix(FIXED).removesuffix(TUNED)
+
+
+def _tuned(name: str) -> str:
+    """Name under which the power of a density is kept that was tuned on the training slices."""
+    return name.replace(TUNED, "")
+
+
+def table_name(name: str) -> str:
+    """A strategy's name in tables: without the folders of a file, and without how many centre lines it begins with."""
+    return strategy_label(name.removesuffix(CENTRE))
 
 
 @dataclass
@@ -364,6 +379,8 @@ class StudyErrors:
         `companions_table`; empty where there are no other images of the objects.
     enough : sequence of mappings
         `enough_table`; empty of one count, and where no image needs more than the least.
+    gains : sequence of mappings
+        `gains_table`; empty where coil maps are not estimated from the lines of masks.
     """
 
     rows: Sequence[Row]
@@ -374,11 +391,12 @@ class StudyErrors:
     maps: Sequence[Row] = ()
     companions: Sequence[Row] = ()
     enough: Sequence[Row] = ()
+    gains: Sequence[Row] = ()
 
     def save(self, folder: RunFolder, formats: Mapping[str, str] = FORMATS) -> None:
         """Write metrics.csv, and those of the other tables that there are as CSV and Markdown."""
         folder.write_table("metrics.csv", self.rows)
-        for name in ("winners", "summary", "paired", "maps", "companions", "enough"):
+        for name in ("winners", "summary", "paired", "maps", "companions", "enough", "gains"):
             if table := getattr(self, name):
                 write_csv(folder.output_path(f"{name}.csv"), table, formats=formats)
                 write_text(folder.output_path(f"{name}.md"), markdown_text(table, formats=formats))
@@ -435,7 +453,11 @@ class Study(Material):
         return KINDS[self.recipe.design.encoding].counted
 
     def expanded(self) -> list[str]:
-        """Masks that were given, then strategies with their trained variants, in the order asked for."""
+        """Masks that were given, then strategies with their variants, in the order asked for.
+
+        With several coils every mask of lines that looks at no data is there twice, with the centre lines that it
+        usually has and with those of designs (`CENTRE`), where these are not the same mask.
+        """
         names: list[str] = [*self.given]
         for name in self.strategies:
             if name not in TRAINING_RULES:
@@ -444,13 +466,32 @@ class Study(Material):
                 names.append(name + FIXED)
             if self.training and name in tuned_families(self.recipe.design.encoding):
                 names[-1] = name + TUNED
+            if names and base_name(names[-1]) == name and self._has_two_centres(name):
+                names.append(names[-1] + CENTRE)
         return names
+
+    @property
+    def names(self) -> list[str]:
+        """`expanded`, each mask once, however many centre lines it is tried with."""
+        return [name for name in self.expanded() if not name.endswith(CENTRE)]
+
+    def _has_two_centres(self, name: str) -> bool:
+        """Whether designs begin with another number of centre lines than a strategy that looks at no data."""
+        rule = self.rule(name)
+        if rule.needs_posterior or name in ORACLES or isinstance(rule, LowPass | TrainedOrder):
+            return False
+        several = [test for test in self.tests if test.slice_model.n_coils > 1 and self.counted == "lines"]
+        return any(
+            self._start(name, count, test) != self._start(name + CENTRE, count, test)
+            for test in several
+            for count in self.lines
+        )
 
     @property
     def words(self) -> dict[str, str]:
         """What its strategies choose, by their names in tables; those that nobody has explained are left out."""
         unit, words = KINDS[self.recipe.design.encoding].unit, {}
-        for name in self.expanded():
+        for name in self.names:
             about = explained(base_name(name))
             if about:
                 trained = "; designed on the training scans, and then kept for all" if name.endswith(FIXED) else ""
@@ -514,30 +555,51 @@ class Study(Material):
         strategy, _ = self._strategy(progress, name, count, image)
         return slice_for(self.tests[image], strategy, count, self.recipe, self.seed)
 
+    def counting(self, progress: StudyProgress, count: int) -> dict[str, str]:
+        """Of every mask in tables the variant that counts at one number of lines, of a finished study.
+
+        That is the only one, or of two numbers of centre lines (`CENTRE`) the one with the smaller mean error.
+        """
+        rows = [progress.rows[cell_key(*cell)] for cell in self.cells() if cell[1] == count]
+        better = dict[str, str]()
+        for name in self.expanded():
+            rival = better.setdefault(name.removesuffix(CENTRE), name)
+            if errors_by_image(rows, name, count).mean() < errors_by_image(rows, rival, count).mean():
+                better[name.removesuffix(CENTRE)] = name
+        return better
+
     def errors(self, progress: StudyProgress) -> StudyErrors:
         """Tables over all cells, which are finished."""
-        rows = [progress.rows[cell_key(*cell)] for cell in self.cells()]
-        names, counts = self.expanded(), self.lines
+        every = [progress.rows[cell_key(*cell)] for cell in self.cells()]
+        counting = {count: self.counting(progress, count) for count in self.lines}
+        counted = {(variant, count): name for count, better in counting.items() for name, variant in better.items()}
+        rows = [{**row, "strategy": counted[_cell(row)]} for row in every if _cell(row) in counted]
+        variants, names, counts = self.expanded(), self.names, self.lines
         real = [name for name in names if name not in ORACLES]
         designed = list(self.given) or [name for name in real if self.rule(name).needs_posterior]
         others = [name for name in (names if self.given else real) if name not in designed]
+        fixed = [variant for variant in variants if variant.removesuffix(CENTRE) in others]
+        summary = summary_table(every, variants, counts)
+        if len(variants) > len(names):
+            summary = [{**row, "counts": "yes" if _cell(row) in counted else "no"} for row in summary]
         return StudyErrors(
-            rows=self._labelled(rows),
+            rows=self._labelled(every),
             winners=[] if self.given else self._labelled(winners_table(rows, real or names, counts)),
-            summary=self._labelled(summary_table(rows, names, counts)),
+            summary=self._labelled(summary),
             paired=self._labelled(paired_table(rows, designed, others, counts)) if designed and others else [],
             runs={strategy_label(name): _runs(rows, name, counts) for name in names},
-            maps=self._labelled(maps_table(rows, names, counts)),
-            companions=self._labelled(companions_table(rows, names, counts)),
+            maps=self._labelled(maps_table(every, variants, counts)),
+            companions=self._labelled(companions_table(every, variants, counts)),
             enough=self._labelled(enough_table(rows, real or names, counts)),
+            gains=self._labelled(gains_table(every, designed, fixed, counts)),
         )
 
     def _labelled(self, rows: Sequence[Row]) -> list[Row]:
         """Names without the folders of files; what is counted, by its own name."""
-        named = ("strategy", "against", "best", "second")
+        named = ("strategy", "against", "best", "second", "usual_mask", "few_mask")
         return [
             {
-                self.counted if key == "lines" else key: strategy_label(entry)
+                self.counted if key == "lines" else key: table_name(entry)
                 if isinstance(entry, str) and key in named
                 else entry
                 for key, entry in row.items()
@@ -560,17 +622,22 @@ class Study(Material):
         if name in self.given:
             return name, 0
         base, test = base_name(name), self.tests[image]
-        if name.endswith(TUNED):
-            base = f"{base}:{progress.tuned[f'{base}|{count}|{_size(test)}']:g}"
-        return base, self._start(base, count, test)
+        if TUNED in name:
+            base = f"{base}:{progress.tuned[f'{_tuned(name)}|{count}|{_size(test)}']:g}"
+        return base, self._start(name, count, test)
 
     def _start(self, strategy: str, count: int, image: ReferenceSlice) -> int:
+        """Centre lines, or samples of a plane or shots, that a mask of a strategy, with its suffixes, begins with."""
+        if strategy.endswith(CENTRE):
+            designs = (name for name in self.strategies if self.rule(name).needs_posterior)
+            return self._start(next(designs, Recipe().design.strategy), count, image)
+        strategy = base_name(strategy)
         rule, n_coils = self.rule(strategy), image.slice_model.n_coils
         candidates = candidates_for(image, strategy, count, self.recipe)
         of_lines = self.counted == "lines"
         calibration = image.calibration_lines if of_lines else 0  # a plane's is among the constraints
         if image.own_maps is not None:
-            calibration = centre_for_maps(rule, self.recipe, count, calibration)
+            calibration = centre_for_maps(rule, self.recipe, count)
         rules = self.recipe.constraints.rules_of(candidates)
         rules.needed(image.slice_model.measured, calibration)  # refuses contradictions
         other = None if of_lines else candidates
@@ -634,12 +701,20 @@ class Study(Material):
             "acceleration": self._acceleration(name, count, self.tests[image]),
             "draw": draw,
             "image": self.tests[image].name,
+            **self._centre(progress, cell),
             **(dict.fromkeys(MAP_COLUMNS) if any(test.own_maps for test in self.tests) else {}),
             **(dict.fromkeys(COMPANION_COLUMNS) if any(test.slice_model.companions for test in self.tests) else {}),
             **errors,
             "mask_converged": mask_converged,
             "converged": mask_converged and bool(errors["reconstruction_converged"]),
         }
+
+    def _centre(self, progress: StudyProgress, cell: Cell) -> dict[str, object]:
+        """How many centre lines a mask begins with, where that differs between masks: with several coils."""
+        if self.counted != "lines" or all(test.slice_model.n_coils == 1 for test in self.tests):
+            return {}
+        name, count, _, image = cell
+        return {"centre": None if name in self.given else self._strategy(progress, name, count, image)[1]}
 
     def _acceleration(self, name: str, count: int, test: ReferenceSlice) -> float:
         """Candidates over those measured; of shots, pixels of the image over samples."""
@@ -652,18 +727,19 @@ class Study(Material):
     def _tune(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:
         """The power with the least mean error on the training images, for each family and count."""
         tuned = tuned_families(self.recipe.design.encoding)
-        families = [name for name in self.strategies if name in tuned] if self.training else []
         grid = _size(self.tests[0])
-        keys = {(family, count): f"{family}|{count}|{grid}" for family in families for count in self.lines}
-        progress.tuned |= {keys[known]: power for known, power in self.powers.items() if known in keys}
+        families = [name for name in self.expanded() if TUNED in name]
+        keys = {(family, count): f"{_tuned(family)}|{count}|{grid}" for family in families for count in self.lines}
+        known = {(f"{name}{TUNED}", count): power for (name, count), power in self.powers.items()}
+        progress.tuned |= {keys[one]: power for one, power in known.items() if one in keys}
         wanted = [known for known, key in keys.items() if key not in progress.tuned]
         if wanted:
             show("tuning densities", 0, len(wanted))
         for done, (family, count) in enumerate(wanted, 1):
-            powers = tuned[family]
+            powers = tuned[base_name(family)]
             jobs = [
-                MaskJob(name, count, self._start(name, count, image), draw, i)
-                for name in (f"{family}:{power:g}" for power in powers)
+                MaskJob(name, count, self._start(family, count, image), draw, i)
+                for name in (f"{base_name(family)}:{power:g}" for power in powers)
                 for draw in range(min(self.seeds, TUNING_DRAWS))
                 for i, image in enumerate(self.training)
             ]
@@ -692,6 +768,11 @@ def kept_pieces(
 def cell_key(name: str, count: int, draw: int, image: int) -> str:
     """Name of a cell among the finished pieces."""
     return f"{name}|{count}|{draw}|{image}"
+
+
+def _cell(row: Row) -> tuple[str, int]:
+    """Strategy and number of lines of a row."""
+    return str(row["strategy"]), int(str(row["lines"]))
 
 
 def _sides(shape: Sequence[int]) -> str:

@@ -12,12 +12,22 @@ Target = Literal["", "met", "met at the start", "missed"]
 """How a design stands to the end it was given: no rule, met, met before any choice, or not met."""
 
 
-def percent(value: float) -> str:
-    """A fraction in per cent with two digits, or all before the point; a line never ends before the sign."""
+COMPARED = 3
+"""Digits of errors that are held against each other: two errors are alike where these are."""
+
+
+def percent(value: float, digits: int = 2) -> str:
+    """A fraction in per cent with so many digits, or all before the point; a line never ends before the sign."""
     hundredths = 100 * value
-    size = abs(hundredths)
-    digits = ".0f" if size >= 9.95 or not size else ".1f" if size >= 0.95 else ".2g"
-    return f"{hundredths:{digits}}\N{NO-BREAK SPACE}%"
+    rounded = float(f"{hundredths:.{digits}g}")
+    before = len(str(int(abs(rounded)))) if abs(rounded) >= 1 else 1
+    form = f".{max(0, digits - before)}f" if abs(rounded) >= 1 else f".{digits}g"
+    return f"{hundredths:{form}}\N{NO-BREAK SPACE}%"
+
+
+def alike(first: float, second: float) -> bool:
+    """Whether two errors are the same as far as they are printed where they are compared."""
+    return percent(first, COMPARED) == percent(second, COMPARED)
 
 
 @dataclass(frozen=True)
@@ -151,6 +161,7 @@ def comparison_verdict(
     repeats: str = "",
     wins: tuple[int, int] = (1, 1),
     others: Mapping[str, float] | None = None,
+    gains: Sequence[Row] = (),
 ) -> str:
     """Which strategy is best, by how much, and whether that is more than chance.
 
@@ -166,14 +177,19 @@ def comparison_verdict(
         At how many numbers of lines the strategy is best, of how many.
     others : mapping of str to float
         Errors of further strategies that readers ask for, such as regular sampling.
+    gains : sequence of mappings
+        Rows of `gains_table` for this number, of which that of the best design is put into words.
     """
-    best, second = str(winner["best"]), winner.get("second")
-    said = f"With {measured} {best} has the least error, {percent(_float(winner['relative_l2']))}"
+    best, second = (with_centre(str(winner[name]), winner.get(f"{name}_centre")) for name in ("best", "second"))
+    said = f"With {measured} {best} has the least error, {percent(_float(winner['relative_l2']), COMPARED)}"
     lead, spread = winner.get("lead"), winner.get("sd_lead")
-    if second is None or lead is None:
+    if winner.get("second") is None or lead is None:
         return f"{said}; nothing else was compared."
-    less = -_float(lead)
-    said += f": {percent(less)} less than the second, {second}"
+    less, own = -_float(lead), _float(winner["relative_l2"])
+    if alike(own, own / (1 - less)):
+        said += f", and so has the second, {second}"
+    else:
+        said += f": {percent(less)} less than the second, {second}"
     if spread is None:
         said += " (one image, so without a spread)"
     else:
@@ -181,12 +197,44 @@ def comparison_verdict(
         said += f" (\N{PLUS-MINUS SIGN} {percent(_float(spread))} over {repeats}"
         said += ": no more than their spread)" if within else ")"
     for name, error in (others or {}).items():
-        if name not in (best, second):
-            said += f"; {name} has {percent(error)}"
+        if name not in (winner["best"], winner["second"]):
+            said += f"; {name} has {percent(error, COMPARED)}"
     said += "."
     if wins[1] > 1:
         said += f" It is best at {wins[0]} of the {wins[1]} numbers compared."
+    if gains:
+        said += f" {gains_sentences(min(gains, key=lambda row: _float(row['relative_l2'])))}"
     return said
+
+
+def with_centre(name: str, centre: object) -> str:
+    """A strategy's name, and how many centre lines its mask begins with where that is known."""
+    return name if centre is None else f"{name} ({centre} centre lines)"
+
+
+def gains_sentences(row: Row) -> str:
+    """What a design gains on fixed masks by coil maps that do with few centre lines, and what by the choice of lines.
+
+    Parameters
+    ----------
+    row : mapping
+        Of `gains_table`.
+    """
+    usual, few, own = (_float(row[name]) for name in ("usual_error", "few_error", "relative_l2"))
+    return (
+        f"The best fixed mask with {row['usual_centre']} centre lines, {row['usual_mask']}, has "
+        f"{percent(usual, COMPARED)}; with fewer, and coil maps from all its lines as designs have them, the best is "
+        f"{with_centre(str(row['few_mask']), row['few_centre'])} with {percent(few, COMPARED)}; {row['strategy']} has "
+        f"{percent(own, COMPARED)}. So a small centre with such maps {_gain(usual, few)}, and the choice of lines "
+        f"{_gain(few, own)}."
+    )
+
+
+def _gain(before: float, after: float) -> str:
+    """ "gains 42 %", "loses 1.2 %" or "gains nothing", as one error follows another."""
+    if alike(before, after):
+        return "gains nothing"
+    return f"{'gains' if after < before else 'loses'} {percent(abs(after / before - 1))}"
 
 
 @dataclass(frozen=True)
@@ -211,7 +259,7 @@ class Duel:
     @property
     def outcome(self) -> Literal["better", "as good", "worse"]:
         """Whether the difference is larger than the spread, and whose error is the smaller one."""
-        if abs(self.mine - self.rival) <= self.spread:
+        if abs(self.mine - self.rival) <= self.spread or alike(self.mine, self.rival):
             return "as good"
         return "better" if self.mine < self.rival else "worse"
 
@@ -231,7 +279,8 @@ def duel_verdict(duels: Sequence[Duel], shown: Duel, grid: int, draws: int) -> s
         Draws of the density.
     """
     return (
-        f"{shown.lines} of {grid} lines: error {percent(shown.mine)} designed, {percent(shown.rival)} drawn from a "
+        f"{shown.lines} of {grid} lines: error {percent(shown.mine, COMPARED)} designed, "
+        f"{percent(shown.rival, COMPARED)} drawn from a "
         f"density that was tuned on another scan (\N{PLUS-MINUS SIGN} {percent(shown.spread)} over {draws} draws). "
         f"{what_follows(duels)}"
     )
@@ -278,16 +327,19 @@ def protocol_verdict(
     said = f"One mask of {measured} for {trained} scan{'s' * (trained != 1)}"
     if mine is None:
         return f"{said}; how good it is on others is not known (--test tries it)."
-    said += f": error {percent(mine)} on scans that it has not seen"
+    said += f": error {percent(mine, COMPARED)} on scans that it has not seen"
     if rival is None:
         return f"{said}."
-    change = mine / rival[1] - 1
-    return f"{said}, {percent(abs(change))} {'less' if change < 0 else 'more'} than the best of the others, {rival[0]}."
+    name, error = rival
+    change = f"{percent(abs(mine / error - 1))} {'less' if mine < error else 'more'} than"
+    change = "as much as" if alike(mine, error) else change
+    return f"{said}, {change} the best of the others, {name} ({percent(error, COMPARED)})."
 
 
 def best_other(summary: Sequence[Row], name: str) -> tuple[str, float] | None:
     """The strategy of a `summary_table` of one count that does best beside one, and its error; None where alone."""
-    errors = {str(row["strategy"]): _float(row["relative_l2"]) for row in summary if row["strategy"] != name}
+    others = [row for row in summary if row["strategy"] != name and row.get("counts") != "no"]
+    errors = {str(row["strategy"]): _float(row["relative_l2"]) for row in others}
     best = min(errors, key=errors.__getitem__, default=None)
     return None if best is None else (best, errors[best])
 

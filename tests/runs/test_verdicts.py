@@ -7,6 +7,7 @@ import pytest
 from mri_design.runs.verdicts import (
     Duel,
     Judged,
+    alike,
     best_other,
     comparison_verdict,
     design_verdict,
@@ -109,15 +110,15 @@ ROW = {"best": "calibrated", "relative_l2": 0.08, "second": "vd@tuned", "lead": 
 def test_a_comparison_says_who_is_best_by_how_much_and_whether_that_may_be_chance() -> None:
     within = plain(comparison_verdict(LINES, ROW, repeats="5 draws"))
     assert within == (
-        "With 32 of 128 lines calibrated has the least error, 8.0 %: 2.0 % less than the second, vd@tuned (± 5.0 % "
+        "With 32 of 128 lines calibrated has the least error, 8.00 %: 2.0 % less than the second, vd@tuned (± 5.0 % "
         "over 5 draws: no more than their spread)."
     )
     beyond = plain(comparison_verdict(LINES, {**ROW, "sd_lead": 0.01}, repeats="12 images", wins=(2, 3)))
     assert beyond.endswith("(± 1.0 % over 12 images). It is best at 2 of the 3 numbers compared.")
     once = plain(comparison_verdict(LINES, {**ROW, "sd_lead": None}, others={"regular": 0.14, "calibrated": 0.08}))
-    assert once.endswith("2.0 % less than the second, vd@tuned (one image, so without a spread); regular has 14 %.")
+    assert once.endswith("2.0 % less than the second, vd@tuned (one image, so without a spread); regular has 14.0 %.")
     alone = {"best": "low-pass", "relative_l2": 0.1, "second": None, "lead": None}
-    assert plain(comparison_verdict(LINES, alone)).endswith("least error, 10 %; nothing else was compared.")
+    assert plain(comparison_verdict(LINES, alone)).endswith("least error, 10.0 %; nothing else was compared.")
 
 
 def test_a_protocol_says_how_it_does_on_other_scans() -> None:
@@ -125,14 +126,35 @@ def test_a_protocol_says_how_it_does_on_other_scans() -> None:
     assert unknown == "One mask of 32 of 128 lines for 1 scan; how good it is on others is not known (--test tries it)."
     better = plain(protocol_verdict(LINES, 3, 0.09, ("low-pass", 0.1)))
     assert better.endswith(
-        "for 3 scans: error 9.0 % on scans that it has not seen, 10 % less than the best of the others, low-pass."
+        "for 3 scans: error 9.00 % on scans that it has not seen, 10 % less than the best of the others, low-pass "
+        "(10.0 %)."
     )
     worse = plain(protocol_verdict(LINES, 3, 0.11, ("low-pass", 0.1)))
-    assert "10 % more than the best of the others, low-pass." in worse
-    assert plain(protocol_verdict(LINES, 3, 0.11)).endswith("error 11 % on scans that it has not seen.")
+    assert "10 % more than the best of the others, low-pass (10.0 %)." in worse
+    assert plain(protocol_verdict(LINES, 3, 0.11)).endswith("error 11.0 % on scans that it has not seen.")
     rows = [{"strategy": name, "relative_l2": error} for name, error in (("protocol", 0.1), ("a", 0.3), ("b", 0.2))]
     assert best_other(rows, "protocol") == ("b", 0.2)
     assert best_other(rows[:1], "protocol") is None
+
+
+def test_errors_that_are_compared_are_better_or_worse_as_their_three_digits_are() -> None:
+    """What is printed alike is alike."""
+    assert plain(percent(0.05934, 3)) == "5.93 %" and plain(percent(0.09996, 3)) == "10.0 %"
+    assert alike(0.058341, 0.058349) and not alike(0.05834, 0.05839)
+    assert Duel(24, 0.058341, 0.058349, 0.0).outcome == "as good" and Duel(24, 0.0583, 0.0584, 0.0).outcome == "better"
+    same = comparison_verdict(LINES, {**ROW, "relative_l2": 0.058341, "lead": 0.058341 / 0.058349 - 1})
+    assert "less" not in same and "less" in comparison_verdict(LINES, ROW)
+
+
+GAINS = {"strategy": "calibrated", "relative_l2": 0.0588, "usual_mask": "regular", "usual_centre": 24}
+GAINS |= {"usual_error": 0.101, "few_mask": "fastmri-equispaced", "few_centre": 8, "few_error": 0.0581}
+
+
+def test_a_comparison_says_what_maps_gain_and_what_lines_gain() -> None:
+    row = {**ROW, "best_centre": 8, "second_centre": 24}
+    said = plain(comparison_verdict(LINES, row, gains=[{**GAINS, "relative_l2": 0.07}, GAINS]))
+    assert all(part in said for part in ("calibrated (8 ", "vd@tuned (24 ", "gains 42 %", "loses 1.2 %", "5.88 %"))
+    assert "gains nothing" in comparison_verdict(LINES, row, gains=[{**GAINS, "few_error": 0.05881}])
 
 
 BETTER, ALIKE, WORSE = Duel(24, 0.08, 0.1, 0.01), Duel(32, 0.0805, 0.08, 0.001), Duel(48, 0.05, 0.04, 0.001)
@@ -153,6 +175,6 @@ def test_advice_follows_from_where_designed_lines_win_and_lose() -> None:
 
 def test_the_strong_competitor_stands_in_the_first_sentence_with_its_spread() -> None:
     assert plain(duel_verdict([BETTER], BETTER, 128, 5)) == (
-        "24 of 128 lines: error 8.0 % designed, 10 % drawn from a density that was tuned on another scan (± 1.0 % "
-        "over 5 draws). Designed lines are better at 24 lines: design."
+        "24 of 128 lines: error 8.00 % designed, 10.0 % drawn from a density that was tuned on another scan "
+        "(± 1.0 % over 5 draws). Designed lines are better at 24 lines: design."
     )
