@@ -93,7 +93,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def reference_page(name: str) -> str:
     """The public names of some packages, as mkdocstrings wants them named."""
     title, packages = GROUPS[name]
-    homes = {public: mri_design._HOMES[public] for public in mri_design.__all__}
+    stub = Path(mri_design.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    homes = {public: home for home, public in re.findall(r"^from \.([\w.]+) import (\w+)", stub, flags=re.M)}
     there = [public for public, home in homes.items() if home.split(".")[0] in packages]
     parts = [f"# {title}", "All of it is used as `import mri_design as md`, for example " + f"`md.{there[0]}`."]
     parts += [f"::: mri_design.{homes[public]}.{public}" for public in there]

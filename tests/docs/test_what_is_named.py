@@ -53,7 +53,7 @@ def test_files_that_contributing_names_exist() -> None:
 def test_the_reference_has_every_public_name(build_pages: ModuleType) -> None:
     pages = "".join(build_pages.reference_page(name) for name in build_pages.GROUPS)
     listed = [line.split(".")[-1] for line in pages.splitlines() if line.startswith("::: ")]
-    assert sorted(listed) == sorted(md.__all__)
+    assert sorted(listed) == sorted({*md.__all__} - {"operators", "potentials", "variances"})
     assert all(f"api/{name}.md" in _text("mkdocs.yml") for name in build_pages.GROUPS)
 
 
