@@ -16,7 +16,7 @@ import pytest
 
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.io import formats
-from mri_design.scan.io.source import ReadOptions, SliceReader, Source
+from mri_design.scan.io.source import NoiseReadouts, ReadOptions, SliceReader, Source
 from mri_design.scan.summary import ScanSummary
 
 
@@ -36,6 +36,11 @@ class SourceHere(Source):
         """The samplings, and the samples of one slice."""
         with formats.opened(self.path, self.options, isolated=False) as source:
             return source.summary()
+
+    def noise(self) -> NoiseReadouts:
+        """The noise readouts."""
+        with formats.opened(self.path, self.options, isolated=False) as source:
+            return source.noise()
 
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:

@@ -16,7 +16,7 @@ from mri_design.cli.flags import (
     CONSTRAINTS,
     ENDS,
     NOISE,
-    SERIES,
+    STREAMED,
     Acceleration,
     Maps,
     Override,
@@ -98,7 +98,9 @@ def adapt(
     companions: With = None,
     *,
     maps: Maps,
-    recipe: Annotated[Recipe, Override(f"design.start {ENDS} {CONSTRAINTS} design.block {SERIES} {NOISE} {COMPANION}")],
+    recipe: Annotated[
+        Recipe, Override(f"design.start {ENDS} {CONSTRAINTS} design.block {STREAMED} {NOISE} {COMPANION}")
+    ],
 ) -> int:
     """Decide LINES while the scanner measures them: readouts come in, the next lines go out.
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from mri_design.cli.flags import (
+    ENCODING,
     NOISE,
     SERIES,
     AllSlices,
@@ -18,6 +19,7 @@ from mri_design.cli.flags import (
     Override,
     Quiet,
     Replace,
+    Reworded,
     extents_of,
     option,
 )
@@ -29,6 +31,10 @@ from mri_design.experiment.recipe import Recipe
 CONVERTED = (".npz", ".npy", ".h5", ".mrd", ".cfl", ".nii.gz", ".nii", ".dcm")
 FORMATS = ("nifti", "dicom", "cfl", "csv", "npy", "mrd", "seq")
 _READING = f"input.matrix {SERIES}"
+_ENCODING_OF_A_FILE = (
+    "What rows and columns of k-space are: lines, ky and kx; or plane, ky and kz of a 3-D scan, which BART has as "
+    "1 x ky x kz x coil. A number is that of --encoding-space. [default: lines, and of a volume planes]"
+)
 
 
 @verb
@@ -60,19 +66,12 @@ def convert(
     ],
     fov: FieldOfView = None,
     slices: AllSlices = None,
-    encoding: Annotated[
-        str | None,
-        option(
-            "--encoding",
-            metavar="NAME",
-            help="What rows and columns of k-space are: lines, ky and kx; or plane, ky and kz of a 3-D scan, which "
-            "BART has as 1 x ky x kz x coil. [default: lines, and of a volume planes]",
-        ),
-    ] = None,
     overwrite: Replace = False,
     quiet: Quiet = False,
     *,
-    recipe: Annotated[Recipe, Override(_READING)],
+    recipe: Annotated[
+        Recipe, Override(f"{_READING} noise.samples {ENCODING}"), Reworded({"encoding": _ENCODING_OF_A_FILE})
+    ],
 ) -> int:
     """Write what INPUT holds in another format.
 
@@ -88,9 +87,10 @@ def convert(
     from mri_design.runs.convert import convert_file
     from mri_design.runs.made_files import write_made_files
 
-    if encoding not in (None, "lines", "plane"):
-        raise UsageError(f"--encoding {encoding}: a conversion takes lines or plane")
-    recipe = recipe.replacing("design", encoding=encoding)
+    if recipe.design.encoding not in ("lines", "plane"):
+        raise UsageError(
+            f"--encoding {recipe.design.encoding}, or that of the recipe: a conversion takes lines or plane"
+        )
     chosen = ALL_SLICES if slices is None else SliceChoice(slices)
     made = convert_file(source, out, recipe, field_of_view=extents_of(fov), slices=chosen)
     write_made_files(made, overwrite=overwrite)

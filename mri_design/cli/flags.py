@@ -59,6 +59,7 @@ _FLAGS = {
     "echo trains": ("etl", "sequence"),
     "calibration scans": ("calibrated_on",),
     "RF spoiling": ("rf_spoiling",),
+    "encoding": ("encoding_space", "encoding"),
 }
 
 
@@ -114,8 +115,8 @@ def of(key: str, more: str = "") -> OptionInfo:
 
 
 def _name(key: str) -> str:
-    """The flag of a setting, with underscores: its name, but for the noise's, whose standard deviation people know."""
-    return "noise_sd" if key == NOISE else key.rpartition(".")[2]
+    """The flag of a setting, with underscores: its name, or another one of `_NAMES`."""
+    return _NAMES.get(key, key.rpartition(".")[2])
 
 
 def _setting(key: str) -> tuple[Any, object]:
@@ -145,12 +146,23 @@ class Override:
         for key in self.keys.split():
             base, name = _setting(key)[0].base, _name(key)
             kept = str if base is tuple else base
-            found[name] = Flag(Annotated[kept | None, of(key, (self.more or {}).get(name, ""))], None)
+            more = (self.more or {}).get(name, "")
+            if key == ENCODING and _NAMES["input.encoding"] in (_name(one) for one in self.keys.split()):
+                more = f"{more} A number is that of --encoding-space.".lstrip()
+            info = of(key, more)
+            if key == "input.encoding" and ENCODING not in self.keys:
+                info.param_decls = (*(info.param_decls or ()), "--encoding")
+            found[name] = Flag(Annotated[kept | None, info], None)
         return found
 
     def gathered(self, values: dict[str, Any]) -> Recipe:
         """The recipe that was named, with what was given in the place of its settings."""
         recipe = load_recipe(values["recipe"])
+        number = whole_number(values["encoding"]) if isinstance(values.get("encoding"), str) else None
+        if number is not None and ENCODING in self.keys:
+            if values.get("encoding_space") not in (None, number):
+                raise UsageError(f"--encoding {number} and --encoding-space {values['encoding_space']}: give one")
+            values = {**values, "encoding": None, "encoding_space": number}
         sections: dict[str, dict[str, object]] = {}
         for key in self.keys.split():
             section, _, name = key.partition(".")
@@ -363,14 +375,17 @@ def _strategies(kind: str) -> list[str]:
 
 JOBS = max(1, min(4, os.cpu_count() or 1))
 COMPANION = "companion.companion_strength companion.trust_companion"
-SERIES = "input.contrast input.phase input.repetition input.set"
-NOISE = "noise.variance"
-"""The setting whose flag is ``--noise-sd``."""
+STREAMED = "input.contrast input.phase input.repetition input.set"
+SERIES = f"{STREAMED} input.encoding input.duplicates"
+NOISE = "noise.variance noise.samples"
+ENCODING = "design.encoding"
+_NAMES = {"noise.variance": "noise_sd", "noise.samples": "noise_samples", "input.encoding": "encoding_space"}
+"""Flags, with underscores, that are not spelt as their settings: people know the noise's standard deviation."""
 _HELP = {
-    NOISE: "Standard deviation of the noise of k-space per real component, in the units of INPUT. Overrules what INPUT "
-    "says of it, and shows."
+    "noise.variance": "Standard deviation of the noise of k-space per real component, in the units of INPUT. "
+    "Overrules what INPUT says of it, and shows."
 }
-"""Help of flags that are not spelt as their settings."""
+"""Help of flags that take something else than their settings."""
 CONSTRAINTS = "constraints.forbid constraints.require constraints.partial_fourier constraints.max_jump"
 PLANE = "constraints.shutter constraints.calibration"
 ENDS = "design.until_error design.until_gain"

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.errors import InputError, number_array, require_counts, require_instance
 from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
-from mri_design.experiment.recipe import Recipe, recipe_or_default
+from mri_design.experiment.recipe import NoiseRecipe, Recipe, recipe_or_default
 from mri_design.scan.calibration.coil_maps import (
     calibrates_itself,
     calibration_width,
@@ -43,8 +44,9 @@ from mri_design.scan.calibration.noise import (
 from mri_design.scan.centred_fft import to_image
 from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData
 from mri_design.scan.io.companions import mask_of_measured, with_maps
-from mri_design.scan.io.formats import read, summary
-from mri_design.scan.io.source import Content
+from mri_design.scan.io.formats import read, read_noise, summary
+from mri_design.scan.io.mrd_acquisitions import noise_of_samples, noise_scale
+from mri_design.scan.io.source import AVERAGES, DWELL_TIME, Content, NoiseReadouts
 from mri_design.scan.sampling import require_dynamic_range
 from mri_design.scan.summary import ImageSummary, ScanSummary, summarised
 
@@ -132,7 +134,7 @@ def load_scan(
     require_instance((str, PathLike), wanted="a path, or phantom:NAME", source=source)
     recipe = recipe_or_default(recipe)
     require_counts(seed=seed, least=0)
-    data = _loaded(str(source), recipe, seed)
+    data = with_recipe_noise(_loaded(str(source), recipe, seed), recipe)
     require_dynamic_range(data.kspace, f"{source}: kspace")
     return data if maps is None else with_given_maps(data, maps, recipe)
 
@@ -165,13 +167,14 @@ def load_summary(
             duplicates=policy.duplicates,
             counters=policy.counters,
             matrix=policy.pixels,
-            noise=recipe.noise.variance is None,
+            noise=not recipe.noise.given,
         )
     )
     refused = isinstance(told, ScanSummary) and bool(told.refused)
-    if isinstance(told, ImageSummary) or (told is not None and maps is None and not refused):
+    unread = maps is None and recipe.noise.samples is None and not refused
+    if isinstance(told, ImageSummary) or (told is not None and unread):
         return told
-    scan = _loaded(str(source), recipe, 0)
+    scan = with_recipe_noise(_loaded(str(source), recipe, 0), recipe)
     if maps is not None and not refused:
         scan = with_given_maps(scan, maps, recipe)
     return summarised(scan)
@@ -241,7 +244,7 @@ def _with_maps_of(data: AnyScan, other: MapsOfScan, recipe: Recipe) -> AnyScan:
             wanted=f"the {data.n_coils} coils of the scan, and {slices}",
             cure="Give a scan with the same coils, or coil maps as --maps FILE.",
         )
-    prepared = prepare(scanned, recipe.replacing("noise", variance=None))
+    prepared = prepare(scanned, replace(recipe, noise=NoiseRecipe()))
     maps = prepared.maps_as_read
     if maps is None or not isinstance(data, KSpaceData):
         raise InputError(
@@ -260,6 +263,48 @@ def _with_maps_of(data: AnyScan, other: MapsOfScan, recipe: Recipe) -> AnyScan:
     note = f"those of {other.name}, there {prepared.maps_source}, laid over this scan {words}"
     every = np.broadcast_to(placed, data.kspace.shape) if one else placed
     return replace(data, coil_maps=np.ascontiguousarray(every), header={**data.header, "coil_maps_file": note})
+
+
+def with_noise_samples(data: AnyScan, samples: str | PathLike[str] | NDArray[Any]) -> AnyScan:
+    """The scan with the noise of samples that its coils measured without excitation, in place of its own.
+
+    Parameters
+    ----------
+    data : KSpaceData or TrajectoryData
+        The scan.
+    samples : path or complex array, shape (coil, sample)
+        Samples in units of the scan; those of noise readouts in raw data are scaled to the dwell time of the scan,
+        where both are known, and all to its averages.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, or other than enough samples of the coils of the scan.
+    """
+    if isinstance(samples, str | PathLike):
+        path = Path(samples)
+        named = path.name
+        found = _noise_of_file(path, data.n_coils, path.stat().st_mtime_ns if path.exists() else 0)
+    else:
+        named, found = "an array", noise_of_samples("noise_samples", np.asarray(samples), data.n_coils)
+    dwell, averages = float(data.header.get(DWELL_TIME, 0)), int(data.header.get(AVERAGES, 1))
+    scale, reason = noise_scale(np.array([found.dwell]), np.array([dwell]), found.bandwidth)
+    reason += f", {averages} averages" * (averages > 1)
+    told = f"from noise samples ({named}: {found.samples} a coil; {reason})"
+    covariance = found.covariance * scale / averages
+    header = {**data.header, "noise_covariance": told}
+    return replace(data, noise_variance=None, noise_covariance=covariance, header=header)
+
+
+@lru_cache(maxsize=4)
+def _noise_of_file(path: Path, channels: int, _changed: int) -> NoiseReadouts:
+    """Read once for all slices of a scan."""
+    return read_noise(path, channels)
+
+
+def with_recipe_noise(data: AnyScan, recipe: Recipe) -> AnyScan:
+    """The scan with the noise of the recipe's noise samples, where it names some."""
+    return data if recipe.noise.samples is None else with_noise_samples(data, recipe.noise.samples)
 
 
 VOLUME_PART = 4
@@ -296,7 +341,7 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
         duplicates=policy.duplicates,
         counters=policy.counters,
         matrix=policy.pixels,
-        noise=recipe.noise.variance is None,
+        noise=not recipe.noise.given,
     )
     return scan_of(held, recipe, seed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -226,8 +227,18 @@ class PhaseRecipe(Settings):
 class InputRecipe(Settings):
     """Reading raw data."""
 
-    duplicates: Literal["error", "average", "last"] = setting(
-        "What becomes of a line that raw data hold twice.", "error", expert=True
+    duplicates: Literal["refuse", "average", "first", "last"] = setting(
+        "What becomes of a line or shot that raw data hold several times.", "refuse", panel=_SERIES, expert=True
+    )
+    encoding: int | None = setting(
+        "Number of the encoding space to read, of MRD files with several.",
+        None,
+        least=0,
+        most=65535,
+        unset="the first there is",
+        metavar="N",
+        panel=_SERIES,
+        expert=True,
     )
     contrast: int | Literal["all"] | None = _counter("contrast")
     phase: int | Literal["all"] | None = _counter("phase")
@@ -260,7 +271,7 @@ class InputRecipe(Settings):
 
     @property
     def _given(self) -> dict[str, int | str]:
-        numbers = {name: getattr(self, name) for name in ("contrast", "phase", "repetition", "set")}
+        numbers = {name: getattr(self, name) for name in ("contrast", "phase", "repetition", "set", "encoding")}
         return {name: number for name, number in numbers.items() if number is not None}
 
     @property
@@ -294,6 +305,23 @@ class NoiseRecipe(Settings):
     variance: float | None = setting(
         "Variance per real component, in units of k-space squared.", None, above=0, unset="estimated from the data"
     )
+    samples: str | None = setting(
+        "File of samples that the scan's coils measured without excitation: an array (coil, sample) in units of the "
+        "scan and at its bandwidth (.npy, .npz, .cfl), or raw data with noise readouts.",
+        None,
+        metavar="FILE",
+        expert=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.variance is not None and self.samples is not None:
+            raise InputError("noise.samples", "samples and a variance", "one of the two", "Leave out --noise-sd.")
+
+    @property
+    def given(self) -> bool:
+        """Whether the noise is that of the recipe, whatever the scan says of it."""
+        return self.variance is not None or self.samples is not None
 
 
 USUAL_CALIBRATION = 24
@@ -825,8 +853,17 @@ class Recipe(Settings):
         return replace(self, **changed)
 
     def as_settings(self) -> dict[str, Any]:
-        """Plain values for a manifest."""
-        return self.plain()
+        """Plain values for a manifest; of noise samples the file's name and checksum, without its folder."""
+        settings = self.plain()
+        if self.noise.samples is not None:
+            from mri_design.scan.io.bart import is_bart, pair_of
+            from mri_design.scan.io.safe import check_file
+
+            path = Path(self.noise.samples)
+            path = pair_of(path)[1] if is_bart(path) else path
+            check_file(path)
+            settings["noise"]["samples"] = f"{path.name} {sha256(path.read_bytes()).hexdigest()[:16]}"
+        return settings
 
 
 Settings.sections = {name: type(value) for name, value in vars(Recipe()).items() if isinstance(value, Settings)}

@@ -23,6 +23,7 @@ from mri_design.experiment.inputs import (
     scan_of,
     takes_lines_with_gaps,
     though,
+    with_recipe_noise,
     with_witnesses,
 )
 from mri_design.experiment.recipe import Recipe
@@ -222,15 +223,15 @@ def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None
     if source.startswith(PHANTOM_PREFIX) or maps is not None or policy.pixels is not None:
         yield Slices.of(load_scan(source, recipe, seed, maps))
         return
-    options = ReadOptions(duplicates=policy.duplicates, counters=policy.counters, noise=recipe.noise.variance is None)
+    options = ReadOptions(duplicates=policy.duplicates, counters=policy.counters, noise=not recipe.noise.given)
     with ExitStack() as files:
         reader = files.enter_context(files.enter_context(opened(source, options)).slice_reader())
         if reader.whole is not None:
-            scan = scan_of(reader.whole, recipe, seed)
+            scan = with_recipe_noise(scan_of(reader.whole, recipe, seed), recipe)
             require_dynamic_range(scan.kspace, f"{source}: kspace")
             found = Slices.of(scan, reader.series)
         else:
-            found = Slices(reader.count, partial(_checked, reader, source), reader.series)
+            found = Slices(reader.count, partial(_checked, reader, source, recipe), reader.series)
         opened_files = files.pop_all()
     try:
         yield found
@@ -238,12 +239,12 @@ def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None
         opened_files.close()  # without what was raised meanwhile, which is no error of the file
 
 
-def _checked(reader: SliceReader, source: str, number: int) -> AnySlice:
+def _checked(reader: SliceReader, source: str, recipe: Recipe, number: int) -> AnySlice:
     with errors_named(Path(source)):
         data = reader.read(number)
     assert isinstance(data, AnySlice)
     require_dynamic_range(data.kspace, f"{source}: kspace")
-    return data
+    return with_recipe_noise(data, recipe)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from mri_design.experiment.inputs import (
     require_grid_data,
     scan_of,
     with_given_maps,
+    with_noise_samples,
+    with_recipe_noise,
 )
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.reconstruction import Method
@@ -57,6 +59,9 @@ def load(
     seed: int = 0,
     matrix: int | None = None,
     coil_maps: str | Path | None = None,
+    duplicates: str | None = None,
+    encoding: int | None = None,
+    noise_samples: str | Path | NDArray[np.complexfloating] | None = None,
 ) -> LoadedScan:
     """Load a scan from a file, a phantom or arrays; images become simulated k-space.
 
@@ -75,6 +80,12 @@ def load(
         Lines and readout samples of simulated k-space, in the place of the recipe's.
     coil_maps : str or Path, optional
         File of coil maps, in the place of the scan's own or of what would be estimated.
+    duplicates : {"refuse", "average", "first", "last"}, optional
+        What becomes of a line or shot that raw data hold several times; the recipe's by default.
+    encoding : int, optional
+        Number of the encoding space to read, of MRD files with several; the first by default.
+    noise_samples : str, Path or complex array, shape (coil, sample), optional
+        What the coils measured without excitation, in units of the scan: the noise is theirs, not the scan's own.
 
     Raises
     ------
@@ -88,12 +99,18 @@ def load(
     >>> image = design.reconstruct()
     """
     settings = recipe_from(recipe).replacing("simulation", matrix=matrix)
+    settings = settings.replacing("input", duplicates=duplicates, encoding=encoding)
+    if isinstance(noise_samples, str | os.PathLike):
+        settings, noise_samples = settings.replacing("noise", samples=os.fspath(noise_samples)), None
     require_counts(seed=seed, least=0)
     maps = None if coil_maps is None else Path(coil_maps)
     if isinstance(source, str | os.PathLike):
         text = os.fspath(source)
-        return LoadedScan(Origin(text, load_scan(text, settings, seed, maps), maps), settings, seed)
-    data = _in_memory(source, settings, seed)
+        data = load_scan(text, settings, seed, maps)
+        data = data if noise_samples is None else with_noise_samples(data, noise_samples)
+        return LoadedScan(Origin(text, data, maps), settings, seed)
+    data = with_recipe_noise(_in_memory(source, settings, seed), settings)
+    data = data if noise_samples is None else with_noise_samples(data, noise_samples)
     data = data if maps is None else with_given_maps(data, maps)
     content = sha256(data.kspace.tobytes()).hexdigest()[:16]
     return LoadedScan(Origin(f"{MEMORY_PREFIX}{data.name} {content}", data, maps), settings, seed)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import UsageError
-from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan
+from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, with_recipe_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice, require_no_slices
 from mri_design.runs.made_files import (
@@ -288,6 +288,11 @@ def convert_file(
         if phantom
         else read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
     )
+    if isinstance(data, ImageStack):
+        if recipe.noise.samples is not None:
+            raise UsageError(f"{source} holds images, which no coil measured: leave out --noise-samples")
+    else:
+        data = with_recipe_noise(data, recipe)
     data = data if slices == ALL_SLICES else data.select_slices(slices.indices(data.n_slices))
     if recipe.design.encoding == "plane":
         data = _as_plane(data, source)

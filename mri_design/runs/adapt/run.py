@@ -24,7 +24,7 @@ from mri_design.experiment.companion_images import CompanionImages, companions_o
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.ending import most_lines
 from mri_design.experiment.image_error import ImageErrors
-from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, prepare, with_given_maps
+from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, prepare, with_given_maps, with_recipe_noise
 from mri_design.experiment.starting import calibration_for, centre_for_maps, require_lines, start_lines
 from mri_design.experiment.strategy_names import ORACLES, strategy_files
 from mri_design.model.mr_image import MRSlice
@@ -253,13 +253,13 @@ def _frames_that_came(request: AdaptRequest, journal: Path) -> list[OtherFrame]:
             arrivals.take(message)
         arrivals.settle()
         if arrivals.arrived.any():
-            data = _with_maps(arrivals.data(NAME), design)
+            data = _as_given(arrivals.data(NAME), design)
             found.append(OtherFrame(f"{axis} {number}", data, complete=axis == SUCCESSIVE))
     return found
 
 
-def _with_maps(data: KSpaceData, design: DesignRequest) -> KSpaceData:
-    maps = design.maps
+def _as_given(data: KSpaceData, design: DesignRequest) -> KSpaceData:
+    data, maps = with_recipe_noise(data, design.recipe), design.maps
     return data if maps is None or data.n_coils == 1 else with_given_maps(data, maps, design.recipe)
 
 
@@ -349,7 +349,7 @@ class _Live:
         self.most = self._reachable()
         self._give_up(told.lost_before())
         self._first = self._start()
-        data = _with_maps(self._arrivals.data(NAME, self._first), request.design)
+        data = _as_given(self._arrivals.data(NAME, self._first), request.design)
         tell_part(data, self.recipe, run.progress)
         self.companions = companions_over(companions, data)
         grows = estimates_own_maps(data)
@@ -422,7 +422,7 @@ class _Live:
 
     @property
     def _noise_is_known(self) -> bool:
-        return self._arrivals.knows_noise or self.recipe.noise.variance is not None
+        return self._arrivals.knows_noise or self.recipe.noise.given
 
     def _fill(self) -> None:
         lines = sorted(self._arrivals.changed)

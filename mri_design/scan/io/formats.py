@@ -8,13 +8,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from mri_design.errors import InputError, require_instance
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io import bart, dicom, fastmri, ismrmrd, nifti, numpy_files, pfile, twix
 from mri_design.scan.io.hdf5 import is_hdf5, names_in
 from mri_design.scan.io.isolated import IsolatedSource
+from mri_design.scan.io.mrd_acquisitions import noise_of_samples
+from mri_design.scan.io.npy import is_npy, opened_npz, read_npy
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
-from mri_design.scan.io.source import REGISTERED, Content, DuplicatePolicy, Reader, ReadOptions, Source, Summary
+from mri_design.scan.io.source import (
+    REGISTERED,
+    Content,
+    DuplicatePolicy,
+    NoiseReadouts,
+    Reader,
+    ReadOptions,
+    Source,
+    Summary,
+)
 
 Held = TypeVar("Held")
 BART = Reader("BART .cfl with its .hdr", bart.is_bart, bart.opened, matrix=True)
@@ -35,7 +48,7 @@ def read(
     path: str | os.PathLike[str],
     *,
     limits: ReadLimits = DEFAULT_LIMITS,
-    duplicates: DuplicatePolicy = "error",
+    duplicates: DuplicatePolicy = "refuse",
     counters: Mapping[str, int] | None = None,
     matrix: tuple[int, int] | None = None,
     noise: bool = True,
@@ -50,7 +63,7 @@ def read(
         BART pair.
     limits : ReadLimits
         Bounds that the file is held to before anything is allocated.
-    duplicates : {"error", "average", "last"}
+    duplicates : {"refuse", "average", "first", "last"}
         For raw data in which a line comes twice; other formats have no such lines.
     counters : mapping of str to int, optional
         Which "contrast", "phase", "repetition" and "set" of raw data to read, by the file's own numbers; the first of
@@ -80,7 +93,7 @@ def summary(
     path: str | os.PathLike[str],
     *,
     limits: ReadLimits = DEFAULT_LIMITS,
-    duplicates: DuplicatePolicy = "error",
+    duplicates: DuplicatePolicy = "refuse",
     counters: Mapping[str, int] | None = None,
     matrix: tuple[int, int] | None = None,
     noise: bool = True,
@@ -103,6 +116,46 @@ def summary(
     options = ReadOptions(limits=limits, duplicates=duplicates, counters=counters or {}, matrix=matrix, noise=noise)
     with opened(path, options, isolated=isolated) as source:
         return _on_matrix(source.summary(), Path(path), matrix)
+
+
+def read_noise(path: str | os.PathLike[str], channels: int, limits: ReadLimits = DEFAULT_LIMITS) -> NoiseReadouts:
+    """Noise of the coils, from a file of samples that were measured without an excitation.
+
+    Parameters
+    ----------
+    path : path
+        An array (coil, sample) in a .npy or .npz file of one member; a pair of BART, whose fourth axis has the coils;
+        or raw data, of which the noise readouts are taken.
+    channels : int
+        Coils of the scan that the noise is to be of.
+    limits : ReadLimits
+        Bounds that the file is held to before anything is allocated.
+
+    Raises
+    ------
+    InputError
+        Where the file cannot be read, or holds no noise of that many coils.
+    """
+    require_instance((str, os.PathLike), wanted="the path of a file", path=path)
+    path = Path(path)
+    if BART.recognises(path):
+        stored = np.moveaxis(bart.read_pair(path, limits), 3, 0)
+    elif not (check_file(path) and numpy_files.is_numpy(path)):
+        with opened(path, ReadOptions(limits=limits, only_noise=True)) as source, errors_named(path):
+            found = source.noise()
+        if len(found.covariance) != channels:
+            got = f"noise of {len(found.covariance)} channels"
+            raise InputError(str(path), got, f"noise of the {channels} coils of the scan", "Give the scan's own noise.")
+        return found
+    elif is_npy(path):
+        stored = read_npy(path, limits)
+    else:
+        with opened_npz(path, limits) as archive:
+            if len(archive.names) != 1:
+                wanted = "one array (coil, sample)"
+                raise InputError(str(path), f"members {', '.join(archive.names[:8]) or 'none'}", wanted)
+            stored = archive.array(archive.names[0])
+    return noise_of_samples(str(path), stored, channels)
 
 
 @contextmanager

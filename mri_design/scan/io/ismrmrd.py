@@ -17,6 +17,7 @@ from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.hdf5 import is_hdf5, names_in, open_read_only, read_text
 from mri_design.scan.io.mrd_acquisitions import (
     Acquisitions,
+    NoiseSource,
     Purposes,
     common_channels,
     noise_of_data,
@@ -27,7 +28,7 @@ from mri_design.scan.io.mrd_cartesian import CartesianSource, require_one_partit
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.samples import only_coils, working_coils
-from mri_design.scan.io.source import ReadOptions, Source
+from mri_design.scan.io.source import DUPLICATES_CURE, ReadOptions, Source
 
 _WITH_COORDINATES = ("radial", "goldenangle", "spiral", "other")
 _SAME = 1e-4
@@ -213,12 +214,12 @@ def _shots(acquisitions: Acquisitions, plan: _Plan, duplicates: str) -> Shots:
     for at, rank in zip(plan.places.tolist(), plan.slices.tolist(), strict=True):
         same = shots[rank].setdefault(coordinates[at], [])
         same.append(at)
-        if len(same) > 1 and duplicates == "error":
+        if len(same) > 1 and duplicates == "refuse":
             raise InputError(
                 field=f"{acquisitions.field}[{at}]: traj",
                 got=f"the same coordinates as acquisition {same[0]} of the slice",
                 wanted="each shot once",
-                cure="Say what to do with repeated shots: duplicates='average' or 'last', in a recipe under [input].",
+                cure=f"Say what to do with repeated shots: {DUPLICATES_CURE}.",
             )
     return shots
 
@@ -299,7 +300,10 @@ def _filled(
     for at, samples in acquisitions.samples(plan.places.tolist()):
         rank, shot = places[at]
         new = samples[:, plan.kept]
-        kspace[rank, :, shot] = new if duplicates == "last" else kspace[rank, :, shot] + new
+        if duplicates == "average":
+            kspace[rank, :, shot] += new
+        elif duplicates != "first" or not times[rank, shot]:
+            kspace[rank, :, shot] = new
         times[rank, shot] += 1
     if duplicates == "average":
         kspace /= times[:, np.newaxis, :, np.newaxis]
@@ -345,6 +349,9 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     with open_read_only(path) as file:
         header = parse_mrd_header(field, read_text(file, f"{_GROUP}/xml", limits), limits)
         acquisitions = open_acquisitions(file, f"{_GROUP}/data", limits)
+        if options.only_noise:
+            yield NoiseSource(acquisitions, header.noise_bandwidth)
+            return
         purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, header, options.counters)
         along = holds_trajectories(field, acquisitions, purposes)
         yield (ShotSource if along else CartesianSource)(acquisitions, header, purposes, options)

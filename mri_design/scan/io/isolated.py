@@ -28,7 +28,7 @@ from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.npy import read_npy_stream
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.source import ReadOptions, SliceReader, Source
+from mri_design.scan.io.source import NoiseReadouts, ReadOptions, SliceReader, Source
 from mri_design.scan.sampling import Sampling
 from mri_design.scan.source_image import SourceImage
 from mri_design.scan.summary import ScanSummary
@@ -39,11 +39,12 @@ _SECONDS, _COMPUTING, _BYTES_PER_SECOND = 30, 4, 5_000_000
 _PASSES = 4
 """How often all slices may be read by one child."""
 _KINDS = {
-    kind.__name__: kind for kind in (KSpaceData, TrajectoryData, ScanSummary, Sampling, SliceGeometry, SourceImage)
+    kind.__name__: kind
+    for kind in (KSpaceData, TrajectoryData, ScanSummary, Sampling, SliceGeometry, SourceImage, NoiseReadouts)
 }
 """What the child may send; each checks itself when it is made anew."""
 _ROOM = 2 * 2**30  # address space for the interpreter and its libraries
-Told = KSpaceData | TrajectoryData | ScanSummary | int | dict[str, list[int]]
+Told = KSpaceData | TrajectoryData | ScanSummary | NoiseReadouts | int | dict[str, list[int]]
 """Answers of the child."""
 
 
@@ -84,6 +85,13 @@ class IsolatedSource(Source):
         assert isinstance(told, ScanSummary | TrajectoryData)
         return told
 
+    def noise(self) -> NoiseReadouts:
+        """The noise readouts."""
+        with self._asked("noise") as child:
+            noise = child.answer()
+        assert isinstance(noise, NoiseReadouts)
+        return noise
+
     @property
     def series(self) -> Mapping[str, tuple[int, ...]]:
         """Numbers of the counters, of which the child that reads slices tells."""
@@ -107,7 +115,7 @@ class IsolatedSource(Source):
 
     @contextmanager
     def _asked(self, question: str) -> Iterator[_Child]:
-        """A child process that answers a question: all of the file (load), its summary, or its slices one by one."""
+        """A child process that answers a question: load, summary, noise, or its slices one by one."""
         options, passes = self.options, _PASSES if question == "slices" else 1
         more = self.path.stat().st_size / _BYTES_PER_SECOND
         allowed = _SECONDS + more if self.seconds is None else self.seconds
@@ -116,6 +124,7 @@ class IsolatedSource(Source):
             "limits": asdict(options.limits),
             "duplicates": options.duplicates,
             "counters": dict(options.counters),
+            "only_noise": options.only_noise,
         }
         request = json.dumps({"path": str(self.path), "question": question, "computing": computing, **settings})
         home = str(Path(__file__).parents[3])
@@ -194,7 +203,8 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
     resource.setrlimit(resource.RLIMIT_CPU, (request["computing"], resource.getrlimit(resource.RLIMIT_CPU)[1]))
     try:
-        options = ReadOptions(limits=limits, duplicates=request["duplicates"], counters=request["counters"])
+        told = {name: request[name] for name in ("duplicates", "counters", "only_noise")}
+        options = ReadOptions(limits=limits, **told)
         with opened(request["path"], options, isolated=False) as source:
             if request["question"] == "slices":
                 with source.slice_reader() as slices:
@@ -203,7 +213,8 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
                     for line in sys.stdin:
                         _send(slices.read(int(line)))
             else:
-                _send(source.load() if request["question"] == "load" else source.summary())
+                ask = {"load": source.load, "summary": source.summary, "noise": source.noise}
+                _send(ask[request["question"]]())
     except InputError as error:
         _put({"error": {"field": error.field, "got": error.got, "wanted": error.wanted, "cure": error.cure}})
 

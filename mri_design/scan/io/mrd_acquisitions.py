@@ -18,7 +18,7 @@ from mri_design.scan.data import OTHERS_UNREAD
 from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.source import COUNTERS
+from mri_design.scan.io.source import AVERAGES, COUNTERS, DWELL_TIME, ENCODING, Content, NoiseReadouts, Source
 from mri_design.scan.sampling import require_finite
 
 _COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", "contrast", "phase", "repetition", "set")
@@ -276,7 +276,7 @@ def sort_by_purpose(
     header : MrdHeader
         The file's header.
     counters : mapping of str to int, optional
-        Which contrast, phase, repetition and set to read; the first of those that are not named.
+        Which contrast, phase, repetition, set and encoding to read; the first of those that are not named.
 
     Raises
     ------
@@ -291,15 +291,20 @@ def sort_by_purpose(
     if not imaging.any():
         raise InputError(field=field, got=f"no imaging readout among {len(heads)}", wanted="at least one")
     # Calibration was perhaps scanned on its own, with counters of its own: what is missing there is no error.
-    there = {name: number for name, number in chosen.items() if (heads["idx"][name][calibration] == number).any()}
+    there = {name: number for name, number in chosen.items() if (numbers_of(heads, name)[calibration] == number).any()}
     calibration = _of_one_series(field, heads, calibration, there, COUNTERS, {}, {})
-    imaging = _of_one_series(field, heads, imaging, chosen, ("encoding_space_ref", *COUNTERS), notes, series)
+    imaging = _of_one_series(field, heads, imaging, chosen, (ENCODING, *COUNTERS), notes, series)
     imaging = _of_most_channels(heads, imaging, notes)
     first = int(np.argmax(imaging))
     encoding = header.encoding(f"{field}[{first}]", int(heads["encoding_space_ref"][first]))
     return Purposes(
         np.flatnonzero(imaging), np.flatnonzero(calibration), np.flatnonzero(noise), encoding, notes, series
     )
+
+
+def numbers_of(heads: Any, name: str) -> Any:
+    """Numbers of acquisitions by a counter of their headers, or by their encoding space."""
+    return heads["encoding_space_ref"] if name == ENCODING else heads["idx"][name]
 
 
 def _of_one_series(
@@ -313,7 +318,7 @@ def _of_one_series(
 ) -> NDArray[np.bool_]:
     """Those of ``keep`` with the chosen numbers, and of the other counters with the first number that is left."""
     for name in (*chosen, *(name for name in names if name not in chosen)):
-        counter = heads[name] if name == "encoding_space_ref" else heads["idx"][name]
+        counter = numbers_of(heads, name)
         present = np.unique(counter[keep])
         if not present.size:
             return keep
@@ -431,6 +436,83 @@ def noise_covariance(readouts: Iterable[NDArray[np.complex64]]) -> tuple[NDArray
     return (covariance if power[0] > 1e-12 * power[-1] else None), samples
 
 
+@dataclass(frozen=True)
+class NoiseSource(Source):
+    """The noise readouts of an open file, whatever else it holds; those with the most channels count.
+
+    Parameters
+    ----------
+    acquisitions : Acquisitions
+        Of the open file.
+    bandwidth : float, optional
+        Relative noise bandwidth of the receiver.
+    """
+
+    acquisitions: Acquisitions
+    bandwidth: float | None
+
+    def load(self) -> Content:
+        """Refused: no image is looked for."""
+        raise InputError(self.acquisitions.field, "a file that was opened for its noise", "one opened for its image")
+
+    def noise(self) -> NoiseReadouts:
+        """See `Source`."""
+        heads = self.acquisitions.heads
+        channels = heads["active_channels"]
+        noise, _, _ = by_flags(heads)
+        alike = np.flatnonzero(noise & (channels == channels[noise].max(initial=0)))
+        samples = (kept_samples(heads[at], samples) for at, samples in self.acquisitions.samples(alike.tolist()))
+        covariance, count = noise_covariance(samples)
+        if covariance is None:
+            raise InputError(
+                f"{self.acquisitions.field}: noise readouts",
+                f"{count} samples in {len(alike)} of {len(heads)} readouts",
+                f"at least {_SAMPLES_PER_COIL} samples for each channel, in readouts flagged ACQ_IS_NOISE_MEASUREMENT",
+                "Give the samples as an array (coil, sample) in a .npy file.",
+            )
+        return NoiseReadouts(covariance, count, float(np.median(heads["sample_time_us"][alike])), self.bandwidth)
+
+
+def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> NoiseReadouts:
+    """The noise of an array of samples without excitation.
+
+    Parameters
+    ----------
+    field : str
+        The file or argument, for messages.
+    samples : complex array
+        The coils along the first axis, or along the last where only that has their number.
+    channels : int
+        Coils of the scan.
+
+    Raises
+    ------
+    InputError
+        For other arrays, samples that are not finite, too few of them, or coils without noise of their own.
+    """
+    shape = samples.shape
+    if samples.ndim > 1 and shape[0] != channels and shape[-1] == channels:
+        samples = np.moveaxis(samples, -1, 0)
+    by_coil = samples.reshape(1, -1) if channels == 1 else samples
+    if not samples.size or len(by_coil) != channels or by_coil.ndim < 2 or samples.dtype.kind != "c":
+        raise InputError(
+            field,
+            f"{samples.dtype} {shape}",
+            f"complex samples without excitation, ({channels}, sample): one row for each of the scan's coils",
+            "Pairs of real numbers are joined by numpy: samples[..., 0] + 1j * samples[..., 1].",
+        )
+    require_finite(field, samples)
+    covariance, count = noise_covariance([by_coil.reshape(channels, -1)])
+    if covariance is None:
+        raise InputError(
+            field,
+            f"{count} samples a coil, which leave noise of {channels} coils undetermined",
+            f"at least {_SAMPLES_PER_COIL * channels}, and no coil that is silent or the copy of another",
+            "Measure for longer, or leave the noise samples out: noise is estimated from the scan itself then.",
+        )
+    return NoiseReadouts(covariance, count)
+
+
 def noise_scale(noise: NDArray[Any], data: NDArray[Any], bandwidth: float | None) -> tuple[float, str]:
     """Noise variance of the data over that of the noise readouts, and why, in words.
 
@@ -492,18 +574,21 @@ def noise_of_data(
     repeats : int
         How many readouts the data are an average of, at least.
     """
-    if not len(noise):
-        return None, {}
     heads = acquisitions.heads
+    dwell = heads["sample_time_us"]
+    known = {DWELL_TIME: f"{np.median(dwell[data]):g}"} if dwell[data[0]] > 0 else {}
+    known |= {AVERAGES: str(repeats)} if repeats > 1 else {}
+    if not len(noise):
+        return None, known
     alike = noise[heads["active_channels"][noise] == heads["active_channels"][data[0]]]
     kept = (kept_samples(heads[at], samples)[coils] for at, samples in acquisitions.samples(alike.tolist()))
     covariance, samples = noise_covariance(kept)
     if covariance is None:
         others = other_channels(heads["active_channels"][noise], int(heads["active_channels"][data[0]]))
         why = "too few samples" if len(alike) else others
-        return None, {"noise_readouts": f"{len(noise)}, not used: {why}"}
-    dwell = heads["sample_time_us"]
+        return None, known | {"noise_readouts": f"{len(noise)}, not used: {why}"}
     scale, reason = noise_scale(dwell[alike], dwell[data], bandwidth)
     if repeats > 1:
         reason += f", {repeats} averages"
-    return covariance * scale / repeats, {"noise_readouts": f"{len(alike)}, {samples} samples a channel; {reason}"}
+    told = {"noise_readouts": f"{len(alike)}, {samples} samples a channel; {reason}"}
+    return covariance * scale / repeats, known | told

@@ -21,6 +21,7 @@ from mri_design.scan.io.mrd_acquisitions import (
     common_channels,
     has_flag,
     noise_of_data,
+    numbers_of,
     sort_by_purpose,
 )
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
@@ -33,7 +34,7 @@ from mri_design.scan.io.samples import (
     within_single_precision,
     working_coils,
 )
-from mri_design.scan.io.source import COUNTERS, ReadOptions, SlicedSource
+from mri_design.scan.io.source import COUNTERS, DUPLICATES_CURE, ENCODING, ReadOptions, SlicedSource
 from mri_design.scan.sampling import ROUND_OFF, Sampling, index_runs, strongest_component
 from mri_design.scan.summary import ScanSummary, middle_slice
 
@@ -375,7 +376,7 @@ def _refuse_repeats(field: str, readouts: list[Readout]) -> None:
                 field=f"{field}[{readout.index}]: kspace_encode_step_1",
                 got=f"row {readout.line}{partition} of slice {readout.slice}, as acquisition {first}",
                 wanted="each line once",
-                cure="Say what to do with repeated lines: duplicates='average' or 'last', in a recipe under [input].",
+                cure=f"Say what to do with repeated lines: {DUPLICATES_CURE}.",
             )
 
 
@@ -418,7 +419,7 @@ class CartesianSource(SlicedSource):
     @cached_property
     def plan(self) -> ReadoutPlan:
         """Where every readout belongs."""
-        once, limits = self.options.duplicates == "error", self.options.limits
+        once, limits = self.options.duplicates == "refuse", self.options.limits
         field, heads = self.acquisitions.field, self.acquisitions.heads
         plan = plan_readouts(field, heads, self.header, self.purposes, limits, repeats_allowed=not once)
         check_declared_shape("encodedSpace.matrixSize", plan.shape, 8, limits)
@@ -554,9 +555,9 @@ class CartesianSource(SlicedSource):
     ) -> NDArray[np.complex64] | None:
         """The same slices once more, whose difference from ``kspace`` shows their noise; None where nothing came twice.
 
-        Of lines that came several times in this series: where the last one counts it is the one before; of an average
-        the difference of two halves of its readouts, scaled to what two such averages of ``least`` readouts would
-        differ by. Else it is the next repetition of the series, where that has the same readouts.
+        Of lines that came several times in this series: where the first or last one counts it is the one next to it;
+        of an average the difference of two halves of its readouts, scaled to what two such averages of ``least``
+        readouts would differ by. Else it is the next repetition of the series, where that has the same readouts.
 
         Parameters
         ----------
@@ -572,7 +573,7 @@ class CartesianSource(SlicedSource):
         again = _again(plan, self.options.duplicates)
         if again.readouts:
             once_more = self._of_channels(again, coils)
-            if self.options.duplicates == "last":
+            if self.options.duplicates != "average":
                 return once_more
             n, half = (part.times[:, 0][:, np.newaxis, :, np.newaxis] for part in (plan, again))
             scale = np.sqrt(2 * half * n / (np.maximum(n - half, 1) * least)).astype(np.float32)
@@ -581,9 +582,9 @@ class CartesianSource(SlicedSource):
         if len(numbers) < 2:
             return None
         heads, field = self.acquisitions.heads, self.acquisitions.field
-        first = heads["idx"][plan.readouts[0].index]
-        at = numbers.index(int(first["repetition"]))
-        chosen = {name: int(first[name]) for name in COUNTERS} | {
+        first = heads[plan.readouts[0].index]
+        at = numbers.index(int(first["idx"]["repetition"]))
+        chosen = {name: int(numbers_of(first, name)) for name in (*COUNTERS, ENCODING)} | {
             "repetition": (*numbers[at + 1 :], numbers[at - 1])[0]
         }
         try:
@@ -604,11 +605,12 @@ class CartesianSource(SlicedSource):
 
 
 def _again(plan: ReadoutPlan, duplicates: str) -> ReadoutPlan:
-    """Readouts of lines that came several times: those before the last, or every second one of an average."""
+    """Readouts of lines that came several times: those that do not count, or every second one of an average."""
     seen = dict[tuple[int, int, int], list[Readout]]()
     for readout in plan.readouts:
         seen.setdefault(readout.place, []).append(readout)
-    kept = {id(one) for found in seen.values() for one in (found[:-1] if duplicates == "last" else found[1::2])}
+    others = {"last": slice(-1), "first": slice(1, None)}.get(duplicates, slice(1, None, 2))
+    kept = {id(one) for found in seen.values() for one in found[others]}
     return replace(plan, readouts=tuple(one for one in plan.readouts if id(one) in kept), calibration=())
 
 
@@ -762,7 +764,10 @@ def _filled(
     for at, samples in acquisitions.samples(list(by_index)):
         readout = by_index[at]
         row = kspace[readout.slice, :, readout.partition, readout.line]
-        if times[readout.place] and duplicates == "last":
+        times[readout.place] += 1
+        if times[readout.place] > 1 and duplicates == "first":
+            continue
+        if duplicates == "last":
             row[:] = 0
         columns = slice(readout.start, readout.start + readout.n_samples)
         new = samples[:, readout.first_sample : readout.first_sample + readout.n_samples]
@@ -771,7 +776,6 @@ def _filled(
             row[:, columns] += new
         else:
             row[:, 0] += new @ weights[columns]
-        times[readout.place] += 1
     if duplicates == "average":
         kspace /= np.maximum(times, 1)[:, np.newaxis, ..., np.newaxis]
     return kspace

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mri_design.errors import InputError, described
+from mri_design.errors import InputError, described, require_choice
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, with_part
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
@@ -21,10 +22,16 @@ from mri_design.scan.summary import Image, ImageSummary, ScanSummary, middle_sli
 
 Content = KSpaceData | TrajectoryData | ImageStack
 Summary = ScanSummary | TrajectoryData | ImageSummary
-DuplicatePolicy = Literal["error", "average", "last"]
+DuplicatePolicy = Literal["refuse", "average", "first", "last"]
 """Policies for a line that was acquired more than once (averages, or a counter that repeats)."""
 COUNTERS = ("contrast", "phase", "repetition", "set")
 """Counters of which one value is read. Averages are repeats of one line, so they are duplicates."""
+DWELL_TIME, AVERAGES = "sample_time_us", "averages"
+"""Entries of the header of raw data by which the noise of other readouts is scaled: microseconds a sample, and from how
+many readouts each line is at least, where they were averaged."""
+DUPLICATES_CURE = "--duplicates average, first or last; in Python duplicates='average'"
+ENCODING = "encoding"
+"""Number of the encoding space of an MRD file, of which one is read, too: each has a matrix of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,15 +42,17 @@ class ReadOptions:
     ----------
     limits : ReadLimits
         Bounds that the file is held to before anything is allocated.
-    duplicates : {"error", "average", "last"}
-        Refuse a line or shot of raw data that comes twice, average its readouts, or keep the last one.
+    duplicates : {"refuse", "average", "first", "last"}
+        Refuse a line or shot of raw data that comes twice, average its readouts, or keep the first or the last one.
     counters : mapping of str to int
-        Which "contrast", "phase", "repetition" and "set" of raw data to read, by the file's own numbers; the first of
-        those that are not named.
+        Which "contrast", "phase", "repetition" and "set" of raw data to read, and which "encoding" (space), by the
+        file's own numbers; the first of those that are not named.
     matrix : tuple of int, optional
         Pixels (ky, kx) of the image of samples along a trajectory, in the place of what the file says.
     noise : bool
         Whether to read what the arrays of a file say of the noise: not where somebody tells it.
+    only_noise : bool
+        Whether to open raw data for their noise readouts alone (`Source.noise`): there need be no image.
 
     Raises
     ------
@@ -52,19 +61,19 @@ class ReadOptions:
     """
 
     limits: ReadLimits = DEFAULT_LIMITS
-    duplicates: DuplicatePolicy = "error"
+    duplicates: DuplicatePolicy = "refuse"
     counters: Mapping[str, int] = field(default_factory=dict)
     matrix: tuple[int, int] | None = None
     noise: bool = True
+    only_noise: bool = False
 
     def __post_init__(self) -> None:
-        if self.duplicates not in get_args(DuplicatePolicy):
-            raise InputError(field="duplicates", got=repr(self.duplicates), wanted="'error', 'average' or 'last'")
+        require_choice(get_args(DuplicatePolicy), duplicates=self.duplicates)
         checked_counters(self.counters)
 
 
 def checked_counters(counters: Mapping[str, int]) -> dict[str, int]:
-    """Which contrast, phase, repetition and set to read, by name.
+    """Which contrast, phase, repetition, set and encoding space to read, by name.
 
     Raises
     ------
@@ -72,11 +81,32 @@ def checked_counters(counters: Mapping[str, int]) -> dict[str, int]:
         For other names, and anything but whole numbers from 0.
     """
     for name, number in counters.items():
-        if name not in COUNTERS:
-            raise InputError(field="counters", got=described(name), wanted=f"one of {', '.join(COUNTERS)}")
+        require_choice((*COUNTERS, ENCODING), counters=name)
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 65535:
             raise InputError(field=name, got=described(number), wanted="a whole number from 0 to 65535")
     return dict(counters)
+
+
+@dataclass(frozen=True)
+class NoiseReadouts:
+    """Noise of a receiver's channels, from samples without an excitation.
+
+    Parameters
+    ----------
+    covariance : complex128 array, shape (channel, channel)
+        E[n n^H] / 2 of one sample, in the units of the samples squared.
+    samples : int
+        How many of each channel it is from.
+    dwell : float
+        Dwell time, microseconds; 0 where it is not known.
+    bandwidth : float, optional
+        Relative noise bandwidth of the receiver, where the file says it.
+    """
+
+    covariance: NDArray[np.complex128]
+    samples: int
+    dwell: float = 0.0
+    bandwidth: float | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +163,21 @@ class Source(ABC):
     def slice_reader(self) -> Iterator[SliceReader]:
         """The slices one by one, without the others in memory where the format allows."""
         yield SliceReader.of(self)
+
+    def noise(self) -> NoiseReadouts:
+        """The noise readouts of raw data, of a source that was opened for them (`ReadOptions.only_noise`).
+
+        Raises
+        ------
+        InputError
+            Where the format has none, or the file.
+        """
+        raise InputError(
+            "noise samples",
+            "a file of a format without noise readouts",
+            "samples without excitation: an array (coil, sample) in .npy, .npz or .cfl, or ISMRMRD noise readouts",
+            "In Python: numpy.save('noise.npy', samples).",
+        )
 
     def summary(self) -> Summary:
         """Summarise the file with as few samples in memory as the format allows.

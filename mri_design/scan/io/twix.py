@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
-from mri_design.scan.io.mrd_acquisitions import Acquisitions, has_flag, sort_by_purpose
+from mri_design.scan.io.mrd_acquisitions import Acquisitions, NoiseSource, has_flag, sort_by_purpose
 from mri_design.scan.io.mrd_cartesian import CartesianSource
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.source import ReadOptions
+from mri_design.scan.io.source import ReadOptions, Source
 from mri_design.scan.io.twix_protocol import Protocol, read_protocol
 
 _MOST_MEASUREMENTS, _ENTRY = 64, struct.Struct("<IIQQ64s64s")
@@ -335,7 +335,7 @@ def _directions(quaternions: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
 
 
 @contextmanager
-def opened(path: Path, options: ReadOptions) -> Iterator[CartesianSource]:
+def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     """One image series of the last measurement in an open file.
 
     Earlier measurements of the file are the scanner's adjustments; their noise readouts are taken where the last one
@@ -361,6 +361,9 @@ def opened(path: Path, options: ReadOptions) -> Iterator[CartesianSource]:
         *earlier, last = find_measurements(path, stream, options.limits)
         protocol = read_protocol(last.field, last.text, options.limits)
         acquisitions = _acquisitions(path, stream, (earlier, last), protocol, options.limits)
+        if options.only_noise:
+            yield NoiseSource(acquisitions, protocol.header.noise_bandwidth)
+            return
         purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, protocol.header, options.counters)
         _require_echoes(acquisitions, purposes.imaging, protocol)
         yield CartesianSource(acquisitions, protocol.header, purposes, options)

@@ -13,11 +13,12 @@ from ismrmrd.hdf5 import acquisition_header_dtype
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.io.mrd_acquisitions import Purposes, by_flags, kept_samples
+from mri_design.scan.data import slice_number
+from mri_design.scan.io.mrd_acquisitions import Purposes, by_flags, kept_samples, numbers_of
 from mri_design.scan.io.mrd_cartesian import GridImages, kind_of, plan_readouts
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.source import COUNTERS, checked_counters
+from mri_design.scan.io.source import COUNTERS, ENCODING, checked_counters
 from mri_design.scan.streaming.messages import (
     STREAM_LIMITS,
     Closed,
@@ -46,10 +47,10 @@ class MrdStream:
     Parameters
     ----------
     index : int
-        The slice counter of the readouts to take.
+        The slice counter of the readouts to take; a negative one counts from the end of the slices of the header.
     counters : mapping of str to int, optional
-        Which "contrast", "phase", "repetition" and "set" to take, by the scanner's own numbers; of those that are not
-        named, the first that comes.
+        Which "contrast", "phase", "repetition", "set" and "encoding" to take, by the scanner's own numbers; of
+        those that are not named, the first that comes.
     limits : ReadLimits
         Sizes that are declared are held to these before anything is allocated.
 
@@ -116,8 +117,10 @@ class MrdStream:
         except UnicodeDecodeError as error:
             raise InputError(field="header", got="bytes that are no UTF-8", wanted="an ISMRMRD header") from error
         header = parse_mrd_header("header", decoded, self._limits)
-        encoding = header.encodings[0]
+        encoding = header.encoding("header", self._wanted.get(ENCODING, 0))
         _require_slices(encoding)
+        if self._wanted["slice"] < 0:
+            self._wanted["slice"] = slice_number(self._wanted["slice"], encoding.slices)
         self._header, self._text = header, text
         return ScanHeader(
             shape=_shape(encoding),
@@ -153,15 +156,15 @@ class MrdStream:
     def _placed(
         self, heads: NDArray[Any], data: NDArray[np.complex64], header: MrdHeader, *, calibration: bool
     ) -> Message:
-        if any(int(heads["idx"][name][0]) != number for name, number in self._wanted.items()):
+        if any(int(numbers_of(heads, name)[0]) != number for name, number in self._wanted.items()):
             return LeftOut()
         encoding = header.encoding("readout", int(heads["encoding_space_ref"][0]))
-        if _shape(encoding) != _shape(header.encodings[0]):
+        if _shape(encoding) != _shape(header.encodings[self._wanted.get(ENCODING, 0)]):
             return LeftOut("a readout of another matrix than that of the image")
         only, none = np.zeros(1, np.intp), np.zeros(0, np.intp)
         purposes = Purposes(only, none, none, encoding, {})
         plan = plan_readouts("readout", heads, header, purposes, self._limits, repeats_allowed=True)
-        own = (int(heads["encoding_space_ref"][0]), *(int(heads["idx"][name][0]) for name in COUNTERS))
+        own = tuple(int(numbers_of(heads, name)[0]) for name in (ENCODING, *COUNTERS))
         if self._first is None and not calibration:
             self._first, self._kind = own, kind_of(heads, 0)
         if self._first is not None and own != self._first:

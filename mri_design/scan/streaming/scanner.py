@@ -16,6 +16,7 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale, other_channels
 from mri_design.scan.io.mrd_cartesian import calibration_data, is_unsaid
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
+from mri_design.scan.io.source import DWELL_TIME
 from mri_design.scan.sampling import ROUND_OFF, strongest_component
 from mri_design.scan.streaming.channel import Channel, Connected, Connection, Event, Gone
 from mri_design.scan.streaming.messages import (
@@ -210,6 +211,7 @@ class Arrivals:
         if self._kspace is None or self.header is None:
             raise InputError(field=name, got="no readout", wanted="at least one line")
         covariance, notes = self._noise_covariance(len(self._kspace))
+        dwell = {DWELL_TIME: f"{np.median(self._dwells):g}"} if self._dwells else {}
         return KSpaceData(
             np.where(chosen[:, np.newaxis], self._kspace, 0)[np.newaxis],
             chosen,
@@ -217,7 +219,7 @@ class Arrivals:
             noise_variance=self.header.noise_variance,
             noise_covariance=covariance,
             header=with_part(
-                {"file": name, "format": "readouts as they came", **self._calibration_notes, **notes},
+                {"file": name, "format": "readouts as they came", **self._calibration_notes, **dwell, **notes},
                 *self.header.place,
             ),
             geometry=None if self._geometry is None else (self._geometry,),

@@ -198,12 +198,28 @@ def test_duplicates_need_a_policy(scan: np.ndarray, mrd: type) -> None:
     with pytest.raises(InputError, match=r"dataset/data\[12\].*as acquisition 5.*duplicates='average'"):
         read_here(path)
     factor = np.ones(12)
-    for policy, factor[5] in (("average", 2), ("last", 3)):
+    for policy, factor[5] in (("average", 2), ("first", 1), ("last", 3)):
         got = read_here(path, duplicates=policy)  # type: ignore[arg-type]
         np.testing.assert_allclose(got.kspace, scan[:1] * factor[:, np.newaxis], rtol=1e-6)
         assert got.header["duplicates"].startswith(policy)
     with pytest.raises(InputError, match="duplicates"):
-        read_here(path, duplicates="first")  # type: ignore[arg-type]
+        read_here(path, duplicates="error")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("number", [None, 0, 1])
+def test_of_several_encoding_spaces_the_one_that_is_named_is_read(
+    scan: np.ndarray, mrd: type, number: int | None
+) -> None:
+    raw = mrd(more=SECOND.format(200)).add_scan(scan[:1])
+    other = np.ascontiguousarray(2 * scan[:1, :, :6, :8])
+    raw.add_scan(other, encoding_space_ref=1)
+    path = raw.write()
+    got = read_here(path, counters={} if number is None else {"encoding": number})
+    np.testing.assert_array_equal(got.kspace, other if number else scan[:1])
+    assert got.header["encoding"].startswith("1, one of 2" if number else "0, the first of 2")
+    with pytest.raises(InputError) as refused:
+        read_here(path, counters={"encoding": 2})
+    assert refused.value.field.endswith(": encoding") and "--encoding" in refused.value.cure
 
 
 def change(**fields: int) -> Callable[[Any], None]:
@@ -923,7 +939,14 @@ def test_too_few_or_foreign_noise_readouts_are_said_not_to_be_used(scan: np.ndar
 
 @pytest.mark.parametrize(
     ("times", "policy", "average"),
-    [((2,), "average", 2), ((3,), "average", 3), ((3,), "last", 1), ((2, 3), "average", 2), ((1,), "error", 1)],
+    [
+        ((2,), "average", 2),
+        ((3,), "average", 3),
+        ((3,), "last", 1),
+        ((2, 3), "average", 2),
+        ((3,), "first", 1),
+        ((1,), "refuse", 1),
+    ],
 )
 def test_lines_that_came_again_and_further_repetitions_show_the_noise(
     mrd: type, times: tuple[int, ...], policy: str, average: int

@@ -114,7 +114,7 @@ def test_repeated_shots_need_a_policy(samples: np.ndarray, mrd: type) -> None:
     path = raw.write()
     with pytest.raises(InputError, match=r"data\[10\]: traj.*as acquisition 0.*duplicates='average'"):
         read_here(path)
-    for policy, factor in (("average", 2), ("last", 3)):
+    for policy, factor in (("average", 2), ("first", 1), ("last", 3)):
         got = scan_of(path, duplicates=policy)
         np.testing.assert_allclose(got.kspace, factor * samples.reshape(2, COILS, -1), rtol=1e-6)
         assert got.header["duplicates"].startswith(policy)

@@ -1,0 +1,112 @@
+"""What a user says of raw data on the command line: repeated lines, encoding spaces, noise measured beside the scan."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import ismrmrd
+import numpy as np
+import pytest
+from typer.testing import Result
+
+import mri_design as md
+from mri_design import InputError
+from mri_design.experiment.inputs import prepare, with_noise_samples
+from tests.scan.io.conftest import MrdFile
+from tests.scan.io.test_ismrmrd import SECOND
+
+Call = Callable[..., Result]
+COILS, SD = 2, 0.02
+
+
+@pytest.fixture(scope="module")
+def kspace() -> np.ndarray:
+    """One slice of two coils."""
+    scan = md.load_phantom("brain", shape=(24, 16), n_coils=COILS, noise=SD, rng=np.random.default_rng(0))
+    return scan.kspace
+
+
+@pytest.fixture
+def raw(tmp_path: Path, kspace: np.ndarray) -> Path:
+    """A line that comes twice, the second time tripled; and another encoding space, of twice the samples."""
+    file = partial(MrdFile, tmp_path)(nx=16, rx=16, ny=24, more=SECOND.format(200)).add_scan(kspace)
+    file.add(3 * kspace[0, :, 5], kspace_encode_step_1=5)
+    file.add_scan(np.ascontiguousarray(2 * kspace[:, :, 9:15, 4:12]), encoding_space_ref=1)
+    for readout in file.readouts:
+        readout.sample_time_us = 8.0
+    return file.write()
+
+
+@pytest.fixture(scope="module")
+def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("noise") / "noise.npy"
+    rng = np.random.default_rng(1)
+    np.save(path, SD * np.array([[1], [3]]) * (rng.standard_normal((COILS, 4000)) + 1j * rng.standard_normal(4000)))
+    return path
+
+
+def test_repeated_lines_and_encoding_spaces_are_chosen_by_options(
+    run: Call, raw: Path, kspace: np.ndarray, tmp_path: Path
+) -> None:
+    refused = run("convert", raw, tmp_path / "no.npy")
+    assert refused.exit_code == 3 and "--duplicates" in refused.stderr and not (tmp_path / "no.npy").exists()
+    for policy, factor in (("first", 1), ("average", 2), ("last", 3)):
+        assert run("convert", raw, tmp_path / f"{policy}.npy", "--duplicates", policy).exit_code == 0
+        np.testing.assert_allclose(np.load(tmp_path / f"{policy}.npy")[0, :, 5], factor * kspace[0, :, 5], rtol=1e-5)
+    for option in ("--encoding", "--encoding-space"):
+        assert run("convert", raw, tmp_path / "one.npy", option, "1", "--overwrite").exit_code == 0
+        np.testing.assert_array_equal(np.load(tmp_path / "one.npy"), 2 * kspace[:, :, 9:15, 4:12])
+        assert run("info", raw, option, "1").exit_code == 0
+    assert run("convert", raw, tmp_path / "two.npy", "--encoding", "1", "--encoding-space", "0").exit_code == 2
+    assert run("recon", raw, "--duplicates", "never", "--out", tmp_path / "run").exit_code == 2
+
+
+def test_python_has_them_as_arguments(raw: Path, noise: Path, kspace: np.ndarray) -> None:
+    with pytest.raises(InputError, match="duplicates"):
+        md.load(raw)
+    np.testing.assert_array_equal(md.load(raw, encoding=1).data.kspace, 2 * kspace[:, :, 9:15, 4:12])
+    scan = md.load(raw, duplicates="first", noise_samples=noise)
+    array = md.load(raw, duplicates="first", noise_samples=np.load(noise))
+    of_array = md.load(kspace, noise_samples=noise)
+    for each in (scan, array, of_array):
+        covariance = each.data.noise_covariance
+        assert covariance is not None
+        np.testing.assert_allclose(np.diag(covariance).real, SD**2 * np.array([1, 9]), rtol=0.1)
+
+
+def test_noise_samples_are_the_noise_of_the_run(run: Call, raw: Path, noise: Path, work: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words = ["recon", raw, "--duplicates", "first", "--noise-samples", noise, "--recipe", work / "quick.toml"]
+    assert run(*words, "--out", folder, "--method", "zero-filled", "--no-report").exit_code == 0
+    settings = json.loads((folder / "manifest.json").read_text())["settings"]
+    assert settings["noise"]["samples"].startswith("noise.npy ")
+    data = md.read(raw, duplicates="first")
+    assert isinstance(data, md.KSpaceData)
+    found = prepare(with_noise_samples(data, noise))
+    assert found.data.noise_variance == 1 and "noise.npy" in found.noise_source
+    other = run(*words[:4], "--noise-samples", noise, "--noise-sd", "0.1", "--out", tmp_path / "both")
+    assert other.exit_code != 0 and not (tmp_path / "both").exists()
+
+
+@pytest.mark.parametrize("averages", [1, 2])
+def test_noise_of_raw_data_is_scaled_to_dwell_time_and_averages(
+    tmp_path: Path, kspace: np.ndarray, averages: int
+) -> None:
+    scan, rng, file = MrdFile(tmp_path, nx=16, rx=16, ny=24), np.random.default_rng(2), MrdFile(tmp_path)
+    for average in range(averages):
+        scan.add_scan(kspace, average=average)
+    for readout in scan.readouts:
+        readout.sample_time_us = 8.0
+    samples = (SD * (rng.standard_normal((COILS, 8000)) + 1j * rng.standard_normal((COILS, 8000)))).astype(np.complex64)
+    file.add(samples, flag=ismrmrd.ACQ_IS_NOISE_MEASUREMENT).sample_time_us = 2.0
+    noise = file.write("noise.h5")
+    found = md.load(scan.write(), duplicates="average", noise_samples=noise).data.noise_covariance
+    assert found is not None
+    np.testing.assert_allclose(np.diag(found).real, SD**2 * 2 / 8 / averages, rtol=0.05)
+
+
+def test_missing_noise_samples_are_refused_before_anything_is_made(run: Call, raw: Path, tmp_path: Path) -> None:
+    words = ("recon", raw, "--duplicates", "first", "--noise-samples", tmp_path / "none.npy", "--out", tmp_path / "run")
+    assert run(*words).exit_code == 3
+    assert not (tmp_path / "run").exists()
