@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-fast lint format types picture notebooks docs lock clean
+.PHONY: help demo test test-all test-fast golden lint format types picture notebooks docs lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
@@ -34,6 +34,10 @@ test-all: $(READY)  ## run all tests, with those that repeat at length what the 
 
 test-fast: $(READY)  ## run the tests that take no more than a second each, a few cases of each idea
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow and not thorough"
+
+AGAINST ?= HEAD
+golden: $(READY)  ## compare every array of the golden runs, bit by bit, with those of a commit: AGAINST, or HEAD
+	$(BIN)/python -m tests.golden.record --against $(AGAINST) $(if $(ROUNDING),--rounding $(ROUNDING)) --turns $(or $(TURNS),1) $(RUNS)
 
 lint: $(READY)  ## check style and formatting
 	$(BIN)/ruff check .

@@ -1,37 +1,171 @@
-"""Record the golden runs anew: ``OMP_NUM_THREADS=1 python -m tests.golden.record``, from the repository's root.
+"""Record golden runs, and compare those of two commits, or of two settings, on this machine.
 
-This replaces ``expected.json`` by what the program does now. Names of runs as arguments record only those.
+    python -m tests.golden.record [RUN ...] [--against COMMIT|FILE] [--rounding PART] [--turns N] [--out FILE]
+
+``make golden`` calls it. A commit is unpacked below ``build/golden``, and its program runs in the same environment.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
+import io
+import os
+import subprocess
 import sys
+import tarfile
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from tests.golden.outcomes import EXPECTED, carried_out, differences
-from tests.golden.runs import RUNS
+import numpy as np
+
+from tests.golden.outcomes import ROOT, Outcome, differences, runs_of
+
+SECONDS = "processor seconds"
+"""The name, among a run's arrays, of the least time over all turns."""
+SERVE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from tests.golden.outcomes import serve
+del sys.path[0]  # the package is that of PYTHONPATH
+serve(*sys.argv[2:])
+"""
 
 
-def main(chosen: list[str]) -> None:
-    unknown = [name for name in chosen if name not in RUNS]
+class Server:
+    """A process with the package of a tree, which makes one run after the other."""
+
+    def __init__(self, tree: Path, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir()
+        environment = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"} | os.environ | {"PYTHONPATH": str(tree)}
+        call = [sys.executable, "-c", SERVE, str(ROOT), str(tree), str(folder)]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(call, cwd=folder, env=environment, stdin=pipe, stdout=pipe, text=True)
+
+    def begin(self, name: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(name + "\n")
+        self._process.stdin.flush()
+
+    def outcome(self, name: str) -> Outcome:
+        assert self._process.stdout is not None
+        answer = self._process.stdout.readline()
+        if not answer:
+            sys.exit(f"the process that made {name} ended with {self._process.wait()}")
+        with np.load(self._folder / f"{name}.outcome.npz", allow_pickle=False) as stored:
+            return dict(stored) | {SECONDS: np.array(float(answer))}
+
+
+def unpacked(commit: str) -> Path:
+    """The files of a commit, kept for the next time, as are the loops that it compiles."""
+    known = subprocess.run(
+        ["git", "rev-parse", "--short=12", f"{commit}^{{commit}}"], cwd=ROOT, capture_output=True, text=True
+    )
+    if known.returncode:
+        sys.exit(f"{commit} is neither a file nor a commit of this repository")
+    folder = ROOT / "build/golden" / known.stdout.strip()
+    if not folder.exists():
+        packed = subprocess.run(["git", "archive", folder.name], cwd=ROOT, check=True, capture_output=True).stdout
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as begun, tarfile.open(fileobj=io.BytesIO(packed)) as files:
+            files.extractall(Path(begun, "tree"), filter="data")
+            Path(begun, "tree").rename(folder)
+    return folder
+
+
+def made(trees: list[Path], names: Iterable[str], turns: int) -> list[dict[str, Outcome]]:
+    """Outcomes of every tree by the run's name.
+
+    In one turn the trees run side by side. In several they take turns run by run, so that times can be compared.
+    """
+    found: list[dict[str, Outcome]] = [{} for _ in trees]
+    for turn in range(turns):
+        with tempfile.TemporaryDirectory() as folder:
+            servers = [Server(tree, Path(folder, str(number))) for number, tree in enumerate(trees)]
+            for name in names:
+                if sys.stderr.isatty():
+                    print(f"\r\033[Kturn {turn + 1} of {turns}: {name}", end="", file=sys.stderr, flush=True)
+                for alone in [servers] if turns == 1 else [[server] for server in servers]:
+                    for server in alone:
+                        server.begin(name)
+                    for server in alone:
+                        outcome, kept = server.outcome(name), found[servers.index(server)]
+                        if name in kept:
+                            outcome[SECONDS] = np.minimum(outcome[SECONDS], kept[name][SECONDS])
+                        kept[name] = outcome
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    return found
+
+
+def compared(before: dict[str, Outcome], now: dict[str, Outcome], rounding: float, *, timed: bool) -> bool:
+    """Print a table of all runs, and say whether they are the same."""
+    width, differ = max(map(len, now)), 0
+    for name, outcome in now.items():
+        if name not in before:
+            print(f"{name:{width}}  is new")
+            continue
+        untimed = [{key: array for key, array in each.items() if key != SECONDS} for each in (before[name], outcome)]
+        found = list(differences(*untimed, rounding))
+        differ += bool(found)
+        seconds = f"{before[name][SECONDS]:7.2f} {outcome[SECONDS]:7.2f} s  " if timed else ""
+        print(f"{name:{width}}  {seconds}{f'{len(found)} of {len(outcome) - 1} differ' if found else 'same'}")
+        for key, how in found[:SHOWN]:
+            print(f"{'':{width}}    {key}: {how}")
+        if len(found) > SHOWN:
+            print(f"{'':{width}}    and {len(found) - SHOWN} more")
+    both = [name for name in now if name in before]
+    sums = [float(sum(runs[name][SECONDS] for name in both)) for runs in (before, now)]
+    if timed:
+        print(f"processor seconds: {sums[0]:.1f} before, {sums[1]:.1f} now, ratio {sums[1] / sums[0]:.3f}")
+    print(f"{differ} of {len(both)} runs differ {f'by more than {rounding:g}' if rounding else 'in a bit'}")
+    return not differ
+
+
+SHOWN = 6
+"""Differences that are printed of each run."""
+
+
+def kept_in(file: Path) -> dict[str, Outcome]:
+    """The outcomes by run that ``--out`` has written."""
+    found: dict[str, Outcome] = {}
+    with np.load(file, allow_pickle=False) as stored:
+        for key in stored:
+            name, _, array = key.partition("|")
+            found.setdefault(name, {})[array] = stored[key]
+    return found
+
+
+def chosen(names: list[str], runs: dict[str, object]) -> list[str]:
+    """The runs of these names, all if there are none, each with what it comes after."""
+    unknown = [name for name in names if name not in runs]
     if unknown:
-        sys.exit(f"no golden run {unknown[0]}; there are {', '.join(RUNS)}")
-    before = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {}
-    outcomes = {name: before[name] for name in RUNS if name in before}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, run in RUNS.items():
-            needed = any(RUNS[other].after == name for other in chosen)
-            if chosen and name not in chosen and not needed:
-                continue
-            outcome = carried_out(name, Path(folder))
-            if not chosen or name in chosen:
-                changes = len(list(differences(before.get(name), outcome, run.tolerance)))
-                print(f"{name}: {changes or 'no'} differences ({run.words.split()[0]})")
-                outcomes[name] = outcome
-    EXPECTED.write_text(json.dumps(outcomes, indent=1, sort_keys=True) + "\n")
+        sys.exit(f"no golden run {unknown[0]}; there are {', '.join(runs)}")
+    needed = {runs[name].after for name in names} | {*names}
+    return [name for name in runs if not names or name in needed]
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asked.add_argument("runs", nargs="*", help="all, if none is named")
+    asked.add_argument("--against", help="a commit, or a file of an earlier --out")
+    asked.add_argument("--rounding", type=float, default=0.0, help="part of an array's largest modulus")
+    asked.add_argument("--turns", type=int, default=1, help="of several, processor seconds are compared")
+    asked.add_argument("--out", type=Path, help="keep the outcomes of the working tree as .npz")
+    given = asked.parse_args()
+    names = chosen(given.runs, runs_of(ROOT))
+    recorded = bool(given.against) and Path(given.against).is_file()
+    trees = [] if recorded or not given.against else [unpacked(given.against)]
+    if trees:
+        there = runs_of(trees[0])
+        *others, now = made([*trees, ROOT], [name for name in names if name in there], given.turns)
+    else:
+        others, now = [kept_in(Path(given.against))] if recorded else [], made([ROOT], names, given.turns)[0]
+    if given.out:
+        np.savez(given.out, **{f"{name}|{key}": array for name in now for key, array in now[name].items()})
+    return 0 if not others or compared(others[0], now, given.rounding, timed=given.turns > 1) else 1
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())
