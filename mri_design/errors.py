@@ -336,6 +336,8 @@ def number_array(
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
         raise InputError(field, "lists of unequal lengths", wanted, cure or "Make all rows equally long.") from error
+    except RuntimeError as error:  # a tensor that stands on another device, or takes part in a gradient
+        raise InputError(field, f"{described(value)}, of which NumPy makes no array ({error})", wanted, cure) from error
     if array.dtype.kind not in "fciub":
         held = "text" if array.dtype.kind in "US" else str(array.dtype)
         got = described(value) if array.dtype.kind == "O" or not array.ndim else f"an array of {held}"

@@ -50,10 +50,9 @@ from mri_design.cli.terminal import (
 )
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.strategy_names import USUAL, usual_strategies
 from mri_design.whole_numbers import whole_number
 
-_LINES = "calibrated,information-gain,vd-polynomial,regular,fastmri-equispaced,fastmri-random,low-pass"
-_PLANE = "calibrated,vd-polynomial,poisson-disc,caipi,low-pass"
 _SLICES = "files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted."
 RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
 
@@ -74,7 +73,7 @@ def compare(
         option(
             "--strategies",
             metavar="A,B,...",
-            help=f"Names as for design. [default: {_LINES}; in a plane: {_PLANE}; of shots: all]",
+            help=f"Names as for design. [default: {USUAL['lines']}; in a plane: {USUAL['plane']}; of shots: all]",
         ),
     ] = None,
     train: Annotated[
@@ -124,14 +123,12 @@ def compare(
     load_ahead(to.jobs, to.executor, sources)
     from mri_design.evaluation.run_status import PROGRESS
     from mri_design.experiment.slice_choice import scan_sources
-    from mri_design.experiment.strategy_names import strategy_names
     from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
 
     counts = [] if lines is None else _counts(lines)
     factors = [] if accelerations is None else factors_of(accelerations)
     recipe, encoding = recipe.replacing("shots", angles=angles), recipe.design.encoding
-    usual = {"lines": _LINES, "plane": _PLANE}.get(encoding) or ",".join(strategy_names(encoding))
-    names = names_of(strategies or usual)
+    names = usual_strategies(encoding) if strategies is None else names_of(strategies)
     check_angles(angles, encoding, names)
     recipe = maps.applied(recipe)
     beside = check_with(companions, recipe)

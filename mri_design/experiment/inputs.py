@@ -180,15 +180,15 @@ def load_summary(
     return summarised(scan)
 
 
-def with_given_maps(data: AnyScan, maps: GivenMaps, recipe: Recipe | None = None) -> AnyScan:
+def with_given_maps(data: AnyScan, maps: GivenMaps | Array, recipe: Recipe | None = None) -> AnyScan:
     """The scan with the coil maps of a file or of another scan, which on a grid have to be those of its coils.
 
     Parameters
     ----------
     data : KSpaceData or TrajectoryData
         The scan.
-    maps : Path or MapsOfScan
-        File of coil maps, or a scan to estimate them from.
+    maps : Path, MapsOfScan or array
+        File of coil maps, a scan to estimate them from, or the maps (`with_maps`).
     recipe : Recipe, optional
         By which the other scan is calibrated, but for its noise.
 
@@ -199,18 +199,21 @@ def with_given_maps(data: AnyScan, maps: GivenMaps, recipe: Recipe | None = None
     """
     from mri_design.scan.calibration.coil_maps import explained_by_maps
 
-    known = with_maps(data, maps) if isinstance(maps, Path) else _with_maps_of(data, maps, recipe_or_default(recipe))
+    if isinstance(maps, MapsOfScan):
+        known = _with_maps_of(data, maps, recipe_or_default(recipe))
+    else:
+        known = with_maps(data, maps)
     if not isinstance(known, KSpaceData):
         return known
     explained = explained_by_maps(_at_its_noise(known, recipe_or_default(recipe)))
     if explained < LEAST_EXPLAINED:
         files = "Compare the order of the coils, and rows and columns, with the scan's."
         raise InputError(
-            field=maps.name,
+            field="coil_maps" if isinstance(maps, np.ndarray) else maps.name,
             got=f"coil maps that explain {explained:.0%} of the energy of the central samples",
             wanted=f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all",
             cure=files
-            if isinstance(maps, Path)
+            if not isinstance(maps, MapsOfScan)
             else "Were the same coils connected, in the same order, and did nobody move? A file of coil maps is "
             "given as --maps FILE. Without --maps-from maps are estimated from the scan itself.",
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.held_back.draw_spectrum import found_ratios, with_brightness, with_spectrum_of_errors
 from mri_design.experiment.held_back.prediction import HeldBack
@@ -55,28 +58,46 @@ def check_size_of_draws(recipe: ReconstructionRecipe, images: int, grid: tuple[i
         )
 
 
-def error_deviations(
-    posterior: GaussianPosterior, count: int, seed: int, number: int, without: HeldBack | None
-) -> Array | None:
-    """Draws of u - mean in the units of the data, (draw, ky, kx), with the spectrum of errors; None if none are wanted.
+@briefly
+@dataclass(frozen=True)
+class PosteriorDraws:
+    """Draws images from the posterior behind one: with the spectrum of its errors, and its standard deviations.
 
     Parameters
     ----------
     posterior : GaussianPosterior
         Of the image.
-    count : int
-        Of draws.
+    image, std : array, shape (ky, kx)
+        The image and the standard deviations of its pixels, in the units of the data.
     seed, number : int
         Of the run and of the image in it: draws of different images are independent.
     without : HeldBack, optional
         What other readouts say of those held back.
+    unit : float or array, shape (ky, kx)
+        What draws are multiplied by, see `Reconstruction.times`.
     """
-    if not count:
-        return None
-    rng = np.random.default_rng([seed, 2, number])
-    drawn = posterior_deviations(posterior, count, rng)
-    found = None if without is None else found_ratios(without, seed)
-    return with_brightness(with_spectrum_of_errors(drawn, posterior.model.noise_variance, found), posterior.mean, rng)
+
+    posterior: GaussianPosterior
+    image: Array
+    std: Array
+    seed: int
+    number: int
+    without: HeldBack | None
+    unit: float | Array = 1.0
+
+    def __call__(self, count: int, seed: int | None = None) -> Array:
+        """Draws (draw, ky, kx): of the run's seed those that ``reconstruct`` makes, of another one others."""
+        seed = self.seed if seed is None else seed
+        rng = np.random.default_rng([seed, 2, self.number])
+        drawn = posterior_deviations(self.posterior, count, rng)
+        found = None if self.without is None else found_ratios(self.without, self.seed)
+        drawn = with_spectrum_of_errors(drawn, self.posterior.model.noise_variance, found)
+        drawn = scaled_deviations(with_brightness(drawn, self.posterior.mean, rng), self.std)
+        return np.asarray((self.image + drawn) * self.unit, dtype=self.image.dtype)
+
+    def times(self, unit: float | Array) -> PosteriorDraws:
+        """In other units: times a number, or a number for each pixel."""
+        return replace(self, unit=self.unit * unit)
 
 
 def posterior_deviations(posterior: GaussianPosterior, count: int, rng: np.random.Generator) -> Array:

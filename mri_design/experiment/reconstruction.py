@@ -32,7 +32,7 @@ from mri_design.experiment.non_local import (
     mean_stages,
     why_left_out,
 )
-from mri_design.experiment.posterior_draws import error_deviations, scaled_deviations
+from mri_design.experiment.posterior_draws import PosteriorDraws
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.mr_image import MRSlice
@@ -91,6 +91,8 @@ class Reconstruction:
     draws : complex array, shape (draw, ky, kx), optional
         Images as the posterior holds them possible, where the recipe asks for some: their standard deviation around
         ``image`` is ``std``, and pixels vary together as errors of images do.
+    sampler : PosteriorDraws, optional
+        Makes such draws of an image with error bars, as long as it is in memory.
     """
 
     image: Array
@@ -105,6 +107,7 @@ class Reconstruction:
     companions: CompanionChoice | None = None
     alone: Array | None = None
     draws: Array | None = None
+    sampler: PosteriorDraws | None = None
 
     def times(self, unit: float | Array) -> Reconstruction:
         """Image and error bars in other units: times a number, or a number for each pixel."""
@@ -113,7 +116,8 @@ class Reconstruction:
         alone = None if self.alone is None else np.asarray(self.alone * unit, dtype=self.alone.dtype)
         draws = None if self.draws is None else np.asarray(self.draws * unit, dtype=self.draws.dtype)
         image = np.asarray(self.image * unit, dtype=self.image.dtype)
-        return replace(self, image=image, std=std, noise=noise, alone=alone, draws=draws)
+        sampler = None if self.sampler is None else self.sampler.times(unit)
+        return replace(self, image=image, std=std, noise=noise, alone=alone, draws=draws, sampler=sampler)
 
     def account(self) -> dict[str, str]:
         """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
@@ -325,7 +329,6 @@ def _with_error_bars(
     alone, lines, without, posterior, local = known.alone, known.lines, known.without, known.posterior, known.local
     engine = recipe.inference.engine()
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
-    deviations = error_deviations(posterior, recipe.reconstruction.draws, seed, options.number, without)
     before = posterior if local is None else local
     if alone is not known.slice_model:
         before = local_posterior(alone, lines, engine, seed, None, options.signal)
@@ -351,8 +354,9 @@ def _with_error_bars(
     scaled = std
     if scale is not None:
         scaled = shaped_std(std, posterior.mean, estimates.others) * np.float32(scale.factor)
-    draws = None if deviations is None else result.image + scaled_deviations(deviations, scaled)
-    return replace(result, std=scaled, std_factor=scale, draws=draws)
+    sampler = PosteriorDraws(posterior, result.image, scaled, seed, options.number, without)
+    draws = sampler(recipe.reconstruction.draws) if recipe.reconstruction.draws else None
+    return replace(result, std=scaled, std_factor=scale, draws=draws, sampler=sampler)
 
 
 def _with_spectral_correction(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError
+from mri_design.errors import InputError, number_array
 from mri_design.experiment.companion_images import CompanionImages
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.companions import read_images
@@ -57,7 +57,7 @@ class RegionMask:
         return cls(path.name, region_labels(held.images, path.name), places)
 
     @classmethod
-    def of(cls, array: NDArray[np.generic], name: str = "region") -> RegionMask:
+    def of(cls, given: ArrayLike, name: str = "region") -> RegionMask:
         """Regions of an array, (ky, kx) or (slice, ky, kx).
 
         Raises
@@ -65,6 +65,7 @@ class RegionMask:
         InputError
             Where it holds none.
         """
+        array = number_array(name, given)
         if array.ndim not in (2, 3):
             raise InputError(name, f"shape {array.shape}", "(ky, kx) or (slice, ky, kx)")
         return cls(name, region_labels(array.reshape(-1, *array.shape[-2:]), name))

@@ -239,6 +239,18 @@ def strategy_names(encoding: str = "lines") -> tuple[str, ...]:
     return tuple(STRATEGIES[_chosen_as(encoding)])
 
 
+USUAL = {
+    "lines": "calibrated,information-gain,vd-polynomial,regular,fastmri-equispaced,fastmri-random,low-pass",
+    "plane": "calibrated,vd-polynomial,poisson-disc,caipi,low-pass",
+}
+"""What a comparison holds against each other where nobody names strategies; of shots all."""
+
+
+def usual_strategies(encoding: str = "lines") -> list[str]:
+    """The strategies of a comparison that names none."""
+    return USUAL[encoding].split(",") if encoding in USUAL else list(strategy_names(encoding))
+
+
 def make_strategy(name: str, encoding: str = "lines") -> Strategy:
     """The strategy called ``name`` that chooses lines or, for the encoding "plane", samples, for others shots.
 

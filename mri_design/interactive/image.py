@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from numbers import Real
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import UsageError
+from mri_design.errors import InputError, UsageError, described, require_counts
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import Drawing
@@ -19,7 +22,7 @@ from mri_design.evaluation.regions import RegionMean
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.region_masks import RegionMask
-from mri_design.interactive.running import Report, Saved, Told, exported
+from mri_design.interactive.running import Report, Saved, Told, exported, named_file
 from mri_design.interactive.shown import facts_html, facts_text, image_png
 from mri_design.kinds import count_text
 from mri_design.runs.image_sections import frame_of
@@ -83,6 +86,77 @@ class ScanImage(Saved):
         return self.reconstruction.std
 
     @property
+    def mean(self) -> NDArray[np.complex64]:
+        """The posterior mean, where that is the method: `array`, in the units of the scan's file."""
+        return self.array
+
+    @property
+    def sd(self) -> NDArray[np.float32] | None:
+        """`std`: standard deviation of every complex pixel, in the units of `mean`."""
+        return self.std
+
+    def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Ends of the interval that holds the true modulus of each pixel with this probability, shape of `array`.
+
+        The interval is that of a Gaussian around the modulus of the mean, from 0 up. Real and imaginary part share the
+        variance of a complex pixel, so that the modulus, which only the error along its phase changes, deviates by
+        `sd` over the square root of 2. The standard deviations are those of the image: where readouts could be held
+        back they are scaled to the error that those predict (`Reconstruction.std_factor`; see docs/error-bars.md).
+        Pixels are wrong together: for means of regions ask `measure`, for anything else `sample`.
+
+        Parameters
+        ----------
+        level : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        tuple of float arrays
+            Lower and upper ends, in the units of `mean`.
+
+        Raises
+        ------
+        InputError
+            For another level.
+        UsageError
+            Where the method knows no error bars.
+        """
+        if not (isinstance(level, Real) and 0 < level < 1):
+            raise InputError("level", described(level), "a probability between 0 and 1, as 0.95")
+        if self.std is None:
+            raise UsageError(f"{self.method} has no error bars: ask for reconstruct(method='mean')")
+        size = np.abs(self.array).astype(np.float64)
+        half = NormalDist().inv_cdf((1 + float(level)) / 2) * self.std / np.sqrt(2)
+        return np.maximum(size - half, 0), size + half
+
+    def sample(self, count: int = 32, *, seed: int | None = None) -> NDArray[np.complex64]:
+        """Images that the posterior holds possible, drawn now: shape (draw, ky, kx), in the units of `mean`.
+
+        They deviate from the image by `sd`, and pixels vary together as errors of images do. With the seed of the image
+        they are those of ``reconstruct(draws=count)``; with another one they are others.
+
+        Parameters
+        ----------
+        count : int
+            Of draws. Each takes a linear system to solve: a part of the time that the image took.
+        seed : int, optional
+            Of the draws; by default that of the image.
+
+        Raises
+        ------
+        UsageError
+            Where the method has no posterior.
+        InputError
+            For no count, and no seed.
+        """
+        require_counts(count=count, least=1)
+        require_counts(seed=0 if seed is None else seed, least=0)
+        sampler = self.reconstruction.sampler
+        if sampler is None:
+            raise UsageError(f"{self.method} has no posterior to draw from: ask for reconstruct(method='mean')")
+        return np.asarray(sampler(count, seed), dtype=np.complex64)
+
+    @property
     def draws(self) -> NDArray[np.complex64] | None:
         """Images that the posterior holds possible, shape (draw, ky, kx), around `array` with `std`.
 
@@ -119,9 +193,9 @@ class ScanImage(Saved):
 
     def measure(
         self,
-        region: NDArray[np.generic] | str | Path,
+        region: ArrayLike | str | os.PathLike[str],
         *,
-        against: NDArray[np.generic] | str | Path | None = None,
+        against: ArrayLike | str | os.PathLike[str] | None = None,
     ) -> list[RegionMean]:
         """Mean moduli of regions and their differences, with the errors that draws give them: ``mri-design measure``.
 
@@ -151,7 +225,7 @@ class ScanImage(Saved):
         >>> lesion, muscle, difference = image.measure(mask, against=other)
         """
         masks = [
-            RegionMask.read(Path(one)) if isinstance(one, str | Path) else RegionMask.of(np.asarray(one))
+            RegionMask.read(Path(named_file(one))) if isinstance(one, str | os.PathLike) else RegionMask.of(one)
             for one in (region, *(() if against is None else (against,)))
         ]
         return self._drawn().means(*masks)
@@ -269,6 +343,20 @@ class ScanVolume(ScanImage):
         """Standard deviation of every complex pixel, shape (slice, ky, kx); None where the method knows none."""
         known = "std" in self.result.kept.arrays(self.result.numbers[0])
         return np.stack(list(self.result.stack("std"))) if known else None
+
+    def sample(self, count: int = 32, *, seed: int | None = None) -> NDArray[np.complex64]:
+        """The first draws of those that the volume was made with, shape (slice, draw, ky, kx): its posteriors are gone.
+
+        Raises
+        ------
+        UsageError
+            Where it was made with fewer, or another seed is asked for.
+        """
+        require_counts(count=count, least=1)
+        draws = self.draws
+        if draws is None or draws.shape[1] < count or seed not in (None, self.told.seed):
+            raise UsageError(f"a volume keeps the draws that it is made with: ask for reconstruct(draws={count})")
+        return draws[:, :count]
 
     @property
     def draws(self) -> NDArray[np.complex64] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +31,11 @@ from mri_design.scan.io.atomic import write_npy
 
 Watch = Callable[[str, int, int], None]
 """Takes what is being done, how much of it is done, and of how many."""
+
+
+def named_file(path: str | os.PathLike[str]) -> str:
+    """A path with ``~`` for one's home, or the name of an input that is no file, as text."""
+    return os.path.expanduser(os.fspath(path))
 
 
 @briefly
@@ -157,6 +163,7 @@ class HeldSlices(KeptSlices):
 
 def saved(report: Report, told: Told, folder: str | Path, *, overwrite: bool = False, reported: bool = True) -> Path:
     """Write a run's folder as its verb leaves it, with or without the report; the path of what was written."""
+    folder = named_file(folder)
     with RunFolder(folder, overwrite=overwrite, reported=reported) as kept:
         if not overwrite and kept.existing("manifest.json") is not None:
             raise UsageError(f"{kept.path.name} holds a finished run; give another folder, or overwrite=True")
@@ -202,6 +209,8 @@ def exported(
     """Write the files of one format (`mri-design export`), and return what is to be said of them."""
     with TemporaryDirectory() as folder:
         saved(report, told, Path(folder) / "run", reported=False)
-        made = export_run(ExportRequest(Path(folder) / "run", form, Path(path), field_of_view=field_of_view))
+        made = export_run(
+            ExportRequest(Path(folder) / "run", form, Path(named_file(path)), field_of_view=field_of_view)
+        )
     write_made_files(made, overwrite=overwrite)
     return list(made.sentences)

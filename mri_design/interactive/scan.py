@@ -10,15 +10,16 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mri_design.design.strategy import Strategy
-from mri_design.errors import InputError, UsageError, described, number_array, require_counts
+from mri_design.errors import InputError, UsageError, described, number_array, positive_number, require_counts
 from mri_design.experiment.inputs import (
     MEMORY_PREFIX,
     PreparedScan,
     data_of_array,
     load_scan,
+    only_measured,
     prepare,
     require_grid_data,
     scan_of,
@@ -29,12 +30,12 @@ from mri_design.experiment.inputs import (
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.reconstruction import Method
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice
-from mri_design.experiment.strategy_names import name_of_strategy
+from mri_design.experiment.strategy_names import name_of_strategy, usual_strategies
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
 from mri_design.interactive.comparison import StrategyComparison
 from mri_design.interactive.design import ScanDesign
 from mri_design.interactive.image import ScanImage, image_of
-from mri_design.interactive.running import Origin, Told, Watch, compared, designed, reconstructed
+from mri_design.interactive.running import Origin, Told, Watch, compared, designed, named_file, reconstructed
 from mri_design.interactive.shown import facts_html, facts_text, image_png
 from mri_design.kinds import KINDS
 from mri_design.model.generalized_linear import SiteBlock
@@ -43,11 +44,13 @@ from mri_design.operators.chosen import Chosen
 from mri_design.runs.compare import ComparisonRequest
 from mri_design.runs.design.run import DesignRequest
 from mri_design.runs.image_sections import layout_of
+from mri_design.runs.recon.one_slice import what_is_used
 from mri_design.runs.recon.run import ReconRequest
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.companions import mask_of_measured
 
-Source = str | os.PathLike[str] | KSpaceData | TrajectoryData | ImageStack | NDArray[np.complexfloating]
+File = str | os.PathLike[str]
+Source = File | KSpaceData | TrajectoryData | ImageStack | ArrayLike
 Blocks = Sequence[SparsityBlock | SiteBlock | Mapping[str, object]]
 RecipeLike = Recipe | str | Path | Mapping[str, object]
 
@@ -58,10 +61,12 @@ def load(
     recipe: RecipeLike | None = None,
     seed: int = 0,
     matrix: int | None = None,
-    coil_maps: str | Path | None = None,
+    coil_maps: File | ArrayLike | None = None,
+    noise_sd: float | None = None,
+    noise_samples: File | ArrayLike | None = None,
+    mask: Chosen | None = None,
     duplicates: str | None = None,
     encoding: int | None = None,
-    noise_samples: str | Path | NDArray[np.complexfloating] | None = None,
 ) -> LoadedScan:
     """Load a scan from a file, a phantom or arrays; images become simulated k-space.
 
@@ -70,7 +75,8 @@ def load(
     source : str, Path, array, KSpaceData, TrajectoryData or ImageStack
         A file of any format that `mri-design info` reads; ``phantom:NAME``; k-space as a complex array (ky, kx), (coil,
         ky, kx) or (slice, coil, ky, kx), centred, phase encoding along the axis before the last, lines that were not
-        measured zero; or an object of the package.
+        measured zero; or an object of the package. Whatever NumPy makes an array of (``__array__``) is one, as tensors
+        and arrays of other libraries.
     recipe : Recipe, str, Path or mapping, optional
         All settings, those of designs and images too: an object, a TOML file, the name of a shipped recipe, or a
         mapping as a recipe file has it. The default recipe without one.
@@ -78,14 +84,20 @@ def load(
         Of the simulation, and of the designs and images that name none.
     matrix : int, optional
         Lines and readout samples of simulated k-space, in the place of the recipe's.
-    coil_maps : str or Path, optional
-        File of coil maps, in the place of the scan's own or of what would be estimated.
+    coil_maps : str, Path or array, optional
+        Coil maps in the place of the scan's own or of what would be estimated: a file as of ``--maps``, or an array
+        (coil, ky, kx), or one for each slice (slice, coil, ky, kx), as `LoadedScan.kspace`.
+    noise_sd : float, optional
+        Standard deviation of the noise of k-space per real component, in the place of what the scan says of it.
     duplicates : {"refuse", "average", "first", "last"}, optional
         What becomes of a line or shot that raw data hold several times; the recipe's by default.
     encoding : int, optional
         Number of the encoding space to read, of MRD files with several; the first by default.
     noise_samples : str, Path or complex array, shape (coil, sample), optional
         What the coils measured without excitation, in units of the scan: the noise is theirs, not the scan's own.
+    mask : array or sequence of int, optional
+        Lines that were measured (readouts along a trajectory), as flags, zeros and ones, or by number, or samples (ky,
+        kx); what else the source holds is left out. By default all lines that are not zero.
 
     Raises
     ------
@@ -100,35 +112,47 @@ def load(
     """
     settings = recipe_from(recipe).replacing("simulation", matrix=matrix)
     settings = settings.replacing("input", duplicates=duplicates, encoding=encoding)
+    if noise_sd is not None:
+        settings = settings.replacing("noise", variance=positive_number("noise_sd", noise_sd) ** 2)
+    if noise_samples is not None and settings.noise.variance is not None:
+        got = "samples and a standard deviation (noise_sd, or variance under noise in the recipe)"
+        raise InputError("noise_samples", got, "one of the two", "Leave one of them out.")
     if isinstance(noise_samples, str | os.PathLike):
-        settings, noise_samples = settings.replacing("noise", samples=os.fspath(noise_samples)), None
+        settings, noise_samples = settings.replacing("noise", samples=named_file(noise_samples)), None
     require_counts(seed=seed, least=0)
-    maps = None if coil_maps is None else Path(coil_maps)
-    if isinstance(source, str | os.PathLike):
-        text = os.fspath(source)
-        data = load_scan(text, settings, seed, maps)
-        data = data if noise_samples is None else with_noise_samples(data, noise_samples)
-        return LoadedScan(Origin(text, data, maps), settings, seed)
-    data = with_recipe_noise(_in_memory(source, settings, seed), settings)
-    data = data if noise_samples is None else with_noise_samples(data, noise_samples)
-    data = data if maps is None else with_given_maps(data, maps)
-    content = sha256(data.kspace.tobytes()).hexdigest()[:16]
-    return LoadedScan(Origin(f"{MEMORY_PREFIX}{data.name} {content}", data, maps), settings, seed)
+    file = named_file(source) if isinstance(source, str | os.PathLike) else None
+    if file is not None:
+        data = load_scan(file, settings, seed)
+    else:
+        data = with_recipe_noise(_in_memory(source, settings, seed), settings)
+    data = data if noise_samples is None else with_noise_samples(data, np.asarray(noise_samples))
+    maps = Path(named_file(coil_maps)) if isinstance(coil_maps, str | os.PathLike) else None
+    if coil_maps is not None:
+        data = with_given_maps(data, number_array("coil_maps", coil_maps) if maps is None else maps, settings)
+    if mask is not None:
+        measured = _measured(data, mask, "mask")
+        data = only_measured(data, measured) if isinstance(data, KSpaceData) else data.select_readouts(measured)
+    if file is None:
+        file = f"{MEMORY_PREFIX}{data.name} {sha256(data.kspace.tobytes()).hexdigest()[:16]}"
+    return LoadedScan(Origin(file, data, maps), settings, seed)
 
 
 def _in_memory(source: object, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
-    if isinstance(source, np.ndarray) and not np.iscomplexobj(source):
-        raise InputError(
-            "source",
-            described(source),
-            "k-space, a complex array",
-            "Images are md.ImageStack(array): (slice, row, column), of which k-space is simulated.",
-        )
-    held = data_of_array(source) if isinstance(source, np.ndarray) else source
-    if not isinstance(held, KSpaceData | TrajectoryData | ImageStack):
-        wanted = "a path, phantom:NAME, a complex array, KSpaceData, TrajectoryData or ImageStack"
-        raise InputError("source", described(held), wanted)
-    return scan_of(held, recipe, seed)
+    if not isinstance(source, KSpaceData | TrajectoryData | ImageStack):
+        wanted = "a path, phantom:NAME, k-space as a complex array, KSpaceData, TrajectoryData or ImageStack"
+        images = "Images are md.ImageStack(array): (slice, row, column), of which k-space is simulated."
+        array = number_array("source", source, wanted=wanted)
+        if not np.iscomplexobj(array):
+            raise InputError("source", described(source), wanted, images if array.ndim else "")
+        source = data_of_array(array)
+    return scan_of(source, recipe, seed)
+
+
+def _measured(data: KSpaceData | TrajectoryData, chosen: Chosen, field: str) -> NDArray[np.bool_]:
+    """The mask that is given of a scan: of readouts along a trajectory, of lines, or of samples."""
+    if isinstance(data, TrajectoryData):
+        return mask_of_measured(chosen, np.ones(data.n_readouts, dtype=bool), field=field, unit="readout")
+    return mask_of_measured(chosen, data.measured, np.ones(data.grid_shape, dtype=bool), field=field)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -154,6 +178,20 @@ class LoadedScan:
         """The scan as read, all its slices."""
         return self.origin.data
 
+    @property
+    def kspace(self) -> NDArray[np.complex64]:
+        """The samples, shape (slice, coil, ky, kx), centred; along a trajectory (slice, coil, readout, sample)."""
+        return self.data.by_readout
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """True for the lines (ky,) that the scan holds, for the samples (ky, kx) where lines have holes, or readouts.
+
+        Of several slices it is that of the first.
+        """
+        data = self.data
+        return what_is_used(data if data.n_slices == 1 else data.select_slice(0), None, self.recipe)
+
     @cached_property
     def prepared(self) -> PreparedScan | PreparedSamples:
         """All slices with noise and coil maps known, as models take them."""
@@ -171,7 +209,7 @@ class LoadedScan:
         start: int | None = None,
         block: int | None = None,
         encoding: str | None = None,
-        companions: Sequence[str | os.PathLike[str]] = (),
+        companions: Sequence[File] = (),
         slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
@@ -241,7 +279,7 @@ class LoadedScan:
             maps=self.origin.maps,
             acceleration=acceleration,
             slices=chosen if len(numbers) > 1 else None,
-            companions=tuple(map(str, companions)),
+            companions=tuple(map(named_file, companions)),
         )
         told = self._told(seed, jobs, watch)
         return ScanDesign(self.origin, designed(self.origin, request, told), told)
@@ -251,9 +289,9 @@ class LoadedScan:
         lines: Chosen | None = None,
         *,
         method: Method | None = None,
-        reference: str | os.PathLike[str] | NDArray[np.generic] | None = None,
-        companions: Sequence[str | os.PathLike[str]] = (),
-        calibrated_on: str | os.PathLike[str] | None = None,
+        reference: File | ArrayLike | None = None,
+        companions: Sequence[File] = (),
+        calibrated_on: File | None = None,
         draws: int | None = None,
         slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
@@ -296,9 +334,10 @@ class LoadedScan:
         """
         settings = self._settings(recipe, blocks).replacing("reconstruction", method=method, draws=draws)
         told = self._told(seed, jobs, watch)
+        mask = None if lines is None else _measured(self.data, lines, "lines")
         path, array = None, None
         if isinstance(reference, str | os.PathLike):
-            path = Path(reference)
+            path = Path(named_file(reference))
         elif reference is not None:
             array = number_array("reference", reference)
         request = ReconRequest(
@@ -307,19 +346,19 @@ class LoadedScan:
             maps=self.origin.maps,
             slices=self._choice(slices),
             reference=path,
-            companions=tuple(map(str, companions)),
-            calibrated_on=None if calibrated_on is None else Path(calibrated_on),
+            companions=tuple(map(named_file, companions)),
+            calibrated_on=None if calibrated_on is None else Path(named_file(calibrated_on)),
         )
-        return image_of(reconstructed(self.origin, request, self._mask(lines), told, array), told)
+        return image_of(reconstructed(self.origin, request, mask, told, array), told)
 
     def compare(
         self,
-        strategies: Sequence[str | Strategy],
+        strategies: Sequence[str | Strategy] | None = None,
         *,
         lines: int | Sequence[int],
         draws: int = 5,
         methods: Sequence[Method] = (),
-        companions: Sequence[str | os.PathLike[str]] = (),
+        companions: Sequence[File] = (),
         slices: int | str | Sequence[int] = 0,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
@@ -330,8 +369,9 @@ class LoadedScan:
 
         Parameters
         ----------
-        strategies : sequence of str or Strategy
-            Names of `strategy_names`, and objects of your own, which become known by their names.
+        strategies : sequence of str or Strategy, optional
+            Names of `strategy_names`, and objects of your own, which become known by their names; by default those of
+            the command: designs, and the fixed masks that are usual.
         lines : int or sequence of int
             Numbers of lines, samples of a plane, or shots.
         draws : int
@@ -350,17 +390,19 @@ class LoadedScan:
             As the verb: for unknown strategies and methods, and a scan that is not fully sampled.
         """
         settings, told = self._settings(recipe, None), self._told(seed, jobs, watch)
+        encoding = settings.design.encoding
+        named = usual_strategies(encoding) if strategies is None else strategies
         source = ScanSource(
             self.origin.source,
             self._choice(slices),
             self.origin.maps,
             require_grid_data(self.data, self.origin.source),
-            tuple(map(str, companions)),
+            tuple(map(named_file, companions)),
         )
         request = ComparisonRequest(
             sources=[source],
             recipe=settings,
-            strategies=[name_of_strategy(one, settings.design.encoding) for one in strategies],
+            strategies=[name_of_strategy(one, encoding) for one in named],
             lines=[lines] if isinstance(lines, int | np.integer) else list(lines),
             seeds=draws,
             methods=list(methods),
@@ -370,14 +412,6 @@ class LoadedScan:
     def _settings(self, recipe: RecipeLike | None, blocks: Blocks | None) -> Recipe:
         settings = self.recipe if recipe is None else recipe_from(recipe)
         return settings.replacing("prior", blocks=blocks)
-
-    def _mask(self, lines: Chosen | None) -> NDArray[np.bool_] | None:
-        if lines is None:
-            return None
-        data = self.data
-        if isinstance(data, TrajectoryData):
-            return mask_of_measured(lines, np.ones(data.n_readouts, dtype=bool), unit="readout")
-        return mask_of_measured(lines, data.measured, np.ones(data.grid_shape, dtype=bool))
 
     def _choice(self, slices: int | str | Sequence[int]) -> SliceChoice:
         if isinstance(slices, str):
@@ -399,7 +433,7 @@ class LoadedScan:
         data = self.data
         place = data.geometry[0] if isinstance(data, KSpaceData) and data.geometry else None
         known = "given" if data.coil_maps is not None else "to be estimated"
-        noise = data.noise_variance is not None or data.noise_covariance is not None
+        noise = data.noise_variance is not None or data.noise_covariance is not None or self.recipe.noise.given
         return {
             "scan": data.sizes,
             "noise": "given" if noise else "to be estimated",

@@ -136,7 +136,7 @@ def test_images_and_scans_of_the_package_are_taken(scan: md.LoadedScan) -> None:
     ("call", "words"),
     [
         (lambda scan: md.load(np.ones((8, 8))), "source: got an array of float64.*md.ImageStack"),
-        (lambda scan: md.load(3), "source: got 3; wanted a path, phantom:NAME, a complex array"),
+        (lambda scan: md.load(3), "source: got 3; wanted a path, phantom:NAME, k-space"),
         (lambda scan: md.load("phantom:t2w", recipe={"prior": 3}), "recipe: prior: got 3"),
         (lambda scan: scan.reconstruct(np.ones(31, dtype=bool)), r"lines: got bool \(31,\)"),
         (lambda scan: scan.reconstruct([40]), "lines: got .40.; wanted numbers from 0 to 31"),
@@ -233,9 +233,137 @@ def test_a_design_goes_to_a_table_and_its_image_to_dicom(
     assert [float(size) for size in pydicom.dcmread(tmp_path / "image.dcm").PixelSpacing] == [7.5, 3.75]
 
 
-def test_coil_maps_come_from_a_file(tmp_path: Path) -> None:
-    known = md.load("phantom:brain", recipe={"simulation": {"matrix": 32, "coils": 3}}).data
-    np.save(tmp_path / "maps.npy", known.coil_maps[0])
-    scan = md.load(known.kspace, coil_maps=tmp_path / "maps.npy", recipe=RECIPE)
-    np.testing.assert_allclose(scan.data.coil_maps, known.coil_maps, atol=1e-6)
-    assert "coil maps: given" in repr(scan) and scan.reconstruct(method="zero-filled").array.shape == (32, 32)
+class Tensor:
+    """Only what NumPy asks for, as tensors of other libraries offer it."""
+
+    def __init__(self, array: np.ndarray, *, of_a_gradient: bool = False) -> None:
+        self.array, self.of_a_gradient = array, of_a_gradient
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        if self.of_a_gradient:
+            raise RuntimeError("Use tensor.detach().numpy() instead.")
+        return np.array(self.array, dtype=dtype)
+
+
+@pytest.fixture(scope="module")
+def coils() -> md.LoadedScan:
+    return md.load("phantom:brain", recipe={**RECIPE, "simulation": {"matrix": 32, "coils": 3}})
+
+
+def test_coil_maps_come_from_a_file_or_an_array(
+    coils: md.LoadedScan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = coils.data.coil_maps
+    assert known is not None
+    np.save(tmp_path / "maps.npy", known[0])
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for given in (tmp_path / "maps.npy", "~/maps.npy", known, known[0].astype(complex), Tensor(known)):
+        scan = md.load(coils.kspace, coil_maps=given, recipe=RECIPE)
+        np.testing.assert_allclose(scan.data.coil_maps, known, atol=1e-6)
+        assert "coil maps: given" in repr(scan) and scan.reconstruct(method="zero-filled").array.shape == (32, 32)
+    for wrong in (known[0, :2], known[0, ::-1], np.ones(3), "maps"):
+        with pytest.raises(md.InputError) as refused:
+            md.load(coils.kspace, coil_maps=wrong, recipe=RECIPE)
+        assert refused.value.field in ("coil_maps", "maps")
+
+
+def test_k_space_comes_as_whatever_numpy_makes_an_array_of(scan: md.LoadedScan) -> None:
+    kspace = scan.kspace
+    for given in (kspace, Tensor(kspace), kspace.tolist(), kspace[0, 0].astype(complex)):
+        np.testing.assert_allclose(md.load(given, recipe=RECIPE).kspace, kspace, rtol=1e-6)
+    for wrong in (Tensor(kspace, of_a_gradient=True), Tensor(abs(kspace)), [1, [2]], None):
+        with pytest.raises(md.InputError) as refused:
+            md.load(wrong)
+        assert refused.value.field == "source"
+
+
+def test_home_is_a_folder_of_scans_and_results(
+    scan: md.LoadedScan, image: md.ScanImage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    np.save(tmp_path / "scan.npy", scan.kspace)
+    np.testing.assert_array_equal(md.load("~/scan.npy", recipe=RECIPE).kspace, scan.kspace)
+    image.save("~/saved")
+    assert (tmp_path / "saved" / "recon.npy").exists()
+
+
+def test_noise_is_given_as_a_standard_deviation_or_as_samples(scan: md.LoadedScan) -> None:
+    variance = scan.data.noise_variance
+    assert variance is not None
+    given = md.load(scan.kspace, noise_sd=np.sqrt(variance), recipe=RECIPE)
+    assert "noise: given" in repr(given)
+    assert given.prepared.data.noise_variance == pytest.approx(variance)
+    np.testing.assert_allclose(
+        given.reconstruct(range(10, 22)).array, scan.reconstruct(range(10, 22)).array, rtol=1e-3, atol=1e-4
+    )
+    rng = np.random.default_rng(0)
+    samples = np.sqrt(variance) * (rng.standard_normal((1, 4000)) + 1j * rng.standard_normal((1, 4000)))
+    measured = md.load(scan.kspace, noise_samples=Tensor(samples), recipe=RECIPE)
+    assert measured.prepared.data.noise_variance == pytest.approx(variance, rel=0.1)
+    for field, wrong in (("noise_sd", {"noise_sd": 0}), ("noise_samples", {"noise_sd": 1, "noise_samples": samples})):
+        with pytest.raises(md.InputError) as refused:
+            md.load(scan.kspace, recipe=RECIPE, **wrong)
+        assert refused.value.field == field
+
+
+def test_a_mask_says_which_lines_were_measured(scan: md.LoadedScan) -> None:
+    mask = np.abs(np.arange(32) - 16) < 6
+    wanted = scan.reconstruct(mask, method="zero-filled")
+    for given in (mask, mask.astype(int), np.flatnonzero(mask), np.repeat(mask[:, None], 32, axis=1)):
+        part = md.load("phantom:t2w", mask=given, recipe=RECIPE)
+        np.testing.assert_array_equal(part.data.measured, mask)
+        assert not part.kspace[:, :, ~mask].any() and part.kspace[:, :, mask].all()
+        np.testing.assert_array_equal(part.reconstruct(method="zero-filled").array, wanted.array)
+    np.testing.assert_array_equal(md.load(scan.kspace, mask=mask, recipe=RECIPE).mask, mask)
+    assert scan.mask.all() and scan.mask.shape == (32,)
+    for wrong in (mask[1:], [40], np.full(32, 0.5), np.zeros(32)):
+        with pytest.raises(md.InputError) as refused:
+            md.load("phantom:t2w", mask=wrong, recipe=RECIPE)
+        assert refused.value.field == "mask"
+
+
+def test_mean_and_sd_are_the_image_and_its_error_bars(image: md.ScanImage) -> None:
+    np.testing.assert_array_equal(image.mean, image.array)
+    np.testing.assert_array_equal(image.sd, image.std)
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_should() -> None:
+    head = md.load("phantom:brain", recipe={**RECIPE, "simulation": {"matrix": 64}})
+    image = head.reconstruct(sorted({*range(0, 64, 4), *range(26, 38)}))
+    truth = np.abs(image.reference)
+    inside = truth > 0.1 * truth.max()
+    for level in (0.5, 0.8, 0.95):
+        low, high = image.interval(level)
+        assert low.shape == truth.shape and low.min() >= 0 and np.all(low <= high)
+        held = np.mean((low <= truth) & (truth <= high), where=inside)
+        assert level - 0.2 < held < level + 0.15, (level, held)
+    for wrong in (95, 0, "0.9"):
+        with pytest.raises(md.InputError) as refused:
+            image.interval(wrong)
+        assert refused.value.field == "level"
+
+
+def test_draws_are_made_when_they_are_wanted(scan: md.LoadedScan, image: md.ScanImage) -> None:
+    drawn = image.sample(32)
+    assert drawn.shape == (32, 32, 32) and drawn.dtype == np.complex64
+    deviation = np.sqrt(np.mean(np.abs(drawn - image.mean) ** 2))
+    assert deviation == pytest.approx(np.sqrt(np.mean(image.sd.astype(float) ** 2)), rel=1e-3)
+    lines = range(10, 22)
+    plain, made = scan.reconstruct(lines), scan.reconstruct(lines, draws=4)
+    np.testing.assert_allclose(plain.sample(4), made.draws, rtol=1e-5, atol=1e-6)
+    other = plain.sample(4, seed=7)
+    assert not np.allclose(other, made.draws)
+    np.testing.assert_array_equal(other, plain.sample(4, seed=7))
+    for call in (lambda: image.sample(0), lambda: image.sample(3, seed=-1)):
+        with pytest.raises(md.InputError):
+            call()
+    plain = scan.reconstruct(lines, method="zero-filled")
+    for call in (plain.sample, plain.interval):
+        with pytest.raises(md.UsageError):
+            call()
+
+
+def test_a_comparison_has_strategies_of_its_own(scan: md.LoadedScan) -> None:
+    quick = {**RECIPE, "reconstruction": PLAIN, "inference": {"loops": 1}}
+    compared = scan.compare(lines=12, recipe=quick, draws=1)
+    assert {"calibrated", "low-pass", "regular"} < set(compared.errors)

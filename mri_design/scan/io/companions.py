@@ -27,19 +27,19 @@ _UNIT = 1e-3
 AnyScan = TypeVar("AnyScan", bound=Scan)
 
 
-def with_maps(data: AnyScan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> AnyScan:
-    """Replace the coil maps of a scan by those of a file.
+def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits = DEFAULT_LIMITS) -> AnyScan:
+    """Replace the coil maps of a scan by those of a file, or of an array.
 
     Parameters
     ----------
     data : KSpaceData or TrajectoryData
         Several coils; maps that it brings along are replaced.
-    path : Path
+    given : Path or array
         A ``.npy`` array, or a ``.npz`` archive with a member ``coil_maps``, ``maps`` or ``sensitivities``: (coil, row,
         column), the same for all slices, or (slice, coil, row, column). Rows and columns lie as in the scan's own
         file. Or BART's pair of files: (x, y, 1, coil), with the phase encode along y and slices along the 14th axis, or
-        of planes (x, ky, kz, coil). They are scaled to a root-sum-of-squares of 1 at every pixel; pixels without any
-        stay 0.
+        of planes (x, ky, kz, coil). An array has the axes of the scan in memory, ((slice,) coil, ky, kx). Maps are
+        scaled to a root-sum-of-squares of 1 at every pixel; pixels without any stay 0.
     limits : ReadLimits
         Bounds of untrusted files.
 
@@ -48,31 +48,35 @@ def with_maps(data: AnyScan, path: Path, *, limits: ReadLimits = DEFAULT_LIMITS)
     InputError
         For a damaged file, other sizes than the scan's, values that are not finite, or maps without a signal.
     """
-    from_bart = is_bart(path)
-    stored = _maps_of_bart(read_pair(path, limits)) if from_bart else _stored(path, _MAPS, limits)
-    turned = data.orientation == "ky-columns" and not from_bart
-    if turned and stored.ndim >= 2:
-        stored = stored.swapaxes(-1, -2)
-    maps = to_complex64(path.name, stored.astype(np.complex128) if stored.dtype.kind == "f" else stored)
+    turned = False
+    if isinstance(given, Path):
+        field = name = given.name
+        from_bart = is_bart(given)
+        stored = _maps_of_bart(read_pair(given, limits)) if from_bart else _stored(given, _MAPS, limits)
+        turned = data.orientation == "ky-columns" and not from_bart
+        if turned and stored.ndim >= 2:
+            stored = stored.swapaxes(-1, -2)
+    else:
+        field, name, stored = "coil_maps", "an array", given
+    maps = to_complex64(field, stored.astype(np.complex128) if stored.dtype.kind == "f" else stored)
     wanted = (data.n_slices, data.n_coils, *data.readouts.grid)
     if maps.shape == wanted[1:]:
         maps = np.broadcast_to(maps, wanted)
     if maps.shape != wanted:
+        axes = f", the {'columns and rows' if turned else 'rows and columns'} of the scan's file"
         raise InputError(
-            field=path.name,
+            field=field,
             got=f"coil maps of shape {maps.shape}",
-            wanted=f"{wanted[1:]} or {wanted}: (slice,) coil, ky, kx, the "
-            f"{'columns and rows' if turned else 'rows and columns'} of the scan's file",
+            wanted=f"{wanted[1:]} or {wanted}: (slice,) coil, ky, kx"
+            + (f", {axes}" if isinstance(given, Path) else ""),
             cure="Compute the maps on the scan's own matrix.",
         )
     strength = np.linalg.norm(maps.astype(np.complex128), axis=1, keepdims=True)
     if not strength.any():
-        raise InputError(field=path.name, got="zeros only", wanted="coil maps")
+        raise InputError(field=field, got="zeros only", wanted="coil maps")
     held = strength[strength > 0]
     spread = f"{held.min():.3g} to {held.max():.3g}"
-    note = (
-        path.name if np.allclose(held, 1, atol=_UNIT) else f"{path.name}, scaled from a root-sum-of-squares of {spread}"
-    )
+    note = name if np.allclose(held, 1, atol=_UNIT) else f"{name}, scaled from a root-sum-of-squares of {spread}"
     unit = (maps / np.where(strength > 0, strength, 1)).astype(np.complex64)
     return replace(data, coil_maps=unit, header={**data.header, "coil_maps_file": note})
 
