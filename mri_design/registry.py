@@ -6,12 +6,34 @@ is, not the part itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 from mri_design.errors import InputError, described
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "vd": ("vd-polynomial",),
+    "poisson": ("poisson-disc",),
+    "equispaced": ("fastmri-equispaced",),
+    "info": ("information-gain",),
+    "tv": ("total-variation", "differences"),
+    "l1": ("l1-wavelet", "wavelet", "laplace"),
+    "cs": ("map",),
+    "sense": ("least-squares",),
+}
+"""Names that people know, and what strategies, methods and parts of priors they mean are called here."""
+
+
+def full_name(name: str, known: Collection[str]) -> str:
+    """The name of a part by which it is ``known``, where ``name`` is an alias of it; any other name as it is.
+
+    A setting behind a colon stays: ``vd:3`` is ``vd-polynomial:3``.
+    """
+    family, colon, setting = name.partition(":")
+    meant = () if family in known else (one for one in ALIASES.get(family, ()) if one in known)
+    return f"{next(iter(meant), family)}{colon}{setting}"
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,8 @@ from mri_design.experiment.strategy_names import (
 )
 from mri_design.kinds import KINDS, count_text, designed_kinds
 from mri_design.operators.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
+from mri_design.registry import full_name
 from mri_design.scan.trajectories.point_spread import compensated_spread, spread_of_mask
-
-ALIASES = {"vd": "vd-polynomial", "poisson": "poisson-disc", "equispaced": "fastmri-equispaced"}
-"""Names that people know, and what they are called here."""
 
 
 def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, str]:
@@ -54,7 +52,7 @@ def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, 
             raise UsageError(f"--kind {kind} is over {KINDS[family].several}: leave out --encoding {encoding}")
         name, encoding = setting or "half-turn", family
     else:
-        family = ALIASES.get(family, family)
+        family = full_name(family, {name for each in designed_kinds() for name in strategy_names(each)})
         name = f"{family}{colon}{setting}"
         knows = [each for each in designed_kinds() if family in strategy_names(each)]
         if family in OUTSIDE:

@@ -41,14 +41,20 @@ _ENOUGH, _CONSTRAINTS, _ORDER = "When it is enough", "What the sequence asks", "
 
 
 def _check_strategy(name: str) -> None:
-    from mri_design.experiment.strategy_names import check_strategy_name, strategy_names
+    from mri_design.experiment.strategy_names import check_strategy_name
 
     try:
-        family = name.partition(":")[0]
-        known = (encoding for encoding in designed_kinds() if family in strategy_names(encoding))
-        check_strategy_name(name, next(known, "lines"))
+        check_strategy_name(name, _encoding_of(name))
     except UsageError as error:
         raise InputError("strategy", f"{name!r}: {error}", "the name of a strategy") from error
+
+
+def _encoding_of(strategy: str) -> str:
+    """The first encoding whose strategies include this one; lines where none do."""
+    from mri_design.experiment.strategy_names import strategy_named, strategy_names
+
+    names = ((each, strategy_named(strategy, each).partition(":")[0]) for each in designed_kinds())
+    return next((each for each, family in names if family in strategy_names(each)), "lines")
 
 
 def _require_no_truth(name: str, field: str) -> None:
@@ -564,6 +570,13 @@ class DesignRecipe(Settings):
         metavar="NAME",
         panel=_PLANE,
     )
+
+    def __post_init__(self) -> None:
+        if isinstance(self.strategy, str) and self.strategy != DesignRecipe.strategy:
+            from mri_design.experiment.strategy_names import strategy_named
+
+            object.__setattr__(self, "strategy", strategy_named(self.strategy, _encoding_of(self.strategy)))
+        super().__post_init__()
 
     def block_of(self, encoding: Readouts) -> int:
         """Candidates that are chosen after each inference: lines, or samples of a plane; shots one by one."""

@@ -39,6 +39,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array
 from mri_design.operators.chosen import Chosen
+from mri_design.registry import full_name
 from mri_design.status import Convergence, Status
 
 OF_THE_POSTERIOR = "as the posterior has them, mostly too small: too few readouts to hold some back"
@@ -47,16 +48,18 @@ Method = Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "t
 METHODS: tuple[Method, ...] = get_args(Method)
 
 
-def check_method(name: str) -> None:
-    """Refuse a method that does not exist.
+def method_named(name: str) -> Method:
+    """The method of a name or of an alias (`registry.ALIASES`).
 
     Raises
     ------
     UsageError
         Naming those that do.
     """
-    if name not in METHODS:
+    method = full_name(name, METHODS)
+    if method not in METHODS:
         raise UsageError(f"unknown method {name!r}; known are: {', '.join(METHODS)}")
+    return method
 
 
 @briefly
@@ -214,8 +217,7 @@ def reconstruct(
     rng = image_rng(0) if rng is None else rng
     require_random(rng)
     require_instance(InferenceOptions, wanted="an InferenceOptions object", options=options)
-    method = recipe.reconstruction.method if method is None else method
-    check_method(method)
+    method = recipe.reconstruction.method if method is None else method_named(method)
     lines = slice_model.chosen(slice_model.measured if lines is None else lines)
     size = slice_model.candidates.size
     if isinstance(lines, Sized) and len(lines) > size:

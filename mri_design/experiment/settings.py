@@ -15,6 +15,7 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from mri_design.errors import InputError, described, did_you_mean
+from mri_design.registry import full_name
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class Kind:
             raise InputError(place, f"{value!r}, which went", self.wanted, retired)
         if self.choices:
             if isinstance(value, str):
-                if value in self.choices:
+                if (value := full_name(value, self.choices)) in self.choices:
                     return value
                 name, near = place.rpartition(".")[2], did_you_mean(value, self.choices)
                 raise InputError(place, f"unknown {name} {value!r}", self.wanted, near)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mri_design.errors import InputError, UsageError, described, did_you_mean, require_choice, require_working
 from mri_design.kinds import KINDS
-from mri_design.registry import Shipped, require_part
+from mri_design.registry import Shipped, full_name, require_part
 from mri_design.whole_numbers import whole_number
 
 if TYPE_CHECKING:  # loaded when a strategy is made: help lists their names before that
@@ -251,6 +251,11 @@ def usual_strategies(encoding: str = "lines") -> list[str]:
     return USUAL[encoding].split(",") if encoding in USUAL else list(strategy_names(encoding))
 
 
+def strategy_named(name: str, encoding: str = "lines") -> str:
+    """The name of a strategy in full, where an alias stands for it (`registry.ALIASES`)."""
+    return full_name(name, STRATEGIES[_chosen_as(encoding)])
+
+
 def make_strategy(name: str, encoding: str = "lines") -> Strategy:
     """The strategy called ``name`` that chooses lines or, for the encoding "plane", samples, for others shots.
 
@@ -268,6 +273,7 @@ def make_strategy(name: str, encoding: str = "lines") -> Strategy:
         Where the file cannot be used.
     """
     check_strategy_name(name, encoding)
+    name = strategy_named(name, encoding)
     family, colon, setting = name.partition(":")
     if reads_file(name):
         from mri_design.design.strategies.calibrated import Calibrated
@@ -295,7 +301,7 @@ def name_of_strategy(strategy: str | Strategy, encoding: str = "lines") -> str:
         For an object that is no strategy, or has the name of another one that is known.
     """
     if isinstance(strategy, str):
-        return strategy
+        return strategy_named(strategy, encoding)
     wanted = "a name of `strategy_names`, or an object with name, needs_posterior, default_start and choose"
     require_working(strategy=strategy, wanted=wanted, takes=2, method="choose")
     name = getattr(strategy, "name", None)
@@ -343,7 +349,8 @@ def check_strategy_name(name: str, encoding: str = "lines") -> None:
     UsageError
         For an unknown name, a power that is not a number of zero or more, or a file that is not named.
     """
-    family, colon, setting = str(name).partition(":")
+    name = strategy_named(str(name), encoding)
+    family, colon, setting = name.partition(":")
     makers = STRATEGIES[_chosen_as(encoding)]
     others = [_chosen(kind) for kind, known in STRATEGIES.items() if family in known]
     others += [_chosen("lines"), _chosen("plane")] if family in FROM_FILES else []

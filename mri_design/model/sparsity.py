@@ -23,6 +23,7 @@ from mri_design.operators.elementary import Identity
 from mri_design.operators.wavelet import Wavelet
 from mri_design.potentials.priors import StudentT
 from mri_design.priors import BLOCKS, SITES, BlockMaker, SiteMaker
+from mri_design.registry import full_name
 
 DETERMINED = (7.0, 9.0)
 """Mean variances of pixels below which data determine an image, and above which they do not."""
@@ -145,6 +146,9 @@ class SparsityBlock:
     site: str | SiteMaker = "laplace"
 
     def __post_init__(self) -> None:
+        for name, known in (("kind", BLOCKS), ("site", SITES)):
+            if isinstance(given := getattr(self, name), str):
+                object.__setattr__(self, name, full_name(given, known))
         if isinstance(self.kind, type) or not (isinstance(self.kind, LinearOperator) or callable(self.kind)):
             require_choice(tuple(BLOCKS), cure="", **{"block kind": self.kind})
         if not callable(self.site):

@@ -47,6 +47,7 @@ from mri_design.experiment.strategy_names import (
     learns_from_scans,
     make_strategy,
     strategy_label,
+    strategy_named,
 )
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
@@ -70,7 +71,7 @@ from mri_design.runs.first_pictures import (
 )
 from mri_design.runs.image_sections import companion_sections, curves_figure, error_bars_figure, layout_of
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
-from mri_design.runs.methods import HINDSIGHT, WEIGHTS, MethodStudy, check_methods
+from mri_design.runs.methods import HINDSIGHT, WEIGHTS, MethodStudy, methods_named
 from mri_design.runs.run import Ending, Record, Run, Work
 from mri_design.runs.scan_facts import facts_of_all, simulation_summary, tell_calibration
 from mri_design.runs.scans import load_images, require_apart
@@ -140,11 +141,13 @@ class ComparisonRequest(StudyRequest):
         if not self.lines and not self.accelerations:
             raise UsageError(f"how many {kind.several}? Give their numbers with --{unit}s, or --acceleration")
         check_other_than_lines(self.recipe)
+        names = tuple(dict.fromkeys(strategy_named(name, encoding) for name in self.strategies))
+        object.__setattr__(self, "strategies", names)
         for name in self.strategies:
             make_strategy(name, encoding)
             if name in TRAINING_RULES and not self.train:
                 raise UsageError(f"{name} learns from fully sampled training scans: give some with --train")
-        check_methods(self.methods, encoding)
+        object.__setattr__(self, "methods", methods_named(self.methods, encoding))
         tuned = any(name in TEXTBOOK for name in self.methods)
         if self.train and not tuned and not any(learns_from_scans(name, encoding) for name in self.strategies):
             raise UsageError(

@@ -16,7 +16,7 @@ import numpy as np
 from mri_design.errors import UsageError
 from mri_design.estimation.textbook import TEXTBOOK
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.reconstruction import check_method
+from mri_design.experiment.reconstruction import method_named
 from mri_design.experiment.strategy_names import strategy_label
 from mri_design.kinds import KINDS
 from mri_design.runs.error_tables import paired_table, summary_table
@@ -40,20 +40,21 @@ def tried_weights(method: str) -> tuple[str, tuple[float, ...]]:
     return "weight", WEIGHTS if method in TEXTBOOK else ()
 
 
-def check_methods(methods: Sequence[str], encoding: str) -> None:
-    """Refuse methods that do not exist, or that do not take what is chosen one by one.
+def methods_named(methods: Sequence[str], encoding: str) -> tuple[str, ...]:
+    """Methods by their full names, each once.
 
     Raises
     ------
     UsageError
-        Naming those that do.
+        For a method that does not exist, or that does not take what is chosen one by one, naming those that do.
     """
-    for name in methods:
-        check_method(name)
+    names = tuple(dict.fromkeys(method_named(name) for name in methods))
+    for name in names:
         if name in TEXTBOOK and KINDS[encoding].shots:
             raise UsageError(
                 f"{name} takes lines, or samples of a plane: leave it out of --methods for {encoding} shots"
             )
+    return names
 
 
 @dataclass(frozen=True)

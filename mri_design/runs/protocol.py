@@ -42,7 +42,7 @@ from mri_design.experiment.starting import (
     start_lines,
     with_calibration,
 )
-from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label
+from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label, strategy_named
 from mri_design.experiment.strategy_words import explained
 from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import COMPANIONS_CAPTION, maps_caption, paired_caption
@@ -126,8 +126,11 @@ class ProtocolRequest(StudyRequest):
         refuse_shots(self.recipe, "protocol")
         require_number_only(self.recipe, "a protocol has as many lines as are asked for")
         require_amount(self.lines, self.acceleration, self.recipe)
+        encoding = self.recipe.design.encoding
+        object.__setattr__(self, "strategy", strategy_named(self.strategy, encoding))
+        object.__setattr__(self, "against", [strategy_named(name, encoding) for name in self.against])
         for name in (self.strategy, *self.against):
-            make_strategy(name, self.recipe.design.encoding)
+            make_strategy(name, encoding)
         if self.strategy in ORACLES:
             raise UsageError(
                 f"{self.strategy} is no protocol; mri-design train learns from the truth of training scans"

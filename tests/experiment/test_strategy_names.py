@@ -6,6 +6,8 @@ import pytest
 
 from mri_design import (
     InputError,
+    Recipe,
+    SparsityBlock,
     UsageError,
     VariableDensity,
     load_recipe,
@@ -16,6 +18,8 @@ from mri_design import (
 from mri_design.experiment import strategy_names as registry
 from mri_design.experiment.strategy_names import is_random, tuned_families
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts
+from mri_design.runs.compare import ComparisonRequest
+from mri_design.runs.protocol import ProtocolRequest
 
 
 @pytest.mark.parametrize("name", strategy_names())
@@ -149,3 +153,24 @@ def test_strategies_of_other_encodings_have_names_of_their_own(encoding: str, dr
 
 def test_a_spacing_in_two_directions_follows_a_colon() -> None:
     assert make_strategy("caipi:2x3x1", "plane").spacing == (2, 3)
+
+
+def test_names_that_people_know_are_taken_wherever_a_strategy_a_method_or_a_prior_is_named() -> None:
+    assert make_strategy("vd:3") == make_strategy("vd-polynomial:3")
+    assert make_strategy("poisson", "plane") == make_strategy("poisson-disc", "plane")
+    with pytest.raises(UsageError):
+        make_strategy("poisson", "lines")
+    recipe = Recipe.of(
+        {
+            "design": {"strategy": "info"},
+            "reconstruction": {"method": "sense"},
+            "prior": [{"kind": "tv", "site": "l1", "scale": 1.0}],
+        }
+    )
+    assert (recipe.design.strategy, recipe.reconstruction.method) == ("information-gain", "least-squares")
+    assert (recipe.prior[0].kind, recipe.prior[0].site) == ("differences", "laplace")
+    assert SparsityBlock(kind="l1", scale=1.0).kind == "wavelet"
+    asked = ComparisonRequest(sources=[], recipe=Recipe(), strategies=["vd", "vd-polynomial", "info"], lines=[8])
+    assert asked.strategies == ("vd-polynomial", "information-gain")
+    against = ProtocolRequest(sources=[], recipe=Recipe(), lines=8, against=["equispaced"], strategy="info")
+    assert (*against.against, against.strategy) == ("fastmri-equispaced", "information-gain")

@@ -9,7 +9,7 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.estimation import textbook
 from mri_design.runs import methods as methods_module
 from mri_design.runs.compare import methods_section
-from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, check_methods, tried_weights
+from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, methods_named, tried_weights
 from mri_design.runs.run import Work
 from mri_design.runs.study import Study, StudyProgress
 
@@ -144,10 +144,11 @@ def test_images_that_did_not_converge_are_said_under_the_table(converged: str, s
 
 def test_unknown_methods_and_shots_are_refused() -> None:
     with pytest.raises(UsageError, match="unknown method 'wavelets'"):
-        check_methods(["wavelets"], "lines")
+        methods_named(["wavelets"], "lines")
     with pytest.raises(UsageError, match="total-variation takes lines"):
-        check_methods(["mean", "total-variation"], "radial")
-    check_methods(["mean", "least-squares"], "radial")
+        methods_named(["mean", "total-variation"], "radial")
+    assert methods_named(["mean", "sense", "least-squares"], "radial") == ("mean", "least-squares")
+    assert methods_named(["tv", "l1", "cs"], "lines") == ("total-variation", "l1-wavelet", "map")
 
 
 def test_a_training_scan_without_the_lines_of_a_mask_is_refused(
