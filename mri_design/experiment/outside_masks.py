@@ -58,7 +58,7 @@ def bart_poisson(plane: PlaneReadouts, side: int, count: int, seed: int) -> Flag
     MissingPackageError
         Where the program bart is not found.
     InputError
-        Where it fails, or makes too few samples at any acceleration.
+        Where it fails, or its densest mask has fewer samples: how many is said.
     """
     program = shutil.which("bart")
     if program is None:
@@ -66,23 +66,22 @@ def bart_poisson(plane: PlaneReadouts, side: int, count: int, seed: int) -> Flag
             f"--kind bart-poisson needs the program bart, which is not on the PATH. Get it from {_BART} (Debian and "
             "Ubuntu: apt install bart), or take --kind poisson-disc"
         )
-    best, low, high = None, 1.0, float(max(plane.grid))
-    for scale in (low, *(None,) * _BISECTIONS):
-        tried = (low * high) ** 0.5 if scale is None else scale
-        made = _made_by_bart(program, plane, side, tried, seed)
-        if made.sum() >= count:
-            best, low = made, tried
-        elif scale is not None:
-            break
-        else:
-            high = tried
-    if best is None:
+    low, high = 1.0, float(max(plane.grid))
+    best = _made_by_bart(program, plane, side, low, seed)  # the densest
+    if best.sum() < count:
         raise InputError(
             "acceleration",
             f"{plane.size / count:.4g}",
-            "one at which bart poisson makes enough samples",
-            "Ask for fewer.",
+            f"{plane.size / best.sum():.4g} or more: the densest mask that bart poisson makes has {best.sum()} samples",
+            "Ask for fewer samples, or take --kind poisson-disc.",
         )
+    for _ in range(_BISECTIONS):
+        tried = (low * high) ** 0.5
+        made = _made_by_bart(program, plane, side, tried, seed)
+        if made.sum() >= count:
+            best, low = made, tried
+        else:
+            high = tried
     return best
 
 

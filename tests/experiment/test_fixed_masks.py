@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -165,7 +166,7 @@ said = dict(zip(words[1:-1:1], words[2:]))
 rows, columns, scale = int(said["-Y"]), int(said["-Z"]), float(said["-y"])
 assert said["-z"] == said["-y"] and said["-C"] == "4"
 rng = random.Random(int(said["-s"]))
-flags = [rng.random() < 1 / scale**2 for _ in range(rows * columns)]
+flags = [rng.random() < 0.5 / scale**2 for _ in range(rows * columns)]
 open("mask.hdr", "w").write("# Dimensions\\n1 %d %d 1 1\\n" % (rows, columns))
 open("mask.cfl", "wb").write(b"".join(struct.pack("<2f", flag, 0) for flag in flags))
 """
@@ -179,6 +180,12 @@ def test_bart_s_mask_has_exactly_as_many_samples_too(tmp_path: Path, monkeypatch
     recipe = Recipe().replacing("design", encoding="plane")
     made = draw_mask("bart-poisson", (20, 16), 64, recipe, calibration=4, seed=3)
     assert np.count_nonzero(made.mask) == 64 and made.mask[8:12, 6:10].all()
+    with pytest.raises(InputError) as refused:
+        draw_mask("bart-poisson", (20, 16), 250, recipe, calibration=4, seed=3)
+    drawn = random.Random(3)
+    densest = sum(drawn.random() < 0.5 for _ in range(20 * 16))
+    assert refused.value.field == "acceleration" and str(densest) in refused.value.wanted
+    assert np.count_nonzero(draw_mask("bart-poisson", (20, 16), densest, recipe, calibration=4, seed=3).mask) == densest
     program.write_text("#!/bin/sh\necho broken >&2; exit 3\n")
     with pytest.raises(InputError, match="broken"):
         draw_mask("bart-poisson", (20, 16), 64, recipe, calibration=4, seed=3)
