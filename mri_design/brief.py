@@ -99,3 +99,11 @@ def _collection(value: Any, depth: int) -> str:
 def _cut(text: str, most: int = _MEMBER) -> str:
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 4]} ..."
+
+
+def duration_text(seconds: float) -> str:
+    """A time in the largest unit that fits: "4.2 s", "12 min"."""
+    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:.2g} {unit}" if seconds < 10 * length else f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"

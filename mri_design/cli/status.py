@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mri_design.brief import duration_text
 from mri_design.cli.terminal import DONE, command_to_go_on, say, verb
 
 if TYPE_CHECKING:
@@ -45,13 +46,13 @@ def status(
 def _sentence(run: RunStatus) -> str:
     now = time.time()
     if run.state == "finished":
-        took = "" if run.seconds is None else f", took {_duration(run.seconds)}"
+        took = "" if run.seconds is None else f", took {duration_text(run.seconds)}"
         return "; ".join(filter(None, [f"finished, {run.ended}{took}", run.about]))
     stages = "" if run.progress is None else _stages(run.progress, now if run.state == "running" else None)
     heard = ""
     if run.holder is not None and run.state != "running":
         where = "" if run.holder.is_here else f" from {run.holder}"
-        heard = f", no sign of life for {_duration(run.holder.silent)}{where}"
+        heard = f", no sign of life for {duration_text(run.holder.silent)}{where}"
     last = str(run.holder) if run.state != "stopped" else _way_on(run)
     return "; ".join(filter(None, [f"{run.state}{heard}", stages, run.about, last]))
 
@@ -64,7 +65,7 @@ def _stages(progress: RunProgress, now: float | None) -> str:
     left = [stage for stage in progress.stages if stage.done < stage.total and stage is not current]
     words = [current.name if current.total == 1 else f"{current.name} {current.done} of {current.total}"]
     if now is None:
-        words.append(f"{_duration(time.time() - current.updated)} ago")
+        words.append(f"{duration_text(time.time() - current.updated)} ago")
     else:
         words.append(_time_left(current, now))
     then = ", ".join(f"{stage.name}{f' ({stage.total - stage.done})' * (stage.total > 1)}" for stage in left)
@@ -74,9 +75,13 @@ def _stages(progress: RunProgress, now: float | None) -> str:
 def _time_left(stage: Stage, now: float) -> str:
     each, left = stage.seconds_a_piece, stage.seconds_left
     if each is None or left is None:
-        return f"for {_duration(now - stage.began)}"
+        return f"for {duration_text(now - stage.began)}"
     # what the present piece took already is part of what was left at the last update
-    return f"{_duration(each)} each, about {_duration(max(0.0, left - (now - stage.updated)))} left" if left else ""
+    return (
+        f"{duration_text(each)} each, about {duration_text(max(0.0, left - (now - stage.updated)))} left"
+        if left
+        else ""
+    )
 
 
 def _way_on(run: RunStatus) -> str:
@@ -85,10 +90,3 @@ def _way_on(run: RunStatus) -> str:
     words = list(run.progress.command)
     command = command_to_go_on(["--resume"] * (words[0] in RESUMED and bool(run.kept)), ["--overwrite"], words)
     return f"go on with: {command}" if run.kept else f"begin again with: {command}"
-
-
-def _duration(seconds: float) -> str:
-    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 1.5 * length:
-            return f"{seconds / length:.2g} {unit}" if seconds < 10 * length else f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -89,6 +89,7 @@ from mri_design.runs.study import (
 from mri_design.runs.verdicts import comparison_verdict, percent, with_centre
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json
+from mri_design.status import Status
 
 MOST_BANDS = 4
 """Curves whose bands can be told apart."""
@@ -221,6 +222,8 @@ class ComparisonResult:
         How the first test input lays its images.
     methods : sequence of mappings
         `MethodStudy.table`; empty where no other methods were asked for.
+    status : str
+        "converged", or what did not: masks, images, and those of other methods that are judged.
     """
 
     study: Study
@@ -229,6 +232,7 @@ class ComparisonResult:
     shown: Sequence[ShownMask]
     orientation: Orientation
     methods: Sequence[Row] = ()
+    status: str = Status.CONVERGED.value
 
     @property
     def errors(self) -> StudyErrors:
@@ -289,14 +293,20 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
             f"coil maps from the lines of masks predict coils held back badly ({', '.join(dict.fromkeys(bad))}), and "
             "make errors larger; better are --start with more centre lines, --maps FILE or --maps-from SCAN"
         )
-    methods = list[Row]()
+    methods, status = list[Row](), pieces.status
     if request.methods:
         side_by_side = MethodStudy(study, request.methods)
         side_by_side.run(pieces, run)
-        methods = side_by_side.table(pieces)
+        methods, status = side_by_side.table(pieces), side_by_side.status(pieces)
     shown = shown_masks(study, pieces) if run.folder.reported else []
     return ComparisonResult(
-        study=study, pieces=pieces, record=record, shown=shown, orientation=orientation, methods=methods
+        study=study,
+        pieces=pieces,
+        record=record,
+        shown=shown,
+        orientation=orientation,
+        methods=methods,
+        status=status,
     )
 
 
@@ -371,7 +381,7 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         "draws of random masks": study.seeds,
     }
     record = replace(result.record, settings={**result.record.settings, **facts})
-    ending = Ending(result.pieces.status)
+    ending = Ending(result.status)
     title = "Comparison of sampling strategies"
     return run.finish(ending, record, title, lambda: _first_screen(result, errors), numbers, sections)
 

@@ -8,26 +8,39 @@ where there are none, on the very scans that are judged, which favours the rival
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mri_design.brief import duration_text
 from mri_design.errors import UsageError
 from mri_design.estimation.textbook import TEXTBOOK
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.reconstruction import method_named
-from mri_design.experiment.strategy_names import strategy_label
 from mri_design.kinds import KINDS
 from mri_design.runs.error_tables import paired_table, summary_table
 from mri_design.runs.run import Work
-from mri_design.runs.study import Cell, Lines, Material, Study, StudyProgress, cell_error, cell_key, kept_pieces
+from mri_design.runs.study import (
+    Cell,
+    Lines,
+    Material,
+    Study,
+    StudyProgress,
+    cell_error,
+    cell_key,
+    kept_pieces,
+    table_name,
+)
 from mri_design.runs.workers import Workers
+from mri_design.status import Status
 
 WEIGHTS = (0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 """Weights of a penalty that are tried, relative to the brightest pixel of the zero-filled image."""
 DAMPINGS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
 """Weights of Tikhonov's penalty that are tried for least squares (CG-SENSE), in units of X^H X."""
+CONVERGED = Status.CONVERGED.value
 TRAINED, HINDSIGHT = "training scans", "test scans, in hindsight"
 FORMATS = {"weight": "g", "relative_l2": ".4f", "psnr": ".2f", "ssim": ".4f", "change": "+.1%", "worst_change": "+.1%"}
 """How the table's columns are printed."""
@@ -112,18 +125,35 @@ class MethodStudy:
     methods: Sequence[str]
 
     def run(self, progress: StudyProgress, work: Work) -> None:
-        """Choose weights and reconstruct; ``progress``, which holds the masks, is filled and saved as it goes."""
+        """Choose weights and reconstruct; ``progress``, which holds the masks, is filled and saved as it goes.
+
+        How long it will take is said after an image by each method. Of a grid of weights every second one is tried on
+        one draw of each mask, and then the best and its neighbours on all.
+        """
         with Workers(self.study.material, work.jobs, work.executor) as workers:
-            self._reconstruct("tuning penalties", list(self._tuning()), progress, workers, work)
-            self._reconstruct("other methods", list(self._judged(progress)), progress, workers, work)
+            self._say_how_long(progress, workers, work)
+            for part, trials in (("tuning penalties coarsely", self._coarsely), ("tuning penalties", self._finely)):
+                self._reconstruct(part, list(trials(progress)), progress, workers, work)
+            self._reconstruct("other methods", self.judged(progress), progress, workers, work)
 
     def weight(self, progress: StudyProgress, method: str, count: int) -> float | None:
         """The weight with the least mean error at one number of lines; None of methods without one."""
-        means = {
-            weight: np.mean([_error(progress.trials[trial.key]) for trial in self._weighed(method, count, weight)])
-            for weight in tried_weights(method)[1]
-        }
-        return min(means, key=means.__getitem__, default=None)
+        return self._best(progress, method, count, self._near(progress, method, count))
+
+    def judged(self, progress: StudyProgress) -> list[Trial]:
+        """The images that are judged: every mask that counts, by every method with its weight."""
+        weights = {(method, n): self.weight(progress, method, n) for method in self.methods for n in self.study.lines}
+        cells = self._cells(progress)
+        return [Trial(method, weights[method, cell[1]], False, cell) for method in self.methods for cell in cells]
+
+    def status(self, progress: StudyProgress) -> str:
+        """ "converged", or how many of the images that are judged did not, beside those of the study."""
+        ended = [bool(self._errors(progress, trial)["reconstruction_converged"]) for trial in self.judged(progress)]
+        short = f"{ended.count(False)} of {len(ended)} images of other methods not converged"
+        said = [
+            text for text, ends in ((progress.status, progress.status == CONVERGED), (short, all(ended))) if not ends
+        ]
+        return ", ".join(said) or CONVERGED
 
     def table(self, progress: StudyProgress) -> list[Row]:
         """Mean errors of every strategy, number of lines and method, and their change against the first method.
@@ -132,9 +162,9 @@ class MethodStudy:
         scans chose the weight.
         """
         study, table = self.study, list[Row]()
-        cells = [(trial, self._errors(progress, trial)) for trial in self._judged(progress)]
+        cells = [(trial, self._errors(progress, trial)) for trial in self.judged(progress)]
         for count in study.lines:
-            for name in study.expanded():
+            for name in study.counting(progress, count).values():
                 rows = [
                     {**errors, "strategy": t.method, "lines": count, "draw": t.cell[2], "image": t.cell[3]}
                     for t, errors in cells
@@ -148,7 +178,7 @@ class MethodStudy:
                     table.append(
                         {
                             study.counted: count,
-                            "strategy": strategy_label(name),
+                            "strategy": table_name(name),
                             "method": method,
                             "weight": weight,
                             "weight_from": None if weight is None else self.weights_from,
@@ -164,25 +194,80 @@ class MethodStudy:
         """Which scans choose the weights."""
         return TRAINED if self.study.training else HINDSIGHT
 
-    def _weighed(self, method: str, count: int, weight: float) -> Iterator[Trial]:
-        """Trials by which a weight is judged: on training scans the first draw's masks, as of the first test image."""
-        cells = [cell for cell in self.study.cells() if cell[1] == count]
+    def _cells(self, progress: StudyProgress) -> list[Cell]:
+        """Cells of the masks that count."""
+        counting = {count: set(self.study.counting(progress, count).values()) for count in self.study.lines}
+        return [cell for cell in self.study.cells() if cell[0] in counting[cell[1]]]
+
+    def _weighed(
+        self, progress: StudyProgress, method: str, count: int, weight: float, *, coarse: bool = False
+    ) -> list[Trial]:
+        """Trials by which a weight is judged: on training scans the first draw's masks, as of the first test image.
+
+        Where the judgement is ``coarse``, those of the first draws and of the first image alone.
+        """
+        cells = [cell for cell in self._cells(progress) if cell[1] == count]
+        first = [cell for cell in cells if (cell[2], cell[3]) == (0, 0)]
         if not self.study.training:
-            yield from (Trial(method, weight, False, cell) for cell in cells)
-        for name, _, draw, image in cells if self.study.training else ():
-            if (draw, image) == (0, 0):
-                yield from (Trial(method, weight, True, (name, count, 0, i)) for i in range(len(self.study.training)))
+            return [Trial(method, weight, False, cell) for cell in (first if coarse else cells)]
+        scans = range(1 if coarse else len(self.study.training))
+        return [Trial(method, weight, True, (name, count, 0, i)) for name, *_ in first for i in scans]
 
-    def _tuning(self) -> Iterator[Trial]:
-        for method in self.methods:
-            for count, weight in itertools.product(self.study.lines, tried_weights(method)[1]):
-                yield from self._weighed(method, count, weight)
+    def _best(
+        self, progress: StudyProgress, method: str, count: int, weights: Sequence[float], *, coarse: bool = False
+    ) -> float | None:
+        means = {
+            weight: np.mean(
+                [
+                    _error(progress.trials[trial.key])
+                    for trial in self._weighed(progress, method, count, weight, coarse=coarse)
+                ]
+            )
+            for weight in weights
+        }
+        return min(means, key=means.__getitem__, default=None)
 
-    def _judged(self, progress: StudyProgress) -> Iterator[Trial]:
-        for method in self.methods:
-            weights = {count: self.weight(progress, method, count) for count in self.study.lines}
-            for cell in self.study.cells():
-                yield Trial(method, weights[cell[1]], False, cell)
+    def _near(self, progress: StudyProgress, method: str, count: int) -> tuple[float, ...]:
+        """The best of the weights that were tried coarsely, and its neighbours."""
+        _, weights = tried_weights(method)
+        best = self._best(progress, method, count, weights[::2], coarse=True)
+        if best is None:
+            return ()
+        place = weights.index(best)
+        return weights[max(0, place - 1) : place + 2]
+
+    def _coarsely(self, progress: StudyProgress, methods: Sequence[str] = ()) -> Iterator[Trial]:
+        for method, count in itertools.product(methods or self.methods, self.study.lines):
+            for weight in tried_weights(method)[1][::2]:
+                yield from self._weighed(progress, method, count, weight, coarse=True)
+
+    def _finely(self, progress: StudyProgress) -> Iterator[Trial]:
+        for method, count in itertools.product(self.methods, self.study.lines):
+            for weight in self._near(progress, method, count):
+                yield from self._weighed(progress, method, count, weight)
+
+    def _say_how_long(self, progress: StudyProgress, workers: Workers[Material], work: Work) -> None:
+        """Make an image by each method, and say how long all will take at that pace; nothing where some are made."""
+        images, seconds = 0, 0.0
+        cells = self._cells(progress)
+        for method in self.methods if not progress.trials else ():
+            weights = tried_weights(method)[1]
+            first = Trial(method, None, False, cells[0])
+            count = 0 if self._errors(progress, first) else len(cells)
+            if weights:
+                first = next(self._coarsely(progress, [method]))
+                count = len(cells) if self.study.training else 0
+                for lines in self.study.lines:
+                    coarse, fine = (
+                        len(self._weighed(progress, method, lines, 0, coarse=kind)) for kind in (True, False)
+                    )
+                    count += (len(weights[::2]) - 1) * coarse + len(weights[:3]) * fine
+            began = time.monotonic()
+            self._reconstruct("timing other methods", [first] if count else [], progress, workers, work)
+            seconds, images = seconds + count * (time.monotonic() - began), images + count
+        if images:
+            how_long = duration_text(seconds / work.jobs)
+            work.progress.say(f"other methods: about {images} images, which take about {how_long}")
 
     def _errors(self, progress: StudyProgress, trial: Trial) -> Mapping[str, object]:
         """What is known already of a trial; those of the study's own reconstruction are its."""

@@ -560,11 +560,13 @@ class Study(Material):
 
         That is the only one, or of two numbers of centre lines (`CENTRE`) the one with the smaller mean error.
         """
-        rows = [progress.rows[cell_key(*cell)] for cell in self.cells() if cell[1] == count]
-        better = dict[str, str]()
-        for name in self.expanded():
+        errors, better = dict[str, list[float]](), dict[str, str]()
+        for cell in self.cells():
+            if cell[1] == count:
+                errors.setdefault(cell[0], []).append(float(str(progress.rows[cell_key(*cell)]["relative_l2"])))
+        for name in errors:
             rival = better.setdefault(name.removesuffix(CENTRE), name)
-            if errors_by_image(rows, name, count).mean() < errors_by_image(rows, rival, count).mean():
+            if np.mean(errors[name]) < np.mean(errors[rival]):
                 better[name.removesuffix(CENTRE)] = name
         return better
 

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from mri_design.estimation import textbook
 from mri_design.evaluation.run_folder import OUTPUTS
 from tests.cli.folders import Designed, Run, rows
 
@@ -67,6 +68,16 @@ def test_one_that_did_not_converge_ends_with_4(run: Run, tmp_path: Path) -> None
     result = run(*command, "--recipe", tmp_path / "hasty.toml", "--out", tmp_path / "x", code=4)
     assert "1 of 1 reconstructions not converged" in result.stdout
     assert "1 of 1 reconstructions not converged." in (tmp_path / "x" / "report.html").read_text()
+
+
+def test_a_rival_that_did_not_converge_ends_with_4_too(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(textbook.ITERATIONS, "total-variation", 1)
+    command = ("compare", "scan.npz", "--lines", 8, "--strategies", "low-pass", "--method", "zero-filled", "--jobs", 1)
+    result = run(*command, "--methods", "zero-filled,tv", "--out", tmp_path / "x", code=4)
+    assert "not converged" in result.stdout
+    assert "not converged" in json.loads((tmp_path / "x" / "manifest.json").read_text())["status"]
 
 
 def test_doubled_names_and_counts_count_once(run: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from mri_design.estimation import textbook
 from mri_design.runs import methods as methods_module
 from mri_design.runs.compare import methods_section
 from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, methods_named, tried_weights
-from mri_design.runs.run import Work
+from mri_design.runs.run import Progress, Work
 from mri_design.runs.study import Study, StudyProgress
 
 METHODS = ("zero-filled", "l1-wavelet", "least-squares")
@@ -114,6 +114,42 @@ def test_training_scans_tune_without_a_look_at_the_test_scans(
     assert judged.count(("l1-wavelet", True)) == len(WEIGHTS) * 2 * 2
     assert judged.count(("l1-wavelet", False)) == 2 * 2 * 2
     assert ("zero-filled", False) not in judged  # the study's own, which are there already
+
+
+def test_weights_are_tuned_coarsely_first_and_how_long_that_takes_is_said(
+    side_by_side: MethodStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights, made, said = tuple(0.001 * 2.0**i for i in range(7)), list[methods_module.Trial](), list[str]()
+
+    def measured(_: object, job: tuple[methods_module.Trial, str, tuple[int, ...]]) -> dict[str, object]:
+        made.append(job[0])
+        distance = 0.0 if job[0].weight is None else abs(np.log2(job[0].weight / weights[5]) + 0.2)
+        return {"relative_l2": 0.1 + distance, "psnr": 20.0, "ssim": 0.5, "reconstruction_converged": True}
+
+    monkeypatch.setattr(methods_module, "trial_errors", measured)
+    monkeypatch.setattr(methods_module, "WEIGHTS", weights)
+    study = replace(side_by_side.study, training=(), strategies=("low-pass", "random"), lines=[8], seeds=3)
+    side_by_side = MethodStudy(study, ("zero-filled", "l1-wavelet"))
+    progress = study.run(StudyProgress())
+    side_by_side.run(progress, Work(progress=Progress(say=said.append)))
+    assert side_by_side.weight(progress, "l1-wavelet", 8) == weights[5]
+    assert len({trial.key for trial in made}) == len(made) < len(weights) * len(study.cells())
+    (line,) = said
+    assert f"about {len(made)} images" in line
+
+
+def test_a_rival_that_did_not_converge_is_told_by_the_status_and_one_that_was_only_tuned_is_not(
+    side_by_side: MethodStudy,
+) -> None:
+    progress = finished(side_by_side)
+    for row in progress.trials.values():
+        row["reconstruction_converged"] = True  # type: ignore[index]
+    judged = {trial.key for trial in side_by_side.judged(progress)}
+    tuned = next(key for key in progress.trials if key not in judged)
+    progress.trials[tuned]["reconstruction_converged"] = False  # type: ignore[index]
+    assert side_by_side.status(progress) == progress.status == "converged"
+    progress.trials[next(key for key in progress.trials if key in judged)]["reconstruction_converged"] = False  # type: ignore[index]
+    assert side_by_side.status(progress) != "converged"
 
 
 def test_what_is_finished_is_not_done_again(side_by_side: MethodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
