@@ -16,6 +16,9 @@ from mri_design.operators.readouts import PlaneReadouts
 
 LEAST = 1e-4
 """Share of the way to the corners of the plane that is left there: every sample can be drawn."""
+SHIFT = 0.25
+"""How far, in samples along each axis, a sample may count as lying from its place: distances of a grid are few (1, 1.4,
+2, ...), and without it a distance between two of them makes a checkerboard."""
 BISECTIONS = 20
 SHARE = 0.7
 """Part of a mask that is a disc where a strategy begins with one (results/coils/planes.md)."""
@@ -67,13 +70,14 @@ def poisson_disc(
     plane : PlaneReadouts
         The samples.
     density : float array, shape (size,)
-        Positive. No two samples are nearer than the smaller one of their scale / sqrt(density), in samples.
+        Positive. No two samples are nearer than the smaller one of their scale / sqrt(density), in samples, each of
+        them being shifted by up to `SHIFT`.
     free, there : bool arrays, shape (size,)
         Samples that may be taken, and those that are measured already.
     count : int
         How many.
     rng : numpy Generator
-        Of the order in which samples are tried.
+        Of the order in which samples are tried, and of their shifts.
 
     Returns
     -------
@@ -94,11 +98,12 @@ def poisson_disc(
         raise InputError(field="samples", got=str(count), wanted=f"at most {int(free.sum())}, those that are left")
     order = rng.permutation(np.flatnonzero(free))
     distance = 1 / np.sqrt(density / density.max())
+    places = np.indices(plane.grid) + rng.uniform(-SHIFT, SHIFT, (2, *plane.grid))
     low, high = 0.0, float(max(plane.grid))
     best = order[:count]  # at no distance everything is taken
     for _ in range(BISECTIONS):
         scale = (low + high) / 2
-        taken = _taken(plane, scale * distance, order, np.flatnonzero(there), count)
+        taken = _taken(places, scale * distance, order, np.flatnonzero(there), count)
         if len(taken) >= count:
             low, best = scale, taken
         else:
@@ -107,31 +112,26 @@ def poisson_disc(
 
 
 def _taken(
-    plane: PlaneReadouts,
+    places: NDArray[np.float64],
     distance: NDArray[np.float64],
     order: NDArray[np.intp],
     there: NDArray[np.intp],
     most: int,
 ) -> NDArray[np.intp]:
-    """Samples in their order that lie in the disc of none before, ``most`` at most."""
-    columns = plane.grid[1]
-    covered, square = np.zeros(plane.grid, dtype=bool), (distance**2).reshape(plane.grid)
-    side = max(plane.grid)
-    away = np.arange(-side, side + 1.0) ** 2
-    apart = away[:, None] + away  # squared, from the sample in the middle
-    reaches = np.minimum(np.ceil(distance), side).astype(int).tolist()
+    """Samples in their order that lie in the disc of none before, ``most`` at most; ``places`` are (2, ky, kz)."""
+    grid = places.shape[1:]
+    covered, square = np.zeros(grid, dtype=bool), (distance**2).reshape(grid)
+    reaches = np.minimum(np.ceil(distance + 2 * SHIFT), max(grid)).astype(int).tolist()
 
     def cover(sample: int) -> None:
-        whole = reaches[sample]
-        if whole <= 1:  # there is no other sample within a distance of 1
+        if distance[sample] <= 1 - 2 * SHIFT:  # nothing else is as near
             return
-        y, z = divmod(sample, columns)
-        top, left, bottom, right = max(y - whole, 0), max(z - whole, 0), y + whole + 1, z + whole + 1
-        near = square[top:bottom, left:right]
-        first_y, first_z = top - y + side, left - z + side
-        offsets = apart[first_y : first_y + near.shape[0], first_z : first_z + near.shape[1]]
-        hidden = covered[top:bottom, left:right]
-        np.logical_or(hidden, offsets < np.minimum(near, square[y, z]), out=hidden)
+        y, z = divmod(sample, grid[1])
+        whole = reaches[sample]
+        window = np.s_[max(y - whole, 0) : y + whole + 1, max(z - whole, 0) : z + whole + 1]
+        away_y, away_z = places[0][window] - places[0, y, z], places[1][window] - places[1, y, z]
+        near = away_y * away_y + away_z * away_z < np.minimum(square[window], square[y, z])
+        np.logical_or(covered[window], near, out=covered[window])
 
     for sample in there.tolist():
         cover(sample)

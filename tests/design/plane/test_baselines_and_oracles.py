@@ -6,7 +6,7 @@ import pytest
 from mri_design import InputError, load_phantom
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.energies import energies
-from mri_design.design.poisson_disc import poisson_disc
+from mri_design.design.poisson_disc import poisson_disc, radial_density
 from mri_design.design.strategies.line_masks import LowPass
 from mri_design.design.strategies.oracles import OracleHole
 from mri_design.design.strategies.plane_masks import CaipiSamples, PoissonDisc, RandomSamples
@@ -56,6 +56,17 @@ def test_poisson_disc_keeps_its_distance_and_leaves_no_gap() -> None:
     assert holes.max() <= least + 1.5  # nothing but the few left out could be added
     with pytest.raises(InputError, match="those that are left"):
         poisson_disc(PLANE, np.ones(PLANE.size), there, there, 1, np.random.default_rng(0))
+
+
+def test_poisson_discs_have_no_checkerboards_where_their_distances_are_a_few_samples() -> None:
+    plane = PlaneReadouts((128, 128))
+    free, there = np.ones(plane.size, dtype=bool), np.zeros(plane.size, dtype=bool)
+    board = np.indices((4, 4)).sum(axis=0) % 2 == 0
+    for count in (4096, 2731):
+        samples = poisson_disc(plane, radial_density(plane, 2.0), free, there, count, np.random.default_rng(0))
+        patches = np.lib.stride_tricks.sliding_window_view(plane.mask(samples.tolist()), (4, 4))
+        boards = sum(int((patches == one).all(axis=(-2, -1)).sum()) for one in (board, ~board))
+        assert boards < 50  # some 200 where samples lie on their places
 
 
 def test_poisson_disc_keeps_away_from_the_start() -> None:
