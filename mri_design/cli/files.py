@@ -56,14 +56,15 @@ def info(source: Input, maps: Maps, *, recipe: Annotated[Recipe, Override(f"{_RE
 @verb
 def convert(
     source: Input,
-    out: Annotated[
-        Path,
+    file: Annotated[
+        Path | None,
         typer.Argument(
             metavar="OUT",
             help=f"The file; its ending is the format, one of {', '.join(CONVERTED)}.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    out: Annotated[Path | None, option("--out", metavar="FILE", help="The file, as OUT.", show_default=False)] = None,
     fov: FieldOfView = None,
     slices: AllSlices = None,
     overwrite: Replace = False,
@@ -92,7 +93,10 @@ def convert(
             f"--encoding {recipe.design.encoding}, or that of the recipe: a conversion takes lines or plane"
         )
     chosen = ALL_SLICES if slices is None else SliceChoice(slices)
-    made = convert_file(source, out, recipe, field_of_view=extents_of(fov), slices=chosen)
+    target = out or file
+    if target is None or file not in (None, target):
+        raise UsageError("which file is to be written? Give its name once, as OUT or as --out")
+    made = convert_file(source, target, recipe, field_of_view=extents_of(fov), slices=chosen)
     write_made_files(made, overwrite=overwrite)
     if made.warning:
         warn(made.warning, quiet)

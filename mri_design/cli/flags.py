@@ -60,6 +60,7 @@ _FLAGS = {
     "calibration scans": ("calibrated_on",),
     "RF spoiling": ("rf_spoiling",),
     "encoding": ("encoding_space", "encoding"),
+    "out": ("out", "file"),
 }
 
 

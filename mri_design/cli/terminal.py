@@ -66,7 +66,7 @@ def verb(function: Callable[..., int]) -> Callable[..., None]:
 
 def _error_text(error: InputError, option: str) -> str:
     """An error about an option, behind the option's name: the field stands there too where it says something more."""
-    named = error.field.replace(" ", "-") == option.lstrip("-") or error.field.startswith("recipe: ")
+    named = error.field.replace(" ", "-") == option.lstrip("-").lower() or error.field.startswith("recipe: ")
     return f"{option}: {str(error).removeprefix(f'{error.field}: ') if named else error}"
 
 

@@ -22,6 +22,7 @@ from mri_design.evaluation.run_status import CHECKPOINT, PROGRESS, PROGRESS_NAME
 from mri_design.evaluation.tables import Row, csv_text
 from mri_design.scan.io.atomic import (
     remove_stale_temporaries,
+    require_folder_of,
     write_bytes,
     write_npy,
     write_npy_parts,
@@ -221,7 +222,7 @@ class RunFolder:
     Parameters
     ----------
     path : str or Path
-        Created with its parents where it does not exist.
+        Created where it does not exist; the folder that it is in has to exist.
     overwrite : bool
         Whether other people's files may be replaced, and another run's.
     command : sequence of str
@@ -513,8 +514,9 @@ def _make_folder(path: Path) -> bool:
     if path.is_symlink():
         raise UsageError(f"{path} is a symbolic link, and nothing is written through links; give the folder itself")
     new = not path.exists()
+    require_folder_of(path)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(exist_ok=True)
     except OSError as error:
         in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
         got = "a file in the place of a folder" if in_the_way else error.strerror or str(error)

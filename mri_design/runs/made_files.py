@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mri_design.errors import UsageError
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.atomic import write_bytes
+from mri_design.scan.io.atomic import require_folder_of, write_bytes
 from mri_design.scan.source_image import SourceImage
 
 WITHOUT_UNIT = "the file has sizes of 1 without a unit"
@@ -51,7 +51,7 @@ def write_made_files(made: MadeFiles, *, overwrite: bool = False) -> None:
     UsageError
         Where one of the files is there already; then none is written.
     InputError
-        For a symbolic link in a file's place.
+        For a symbolic link in a file's place, and a folder that does not exist.
     OSError
         Where the disk does not take a file.
     """
@@ -59,7 +59,7 @@ def write_made_files(made: MadeFiles, *, overwrite: bool = False) -> None:
     if there and not overwrite:
         raise UsageError(f"{there[0]} is there already; take another name, or add --overwrite")
     for path in made.files:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        require_folder_of(path)
     for path, content in made.files.items():
         write_bytes(path, content)
 

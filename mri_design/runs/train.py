@@ -22,6 +22,7 @@ from mri_design.runs.scan_facts import facts_of_all
 from mri_design.runs.scans import load_images
 from mri_design.runs.study import Material, StudyRequest, trial_outcome
 from mri_design.runs.workers import Workers
+from mri_design.scan.io.atomic import require_folder_of
 from mri_design.status import Status
 
 RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
@@ -136,7 +137,10 @@ class OrderFile:
         ------
         UsageError
             For links, other people's files, and another training's order.
+        InputError
+            For a folder that does not exist.
         """
+        require_folder_of(self.path)
         for file in (self.path, self.beginning):
             if file.is_symlink():
                 raise UsageError(f"{file} is a symbolic link, and nothing is written through links; give another --out")
@@ -156,7 +160,7 @@ class OrderFile:
 
     @contextmanager
     def begun(self, say: Callable[[str], None]) -> Iterator[ProgressFile]:
-        """Make the folder of the file, and begin anew where that was asked for; a finished order stays until the next.
+        """Begin anew where that was asked for; a finished order stays until the next.
 
         Entered once everything that can be refused has been. Within it no other training makes the same file; whoever
         held the file and fell silent is told to ``say``.
@@ -166,7 +170,6 @@ class OrderFile:
         InputError
             Where another training is making the file.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         lock = FolderLock(self.path.parent, f".{self.path.name}{LOCK_NAME}")
         try:
             if lock.taken_over:

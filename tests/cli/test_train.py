@@ -15,7 +15,7 @@ OPTIONS = ("--lines", 9, "--method", "zero-filled", "--recipe", "quick-local.tom
 
 @pytest.fixture(scope="module")
 def learnt(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Designed:
-    out = tmp_path_factory.mktemp("train") / "new" / "order.npz"
+    out = tmp_path_factory.mktemp("train") / "order.npz"
     return out, run("train", "scan.npz", "head.npz", *OPTIONS, "--out", out)
 
 

@@ -29,9 +29,24 @@ HOSTILE_NAMES = ["../escape.npy", "/escape.npy", "a\\b.npy", ".lock.npy", "", "n
 HOSTILE_NAMES += ["a" * 200 + ".npy"]
 
 
+@pytest.mark.parametrize("words", [
+    ["design", "phantom:brain", "--lines", "8", "--out", "reslts/run"],
+    ["train", "phantom:brain", "--lines", "8", "--out", "reslts/order.npz"],
+    ["mask", "--kind", "vd", "--shape", "16", "--lines", "8", "--out", "reslts/mask.npy"],
+    ["convert", "phantom:brain", "--out", "reslts/scan.npz"],
+    ["convert", "phantom:brain", "reslts/scan.npz"],
+])  # fmt: skip
+def test_no_folder_is_made_for_a_mistyped_name(tmp_path: Path, monkeypatch, words: list[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    result = called(words)
+    assert result.exit_code == 2 and "Did you mean results?" in result.stderr
+    assert [path.name for path in tmp_path.rglob("*")] == ["results"]
+
+
 @pytest.fixture
 def folder(tmp_path):
-    with RunFolder(tmp_path / "runs" / "brain-01") as opened:
+    with RunFolder(tmp_path / "brain-01") as opened:
         yield opened
 
 

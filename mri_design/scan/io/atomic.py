@@ -8,6 +8,7 @@ import json
 import math
 import os
 import secrets
+import shlex
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,10 +18,31 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, did_you_mean
 
 _PREFIX, _SUFFIX = ".mri-design-", ".partial"
 _NPZ_DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal arrays give equal bytes
+
+
+def require_folder_of(path: Path) -> None:
+    """Refuse to write something into a folder that does not exist: its name may be mistyped, and none is made silently.
+
+    Raises
+    ------
+    InputError
+        Naming the folder, and the nearest name of one that there is.
+    """
+    folder = path.absolute().parent
+    if folder.is_dir():
+        return
+    missing = next(part for part in (*reversed(folder.parents), folder) if not part.is_dir())
+    near, cure = "", f"Correct the name, or make the folder: mkdir -p {shlex.quote(str(path.parent))}"
+    if missing.exists():
+        raise InputError("out", f"{path}, where {missing} is no folder", "a name in a folder", "Give another --out.")
+    with suppress(OSError):
+        near = did_you_mean(missing.name, [other.name for other in missing.parent.iterdir() if other.is_dir()])
+    got = f"{path}, and there is no folder {missing}"
+    raise InputError("out", got, "a name in a folder that exists", f"{near} {cure}".strip())
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
