@@ -7,12 +7,14 @@ from typing import Annotated
 
 from mri_design.cli.flags import (
     COMPANION,
+    ENCODING,
     NOISE,
     SERIES,
     AllSlices,
     Input,
     Maps,
     Override,
+    Reworded,
     WithinToo,
     check_with,
     option,
@@ -20,6 +22,11 @@ from mri_design.cli.flags import (
 from mri_design.cli.terminal import Resumed, load_ahead, verb
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
+
+_ENCODING_OF_A_MASK = (
+    "lines, or plane where rows and columns are ky and kz: then every sample counts by itself, those of MASK too. A "
+    "number is that of --encoding-space. [default: lines, and plane where MASK or the scan has single samples]"
+)
 
 
 @verb
@@ -31,8 +38,8 @@ def recon(
         option(
             "--mask",
             metavar="MASK",
-            help="bool (ky,) or, of a plane, (ky, kz), in a .npy file, or a mask of BART (.cfl): use only these. "
-            "[default: all measured]",
+            help="bool (ky,) or, of a plane, (ky, kz), in a .npy file, a mask of BART (.cfl), or a table of lines as "
+            "export writes it (.csv): use only these. [default: all measured]",
         ),
     ] = None,
     slices: AllSlices = None,
@@ -61,8 +68,9 @@ def recon(
         Recipe,
         Override(
             "reconstruction.method reconstruction.noise_map reconstruction.draws coils.compress_coils input.matrix "
-            f"{SERIES} {NOISE} {COMPANION}"
+            f"{ENCODING} {SERIES} {NOISE} {COMPANION}"
         ),
+        Reworded({"encoding": _ENCODING_OF_A_MASK}),
     ],
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars.

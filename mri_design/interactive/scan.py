@@ -130,7 +130,7 @@ def load(
     if coil_maps is not None:
         data = with_given_maps(data, number_array("coil_maps", coil_maps) if maps is None else maps, settings)
     if mask is not None:
-        measured = _measured(data, mask, "mask")
+        measured = _measured(data, mask, "mask", settings)
         data = only_measured(data, measured) if isinstance(data, KSpaceData) else data.select_readouts(measured)
     if file is None:
         file = f"{MEMORY_PREFIX}{data.name} {sha256(data.kspace.tobytes()).hexdigest()[:16]}"
@@ -148,11 +148,12 @@ def _in_memory(source: object, recipe: Recipe, seed: int) -> KSpaceData | Trajec
     return scan_of(source, recipe, seed)
 
 
-def _measured(data: KSpaceData | TrajectoryData, chosen: Chosen, field: str) -> NDArray[np.bool_]:
+def _measured(data: KSpaceData | TrajectoryData, chosen: Chosen, field: str, recipe: Recipe) -> NDArray[np.bool_]:
     """The mask that is given of a scan: of readouts along a trajectory, of lines, or of samples."""
     if isinstance(data, TrajectoryData):
         return mask_of_measured(chosen, np.ones(data.n_readouts, dtype=bool), field=field, unit="readout")
-    return mask_of_measured(chosen, data.measured, np.ones(data.grid_shape, dtype=bool), field=field)
+    every, plane = np.ones(data.grid_shape, dtype=bool), data.volume or recipe.design.encoding == "plane"
+    return mask_of_measured(chosen, data.measured, every, field=field, plane=plane)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -334,7 +335,7 @@ class LoadedScan:
         """
         settings = self._settings(recipe, blocks).replacing("reconstruction", method=method, draws=draws)
         told = self._told(seed, jobs, watch)
-        mask = None if lines is None else _measured(self.data, lines, "lines")
+        mask = None if lines is None else _measured(self.data, lines, "lines", self.recipe)
         path, array = None, None
         if isinstance(reference, str | os.PathLike):
             path = Path(named_file(reference))

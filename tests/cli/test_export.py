@@ -213,3 +213,12 @@ def test_the_image_names_protocol_times_and_angle_of_its_scan(known: Path, run: 
     assert "Patient and study" not in result.stdout
     file = pydicom.dcmread(tmp_path / "a.dcm")
     assert (file.EchoTime, file.RepetitionTime, file.FlipAngle, file.ProtocolName) == (12, 150, 25, "brain")
+
+
+def test_what_is_exported_as_a_table_is_a_mask_of_recon(designed: Designed, run: Run, tmp_path: Path) -> None:
+    for name in ("order.csv", "order.npy", "mask.cfl"):
+        run("export", designed[0], "--to", name.partition(".")[2], "--out", tmp_path / name, code=0)
+    for mask in (tmp_path / "order.csv", tmp_path / "order.npy", tmp_path / "mask.cfl", designed[0] / "lines.csv"):
+        out = tmp_path / f"recon-{mask.parent.name}-{mask.name}"
+        run("recon", "scan.npz", "--mask", mask, "--recipe", "fast.toml", "--no-report", "--out", out, code=0)
+        np.testing.assert_array_equal(np.load(out / "mask.npy"), np.load(designed[0] / "mask.npy"))

@@ -23,6 +23,7 @@ from mri_design import InputError, UsageError
 from mri_design.evaluation.folder_lock import SILENCE, FolderLock, Holder
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import CHECKPOINT, PROGRESS
+from tests.command_line import called
 
 FORK = multiprocessing.get_context("fork")  # a child that need not import anything again
 HOSTILE_NAMES = ["../escape.npy", "/escape.npy", "a\\b.npy", ".lock.npy", "", "nul\0.npy", "-rf.npy", "C:recon.npy"]

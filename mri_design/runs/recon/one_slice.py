@@ -43,9 +43,10 @@ def what_is_used(data: KSpaceData | TrajectoryData, mask: Path | None, recipe: R
         every = np.ones(data.n_readouts, dtype=bool)
         return every if mask is None else read_mask(mask, every)
     sampling = data.samplings[0]
+    in_plane = recipe.design.encoding == "plane"
     if mask is not None:
-        return read_mask(mask, data.measured, sampling.samples)
-    plane = recipe.design.encoding == "plane" or (data.volume and not sampling.whole_lines)
+        return read_mask(mask, data.measured, sampling.samples, plane=in_plane or data.volume)
+    plane = in_plane or (data.volume and not sampling.whole_lines)
     return sampling.samples if plane or sampling.holes else data.measured
 
 

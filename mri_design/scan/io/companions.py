@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -114,6 +115,7 @@ def read_mask(
     measured: NDArray[np.bool_],
     samples: NDArray[np.bool_] | None = None,
     *,
+    plane: bool = False,
     limits: ReadLimits = DEFAULT_LIMITS,
 ) -> NDArray[np.bool_]:
     """A mask of lines, bool (ky,), or of samples, bool (ky, kx): true where measured.
@@ -121,12 +123,15 @@ def read_mask(
     Parameters
     ----------
     path : Path
-        A ``.npy`` file of flags, zeros and ones, or numbers of lines; or BART's pair of files of zeros and ones, as
-        ``bart pattern`` and ``mri-design export --to cfl`` write it: (kx, ky), or of a plane (1, ky, kz).
+        A ``.npy`` file of flags, zeros and ones, or numbers of lines, or (ky, kz) of the samples of a plane; BART's
+        pair of files of zeros and ones, as ``bart pattern`` and ``mri-design export --to cfl`` write it: (kx, ky), or
+        of a plane (1, ky, kz); or a table, as ``mri-design export --to csv`` writes it, or of numbers alone (.txt).
     measured : bool array, shape (ky,)
         Lines (or readouts of a trajectory) that hold data; the mask may not ask for others.
     samples : bool array, shape (ky, kx), optional
         Samples that do. Without them masks of samples are refused.
+    plane : bool
+        Whether they are those of a plane (ky, kz), and not of readouts along the second axis.
     limits : ReadLimits
         Bounds of untrusted files.
 
@@ -135,8 +140,16 @@ def read_mask(
     InputError
         For a damaged file, other values or another shape, no line or sample, or one without data.
     """
-    stored = _mask_of_bart(path, limits) if is_bart(path) else _stored_mask(path, limits)
-    return mask_of_measured(stored, measured, samples, field=path.name)
+    if is_bart(path):
+        stored: NDArray[Any] = _mask_of_bart(path, limits)
+    elif path.suffix in (".csv", ".txt"):
+        stored = _table(path, len(measured), None if samples is None else samples.shape, limits)
+    else:
+        stored = _stored_mask(path, limits)
+    held: Any = stored
+    if stored.ndim == 2 and stored.shape[1] == 2 and samples is not None and stored.dtype.kind in "iu":
+        held = _samples_at(path.name, stored, samples.shape)
+    return mask_of_measured(held, measured, samples, field=path.name, plane=plane)
 
 
 def mask_of_measured(
@@ -146,15 +159,28 @@ def mask_of_measured(
     *,
     field: str = "lines",
     unit: str = "line",
+    plane: bool = False,
 ) -> NDArray[np.bool_]:
     """The mask of lines, or of samples, that an array holds as flags, zeros and ones, or numbers of lines.
+
+    Masks whose axes are exchanged are turned where the scan shows it, by its sides or by the samples that it has. But
+    of a ``plane``, one whose readouts are all measured is one of lines.
 
     Raises
     ------
     InputError
-        As `read_mask`.
+        As `read_mask`, and for masks whose readouts lie along the other axis where both axes are alike.
     """
-    flags = chosen_flags(chosen, measured.shape, *([] if samples is None else [samples.shape]), field=field, unit=unit)
+    shapes = [] if samples is None else [samples.shape, samples.shape[::-1]]
+    try:
+        flags = chosen_flags(chosen, measured.shape, *shapes, field=field, unit=unit)
+    except InputError as error:
+        if samples is None or np.size(chosen) != samples.shape[1]:
+            raise
+        cure = f"It has the length of the readouts: is the phase encoding along the other axis? {error.cure}"
+        raise InputError(error.field, error.got, error.wanted, cure.strip()) from error
+    if flags.ndim == 2 and samples is not None:
+        flags = _upright(flags, samples, field, plane)
     in_plane = flags.ndim == 2
     there = samples if samples is not None and in_plane else measured
     missing = np.flatnonzero(flags & ~there)
@@ -163,6 +189,78 @@ def mask_of_measured(
         raise InputError(field, f"{got} no data", f"{'samples' if in_plane else unit + 's'} that were measured")
     if not flags.any():
         raise InputError(field, f"no {'sample' if in_plane else unit}", "at least one")
+    return flags
+
+
+def _upright(flags: NDArray[np.bool_], samples: NDArray[np.bool_], field: str, plane: bool) -> NDArray[np.bool_]:
+    """A mask of samples with the axes of the scan, (ky,) where it takes whole readouts and they are no plane's."""
+    turned = flags.shape != samples.shape
+    if samples.shape[0] == samples.shape[1]:
+        turned = bool((flags & ~samples).any()) and not (flags.T & ~samples).any()
+    flags = flags.T if turned else flags
+    if plane or flags.all():
+        return flags
+    if (flags == flags[:, :1]).all():
+        return flags[:, 0]
+    columns = np.flatnonzero(flags[0])
+    gaps = columns.size > 1 and columns[-1] - columns[0] >= columns.size
+    if (flags == flags[:1]).all() and gaps and not turned:
+        raise InputError(
+            field,
+            f"the same {columns.size} of {len(flags[0])} samples of every readout, with gaps between them",
+            "whole lines, (ky,) or (ky, kx), as no scanner measures single samples of a readout",
+            "Exchange its axes (numpy: mask.T); of a plane (ky, kz) say so: --encoding plane.",
+        )
+    return flags
+
+
+_COUNTED = ("line", "sample", "spoke", "arm", "shot")
+"""Columns of tables that have the numbers of what is measured."""
+
+
+def _table(path: Path, count: int, shape: tuple[int, ...] | None, limits: ReadLimits) -> NDArray[Any]:
+    """Numbers of a table with names of columns, or of one number a row; flags where they are samples of a plane.
+
+    Raises
+    ------
+    InputError
+        For a table of something else, or of another grid than that of ``count`` lines or ``shape``.
+    """
+    if check_file(path) > limits.max_text_bytes:
+        raise InputError(path.name, "an over-long table", f"at most {limits.max_text_bytes} bytes")
+    try:
+        rows = [row for row in csv.reader(path.read_text(encoding="utf-8-sig").splitlines()) if row]
+        names = [name.strip() for name in rows[0]] if rows else []
+        unit = next((name for name in _COUNTED if name in names), "")
+        names, rows = (names, rows[1:]) if unit else ([""], rows)
+        if not unit and any(len(row) > 1 for row in rows):
+            raise ValueError(f"columns {', '.join(rows[0])[:80]}")
+        columns = [n for n, name in enumerate(names) if name in (unit, "ky")]
+        table = {names[n]: np.array([float(row[n]) for row in rows]) for n in columns}
+        if not (np.isfinite(table[unit]) & (table[unit] == np.rint(table[unit])) & (abs(table[unit]) < 2**31)).all():
+            raise ValueError("numbers that are not whole")
+    except (OSError, ValueError, IndexError, csv.Error) as error:
+        wanted = f"a table with a column {', '.join(_COUNTED[:-1])} or {_COUNTED[-1]}, or one whole number a row"
+        raise InputError(
+            path.name, f"no such table ({error})", wanted, "mri-design export --to csv writes one."
+        ) from error
+    numbers = table[unit].astype(np.int64)
+    if unit == "sample" and shape is None:
+        raise InputError(path.name, "samples of a plane", "readouts, as the scan has")
+    width = shape[1] if unit == "sample" and shape is not None else 1
+    if "ky" in table and (numbers // width - table["ky"] != count // 2).any():
+        raise InputError(path.name, f"{unit}s of another grid", f"those of a scan of {count} lines, DC at N // 2")
+    if unit != "sample" or shape is None:
+        return numbers
+    return _samples_at(path.name, np.stack(np.divmod(numbers, width), axis=1), shape)
+
+
+def _samples_at(field: str, at: NDArray[np.integer[Any]], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Flags (ky, kz) of samples by their rows and columns."""
+    if (at < 0).any() or (at >= shape).any():
+        raise InputError(field, f"samples up to {at.max(axis=0).tolist()}", f"rows and columns of {shape}")
+    flags = np.zeros(shape, dtype=bool)
+    flags[tuple(at.T)] = True
     return flags
 
 

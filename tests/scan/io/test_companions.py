@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,6 +103,76 @@ def test_zeros_and_ones_of_any_type_are_a_mask(tmp_path: Path, data: KSpaceData,
 LINES = np.array([False, True, True, False, True, True, False, True])
 SAMPLES = np.random.default_rng(1).random((8, 6)) < 0.4
 EVERYWHERE = np.ones((8, 6), dtype=bool)
+
+
+@pytest.fixture
+def mask_of(tmp_path: Path) -> Callable[..., np.ndarray]:
+    """Write an array, or a text, and read it as the mask of a scan of 8 lines and 6 samples, or another."""
+
+    def read_back(
+        stored: object, samples: np.ndarray = EVERYWHERE, name: str = "mask.npy", **given: bool
+    ) -> np.ndarray:
+        if isinstance(stored, str):
+            (tmp_path / name).write_text(stored)
+        else:
+            np.save(tmp_path / name, stored)
+        return read_mask(tmp_path / name, samples.any(axis=1), samples, **given)
+
+    return read_back
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_masks_with_exchanged_axes_are_turned_where_the_sides_show_it(mask_of: Callable, turned: bool) -> None:
+    for mask, wanted in ((SAMPLES, SAMPLES), (np.outer(LINES, np.ones(6)), LINES), (LINES[:, None], LINES)):
+        np.testing.assert_array_equal(mask_of(mask.T if turned else mask), wanted)
+    np.testing.assert_array_equal(mask_of(np.outer(LINES, np.ones(6)), plane=True), np.outer(LINES, np.ones(6)) > 0)
+
+
+def test_of_equal_sides_what_was_measured_shows_how_the_mask_lies(mask_of: Callable) -> None:
+    whole, some = np.outer(LINES, np.ones(8)) > 0, np.outer(LINES | (np.arange(8) == 0), np.ones(8)) > 0
+    np.testing.assert_array_equal(mask_of(whole.T, some), LINES)
+    with pytest.raises(InputError) as refused:
+        mask_of(whole.T, np.ones((8, 8), dtype=bool))
+    assert refused.value.field == "mask.npy" and "--encoding plane" in refused.value.cure
+    np.testing.assert_array_equal(mask_of(whole.T, np.ones((8, 8), dtype=bool), plane=True), whole.T)
+    part = np.outer(np.ones(8), np.arange(8) < 5) > 0  # a partial echo
+    np.testing.assert_array_equal(mask_of(part, np.ones((8, 8), dtype=bool)), part)
+
+
+def test_flags_of_the_readout_are_told_apart_from_those_of_lines(mask_of: Callable) -> None:
+    with pytest.raises(InputError) as refused:
+        mask_of(np.array([1, 0, 1, 1, 0, 1]))
+    assert refused.value.field == "mask.npy" and "other axis" in refused.value.cure
+
+
+@pytest.mark.parametrize("name", ["mask.csv", "mask.txt"])
+def test_tables_of_lines_and_of_samples_are_masks(mask_of: Callable, name: str) -> None:
+    lines = np.flatnonzero(LINES)[::-1]
+    order = "".join(f"{n},{line},{line - 4},{n},1\n" for n, line in enumerate(lines))
+    np.testing.assert_array_equal(mask_of(f"order,line,ky,shot,echo\n{order}", name=name), LINES)
+    np.testing.assert_array_equal(mask_of("\n".join(f"{line:.18e}" for line in lines), name=name), LINES)
+    rows = np.argwhere(SAMPLES)
+    text = "".join(f"{n},{6 * y + z},{y - 4},{z - 3},0,1\n" for n, (y, z) in enumerate(rows))
+    np.testing.assert_array_equal(mask_of(f"order,sample,ky,kz,shot,echo\n{text}", name=name), SAMPLES)
+    np.testing.assert_array_equal(mask_of(rows), SAMPLES)  # as export --to npy writes them
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "order,line,ky\n0,3,0\n",  # of a grid of 6 or 7 lines
+        "order,sample,ky,kz\n0,4,-5,-1\n",
+        "order,line\n0,8\n",
+        "order,line\n0,1.5\n",
+        "order,line\n0\n",
+        "a,b\n1,2\n",
+        "1,2\n3,4\n",
+    ],
+)
+def test_tables_of_something_else_are_refused(mask_of: Callable, text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        mask_of(text, name="mask.csv")
+    assert refused.value.field.startswith("mask.csv")
 
 
 @pytest.mark.parametrize(
