@@ -19,8 +19,14 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
+from mri_design.experiment.strategy_names import ORACLES, STRATEGIES, TRAINING_RULES
+from mri_design.kinds import KINDS
+from mri_design.notices import say_once
 from mri_design.operators.elementary import RealAndImaginary, RealImage
 from mri_design.potentials.base import SuperGaussian
+from mri_design.potentials.requirements import ENGINES
+from mri_design.priors import BLOCKS, SITES
+from mri_design.scan.io.source import REGISTERED
 from tests.slow_cases import slow_case
 
 MODEL_NAMES = ["moduli", "groups", "parts", "real image", "coils", "wavelet", "matrix"]
@@ -122,6 +128,18 @@ def unsynced() -> Iterator[None]:
     """Nobody waits for the disk, from which no test reads after a loss of power."""
     with mock.patch("os.fsync", lambda descriptor: None):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registries_as_before() -> Iterator[None]:
+    """Parts that a file of tests registers, and notices that it has seen, are known to that file alone."""
+    known = (BLOCKS, SITES, KINDS, ENGINES, REGISTERED, ORACLES, TRAINING_RULES, *STRATEGIES.values())
+    before = [one.copy() for one in known]
+    say_once.cache_clear()
+    yield
+    for one, kept in zip(known, before, strict=True):
+        one.clear()
+        one.extend(kept) if isinstance(one, list) else one.update(kept)  # type: ignore[union-attr, arg-type]
 
 
 @pytest.fixture(scope="session")

@@ -122,14 +122,3 @@ def build_pages() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _registries_as_before() -> Iterator[None]:
-    """Parts that pages register are known to the pages alone."""
-    known = (BLOCKS, SITES, READERS, KINDS, *STRATEGIES.values())
-    before = [list(one) if isinstance(one, list) else dict(one) for one in known]
-    yield
-    for one, kept in zip(known, before, strict=True):
-        one.clear()
-        one.extend(kept) if isinstance(one, list) else one.update(kept)  # type: ignore[union-attr, arg-type]
