@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.size import code_lines
-from tests.architecture.test_layers import EVERYONE_MAY_IMPORT, LAYERS, PACKAGE, imports
+from tests.architecture.test_layers import EVERYONE_MAY_IMPORT, LAYERS, PACKAGE, imports, parsed
 
 PAGE = PACKAGE.parent / "CONTRIBUTING.md"
 BEGIN, END = "<!-- layers: drawn by `make picture` -->\n", "<!-- end of layers -->"
@@ -58,7 +58,7 @@ def _layers_imported(folder: Path) -> str:
     found = set[int]()
     for path in folder.rglob("*.py"):
         dotted = [PACKAGE.name, *path.relative_to(folder.parent).with_suffix("").parts]
-        for _, target in imports(ast.parse(path.read_text(encoding="utf-8")), dotted):
+        for _, target in imports(parsed(path), dotted):
             top, _, rest = target.partition(".")
             other = rest.partition(".")[0]
             if top == PACKAGE.name and other not in {folder.name, *EVERYONE_MAY_IMPORT}:
@@ -68,7 +68,7 @@ def _layers_imported(folder: Path) -> str:
 
 def _purpose(file: Path) -> str:
     """First sentence of a module's docstring."""
-    docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    docstring = ast.get_docstring(parsed(file)) or ""
     return " ".join(docstring.partition("\n\n")[0].split()).removesuffix(".")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -164,14 +165,19 @@ GENERATORS = {
 BANNED_NAMES = {"common", "core", "helper", "helpers", "util", "utils"}
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file, which several tests read."""
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
 def violations(package: Path) -> list[str]:
     """Every breach of the tables in ``package``, as ``path:line: what``."""
     found = list(_unknown_parts(package))
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package)
-        text = path.read_text(encoding="utf-8")
         found += [f"{inside}: {what}" for what in _shape_breaches(inside)]
-        tree = ast.parse(text, filename=str(path))
+        tree = parsed(path)
         dotted = [package.name, *inside.with_suffix("").parts]
         for line, target in imports(tree, dotted):
             found += [f"{inside}:{line}: {what}" for what in _import_breaches(inside, target, package.name)]
@@ -314,9 +320,7 @@ def test_the_package_keeps_its_layers() -> None:
 def test_files_do_not_import_in_a_circle() -> None:
     files = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
     arrows = {
-        name: {
-            source for _, target in imports(ast.parse(path.read_text()), name.split(".")) for source in _file(target)
-        }
+        name: {source for _, target in imports(parsed(path), name.split(".")) for source in _file(target)}
         & (set(files) - {name})
         for name, path in files.items()
     }
@@ -341,7 +345,7 @@ def test_the_tables_name_nothing_that_is_gone() -> None:
 def test_the_checker_reads_the_real_package() -> None:
     files = list(PACKAGE.rglob("*.py"))
     assert PACKAGE / "errors.py" in files
-    seen = {target for path in files for _, target in imports(ast.parse(path.read_text()), ["mri_design"])}
+    seen = {target for path in files for _, target in imports(parsed(path), ["mri_design"])}
     assert "mri_design.errors.InputError" in seen
 
 

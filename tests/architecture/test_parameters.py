@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "mri_design"
+from tests.architecture.test_layers import PACKAGE, parsed
+
 MOST = 7
 BY_POSITION = 4
 """Fields of a dataclass with more than `MOST`."""
@@ -27,7 +28,7 @@ def long_signatures(package: Path) -> Iterator[str]:
         inside = path.relative_to(package).as_posix()
         if inside.startswith(LEFT_OUT):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and len(parameters(node)) > MOST:
                 yield f"{inside}: {node.name}"
 
@@ -43,7 +44,7 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
 def unnamed_fields(package: Path) -> Iterator[str]:
     """Every dataclass of many fields that takes too many of them by position, as ``path: name``."""
     for path in sorted(package.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             made = [ast.unparse(one) for one in node.decorator_list] if isinstance(node, ast.ClassDef) else []
             if isinstance(node, ast.ClassDef) and any(re.match(r"(dataclasses\.)?dataclass\b", one) for one in made):
                 given = list(constructor_fields(node))

@@ -14,11 +14,7 @@ import pytest
 
 import mri_design as md
 from mri_design.estimation.textbook import ITERATIONS
-from mri_design.experiment.strategy_names import STRATEGIES
-from mri_design.kinds import KINDS
-from mri_design.priors import BLOCKS, SITES
 from mri_design.runs.methods import WEIGHTS
-from mri_design.scan.io.formats import READERS
 from tests.docs.pages import REPOSITORY
 from tests.quick_recipes import quickened
 from tests.read_here import read_here
