@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-fast golden lint format types picture notebooks docs lock clean
+.PHONY: help demo test test-all test-fast test-generic golden lint format types picture notebooks docs lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
@@ -34,6 +34,13 @@ test-all: $(READY)  ## run all tests, with those that repeat at length what the 
 
 test-fast: $(READY)  ## run the tests that take no more than a second each, a few cases of each idea
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow and not thorough"
+
+# Vector instructions change last bits, and what hangs by them on one processor falls on another one.
+GENERIC := NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Nehalem \
+  NPY_DISABLE_CPU_FEATURES="AVX2 FMA3 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
+FOLDERS ?= tests/golden tests/design
+test-generic: $(READY)  ## run the tests of FOLDERS (designs and images) with the instructions of every x86-64 alone
+	$(GENERIC) $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not thorough" $(FOLDERS)
 
 AGAINST ?= HEAD
 golden: $(READY)  ## compare every array of the golden runs, bit by bit, with those of a commit: AGAINST, or HEAD

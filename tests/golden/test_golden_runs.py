@@ -41,7 +41,7 @@ FACTS = (
     Facts("recon-volume", "", ".1858 .3037 .2158 .3064 .1820 .3151"),
     Facts("adapt", "16 15 17 14 18 13 20 10 23", ""),
     Facts("adapt-coils", "16 15 17 14 18 13 19 12 20 11 23 26 9 21", ""),
-    Facts("compare-methods", "", ".1429 .1312 .1349 .1312 .1448 .1149"),
+    Facts("compare-posterior", "", ".1731 .1728 .1764 .1731 .2465 .2335"),
     Facts("protocol", "16 15 17 14 18 13 21 22 19 20", ".0662 .0978 .0926 .1009"),
 )
 ORDERS = ("lines.csv:line", "shots.csv:shot", "order.npz:lines")
