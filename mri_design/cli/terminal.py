@@ -164,18 +164,18 @@ class _PlainLines:
     FRACTION, SECONDS = 0.1, 30.0
 
     def __init__(self) -> None:
-        self._said: dict[str, tuple[float, float]] = {}
+        self._said: dict[str, tuple[float, int, float]] = {}
 
     def __call__(self, label: str, done: int, total: int) -> None:
         if total == 1:  # nothing between its beginning and its end
             return
         now, fraction = time.monotonic(), done / total
-        before, when = self._said.get(label, (-1.0, 0.0))
-        if fraction < before:  # the same work anew, on the next slice
+        before, many, when = self._said.get(label, (-1.0, 0, 0.0))
+        if done < many:  # the same work anew, on the next slice
             before = -1.0
         due = fraction - before >= self.FRACTION - 1e-9 or (now - when >= self.SECONDS and fraction > before)
         if due or (fraction >= 1.0 > before):
-            self._said[label] = (fraction, now)
+            self._said[label] = (fraction, done, now)
             print(f"{label}: {done} of {total}", file=sys.stderr, flush=True)
 
 

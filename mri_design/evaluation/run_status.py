@@ -34,7 +34,7 @@ class Stage:
     name : str
         What is being done ("designing").
     done, total : int
-        Pieces.
+        Pieces; the total is what is expected where that is known only in the end.
     already : int
         Pieces that were done when the work began, or went on.
     began, updated : float
@@ -61,10 +61,10 @@ class Stage:
         return 0.0 if self.done >= self.total else None if each is None else each * (self.total - self.done)
 
     def after(self, done: int, total: int, now: float) -> Stage:
-        """The stage with so many pieces done; one that has fewer than before, or of another number, begins anew."""
-        if total != self.total or done < self.done or self.done == self.already == done:
+        """The stage with so many pieces done; one that has fewer than before begins anew."""
+        if done < self.done or self.done == self.already == done:
             return Stage(self.name, done, total, done, now, now)
-        return replace(self, done=done, updated=now)
+        return replace(self, done=done, total=total, updated=now)
 
 
 @dataclass(frozen=True)

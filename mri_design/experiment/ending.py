@@ -117,6 +117,37 @@ def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Reci
     return recipe.constraints.rules_of(readouts).most_lines(measurable, start)
 
 
+def lines_expected(trace: DesignTrace, rule: NamedRule | None, most: int) -> int:
+    """How many lines a design will have, by how what its rule looks at has fallen so far; ``most`` at the utmost."""
+    counted = list(enumerate(trace.steps, len(trace.start)))
+    expected = [most]
+    for one in rule.rules if isinstance(rule, AnyOf) else [rule]:
+        if isinstance(one, UntilError):
+            ratios = [step.image_error / step.predicted_error for step in trace.steps if np.isfinite(step.image_error)]
+            ratio = ratios[-1] if one.by_image and ratios and np.isfinite(ratios[-1]) else 1.0
+            errors = [(count, step.predicted_error) for count, step in counted]
+            expected.append(expected_total(errors, one.error / ratio, most))
+        elif isinstance(one, UntilGain):
+            expected.append(expected_total([(count, step.information) for count, step in counted], one.gain, most))
+    return min(expected)
+
+
+def expected_total(falling: Sequence[tuple[int, float]], limit: float, most: int) -> int:
+    """The number at which something that falls reaches a limit, if it goes on as in the latter half of its numbers.
+
+    Its logarithm is then a line in that of the number. ``most`` where it has not fallen, or is not known twice.
+    """
+    known = [(number, value) for number, value in falling if value > 0 and np.isfinite(value)]
+    half = np.log([(number, value) for number, value in known[len(known) // 2 :]])
+    if len(half) < 2:
+        return most
+    slope, height = np.polyfit(half[:, 0], half[:, 1], 1)
+    if slope >= 0:
+        return most
+    reached = np.exp(min((np.log(limit) - height) / slope, np.log(most)))
+    return min(most, max(int(np.ceil(reached - 1e-6)), known[-1][0] + 1))
+
+
 def in_acquisition_order(lines: Sequence[int], readouts: Readouts, recipe: Recipe) -> Acquisition | None:
     """Chosen lines, or samples of a plane, in the recipe's order and echo trains.
 

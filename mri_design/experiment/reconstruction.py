@@ -13,6 +13,7 @@ from mri_design.errors import InputError, UsageError, require_counts, require_in
 from mri_design.estimation.least_squares import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
 from mri_design.estimation.textbook import TEXTBOOK, textbook
+from mri_design.experiment.ending import expected_total
 from mri_design.experiment.held_back.choosing import FEWEST, NARROW_CENTRE
 from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions, renew_companions
 from mri_design.experiment.held_back.error_bars import StdFactor, shaped_std, std_factor
@@ -374,6 +375,27 @@ def _with_spectral_correction(
 def loops_at_most(slice_model: MRSlice, recipe: Recipe) -> int:
     """Outer loops that a posterior mean takes at most, over all its stages: what a callback may count to."""
     return recipe.inference.loops + loops_of_stages(slice_model)
+
+
+def loops_shown(show: Callable[[int, int], None], recipe: Recipe, most: int) -> Callable[[StepInfo], None]:
+    """A callback that shows how many outer loops are done, of how many.
+
+    Parameters
+    ----------
+    show : callable
+        Takes both numbers.
+    recipe : Recipe
+        Its tolerance ends the loops.
+    most : int
+        Loops at most; fewer are shown as soon as the changes so far say so (`expected_total`).
+    """
+    changes: list[tuple[int, float]] = []
+
+    def after_loop(step: StepInfo) -> None:
+        changes.append((step.loop, step.change))
+        show(step.loop, expected_total(changes, recipe.inference.tolerance, most))
+
+    return after_loop
 
 
 def _map_image(

@@ -55,6 +55,16 @@ def test_work_that_was_announced_begins_when_it_is_begun(tmp_path: Path, clock: 
     assert written(file)[0].seconds_left == pytest.approx(12)
 
 
+def test_a_total_that_is_expected_otherwise_leaves_the_pace(tmp_path: Path, clock: list[float]) -> None:
+    file = ProgressFile(tmp_path / "p.json")
+    file.show("designing", 0, 120)
+    for done, total in ((1, 120), (2, 40), (3, 36)):
+        clock[0] += 10
+        file.show("designing", done, total)
+    (stage,) = written(file)
+    assert (stage.done, stage.total) == (3, 36) and stage.seconds_left == pytest.approx(330)
+
+
 def test_a_file_is_not_written_for_every_piece(tmp_path: Path, clock: list[float]) -> None:
     file = ProgressFile(tmp_path / "p.json")
     file.show("a", 0, 100)

@@ -21,8 +21,10 @@ from mri_design.design.stopping import AnyOf
 from mri_design.design.trace import DesignTrace
 from mri_design.experiment.ending import (
     checked_end,
+    expected_total,
     how_it_ended,
     in_acquisition_order,
+    lines_expected,
     most_lines,
     stop_rule,
     what_was_missed,
@@ -194,3 +196,30 @@ def test_a_design_that_chose_nothing_says_so_but_a_fixed_set_of_shots_does_not()
     start = DesignTrace("low-pass", 8, (4, 3))
     assert how_it_ended(start, None, 2) == "nothing was chosen: all 2 lines are those of the start"
     assert how_it_ended(start, None, 2, "arm") == ""
+
+
+def test_what_falls_is_expected_to_reach_its_limit_as_it_fell_in_its_latter_half() -> None:
+    errors = [(count, 4.0 / count**2) for count in range(10, 21)]
+    assert expected_total(errors, 4.0 / 40**2, 128) == 40
+    assert expected_total([(5, 0.001), *errors], 4.0 / 40**2, 128) == 40  # what began otherwise
+    assert expected_total(errors, 4.0 / 40**2, 30) == 30 and expected_total(errors, 0.5, 128) == 21
+    assert expected_total(errors, 1e-300, 128) == 128
+    rising, unknown = [(1, 1.0), (2, 1.1)], [(1, float("nan")), (2, 0.5)]
+    assert expected_total(rising, 0.1, 64) == expected_total(unknown, 0.1, 64) == expected_total([], 0.1, 64) == 64
+
+
+def test_a_design_that_a_rule_ends_is_expected_to_end_where_its_error_or_gain_gets_there() -> None:
+    steps = []
+    for count in range(8, 24):
+        share = (2.0 / count) ** 2  # of the energy expected
+        left = np.full(8, share / 8)
+        known = {"image_energy": 1 - share, "information": 64.0 / count, "tested": 1.0}
+        steps.append(design_step(count, expected=left, **known))
+    trace = DesignTrace("information-gain", 128, tuple(range(8)), tuple(steps))
+    assert steps[-1].predicted_error == pytest.approx(2.0 / 23)
+    assert lines_expected(trace, None, 100) == 100
+    assert lines_expected(trace, UntilGain(1.0), 100) == 64
+    assert lines_expected(trace, UntilError(0.04), 100) == 50
+    assert lines_expected(trace, AnyOf((UntilGain(1.0), UntilError(0.04))), 100) == 50
+    looked = replace(trace, steps=(*steps[:-1], changed(steps[-1], image_error=0.8 * steps[-1].predicted_error)))
+    assert lines_expected(looked, UntilError(0.04, by_image=True), 100) == 40

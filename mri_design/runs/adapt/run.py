@@ -22,7 +22,7 @@ from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.checkpoint import Checkpoint, load_state
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.designing import DesignOptions, run_design
-from mri_design.experiment.ending import most_lines
+from mri_design.experiment.ending import lines_expected, most_lines
 from mri_design.experiment.image_error import ImageErrors
 from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, prepare, with_given_maps, with_recipe_noise
 from mri_design.experiment.starting import calibration_for, centre_for_maps, require_lines, start_lines
@@ -436,7 +436,11 @@ class _Live:
         options = DesignOptions(
             stop=self._request.design.stop,
             checkpoint=self._checkpoint,
-            callback=lambda s: show("designing", len(s.trace.lines) - len(self._first), self.most - len(self._first)),
+            callback=lambda s: show(
+                "designing",
+                len(s.trace.lines) - len(self._first),
+                lines_expected(s.trace, self._request.design.stop, self.most) - len(self._first),
+            ),
             closing=True,
             measure=self._measure,
             image_error=ImageErrors(self.recipe, self._run.seed, tuple(self.companions)),

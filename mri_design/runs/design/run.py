@@ -31,12 +31,19 @@ from mri_design.experiment.designing import (
     require_room,
     run_design,
 )
-from mri_design.experiment.ending import checked_end, how_it_ended, in_acquisition_order, most_lines, what_was_missed
+from mri_design.experiment.ending import (
+    checked_end,
+    how_it_ended,
+    in_acquisition_order,
+    lines_expected,
+    most_lines,
+    what_was_missed,
+)
 from mri_design.experiment.given_maps import GivenMaps
 from mri_design.experiment.image_error import MOST_SLICES, ImageErrors, final_signal
 from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, load_input, prepare
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, loops_shown, reconstruct
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
 from mri_design.experiment.starting import (
     calibration_for,
@@ -458,6 +465,11 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     if not checkpoint.path.exists():
         show("designing", 0, most - len(first))
     shared = len(slices) > 1  # of one slice, lines are chosen one after the other: there is nothing to share out
+
+    def after_line(state: DesignState) -> None:
+        expected = lines_expected(state.trace, stop, most)
+        show("designing", len(state.trace.lines) - len(first), expected - len(first))
+
     with (
         Workers(None, min(run.jobs, len(slices)), run.executor if shared else LOCAL) as workers,
         keeper_of(workers, len(slices)) as keeper,
@@ -472,13 +484,14 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
             options=DesignOptions(
                 stop=stop,
                 checkpoint=checkpoint,
-                callback=lambda s: show("designing", len(s.trace.lines) - len(first), most - len(first)),
+                callback=after_line,
                 keeper=keeper,
                 closing=True,
                 image_error=ImageErrors(recipe, run.seed, companions),
             ),
         )
     lines_chosen = state.trace.lines
+    show("designing", len(lines_chosen) - len(first), len(lines_chosen) - len(first))
     known_scans = [
         each.knowing(one.map_estimate(lines_chosen)) for each, one in zip((scan, *others), slices, strict=True)
     ]
@@ -570,9 +583,12 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     slice_model = replace(slice_model, companions=designed.companions)
     calibrated = designed.slices[0].calibrated(trace.lines)
     signal = final_signal(calibrated, state)
-    most = loops_at_most(slice_model, recipe)
     options = InferenceOptions(
-        warm_start=warm, signal=signal, callback=lambda s: run.progress.show("reconstructing", s.loop, most)
+        warm_start=warm,
+        signal=signal,
+        callback=loops_shown(
+            lambda done, of: run.progress.show("reconstructing", done, of), recipe, loops_at_most(slice_model, recipe)
+        ),
     )
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
     result = reconstruct(slice_model, trace.lines, method, recipe, rng, options=options)

@@ -14,7 +14,13 @@ from mri_design.experiment.around import told_to_neighbours
 from mri_design.experiment.ending import check_other_than_lines
 from mri_design.experiment.inputs import PreparedScan, prepare
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, loops_at_most, reconstruct
+from mri_design.experiment.reconstruction import (
+    InferenceOptions,
+    Reconstruction,
+    loops_at_most,
+    loops_shown,
+    reconstruct,
+)
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
 from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
 from mri_design.model.companion import Companion
@@ -160,8 +166,7 @@ class ReadySlice:
         most = recipe.inference.loops if along else loops_at_most(self.slice_model, recipe)
         options = InferenceOptions(signal=self.signal, number=number)
         if stages is not None:
-            shown = stages
-            options = replace(options, callback=lambda s: shown.loop(s.loop, most), watch=stages.begin)
+            options = replace(options, callback=loops_shown(stages.loop, recipe, most), watch=stages.begin)
         rng = np.random.default_rng([seed, 2])
         if along:
             return reconstruct_samples(self.slice_model, method, recipe, rng, options)
