@@ -377,7 +377,7 @@ def _strategies(kind: str) -> list[str]:
 JOBS = max(1, min(4, os.cpu_count() or 1))
 COMPANION = "companion.companion_strength companion.trust_companion"
 STREAMED = "input.contrast input.phase input.repetition input.set"
-SERIES = f"{STREAMED} input.encoding input.duplicates"
+SERIES = f"{STREAMED} input.encoding input.duplicates input.dims"
 NOISE = "noise.variance noise.samples"
 ENCODING = "design.encoding"
 _NAMES = {"noise.variance": "noise_sd", "noise.samples": "noise_samples", "input.encoding": "encoding_space"}
@@ -733,7 +733,16 @@ def variance_of(deviation: float) -> float:
     return deviation**2
 
 
-_CONVERTED: dict[str, Callable[[Any], object]] = {"matrix": matrix_of, "noise_sd": variance_of}
+def axes_of(text: str) -> list[str]:
+    """Names of axes, as they are typed: ``coil,ky,kx``."""
+    return [name.strip() for name in text.split(",")]
+
+
+_CONVERTED: dict[str, Callable[[Any], object]] = {
+    "matrix": matrix_of,
+    "dims": axes_of,
+    "noise_sd": variance_of,
+}
 """What is made of the text or number of a flag, to be the setting."""
 
 

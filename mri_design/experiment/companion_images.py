@@ -400,8 +400,7 @@ def companions_over(
 
 def _content(path: Path, recipe: Recipe) -> Content:
     """What a file holds, images or samples."""
-    policy = recipe.input
-    return read(path, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
+    return read(path, **recipe.input.reading)
 
 
 def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> NDArray[np.float32]:

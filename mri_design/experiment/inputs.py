@@ -158,18 +158,7 @@ def load_summary(
         Where the input or the maps cannot be used; the message says why.
     """
     phantom = str(source).startswith(PHANTOM_PREFIX)
-    policy = recipe.input
-    told = (
-        None
-        if phantom
-        else summary(
-            source,
-            duplicates=policy.duplicates,
-            counters=policy.counters,
-            matrix=policy.pixels,
-            noise=not recipe.noise.given,
-        )
-    )
+    told = None if phantom else summary(source, **recipe.input.reading, noise=not recipe.noise.given)
     refused = isinstance(told, ScanSummary) and bool(told.refused)
     unread = maps is None and recipe.noise.samples is None and not refused
     if isinstance(told, ImageSummary) or (told is not None and unread):
@@ -338,14 +327,7 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             rng = np.random.default_rng([seed, 1])
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))
-    policy = recipe.input
-    held = read(
-        source,
-        duplicates=policy.duplicates,
-        counters=policy.counters,
-        matrix=policy.pixels,
-        noise=not recipe.noise.given,
-    )
+    held = read(source, **recipe.input.reading, noise=not recipe.noise.given)
     return scan_of(held, recipe, seed)
 
 

@@ -258,6 +258,26 @@ class InputRecipe(Settings):
         metavar="N[,N]",
         expert=True,
     )
+    dims: tuple[str, ...] | None = setting(
+        "Names of the axes of an array (NumPy, BART, HDF5; MATLAB's in its own order): coil, slice, ky, kx, of volumes "
+        "kz; repetition, frame, contrast, echo; real/imag of pairs of real numbers, coil*real/imag of pairs of coils.",
+        None,
+        unset="what the file says or shows",
+        members=(2, 8),
+        metavar="coil,ky,kx",
+        panel=_SERIES,
+        expert=True,
+    )
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How a file is to be read, as arguments of `mri_design.scan.io.formats.read` and of `ReadOptions`."""
+        return {
+            "duplicates": self.duplicates,
+            "counters": self.counters,
+            "matrix": self.pixels,
+            "dims": self.dims,
+        }
 
     @property
     def pixels(self) -> tuple[int, int] | None:

@@ -223,7 +223,7 @@ def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None
     if source.startswith(PHANTOM_PREFIX) or maps is not None or policy.pixels is not None:
         yield Slices.of(load_scan(source, recipe, seed, maps))
         return
-    options = ReadOptions(duplicates=policy.duplicates, counters=policy.counters, noise=not recipe.noise.given)
+    options = ReadOptions(**policy.reading, noise=not recipe.noise.given)
     with ExitStack() as files:
         reader = files.enter_context(files.enter_context(opened(source, options)).slice_reader())
         if reader.whole is not None:

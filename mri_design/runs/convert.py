@@ -282,12 +282,7 @@ def convert_file(
     if field_of_view is not None and ending not in _SIZED:
         raise UsageError(f"--fov is for files with sizes of pixels: {_listed(_SIZED)}")
     phantom = source.startswith(PHANTOM_PREFIX)
-    policy = recipe.input
-    data = (
-        load_scan(source, recipe)
-        if phantom
-        else read(source, duplicates=policy.duplicates, counters=policy.counters, matrix=policy.pixels)
-    )
+    data = load_scan(source, recipe) if phantom else read(source, **recipe.input.reading)
     if isinstance(data, ImageStack):
         if recipe.noise.samples is not None:
             raise UsageError(f"{source} holds images, which no coil measured: leave out --noise-samples")
@@ -301,7 +296,7 @@ def convert_file(
         _refuse_changes_of(Path(source), made)
     _refuse_foreign_header(out, made)
     refused = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)  # by recon and design
-    warnings = [left_out_text(data.header, asked=policy.counters), refused and f"samples {refused}"]
+    warnings = [left_out_text(data.header, asked=recipe.input.counters), refused and f"samples {refused}"]
     return replace(made, warning=f"{data.name}: {'. '.join(filter(None, warnings))}") if any(warnings) else made
 
 

@@ -118,15 +118,15 @@ def opened(path: Path, options: ReadOptions) -> Source:
         ``mri-design export --to cfl`` writes it, and no data.
     """
     beside, samples = pair_of(path)
-    header, limits = read_header_file(samples, options.limits, options.matrix), options.limits
-    header = replace(header, text={**header.text, "format": "BART cfl"}, shape=None, float_pairs=False)
+    header, limits = read_header_file(samples, options), options.limits
+    dims = None if options.dims is None else tuple(options.dims)
+    header = replace(header, dims=dims, text={**header.text, "format": "BART cfl"}, shape=None, float_pairs=False)
     pair = _Pair(samples, header, limits)
     shape = _checked_lengths(beside, samples, limits) if beside.exists() and samples.exists() else ()
     lengths = dict(zip(AXES, shape, strict=False))
     count = lengths.get("slice", 1)
-    alone = (
-        all(length == 1 for name, length in lengths.items() if name not in _DATA) and header.phase_encode_axis is None
-    )
+    alone = all(length == 1 for name, length in lengths.items() if name not in _DATA) and dims is None
+    alone = alone and header.phase_encode_axis is None
     if not (1 < count <= limits.max_slices and alone and lengths["read"] > 1 and lengths["phs2"] == 1):
         return pair
     each = (lengths["read"], lengths["phs1"], lengths["coil"], 1)
@@ -165,6 +165,10 @@ class _Pair(StoredSource):
     def load(self) -> Content:
         """Read both files."""
         stored, header = read_pair(self.path, self.limits), self.header
+        if header.dims is not None:  # given in the place of BART's own names
+            kept = [side for side in stored.shape if side > 1]
+            kept = kept if len(kept) == len(header.dims) else list(stored.shape[: max(len(header.dims), _used(stored))])
+            return scan_of_arrays(self.path, "kspace", {"kspace": stored.reshape(kept)}, header, self.limits)
         _refuse_further_axes(stored)
         array = stored.reshape([stored.shape[AXES.index(name)] for name in _DATA])
         if not header.image_domain:
@@ -177,6 +181,11 @@ class _Pair(StoredSource):
         if header.image_domain:
             return _images(self.path, array, named, header, self.limits)
         return scan_of_arrays(self.path, "kspace", {"kspace": array}, replace(header, dims=named), self.limits)
+
+
+def _used(stored: NDArray[np.complex64]) -> int:
+    """How many of the axes there are up to the last one of several entries."""
+    return max((axis + 1 for axis, side in enumerate(stored.shape) if side > 1), default=1)
 
 
 def _lengths(header: Path) -> tuple[int, ...]:

@@ -1,11 +1,11 @@
-"""fastMRI HDF5 files: k-space of one volume, phase encode along the last axis."""
+"""K-space in HDF5: fastMRI's files of one volume, phase encode along the last axis, and arrays of MATLAB and others."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.hdf5 import (
+    arrays_in,
     has_object,
     is_hdf5,
     names_in,
@@ -28,20 +29,37 @@ from mri_design.scan.io.hdf5 import (
 )
 from mri_design.scan.io.mrd_header import EncodedSpace, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.samples import measured_lines, only_coils, to_complex64, working_coils
-from mri_design.scan.io.source import ReadOptions, SlicedSource
+from mri_design.scan.io.samples import is_pair, measured_lines, only_coils, to_complex64, working_coils
+from mri_design.scan.io.source import Content, ReadOptions, SlicedSource, Source, require_counters
+from mri_design.scan.io.stored_arrays import ArrayHeader, StoredSource, axes_of_parts, scan_of_arrays, series_of
 from mri_design.scan.sampling import Sampling, measured_samples
 from mri_design.scan.source_image import SourceImage
 
 _ATTRIBUTES = ("acquisition", "max", "norm")  # the patient's identifier is left where it is
 
 
+_TOLD_BY = ("ismrmrd_header", "mask")
+_USUAL = {3: ("slice", "kx", "ky"), 4: ("slice", "coil", "kx", "ky")}
+
+
 def is_fastmri(path: Path) -> bool:
-    """Whether a file is HDF5 with ``kspace`` at its top; beside ``dataset``, of raw data, it has to be no link."""
-    if not is_hdf5(path) or "kspace" not in (names := names_in(path)):
+    """Whether a file is HDF5 with ``kspace`` at its top, which beside ``dataset``, of raw data, has to be no link.
+
+    Without either the only array of complex numbers that a file holds is taken for it.
+    """
+    if not is_hdf5(path):
         return False
+    names = names_in(path)
     with open_read_only(path) as file:
-        return "dataset" not in names or has_object(file, "kspace")
+        if "kspace" in names:
+            return "dataset" not in names or has_object(file, "kspace")
+        return "dataset" not in names and _only_complex(file) is not None
+
+
+def _only_complex(file: h5py.File) -> str | None:
+    """The only array of complex numbers in a file."""
+    found = [name for name, text in arrays_in(file).items() if text.startswith("complex")]
+    return found[0] if len(found) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -109,13 +127,15 @@ class _Volume(SlicedSource):
 
 
 @contextmanager
-def opened(path: Path, options: ReadOptions) -> Iterator[SlicedSource]:
-    """An open volume, once its sizes, its mask and its header have been checked.
+def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
+    """An open volume or array, once its sizes, its mask and its header have been checked.
 
-    ``kspace`` is (slice, coil, row, column) or (slice, row, column), the phase encode along the columns. It
-    becomes (slice, coil, ky, kx) as stored: readout oversampling is kept, and the size of the reconstructed
-    image, where the file's header tells it, goes to the provenance as ``reconstruction_matrix``. Lines that the
-    ``mask`` omits, and lines without any sample, are known to be not measured.
+    ``kspace`` is (slice, coil, row, column) or (slice, row, column), the phase encode along the columns, unless the
+    samples of a file without the marks of fastMRI show otherwise (`shown`); MATLAB's arrays (v7.3), whose axes HDF5
+    reverses, and other arrays are read as those of NumPy are. A volume becomes (slice, coil, ky, kx) as stored: readout
+    oversampling is kept, and the size of the reconstructed image, where the file's header tells it, goes to the
+    provenance as ``reconstruction_matrix``. Lines that the ``mask`` omits, and lines without any sample, are known to
+    be not measured.
 
     Raises
     ------
@@ -124,16 +144,62 @@ def opened(path: Path, options: ReadOptions) -> Iterator[SlicedSource]:
     """
     limits = options.limits
     with open_read_only(path) as file:
-        stored = require_dataset(file, "kspace", limits)
+        name = "kspace" if "kspace" in file else _only_complex(file) or "kspace"
+        stored = require_dataset(file, name, limits)
+        require_numbers_of(file, stored)
+        told = any(has_object(file, beside) for beside in _TOLD_BY) or any(name in file.attrs for name in _ATTRIBUTES)
+        header = _header_of_array(path, stored, options, told)
+        if header is not None:
+            yield _Array(path, header, limits, stored)
+            return
+        require_counters(path, options.counters)
         if stored.ndim not in (3, 4):
             raise InputError(
                 field="kspace", got=f"shape {stored.shape}", wanted="(slice, coil, row, column) or (slice, row, column)"
             )
-        require_numbers_of(file, stored)
         slices, coils, rows, columns = stored.shape if stored.ndim == 4 else (stored.shape[0], 1, *stored.shape[1:])
         _check_sides((slices, coils, rows, columns), limits)
         declared = _mask(read_array(file, "mask", limits), columns) if has_object(file, "mask") else None
         yield _Volume(path, stored, (slices, coils, rows, columns), declared, *_provenance(file, path, limits))
+
+
+@dataclass(frozen=True)
+class _Array(StoredSource):
+    """An array that is read as a whole."""
+
+    stored: h5py.Dataset
+
+    @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """See `Source`."""
+        return series_of(self.stored.shape, self.header)
+
+    def load(self) -> Content:
+        """All of it."""
+        array = self.stored[()]
+        if is_pair(array.dtype):
+            array = to_complex64("kspace", array)
+        return scan_of_arrays(self.path, "kspace", {"kspace": array}, self.header, self.limits)
+
+
+def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, told: bool) -> ArrayHeader | None:
+    """How an array is read that is no volume of fastMRI's; None of one that is."""
+    matlab = "MATLAB_class" in stored.attrs
+    text = {"format": "MATLAB v7.3" if matlab else "HDF5", "dataset": str(stored.name).removeprefix("/")}
+    header = ArrayHeader(text=text).asked(options)
+    if header.dims is not None:
+        return replace(header, dims=header.dims[::-1]) if matlab else header
+    usual = _USUAL.get(stored.ndim)
+    if matlab or (not told and (usual is None or stored.dtype.kind in "iuf")):
+        return header
+    if told or usual is None:
+        return None
+
+    def part(number: int) -> NDArray[np.complex64]:
+        return to_complex64("kspace", stored[number : number + 1])
+
+    names = axes_of_parts(part, len(stored), usual, turned=True)
+    return None if names == usual else replace(header, dims=names)
 
 
 def _check_sides(shape: tuple[int, ...], limits: ReadLimits) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import numpy as np
 
@@ -21,22 +21,26 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, erro
 from mri_design.scan.io.source import (
     REGISTERED,
     Content,
-    DuplicatePolicy,
     NoiseReadouts,
     Reader,
+    Reading,
     ReadOptions,
     Source,
     Summary,
+    require_counters,
 )
 
 Held = TypeVar("Held")
-BART = Reader("BART .cfl with its .hdr", bart.is_bart, bart.opened, matrix=True)
+BART = Reader("BART .cfl with its .hdr", bart.is_bart, bart.opened, matrix=True, arrays=True)
 """Recognised by names, because only one file of a pair need be named."""
 READERS: list[Reader] = [
-    Reader("NumPy .npy or .npz", numpy_files.is_numpy, numpy_files.opened, matrix=True),
+    Reader("NumPy .npy or .npz", numpy_files.is_numpy, numpy_files.opened, series=True, matrix=True, arrays=True),
     Reader("DICOM images", dicom.is_dicom, dicom.opened),
     Reader("NIfTI images", nifti.is_nifti, nifti.opened),
-    Reader("fastMRI HDF5 (kspace)", fastmri.is_fastmri, fastmri.opened, container=is_hdf5),
+    Reader(
+        "fastMRI, MATLAB (v7.3) or other HDF5 (kspace)", fastmri.is_fastmri, fastmri.opened,
+        series=True, arrays=True, container=is_hdf5,
+    ),
     Reader("ISMRMRD HDF5 (dataset/xml, dataset/data)", ismrmrd.is_mrd, ismrmrd.opened, series=True, container=is_hdf5),
     Reader(f"GE P-files of revision {pfile.REVISION:g}", pfile.is_pfile, pfile.opened),
     Reader("Siemens raw data (twix .dat)", twix.is_twix, twix.opened, series=True),
@@ -47,12 +51,8 @@ READERS: list[Reader] = [
 def read(
     path: str | os.PathLike[str],
     *,
-    limits: ReadLimits = DEFAULT_LIMITS,
-    duplicates: DuplicatePolicy = "refuse",
-    counters: Mapping[str, int] | None = None,
-    matrix: tuple[int, int] | None = None,
-    noise: bool = True,
     isolated: bool = True,
+    **options: Unpack[Reading],
 ) -> Content:
     """Read a scan or a stack of images in any supported format, or one of `register_reader`.
 
@@ -61,21 +61,13 @@ def read(
     path : path
         The file. Its first bytes tell the container, and what an HDF5 file holds tells the format; either file of a
         BART pair.
-    limits : ReadLimits
-        Bounds that the file is held to before anything is allocated.
-    duplicates : {"refuse", "average", "first", "last"}
-        For raw data in which a line comes twice; other formats have no such lines.
-    counters : mapping of str to int, optional
-        Which "contrast", "phase", "repetition" and "set" of raw data to read, by the file's own numbers; the first of
-        those that are not named. Other formats have none but number 0.
-    matrix : tuple of int, optional
-        Pixels (ky, kx) of the image of samples along a trajectory in NumPy or BART files, in the place of what these
-        say.
-    noise : bool
-        Whether to read what the arrays of a NumPy archive say of the noise: not where somebody tells it.
     isolated : bool
         Read HDF5 in a process of its own (half a second more), because damaged files can crash or stall its
         library. Only files that are trusted should be read without.
+    **options
+        As of `ReadOptions`: ``limits``; ``duplicates`` ("refuse", "average", "first" or "last") and ``counters``, by
+        name, of raw data; ``matrix``, the pixels (ky, kx) of samples along a trajectory; ``dims``, the names of the
+        axes of an array; and whether to read what arrays say of their ``noise``.
 
     Raises
     ------
@@ -84,26 +76,21 @@ def read(
     InputError
         Where the format is unknown or the file does not pass its reader's checks.
     """
-    options = ReadOptions(limits=limits, duplicates=duplicates, counters=counters or {}, matrix=matrix, noise=noise)
-    with opened(path, options, isolated=isolated) as source:
-        return _on_matrix(source.load(), Path(path), matrix)
+    with opened(path, ReadOptions(**options), isolated=isolated) as source:
+        return _on_matrix(source.load(), Path(path), options.get("matrix"))
 
 
 def summary(
     path: str | os.PathLike[str],
     *,
-    limits: ReadLimits = DEFAULT_LIMITS,
-    duplicates: DuplicatePolicy = "refuse",
-    counters: Mapping[str, int] | None = None,
-    matrix: tuple[int, int] | None = None,
-    noise: bool = True,
     isolated: bool = True,
+    **options: Unpack[Reading],
 ) -> Summary:
     """Summarise a file without reading all of it: of raw data the samples of one slice are kept, of images none.
 
     Parameters
     ----------
-    path, limits, duplicates, counters, matrix, noise, isolated
+    path, isolated, **options
         As for `read`.
 
     Raises
@@ -113,9 +100,8 @@ def summary(
     InputError
         As `read`, but for samples that were not looked at.
     """
-    options = ReadOptions(limits=limits, duplicates=duplicates, counters=counters or {}, matrix=matrix, noise=noise)
-    with opened(path, options, isolated=isolated) as source:
-        return _on_matrix(source.summary(), Path(path), matrix)
+    with opened(path, ReadOptions(**options), isolated=isolated) as source:
+        return _on_matrix(source.summary(), Path(path), options.get("matrix"))
 
 
 def read_noise(path: str | os.PathLike[str], channels: int, limits: ReadLimits = DEFAULT_LIMITS) -> NoiseReadouts:
@@ -182,8 +168,15 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
     if reader is None:
         yield IsolatedSource(path, options)
         return
+    if options.dims is not None and not reader.arrays:
+        raise InputError(
+            field="dims",
+            got=f"{','.join(options.dims)} for {path.name}, whose format names its own axes",
+            wanted="an array: NumPy, BART, MATLAB or other HDF5",
+            cure="Leave out --dims, or dims under [input] in the recipe.",
+        )
     if not reader.series:
-        _require_first(path, options.counters)
+        require_counters(path, options.counters)
     if reader is BART:
         path, _ = bart.pair_of(path)
     with errors_named(path), reader.opened(path, options) as source:
@@ -240,15 +233,3 @@ def _refuse_other_files(path: Path) -> None:
             "Readouts as JSON lines are taken by mri-design adapt; a header file (JSON) belongs to the array beside it."
         )
         raise InputError(field=str(path), got="JSON", wanted=_known(), cure=cure)
-
-
-def _require_first(path: Path, counters: Mapping[str, int]) -> None:
-    """Refuse numbers that a format without such counters does not have."""
-    for name, number in counters.items():
-        if number:
-            raise InputError(
-                field=f"{path}: {name}",
-                got=f"{number} asked for in a file that has no numbers of this kind",
-                wanted="0, or none",
-                cure=f"Leave out --{name}, or {name} under [input] in the recipe.",
-            )

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion
+from mri_design.scan.io.samples import is_pair
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Built into the library: deflate, shuffle, Fletcher-32, szip, n-bit, scale-offset, and h5py's lzf. Any other
 # filter would make HDF5 look for plug-ins to load.
 _FILTERS = {1, 2, 3, 4, 5, 6, 32000}
 _MAX_AXES = 8
+_MOST_LISTED = 200
 
 
 def is_hdf5(path: Path) -> bool:
@@ -63,6 +65,23 @@ def names_in(path: Path) -> set[str]:
     """Names at the top of an HDF5 file, links of any kind included; none of a file with more than a thousand."""
     with open_read_only(path) as file:
         return {str(name) for name in file} if len(file) <= 1000 else set()
+
+
+def arrays_in(file: h5py.File) -> dict[str, str]:
+    """Names ("group/dataset") and contents in words of what a file holds, of the first few hundred objects.
+
+    Links are not followed.
+    """
+    found: dict[str, str] = {}
+
+    def visit(name: str, held: h5py.Group | h5py.Dataset) -> bool | None:
+        if isinstance(held, h5py.Dataset):
+            kind = "complex" if held.dtype.kind == "c" or is_pair(held.dtype) else str(held.dtype)[:20]
+            found[name] = f"{kind} {held.shape}"
+        return True if len(found) > _MOST_LISTED else None
+
+    file.visititems(visit)
+    return found
 
 
 def has_object(file: h5py.File, name: str) -> bool:

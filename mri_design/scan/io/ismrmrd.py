@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.operators.trajectory import look_of_trajectory
 from mri_design.scan.data import TrajectoryData
-from mri_design.scan.io.hdf5 import is_hdf5, names_in, open_read_only, read_text
+from mri_design.scan.io.hdf5 import arrays_in, is_hdf5, names_in, open_read_only, read_text
 from mri_design.scan.io.mrd_acquisitions import (
     Acquisitions,
     NoiseSource,
@@ -311,12 +312,34 @@ def _filled(
 
 
 _GROUP = "dataset"
-"""Group that holds ``xml`` and ``data``."""
+"""The usual name of the group that holds ``xml`` and ``data``."""
 
 
 def is_mrd(path: Path) -> bool:
-    """Whether a file is HDF5 with the group of raw data at its top."""
-    return is_hdf5(path) and _GROUP in names_in(path)
+    """Whether a file is HDF5 with the group of raw data at its top, or with other groups that hold the like."""
+    if not is_hdf5(path):
+        return False
+    with open_read_only(path) as file:
+        return _GROUP in names_in(path) or bool(_groups(file))
+
+
+def _groups(file: h5py.File) -> list[str]:
+    """Groups with a header and readouts."""
+    held = arrays_in(file)
+    return [group for name in held if (group := name.removesuffix("/xml")) != name and f"{group}/data" in held]
+
+
+def _group_of(path: Path, file: h5py.File) -> str:
+    """The group of raw data: the usual one, or the only one."""
+    groups = [_GROUP] if _GROUP in file else _groups(file)
+    if len(groups) == 1:
+        return groups[0]
+    raise InputError(
+        field=str(path),
+        got=f"raw data in {len(groups)} groups: {', '.join(map(repr, groups[:8]))}",
+        wanted=f"one group of raw data, or one with the name {_GROUP!r}",
+        cure=f"Copy one: h5copy -i {path.name} -o one.h5 -s {groups[0]!r} -d {_GROUP}.",
+    )
 
 
 @contextmanager
@@ -345,10 +368,12 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     NOT done: EPI phase correction, trajectories in three dimensions, and a shift of full-length readouts whose echo is
     off the centre.
     """
-    limits, field = options.limits, f"{path}: {_GROUP}/xml"
+    limits = options.limits
     with open_read_only(path) as file:
-        header = parse_mrd_header(field, read_text(file, f"{_GROUP}/xml", limits), limits)
-        acquisitions = open_acquisitions(file, f"{_GROUP}/data", limits)
+        group = _group_of(path, file)
+        field = f"{path}: {group}/xml"
+        header = parse_mrd_header(field, read_text(file, f"{group}/xml", limits), limits)
+        acquisitions = open_acquisitions(file, f"{group}/data", limits)
         if options.only_noise:
             yield NoiseSource(acquisitions, header.noise_bandwidth)
             return

@@ -120,13 +120,9 @@ class IsolatedSource(Source):
         more = self.path.stat().st_size / _BYTES_PER_SECOND
         allowed = _SECONDS + more if self.seconds is None else self.seconds
         computing = passes * math.ceil(min(allowed, _COMPUTING + more))
-        settings = {
-            "limits": asdict(options.limits),
-            "duplicates": options.duplicates,
-            "counters": dict(options.counters),
-            "only_noise": options.only_noise,
-        }
-        request = json.dumps({"path": str(self.path), "question": question, "computing": computing, **settings})
+        request = json.dumps(
+            {"path": str(self.path), "question": question, "computing": computing, "options": asdict(options)}
+        )
         home = str(Path(__file__).parents[3])
         folders = [home, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
@@ -197,14 +193,13 @@ class _Child:
 def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
     """The child's whole work: read what the command line asks for and write the scan to standard output."""
     request = json.loads(sys.argv[1])
-    limits = ReadLimits(**request["limits"])
+    limits = ReadLimits(**request["options"].pop("limits"))
     room, inherited = 4 * limits.max_bytes + _ROOM, resource.getrlimit(resource.RLIMIT_AS)[1]
     if room < sys.maxsize and (inherited == resource.RLIM_INFINITY or room < inherited):
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
     resource.setrlimit(resource.RLIMIT_CPU, (request["computing"], resource.getrlimit(resource.RLIMIT_CPU)[1]))
     try:
-        told = {name: request[name] for name in ("duplicates", "counters", "only_noise")}
-        options = ReadOptions(limits=limits, **told)
+        options = ReadOptions(limits=limits, **request["options"])
         with opened(request["path"], options, isolated=False) as source:
             if request["question"] == "slices":
                 with source.slice_reader() as slices:

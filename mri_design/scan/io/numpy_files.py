@@ -12,11 +12,22 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.io.along_trajectory import TRAJECTORY_MEMBERS
-from mri_design.scan.io.npy import MAGIC, NpySlices, NpzArchive, is_npy, opened_npz, read_npy, read_npz_members
+from mri_design.scan.io.layouts import looks_signed
+from mri_design.scan.io.npy import (
+    MAGIC,
+    NpySlices,
+    NpzArchive,
+    declared_shape,
+    is_npy,
+    opened_npz,
+    read_npy,
+    read_npz_members,
+)
 from mri_design.scan.io.safe import check_file
 from mri_design.scan.io.source import Content, ReadOptions, Source, starting
 from mri_design.scan.io.stored_arrays import (
     COMPANIONS,
+    SERIES,
     ArrayHeader,
     StackSource,
     StoredSource,
@@ -25,6 +36,7 @@ from mri_design.scan.io.stored_arrays import (
     images_of,
     read_header_file,
     scan_of_arrays,
+    series_of,
 )
 
 Arrays = dict[str, NDArray[Any]]
@@ -67,7 +79,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         On anything else than such a file, naming the field. Pickles are never loaded.
     """
     companions = [name for name in COMPANIONS if options.noise or name not in _NOISE]
-    file = _Arrays(path, read_header_file(path, options.limits, options.matrix), options.limits, companions)
+    file = _Arrays(path, read_header_file(path, options), options.limits, companions)
     if is_npy(path):
         with path.open("rb") as stream:
             slices = NpySlices.of(stream, check_file(path), str(path), options.limits)
@@ -90,6 +102,15 @@ class _Arrays(StoredSource):
 
     companions: Sequence[str] = COMPANIONS
 
+    @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """See `Source`."""
+        if not set(self.header.dims or ()) & set(SERIES):
+            return {}
+        if is_npy(self.path):
+            return series_of(declared_shape(self.path, self.limits), self.header)
+        return series_of(_load(self)[1][self.header.key or "kspace"].shape, self.header)
+
     def load(self) -> Content:
         """Read all arrays."""
         key, arrays, left = _load(self)
@@ -102,9 +123,11 @@ class _Arrays(StoredSource):
         if not 1 < count <= self.limits.max_slices:
             return None
         if holds_images(key, data.dtype, header):
+            if key != "image" and looks_signed(data.part(count // 2)):
+                return None
             parts = (data.part(number) for number in range(count))
             return images_of(self, key, parts, data.shape, header)
-        axes = axes_of_slices(len(data.shape), data.dtype, header)
+        axes = axes_of_slices(data.shape, data.dtype, header, data.part)
         if axes is None or any(stack.shape[0] != count for stack in stacks.values()):
             return None
 
@@ -146,7 +169,10 @@ def _load(file: _Arrays) -> tuple[str, Arrays, list[str]]:
     key = next((key for key in keys if key in arrays), None)
     if key is None:
         raise InputError(
-            field="members", got=", ".join(present[:8]) or "no arrays", wanted=f"an array named {' or '.join(keys)}"
+            field="members",
+            got=", ".join(present[:8]) or "no arrays",
+            wanted=f"an array named {' or '.join(keys)}",
+            cure="Save it under that name, or name it as key in the header file (JSON) of the same stem.",
         )
     unread = set() if "trajectory" in arrays else set(TRAJECTORY_MEMBERS)
     left = (name for name in present if name not in arrays or name in unread)

@@ -104,6 +104,12 @@ def volume_note(count: int, plane: tuple[int, ...]) -> str:
     return f"{positions} a plane (ky, kz) of {plane}"
 
 
+def is_pair(dtype: np.dtype[Any]) -> bool:
+    """Whether numbers are structures of one real and one imaginary field, as HDF5 has complex numbers."""
+    names = dtype.names
+    return names is not None and len(names) == 2 and names[0].startswith("r") and names[1].startswith("i")
+
+
 def to_complex64(field: str, samples: NDArray[Any]) -> NDArray[np.complex64]:
     """Complex samples of any precision as complex64, contiguous.
 
@@ -118,8 +124,7 @@ def to_complex64(field: str, samples: NDArray[Any]) -> NDArray[np.complex64]:
     InputError
         On samples that are not complex, on NaN or infinities, and on values complex64 cannot hold.
     """
-    pair = samples.dtype.names
-    if pair is not None and len(pair) == 2 and pair[0].startswith("r") and pair[1].startswith("i"):
+    if (pair := samples.dtype.names) is not None and is_pair(samples.dtype):
         for part in pair:
             require_finite(field, samples[part])
         joined = np.empty(samples.shape, np.complex64)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,17 @@ ENCODING = "encoding"
 """Number of the encoding space of an MRD file, of which one is read, too: each has a matrix of its own."""
 
 
+class Reading(TypedDict, total=False):
+    """Arguments of `ReadOptions` by name, as functions take them that read a file."""
+
+    limits: ReadLimits
+    duplicates: DuplicatePolicy
+    counters: Mapping[str, int]
+    matrix: tuple[int, int] | None
+    noise: bool
+    dims: Sequence[str] | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
     """How somebody wants a file to be read.
@@ -53,6 +64,8 @@ class ReadOptions:
         Whether to read what the arrays of a file say of the noise: not where somebody tells it.
     only_noise : bool
         Whether to open raw data for their noise readouts alone (`Source.noise`): there need be no image.
+    dims : sequence of str, optional
+        Names of the axes of an array, in the place of what the file says.
 
     Raises
     ------
@@ -66,6 +79,7 @@ class ReadOptions:
     matrix: tuple[int, int] | None = None
     noise: bool = True
     only_noise: bool = False
+    dims: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         require_choice(get_args(DuplicatePolicy), duplicates=self.duplicates)
@@ -85,6 +99,28 @@ def checked_counters(counters: Mapping[str, int]) -> dict[str, int]:
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 65535:
             raise InputError(field=name, got=described(number), wanted="a whole number from 0 to 65535")
     return dict(counters)
+
+
+def require_counters(
+    path: Path, counters: Mapping[str, int], series: Mapping[str, tuple[int, ...]] | None = None
+) -> None:
+    """Refuse numbers of repetitions, contrasts and the like that a file does not have.
+
+    Raises
+    ------
+    InputError
+        For a number beyond those of ``series``, and for another one than 0 where there is no such counter.
+    """
+    for name, number in counters.items():
+        held = (series or {}).get(name, ())
+        if number not in (held or (0,)):
+            others = "".join(f" It has a {other}: --{other} N." for other in series or {} if other != name)
+            raise InputError(
+                field=f"{path}: {name}",
+                got=f"{number} asked for in a file that has " + ("no such number" if held else "none of this kind"),
+                wanted=f"0 to {len(held) - 1}" if held else "0, or none",
+                cure=f"Change --{name}, or {name} under [input] in the recipe, or leave it out.{others}",
+            )
 
 
 @dataclass(frozen=True)
@@ -319,6 +355,8 @@ class Reader:
         Whether files may hold repeated lines and several series, of which `ReadOptions` choose.
     matrix : bool
         Whether files may hold samples along a trajectory without the matrix of their image.
+    arrays : bool
+        Whether files hold arrays whose axes `ReadOptions` may name.
     container : function, optional
         Whether a file is of the format around this one, whose library damaged files can crash: recognised and read in a
         process of its own.
@@ -330,6 +368,7 @@ class Reader:
     _: KW_ONLY
     series: bool = False
     matrix: bool = False
+    arrays: bool = False
     container: Callable[[Path], bool] | None = None
 
     @contextmanager

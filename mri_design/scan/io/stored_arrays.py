@@ -17,10 +17,19 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, Orientation, TrajectoryData
 from mri_design.scan.io.along_trajectory import along_trajectory
+from mri_design.scan.io.layouts import BARE, PAIR, joined, shown
 from mri_design.scan.io.safe import ReadLimits, check_file
 from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32, volume_note
-from mri_design.scan.io.source import Content, ImageSource, SlicedSource, Source
-from mri_design.scan.sampling import Sampling, measured_samples
+from mri_design.scan.io.source import (
+    COUNTERS,
+    Content,
+    ImageSource,
+    ReadOptions,
+    SlicedSource,
+    Source,
+    require_counters,
+)
+from mri_design.scan.sampling import Sampling, measured_samples, require_finite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +59,8 @@ class ArrayHeader:
     matrix : tuple of int, optional
         Pixels (ky, kx) of the image along a trajectory, where somebody asked for them; those of the header are in
         ``text``.
+    counters : mapping of str to int
+        Which repetition and contrast to read, of arrays with such axes; the first where none is given.
     text : mapping of str to str
         Every field, for people.
     """
@@ -64,20 +75,24 @@ class ArrayHeader:
     member_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     key: str | None = None
     matrix: tuple[int, int] | None = None
+    counters: Mapping[str, int] = field(default_factory=dict)
     text: Mapping[str, str] = field(default_factory=dict)
 
+    def asked(self, options: ReadOptions) -> ArrayHeader:
+        """The header with what somebody asks for: axes by their names, a matrix, a repetition."""
+        asked = replace(self, matrix=options.matrix, counters=options.counters)
+        return asked if options.dims is None else replace(asked, dims=tuple(options.dims), phase_encode_axis=None)
 
-def read_header_file(path: Path, limits: ReadLimits, matrix: tuple[int, int] | None = None) -> ArrayHeader:
+
+def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
     """Read the header file beside the array at ``path`` (same stem, ``.json``); one without fields where there is none.
 
     Parameters
     ----------
     path : Path
         The array.
-    limits : ReadLimits
-        Bound on the header's length.
-    matrix : tuple of int, optional
-        That of the result.
+    options : ReadOptions
+        The bound on the header's length, and what is asked for in the place of what the header says.
 
     Raises
     ------
@@ -87,11 +102,9 @@ def read_header_file(path: Path, limits: ReadLimits, matrix: tuple[int, int] | N
     """
     header_path = path.with_suffix(".json")
     if not header_path.exists() or header_path == path:
-        return ArrayHeader(matrix=matrix)
-    if check_file(header_path) > limits.max_text_bytes:
-        raise InputError(
-            field=str(header_path), got="an over-long header", wanted=f"at most {limits.max_text_bytes} bytes"
-        )
+        return ArrayHeader().asked(options)
+    if check_file(header_path) > (most := options.limits.max_text_bytes):
+        raise InputError(field=str(header_path), got="an over-long header", wanted=f"at most {most} bytes")
     try:
         content = json.loads(header_path.read_bytes())
         text = as_text(content) if isinstance(content, dict) else {}
@@ -115,9 +128,8 @@ def read_header_file(path: Path, limits: ReadLimits, matrix: tuple[int, int] | N
         shape=None if isinstance(shapes, dict) else fields.listed("shape", int),
         member_shapes=_member_shapes(header_path, shapes),
         key=fields.text("key") or None,
-        matrix=matrix,
         text=text,
-    )
+    ).asked(options)
 
 
 def as_text(content: Mapping[str, Any]) -> dict[str, str]:
@@ -171,24 +183,29 @@ def _is_variance(value: object) -> bool:
 
 
 # In the k0/k1/k2 naming k0 is the readout, k1 the phase encode and k2 the second one, of a volume.
-_ROLES = {"rep": "rep", "slice": "slice", "coil": "coil", "k0": "kx", "k1": "ky", "kx": "kx", "ky": "ky"}
-_ROLES |= {"k2": "kz", "kz": "kz"}
-_BARE = {2: ("ky", "kx"), 3: ("coil", "ky", "kx"), 4: ("slice", "coil", "ky", "kx")}
+_ROLES = {"slice": "slice", "coil": "coil", "k0": "kx", "k1": "ky", "kx": "kx", "ky": "ky", "k2": "kz", "kz": "kz"}
+_REPEATS = ("rep", "repetition")
+SERIES = dict.fromkeys((*_REPEATS, "frame", "time"), "repetition") | {"echo": "contrast", "contrast": "contrast"}
+SERIES |= {"set": "set", "phase": "phase"}
+"""Names of axes of which one entry is read, and the counter that chooses it."""
 _ORDER = ("slice", "coil", "ky", "kx")
 _VOLUME_ORDER = ("kx", "coil", "ky", "kz")
 
 
 @dataclass(frozen=True)
 class KSpaceAxes:
-    """The role of every stored axis: "rep", "slice", "coil", "ky", "kx" or, in volumes, "kz".
+    """The role of every stored axis: a counter of `SERIES`, "slice", "coil", "ky", "kx" or, in volumes, "kz".
 
     Parameters
     ----------
     roles : tuple of str
         One role per stored axis; "ky" and "kx" are always among them.
+    names : tuple of str
+        The axes' own names.
     """
 
     roles: tuple[str, ...]
+    names: tuple[str, ...]
 
     @property
     def volume(self) -> bool:
@@ -201,8 +218,10 @@ class KSpaceAxes:
         across = "kz" if self.volume else "kx"
         return "ky-rows" if self.roles.index("ky") < self.roles.index(across) else "ky-columns"
 
-    def arrange(self, field: str, array: NDArray[Any], *, without: str = "", repetition: int = 0) -> NDArray[Any]:
-        """View of a stored array as (slice, coil, ky, kx), one repetition only; volumes as (kx, coil, ky, kz).
+    def arrange(
+        self, field: str, array: NDArray[Any], *, without: str = "", chosen: Mapping[str, int] | None = None
+    ) -> NDArray[Any]:
+        """View of a stored array as (slice, coil, ky, kx), of one repetition; volumes as (kx, coil, ky, kz).
 
         Parameters
         ----------
@@ -212,8 +231,8 @@ class KSpaceAxes:
             Its axes are ``roles``, minus ``without``.
         without : str
             A role that this array lacks ("coil" for a coil-combined image); it is left out of the result.
-        repetition : int
-            Which one, where there are several.
+        chosen : mapping of str to int, optional
+            Which repetition and contrast, of several; the first by default.
 
         Raises
         ------
@@ -223,9 +242,9 @@ class KSpaceAxes:
         roles = [role for role in self.roles if role != without]
         if array.ndim != len(roles):
             raise InputError(field=field, got=f"shape {array.shape}", wanted=f"axes ({', '.join(roles)})")
-        if "rep" in roles:
-            array = array.take(repetition, axis=roles.index("rep"))
-            roles.remove("rep")
+        for role in [role for role in roles if role in COUNTERS]:
+            array = array.take((chosen or {}).get(role, 0), axis=roles.index(role))
+            roles.remove(role)
         order = _VOLUME_ORDER if self.volume else _ORDER
         for missing in [role for role in ("coil", "slice") if role in order and role not in roles and role != without]:
             array = array[np.newaxis]
@@ -250,20 +269,21 @@ def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: in
     InputError
         On names that are unknown, repeated or too few, and on a phase encode that is not a k-space axis.
     """
-    if dims is None and n_axes not in _BARE:
-        raise InputError(
-            field="dims", got=f"{n_axes} unnamed axes", wanted="2 to 4", cure="Name the axes in a header: dims."
-        )
-    names = _BARE[n_axes] if dims is None else dims
-    roles = [_ROLES.get(name, "") for name in names]
+    if dims is None and n_axes not in BARE:
+        cure = "Name them, as --dims repetition,slice,coil,ky,kx, or as dims in a header file."
+        raise InputError(field="dims", got=f"{n_axes} unnamed axes", wanted="2 to 4", cure=cure)
+    names = BARE[n_axes] if dims is None else dims
+    roles = [_ROLES.get(name, SERIES.get(name, "")) for name in names]
     if len(names) != n_axes or len(set(roles)) != n_axes or not {"ky", "kx"} <= set(roles) or "" in roles:
         raise InputError(
             field="dims",
-            got=f"{list(names)} for {n_axes} axes",
-            wanted="one name per axis out of rep, slice, coil, k0 (readout), k1 (phase encode), kx, ky; of a volume "
-            "also k2 or kz",
+            got=f"{', '.join(names)} for {n_axes} axes",
+            wanted="one name for each axis, in their order: kx (or k0, the readout), ky (k1, the phase encode), coil, "
+            "slice, repetition (rep, frame), contrast (echo), set, phase; of a volume also kz (k2); of real numbers "
+            f"{PAIR}",
+            cure="Give them as --dims coil,ky,kx, as dims in the header file, or in Python as dims=.",
         )
-    if "kz" in roles and ({"rep", "slice"} & set(roles) or phase_encode_axis is not None):
+    if "kz" in roles and ({*COUNTERS, "slice"} & set(roles) or phase_encode_axis is not None):
         raise InputError(
             field="dims",
             got=f"{list(names)}" if phase_encode_axis is None else f"{list(names)} and a phase_encode_axis",
@@ -272,7 +292,7 @@ def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: in
         )
     if phase_encode_axis is not None:
         _swap_phase_encode(roles, names, phase_encode_axis, named=dims is not None)
-    return KSpaceAxes(tuple(roles))
+    return KSpaceAxes(tuple(roles), tuple(names))
 
 
 def _swap_phase_encode(roles: list[str], names: tuple[str, ...], axis: int | str, *, named: bool) -> None:
@@ -294,9 +314,21 @@ COMPANIONS = ("measured", "coil_maps", "noise_variance", "noise_covariance", "re
 """Arrays that may stand beside k-space."""
 
 Arrays = Mapping[str, NDArray[Any]]
+_PARTITION, _FEWEST_PARTITIONS = 30, 16
+"""Energy over that of the median part from which on parts are partitions of a volume, of so many at least."""
+_NEIGHBOURS = 8
+"""Parts without coils that are held against each other."""
 _STACK = ("slice", "row", "col")
 _STACKS = {_STACK, ("echo", "row", "col")}
 """Names of the axes of several images; those of several echoes are taken like slices, one after the other."""
+
+
+def series_of(shape: tuple[int, ...], header: ArrayHeader) -> dict[str, tuple[int, ...]]:
+    """Numbers of the repetitions, contrasts and the like that an array of k-space has, by counter."""
+    dims = header.dims or ()
+    if len(dims) != len(shape) or header.image_domain or "row" in dims:
+        return {}
+    return {SERIES[name]: tuple(range(side)) for name, side in zip(dims, shape, strict=True) if name in SERIES}
 
 
 def scan_of_arrays(
@@ -332,6 +364,7 @@ def scan_of_arrays(
     if "trajectory" in arrays and key == "kspace":
         noise_variance = _noise_variance(arrays.get("noise_variance"), header)
         covariance = _noise_covariance(arrays.get("noise_covariance"))
+        require_counters(path, header.counters)
         scan = along_trajectory(
             arrays, limits, name=path.stem, noise_variance=noise_variance, header=_provenance(path, header)
         )
@@ -341,9 +374,25 @@ def scan_of_arrays(
         raise InputError(field=f"{key}: shape", got=f"{stored.shape}", wanted=f"{header.shape}, as its header says")
     if header.float_pairs:
         stored = _joined_pairs(key, stored)
+    elif not (header.image_domain or key == "image" or "row" in (header.dims or ())):
+        stored, header = _settled(key, stored, header, with_maps="coil_maps" in arrays)
     if holds_images(key, stored.dtype, header):
+        require_counters(path, header.counters)
         return _images(path, key, stored, header, limits)
     return _kspace(path, key, stored, arrays, header, limits)
+
+
+def _settled(
+    key: str, stored: NDArray[Any], header: ArrayHeader, *, with_maps: bool
+) -> tuple[NDArray[Any], ArrayHeader]:
+    """The array as complex numbers, and its header with the names that its axes have where it gives none."""
+    stored, dims, note = joined(key, stored, header.dims)
+    unsaid = dims is None and header.phase_encode_axis is None and not with_maps
+    if stored.dtype.kind == "c" and stored.ndim in BARE and unsaid:
+        require_finite(key, stored)
+        dims, found = shown(key, stored, BARE[stored.ndim])
+        note = "; ".join(filter(None, (note, found)))
+    return stored, replace(header, dims=dims, text={**header.text, **({"axes": note} if note else {})})
 
 
 def holds_images(key: str, dtype: np.dtype[Any], header: ArrayHeader) -> bool:
@@ -394,6 +443,7 @@ def images_of(
     """
     if len(shape) != 3 or header.float_pairs or header.dims not in {None, *_STACKS}:
         return None
+    require_counters(file.path, header.counters)
     _check_sides(key, _STACK, shape, file.limits)
     count, rows, columns = shape
     images = (_pixels(key, part)[0] for part in parts)
@@ -415,27 +465,60 @@ class _StoredImages(ImageSource):
         return stack
 
 
-def axes_of_slices(n_axes: int, dtype: np.dtype[Any], header: ArrayHeader) -> KSpaceAxes | None:
+def axes_of_slices(
+    shape: tuple[int, ...], dtype: np.dtype[Any], header: ArrayHeader, part: Callable[[int], NDArray[Any]]
+) -> KSpaceAxes | None:
     """Axes of a stored array that is a stack of slices of k-space, one after the other; None where it is not.
 
     Parameters
     ----------
-    n_axes : int
-        Of the array.
-    dtype : numpy dtype
-        As stored.
+    shape, dtype
+        Of the array, as stored.
     header : ArrayHeader
         Names of axes, and what else is known.
+    part : function
+        The part (1, ...) of a number, of which some are held against the usual names where there are no others.
 
     Raises
     ------
     InputError
-        For axes that cannot be.
+        For axes that cannot be, and those that have to be named (`shown`).
     """
     if dtype.kind != "c" or header.image_domain or header.float_pairs or "row" in (header.dims or ()):
         return None
-    axes = kspace_axes(n_axes, header.dims, header.phase_encode_axis)
-    return None if axes.volume or axes.roles[0] != "slice" else axes
+    axes = kspace_axes(len(shape), header.dims, header.phase_encode_axis)
+    if axes.volume or axes.roles[0] != "slice":
+        return None
+    unsaid = header.dims is None and header.phase_encode_axis is None
+    return None if unsaid and axes_of_parts(part, shape[0], axes.names) != axes.names else axes
+
+
+def axes_of_parts(
+    part: Callable[[int], NDArray[Any]], count: int, usual: tuple[str, ...], *, turned: bool = False
+) -> tuple[str, ...] | None:
+    """Names of the axes of an array by some of its parts along the first one; None where all have to be looked at.
+
+    Parameters
+    ----------
+    part : function
+        The part (1, ...) of a number.
+    count : int
+        Parts.
+    usual, turned
+        As for `shown`.
+    """
+    places = sorted({0, count // 2, *range(0, count, max(1, count // 8))})
+    energies = {place: float(np.linalg.norm(part(place))) ** 2 for place in places}
+    strongest = max((0, count // 2), key=energies.__getitem__)
+    others = [energy for place, energy in energies.items() if place != strongest]
+    if count >= _FEWEST_PARTITIONS and energies[strongest] > _PARTITION * float(np.median(others)):
+        return None
+    width = 1 if "coil" in usual else min(count, _NEIGHBOURS)
+    seen = [part(number) for number in range(count // 2 - width // 2, count // 2 - width // 2 + width)]
+    try:
+        return shown("array", np.concatenate(seen), usual, turned=turned)[0]
+    except InputError:  # all of them show more
+        return None
 
 
 @dataclass(frozen=True)
@@ -464,6 +547,11 @@ class StackSource(SlicedSource):
     header: ArrayHeader
 
     @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """See `Source`."""
+        return self.file.series
+
+    @property
     def n_slices(self) -> int:
         """Number of slices."""
         return self.count
@@ -484,7 +572,7 @@ class StackSource(SlicedSource):
         return tuple(self._sampling(next(iter(self.part(number).values())), number) for number in range(self.count))
 
     def _sampling(self, stored: NDArray[Any], number: int) -> Sampling:
-        (coils,) = self.axes.arrange("array", stored)
+        (coils,) = self.axes.arrange("array", stored, chosen=self.header.counters)
         coils = to_complex64(f"array, slice {number}", coils)
         held = measured_samples(coils)
         held[[line for line in self.header.zero_filled if 0 <= line < len(held)]] = False
@@ -521,16 +609,23 @@ def _kspace(
 ) -> KSpaceData:
     axes = kspace_axes(stored.ndim, header.dims, header.phase_encode_axis)
     _check_sides(key, axes.roles, stored.shape, limits)
-    kspace = to_complex64(key, axes.arrange(key, stored)).copy()
+    require_counters(path, header.counters, series_of(stored.shape, replace(header, dims=axes.names)))
+    chosen = {role: header.counters.get(role, 0) for role in axes.roles if role in COUNTERS}
+    kspace = to_complex64(key, axes.arrange(key, stored, chosen=chosen)).copy()
     if axes.volume:
         kspace = readout_positions(kspace)
     n_lines = kspace.shape[2]
     provenance = _provenance(path, header)
     if axes.volume:
         provenance["volume"] = volume_note(len(kspace), kspace.shape[2:])
-    if "rep" in axes.roles:
-        provenance["repetition"] = f"first of {stored.shape[axes.roles.index('rep')]}; {OTHERS_UNREAD}"
-    again = "rep" in axes.roles and stored.shape[axes.roles.index("rep")] > 1
+    again: NDArray[np.complex64] | None = None
+    for role, number in chosen.items():
+        count = stored.shape[axis := axes.roles.index(role)]
+        if count > 1:
+            provenance[role] = f"{number or 'first'} of {count}; {OTHERS_UNREAD}"
+        if count > 1 and axes.names[axis] in _REPEATS:
+            other = {**chosen, role: 0 if number else 1}
+            again = to_complex64(key, axes.arrange(key, stored, chosen=other)).copy()
     declared = _declared_lines(path, header, arrays.get("measured"), n_lines)
     if "noise_covariance" in arrays:
         provenance["noise_covariance"] = "given with the data"
@@ -542,14 +637,14 @@ def _kspace(
         noise_covariance=_noise_covariance(arrays.get("noise_covariance")),
         coil_maps=_companion("coil_maps", arrays, axes, without=""),
         reference=_companion("reference", arrays, axes, without="coil"),
-        repeat=to_complex64(key, axes.arrange(key, stored, repetition=1)).copy() if again else None,
+        repeat=again,
         orientation=axes.orientation,
         header=provenance,
     )
 
 
 def _check_sides(key: str, roles: tuple[str, ...], shape: tuple[int, ...], limits: ReadLimits) -> None:
-    bounds = {"rep": limits.max_slices, "slice": limits.max_slices, "coil": limits.max_coils}
+    bounds = dict.fromkeys((*COUNTERS, "slice"), limits.max_slices) | {"coil": limits.max_coils}
     for role, side in zip(roles, shape, strict=True):
         bound = bounds.get(role, limits.max_side)
         if not 1 <= side <= bound:

@@ -517,7 +517,7 @@ def test_formats_without_counters_have_number_zero_only(tmp_path: Path, scan: np
     np.save(tmp_path / "scan.npy", scan)
     for path in (tmp_path / "scan.npy", fastmri_file):
         read(path, counters={"contrast": 0}, isolated=False)
-        with pytest.raises(InputError, match="contrast: got 1 asked for in a file that has no numbers"):
+        with pytest.raises(InputError, match="contrast"):
             read(path, counters={"contrast": 1}, isolated=False)
 
 

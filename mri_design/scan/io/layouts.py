@@ -1,0 +1,270 @@
+"""What the axes of an array are where nothing names them: held against its samples, and asked for where these disagree.
+
+K-space gathers its energy in an eighth of each of its axes; coils and slices do not. Coils see one image through smooth
+maps, so that some of them predict the others; slices of one coil do not. Parts of complex numbers are negative as often
+as positive; pixels of an image are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError
+from mri_design.scan.calibration.espirit import central, gapless_side
+from mri_design.scan.calibration.growing_maps import error_of_held_coils
+from mri_design.scan.calibration.nlinv import BLOCK
+from mri_design.scan.centred_fft import to_image
+from mri_design.scan.sampling import require_finite
+
+BARE = {2: ("ky", "kx"), 3: ("coil", "ky", "kx"), 4: ("slice", "coil", "ky", "kx")}
+"""Names of the axes of arrays that say nothing else."""
+PAIR = "real/imag"
+"""Name of an axis of two that holds real and imaginary parts."""
+IN_TURN, IN_HALVES = f"coil*{PAIR}", f"{PAIR}*coil"
+"""Names of an axis of coils whose real and imaginary parts stand in turn, or all of one before all of the other."""
+_GATHERED, _LEAST_SIDE = 0.6, 16
+"""Share of the energy in an eighth of an axis of k-space, at least, and the shortest axis that is judged by it."""
+_NO_COILS, _NO_COILS_OF_MORE = {2: 0.7, 3: 0.25}, 0.15
+_COILS, _SURELY_COILS = 0.25, 0.1
+"""Relative errors of coils held back: beyond noise, above which two, three or more are no coils; and with noise, below
+which they may be some, or surely are. Of the scans tried coils had 0 to .17 (two) and to .05 (more), slices of one coil
+.16 to .86."""
+_CLEARLY = 2
+"""How much better one way to read an array predicts coils than the others, so that it is taken."""
+_TENTH = 0.105
+"""A tenth of the energies of noise lies below so many times their mean."""
+_NOISY, _LEAST_CENTRE = 0.02, 8
+"""Coils are judged up to this share of noise in the energy of the centre, with so many gapless lines there."""
+
+
+def looks_signed(stored: NDArray[Any]) -> bool:
+    """Whether real numbers are negative about as often as positive, as the parts of k-space are."""
+    if stored.dtype.kind not in "if" or not (held := np.count_nonzero(stored)):
+        return False
+    return bool(0.3 < np.count_nonzero(stored < 0) / held < 0.7)
+
+
+def joined(
+    field: str, stored: NDArray[Any], dims: tuple[str, ...] | None
+) -> tuple[NDArray[Any], tuple[str, ...] | None, str]:
+    """Real numbers that are parts of complex ones, joined; complex numbers and images stay as they are.
+
+    Parameters
+    ----------
+    field : str
+        Name of the array, for messages.
+    stored : array
+        As stored.
+    dims : tuple of str, optional
+        Names of its axes, of which `PAIR`, `IN_TURN` or `IN_HALVES` has the parts.
+
+    Returns
+    -------
+    array, dims, note
+        The numbers, the names of their axes, and where the parts were found if nothing said so.
+
+    Raises
+    ------
+    InputError
+        For parts along an axis that cannot have them, and for parts whose pairs the samples do not show.
+    """
+    if dims is not None:
+        way = next((name for name in dims if PAIR in name), None)
+        if way is None or len(dims) != stored.ndim:
+            return stored, dims, ""
+        if way not in (PAIR, IN_TURN, IN_HALVES) or stored.dtype.kind not in "iuf":
+            wanted = f"{PAIR}, {IN_TURN} (in turn) or {IN_HALVES} (in halves), of an array of real numbers"
+            raise InputError(
+                "dims", f"{way} of {stored.dtype}", wanted, "Complex numbers need no name for their parts."
+            )
+        rest = ["coil" if name in (IN_TURN, IN_HALVES) else name for name in dims if name != PAIR]
+        return _paired(field, stored, dims.index(way), way), tuple(rest), ""
+    if stored.ndim < 3 or not looks_signed(stored):
+        return stored, None, ""
+    require_finite(field, stored)
+    for axis in sorted(range(stored.ndim), key=lambda axis: axis != stored.ndim - 1):
+        if stored.shape[axis] == 2 and len(_gathering(pair := _paired(field, stored, axis, PAIR))) >= 2:
+            return pair, None, f"real and imaginary parts along axis {axis}, as the samples show"
+    along = _gathering(stored)
+    found = []
+    for axis in range(stored.ndim):
+        if len(along) == 2 and axis not in along and stored.shape[axis] % 2 == 0:
+            for way in (IN_TURN, IN_HALVES):
+                found.append((_misfit(_paired(field, stored, axis, way), axis, along), way, axis))
+    found.sort()
+    if found and found[0][0] < _COILS and (len(found) == 1 or found[1][0] > _CLEARLY * found[0][0]):
+        _, way, axis = found[0]
+        order = "in turn" if way == IN_TURN else "in halves"
+        return _paired(field, stored, axis, way), None, f"real and imaginary parts {order} along axis {axis}"
+    if len(along) < 2 and stored.shape[-1] != 2:
+        return stored, None, ""
+    raise InputError(
+        f"{field}: dims",
+        f"real numbers {stored.shape}, negative as often as positive, which look like real and imaginary parts",
+        "k-space, or parts whose axis is named",
+        f"Name it: --dims ky,kx,{PAIR} (an axis of two), --dims slice,ky,kx,{IN_TURN} (real and imaginary parts of "
+        f"each coil in turn) or {IN_HALVES} (first all real parts); or save complex numbers, in Python "
+        "numpy.save('kspace.npy', parts[..., 0::2] + 1j * parts[..., 1::2]).",
+    )
+
+
+def shown(
+    field: str, array: NDArray[np.complexfloating[Any, Any]], usual: Sequence[str], *, turned: bool = False
+) -> tuple[tuple[str, ...], str]:
+    """Names of the axes of k-space that has none, by what the samples show.
+
+    Parameters
+    ----------
+    field : str
+        Name of the array, for messages.
+    array : complex array of two to four axes
+        K-space; of several slices one is enough.
+    usual : sequence of str
+        Names of the axes where the samples do not speak against them.
+    turned : bool
+        Whether phase encoding may run along the other axis of k-space too, which lines that were left out show.
+
+    Returns
+    -------
+    names, note
+        A note where these are not the usual ones.
+
+    Raises
+    ------
+    InputError
+        Where the samples speak against the usual names, and for no others.
+    """
+    along = _gathering(array)
+    if len(along) > 2:
+        raise _asks(field, array.shape, "of which three look like k-space: a volume, or frames", "coil,kz,ky,kx")
+    if len(along) < 2:  # flat, as noise is: nothing to be seen but the lengths
+        *others, last = array.shape
+        if last < _LEAST_SIDE <= max(others[:-1], default=0):
+            raise _asks(field, array.shape, "of which the last is too short for samples of a readout", "ky,kx,coil")
+        return tuple(usual), ""
+    names, several = list(usual), [axis for axis in range(array.ndim) if axis not in along and array.shape[axis] > 1]
+    as_usual = sorted(along) == sorted(map(usual.index, ("ky", "kx")))
+    if not as_usual:
+        single = [axis for axis in range(array.ndim) if axis not in (*along, *several)]
+        for axis, name in zip([*along, *several, *single], ("ky", "kx", "coil", "slice"), strict=False):
+            names[axis] = name
+    coil = names.index("coil") if "coil" in names else None
+    missed = 0.0 if coil is None else _are_none(array, coil, along)
+    if len(several) == 2 and (not as_usual or missed):
+        misfits = {axis: _misfit(array, axis, along) for axis in several}
+        coil, other = sorted(several, key=misfits.__getitem__)
+        if not (misfits[coil] < _COILS and misfits[other] > _CLEARLY * misfits[coil]):
+            raise _asks(field, array.shape, "of which two could be coils or slices", "coil,slice,ky,kx")
+        names[coil], names[other] = "coil", "slice"
+    elif coil is not None and missed:
+        would_be = (
+            f"of which {array.shape[coil]} would be coils, which predict each other with an error of {missed:.0%}"
+        )
+        raise _asks(field, array.shape, f"{would_be}, as slices of one coil do", _exchanged(names))
+    elif (
+        coil not in several
+        and several
+        and array.shape[several[0]] > 2
+        and (_misfit(array, several[0], along) < _SURELY_COILS)
+    ):
+        would_be = f"of which {array.shape[several[0]]} would be slices, which predict each other as coils do"
+        raise _asks(field, array.shape, would_be, _exchanged(names))
+    ky, kx = names.index("ky"), names.index("kx")
+    if (turned or not as_usual) and _gaps(array, kx) > 1 >= _gaps(array, ky):
+        names[ky], names[kx] = "kx", "ky"
+    changed = tuple(names) != tuple(usual)
+    return tuple(names), f"({', '.join(names)}), as the samples show; --dims says otherwise" if changed else ""
+
+
+def _exchanged(names: Sequence[str]) -> str:
+    """Names with coils in the place of slices, and the other way round."""
+    other = {"coil": "slice", "slice": "coil"}
+    return ",".join(other.get(name, name) for name in names)
+
+
+def _asks(field: str, shape: tuple[int, ...], doubt: str, likely: str) -> InputError:
+    usual = ",".join(BARE[len(shape)])
+    return InputError(
+        f"{field}: dims",
+        f"{len(shape)} axes without names, {shape}, {doubt}",
+        "the name of every axis",
+        f"Name them: --dims {likely}, --dims {usual}, or whatever they are (repetition, frame, echo); in a header file "
+        "or a recipe under [input] as dims = [...], in Python as dims=.",
+    )
+
+
+def _gathering(array: NDArray[Any]) -> list[int]:
+    """Axes along which an eighth, around whichever place, holds most of the energy: those of k-space."""
+    energies = [np.zeros(side) for side in array.shape]
+    for number, part in enumerate(array):  # a whole scan's energies would take half as much memory as the scan
+        with np.errstate(over="ignore", invalid="ignore"):  # of damaged files
+            energy = np.abs(part).astype(np.float64) ** 2
+        energies[0][number] = energy.sum()
+        for axis in range(1, array.ndim):
+            energies[axis] += energy.sum(axis=tuple(other for other in range(array.ndim - 1) if other != axis - 1))
+    return [axis for axis, energy in enumerate(energies) if _share(energy) > _GATHERED]
+
+
+def _share(energy: NDArray[np.float64]) -> float:
+    """Largest share of the energy in an eighth of an axis; 0 of a short one."""
+    side, total = len(energy), float(energy.sum())
+    if side < _LEAST_SIDE or not 0 < total < np.inf:
+        return 0.0
+    width = -(-side // 8)
+    return float(np.convolve(np.concatenate([energy, energy[: width - 1]]), np.ones(width), "valid").max()) / total
+
+
+def _misfit(array: NDArray[Any], axis: int, along: Sequence[int]) -> float:
+    """Relative error of coils along an axis that the others predict (`error_of_held_coils`), with that of the noise.
+
+    Of further axes the strongest entry is looked at.
+    """
+    stack = _coils(array, axis, along)
+    return error_of_held_coils(stack, np.any(stack, axis=0)) if len(stack) > 1 else float("nan")
+
+
+def _are_none(array: NDArray[Any], axis: int, along: Sequence[int]) -> float:
+    """Error beyond noise with which entries are predicted that are no coils; 0 of coils, and where noise hides it."""
+    stack = _coils(array, axis, along)
+    samples, centre = np.any(stack, axis=0), central(stack, BLOCK)
+    share = np.count_nonzero(samples) / samples.size
+    # The outer samples and the air around an object hold noise, and perhaps more: the lower one is nearer to it.
+    values = (stack[:, samples], to_image(stack) / np.sqrt(share))
+    noise = min(float(np.quantile(np.abs(of) ** 2, 0.1)) for of in values) / _TENTH
+    noisy = noise * np.count_nonzero(centre) > _NOISY * np.linalg.norm(centre) ** 2
+    if len(stack) < 2 or noisy or gapless_side(samples) < _LEAST_CENTRE or min(samples.shape) < BLOCK:
+        return 0.0
+    missed = error_of_held_coils(stack, samples, noise / 2)
+    return missed if missed > _NO_COILS.get(len(stack), _NO_COILS_OF_MORE) else 0.0
+
+
+def _coils(array: NDArray[Any], axis: int, along: Sequence[int]) -> NDArray[np.complex64]:
+    """The strongest stack of entries along an axis, their strongest sample in the middle of k-space."""
+    stacks = np.moveaxis(array, (axis, *along), (-3, -2, -1))
+    stacks = stacks.reshape(-1, *stacks.shape[-3:])
+    stack = stacks[int(np.argmax([np.linalg.norm(one) for one in stacks]))]
+    peak = np.unravel_index(int(np.argmax(np.sum(np.abs(stack) ** 2, axis=0))), stack.shape[1:])
+    middle = [side // 2 - place for side, place in zip(stack.shape[1:], peak, strict=True)]
+    return np.roll(stack / np.abs(stack).max(), middle, axis=(1, 2)).astype(np.complex64)
+
+
+def _gaps(array: NDArray[Any], axis: int) -> int:
+    """How often an axis of k-space goes over from positions that hold samples to those that hold none."""
+    held = array.any(axis=tuple(other for other in range(array.ndim) if other != axis))
+    return int(np.count_nonzero(held & ~np.roll(held, -1)))
+
+
+def _paired(field: str, stored: NDArray[Any], axis: int, way: str) -> NDArray[Any]:
+    side = stored.shape[axis]
+    if side % 2 or (way == PAIR and side != 2):
+        wanted = "two entries" if way == PAIR else "an even number of entries"
+        raise InputError(f"{field}: dims", f"{side} entries along {way}", f"{wanted}: real and imaginary parts")
+    parts = np.moveaxis(stored, axis, 0)
+    real, imaginary = (parts[0::2], parts[1::2]) if way != IN_HALVES else (parts[: side // 2], parts[side // 2 :])
+    whole: NDArray[Any] = np.empty(real.shape, np.complex128 if stored.dtype.itemsize > 4 else np.complex64)
+    whole.real, whole.imag = real, imaginary
+    return whole[0] if way == PAIR else np.moveaxis(whole, 0, axis)
