@@ -7,19 +7,24 @@ to 11). No sample has to have measured neighbours, as ESPIRiT wants it.
 
 Maps are smooth, so that a small grid is enough: the samples of a central block and an image that may have a spectrum
 somewhat wider than the block, which the maps fold into it.
+
+The iteration begins with an image of ones. Where the phase of the object turns fast, as beside air, it may end in maps
+that all vanish at one pixel while the image there grows beyond bounds: a pole, which a reconstruction shows as a false
+bright spot. The root-sum-of-squares of the maps dips there. Begun again from the phase of the image that was found, the
+same iteration leaves that phase to the image, and its maps have no pole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy import fft
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from mri_design.scan.calibration.espirit import central
+from mri_design.scan.calibration.espirit import central, coil_directions
 
 BLOCK = 32
 """Side of the central block of samples that maps are estimated from."""
@@ -28,6 +33,12 @@ _REACH = 6
 """Maps have waves of up to this many cycles per field of view; beyond, their weight is below a thousandth."""
 _SMOOTHNESS, _UNIT, _ORDER = 220.0, 96, 16
 """The weight of a wave of j cycles is (1 + 220 (j / 96)^2)^-16, as in the paper for a grid of 96."""
+_DIP, _LEVELLED = 0.8, 0.15
+"""Maps whose root-sum-of-squares dips below the first part of its surroundings are solved again, and what is found then
+is taken where it dips less by the second (results/coils/poles.md)."""
+_INSIDE, _AROUND = 0.15, 0.045
+"""The object is where coil images exceed this part of their 99th percentile; surroundings are averages over this part
+of the field of view."""
 _LAST_RIDGE = 2.0**-16
 """Regularisation of the last step; that of the first is 1."""
 _SCALE = 100.0
@@ -50,10 +61,13 @@ class JointEstimate:
         Waves of the maps, by cycles per field of view.
     block : complex64 array, shape (coil, ky, kx)
         Every sample of the central block, measured or not, as image and maps predict it.
+    dip : float
+        The least of the maps' root-sum-of-squares inside the object, over that of its surroundings; 0 at a pole.
     """
 
     spectra: NDArray[np.complex64]
     block: NDArray[np.complex64]
+    dip: float
 
     def maps(self, shape: tuple[int, int]) -> NDArray[np.complex64]:
         """Maps with unit root-sum-of-squares on a grid, complex64 (coil, ky, kx); their common phase is any."""
@@ -64,7 +78,7 @@ class JointEstimate:
 
 
 def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *, rough: bool = False) -> JointEstimate:
-    """Image and coil maps of one slice from the measured samples of the central block.
+    """Image and coil maps of one slice from the measured samples of the central block, without a pole if possible.
 
     Parameters
     ----------
@@ -83,13 +97,30 @@ def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *,
     central(data, BLOCK)[:] = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0)
     size = float(np.linalg.norm(data))
     problem = _Problem((data * (_SCALE / size)).astype(np.complex64), inside)
+    steps = (_ROUGH_STEPS, _ROUGH_INNER) if rough else (_STEPS, _INNER)
     with threadpool_limits(1):  # products this small only wait for the threads that share them
-        solved = problem.solution(_ROUGH_STEPS, _ROUGH_INNER) if rough else problem.solution(_STEPS, _INNER)
-    image, spectra = problem.parts(solved)
-    predicted = fft.fftshift(fft.fft2(image * problem.maps(spectra), norm="ortho"), axes=(-2, -1)) * np.float32(
-        size / _SCALE
-    )
-    return JointEstimate(spectra * problem.weights, central(predicted, BLOCK))
+        found = problem.estimate(problem.solution(*steps))
+        if found.dip < _DIP:
+            again = problem.estimate(problem.solution(*steps, _phase(problem.block_images(found.block))))
+            found = again if again.dip > found.dip + _LEVELLED else found
+    return replace(found, block=found.block * np.float32(size / _SCALE))
+
+
+def _phase(coil_images: NDArray[np.complex64]) -> NDArray[np.complex64]:
+    """Phase factors of the strongest combination of coils, shape (ky, kx)."""
+    pixels = coil_images.reshape(len(coil_images), -1).astype(np.complex128)
+    strongest = coil_directions(pixels @ pixels.conj().T)[:, 0]
+    return np.exp(1j * np.angle(np.tensordot(strongest.conj(), coil_images, axes=1))).astype(np.complex64)
+
+
+def _dip(maps: NDArray[np.complex64], coil_images: NDArray[np.complex64]) -> float:
+    """`JointEstimate.dip` of maps, the object being where the coil images show it."""
+    from scipy.ndimage import gaussian_filter  # here: many commands need no maps
+
+    strength, image = np.linalg.norm(maps, axis=0), np.linalg.norm(coil_images, axis=0)
+    surroundings = gaussian_filter(strength, [_AROUND * n for n in strength.shape], mode="wrap")
+    inside = (image > _INSIDE * np.percentile(image, 99)) & (surroundings > 0)
+    return float((strength[inside] / surroundings[inside]).min(initial=1.0))
 
 
 def _waves(n: int, *, centred: bool) -> NDArray[np.complex64]:
@@ -147,6 +178,20 @@ class _Problem:
         """Samples (coil, row, column) of coil images, zeros where none was measured."""
         return np.asarray((self.to_rows @ images @ self.to_columns) * self.inside)
 
+    def block_images(self, block: NDArray[np.complex64]) -> NDArray[np.complex64]:
+        """Coil images (coil, ky, kx) of the samples of the central block, on the grid of the problem."""
+        whole = np.zeros((len(block), *self.grid), np.complex64)
+        central(whole, BLOCK)[:] = block
+        return np.asarray(fft.ifft2(fft.ifftshift(whole, axes=(-2, -1)), norm="ortho"))
+
+    def estimate(self, unknown: NDArray[np.complex64]) -> JointEstimate:
+        """Maps of an unknown, and the central block that it predicts in the problem's units."""
+        image, spectra = self.parts(unknown)
+        maps = self.maps(spectra)
+        predicted = fft.fftshift(fft.fft2(image * maps, norm="ortho"), axes=(-2, -1))
+        block = central(predicted, BLOCK)
+        return JointEstimate(spectra * self.weights, block, _dip(maps, self.block_images(block)))
+
     def adjoint(
         self, residual: NDArray[np.complex64], image: NDArray[np.complex64], maps: NDArray[np.complex64]
     ) -> NDArray[np.complex64]:
@@ -187,8 +232,8 @@ class _Problem:
 
         return applied
 
-    def solution(self, steps: int, inner: int) -> NDArray[np.complex64]:
-        """The unknown after some Gauss-Newton steps, from an image of ones and maps of zeros.
+    def solution(self, steps: int, inner: int, image: NDArray[np.complex64] | complex = 1) -> NDArray[np.complex64]:
+        """The unknown after some Gauss-Newton steps, from maps of zeros.
 
         Parameters
         ----------
@@ -196,30 +241,32 @@ class _Problem:
             Steps, over which the regularisation falls from 1 to its last value by equal factors.
         inner : int
             Conjugate gradients in each at most.
+        image : complex64 array, shape (ky, kx), or number
+            Of unit modulus, with which the iteration begins.
         """
         from scipy.sparse.linalg import LinearOperator, cg  # here: many commands need no maps
 
         start = np.zeros(self.grid[0] * self.grid[1] + len(self.data) * self.weights.size, np.complex64)
-        self.parts(start)[0][:] = 1
+        self.parts(start)[0][:] = image
         unknown, square = start, (start.size, start.size)
         for ridge in np.geomspace(1, _LAST_RIDGE, steps, dtype=np.float32):
-            image, spectra = self.parts(unknown)
+            now, spectra = self.parts(unknown)
             maps = self.maps(spectra)
 
             def normal(
                 change: NDArray[np.complex64],
-                image: NDArray[np.complex64] = image,
+                now: NDArray[np.complex64] = now,
                 maps: NDArray[np.complex64] = maps,
                 ridge: np.float32 = ridge,
             ) -> NDArray[np.complex64]:
                 of_image, of_spectra = self.parts(change)
-                seen = self.samples(image * self.maps(of_spectra) + of_image * maps)
-                return self.adjoint(seen, image, maps) + ridge * change
+                seen = self.samples(now * self.maps(of_spectra) + of_image * maps)
+                return self.adjoint(seen, now, maps) + ridge * change
 
-            right = self.adjoint(self.data - self.samples(image * maps), image, maps) + ridge * (start - unknown)
+            right = self.adjoint(self.data - self.samples(now * maps), now, maps) + ridge * (start - unknown)
             matrix, inverse = (
                 LinearOperator(square, matvec=product, dtype=np.complex64)
-                for product in (normal, self.preconditioner(image, maps, float(ridge)))
+                for product in (normal, self.preconditioner(now, maps, float(ridge)))
             )
             step = cg(matrix, right, rtol=_TOLERANCE, maxiter=inner, M=inverse)[0]
             unknown = unknown + step.astype(np.complex64)
