@@ -5,10 +5,10 @@
 DATA is the folder of raw scans. Every scan is cropped to a square grid, its noise is estimated once, and the recipe
 ``local`` reconstructs every mask. Per scan and acceleration there are: the design whose maps grow with it; the same
 rule where the maps of all lines are known; and variable densities and regular lines with 12, 16 and 24 counted centre
-lines and ESPIRiT on these. With --few it measures what the program's own maps do for fixed masks, lines-few.csv. What
-has been computed is kept in lines.csv, and the same command goes on from there; some two minutes of processor time
-for a row of 8 coils on 96 x 96. Errors are relative L2 errors of the magnitude against the scan's own image from all
-lines.
+lines and ESPIRiT on these. With --few it measures what the program's own maps do for fixed masks, lines-few.csv, and
+with --starts 4,6,8 what designs gain by their centre lines, starts.csv, three seeds. What has been computed is kept in
+lines.csv and starts.csv, and the same command goes on from there; some two minutes of processor time for a row of 8
+coils on 96 x 96. Errors are relative L2 errors of the magnitude against the scan's own image from all lines.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -48,8 +49,10 @@ SCANS = {
     "pfile8-96": ("ge_pfile8.npy", 96),
     "ffe12-88": ("mc_phantom_ffe12.npy", 88),
     "sim8b-96": ("mag3T_7B_T2w.npz", 96),
+    "sim4-96": ("mag3T_6B_T2w.npz", 96),
 }
-"""Files, and the sides that they are cropped to, or simulated on with eight coils."""
+"""Files, and the sides that they are cropped to, or simulated on with eight coils (``sim4``: four)."""
+SEEDS = (0, 1, 2)
 ACCELERATIONS = (4, 6, 3)
 CENTRES = (12, 16, 24)
 FEW = 6
@@ -84,6 +87,15 @@ average instead of 26, by 9 % at acceleration 4 and 20 % at 6, and are 1 % behin
 lead above is that of maps which do with few centre lines.
 
 """
+ABOUT_STARTS = """## Centre lines that a design begins with
+
+    OMP_NUM_THREADS=1 python benchmarks/coil_lines.py DATA --starts 4,6,8 --accelerations 4 --scans ...
+
+Errors of designs whose maps are their own, and of those whose maps are known, by how many centre lines they begin with:
+mean and standard deviation of three seeds, the worst of them, and the mean against that of the first column
+([starts.csv](starts.csv)).
+
+"""
 FORMATS = {name: ".4f" for name in ("growing", "known", "best_acs", "best_fixed")} | {
     name: "+.1f" for name in ("against_known_percent", "against_acs_percent", "against_fixed_percent")
 }
@@ -115,7 +127,8 @@ def image_of(scan: KSpaceData, recipe: Recipe) -> ReferenceSlice:
 
 def loaded(folder: Path, name: str, recipe: Recipe) -> ReferenceSlice:
     """A scan, cropped to its side."""
-    return image_of(middle_of(folder, name, recipe, SCANS[name][1]), recipe)
+    simulation = {"coils": 4} if name.startswith("sim4") else {}
+    return image_of(middle_of(folder, name, recipe, SCANS[name][1], **simulation), recipe)
 
 
 def error(image: ReferenceSlice, seen: MRSlice, lines: Sequence[int], recipe: Recipe) -> float:
@@ -190,6 +203,55 @@ def few_rows(folder: Path, names: Sequence[str], accelerations: Sequence[float],
                     }
 
 
+def start_rows(
+    folder: Path, names: Sequence[str], acceleration: float, recipe: Recipe, starts: Sequence[int], done: Sequence[Row]
+) -> Iterator[Row]:
+    """Errors of designs that begin with so many centre lines, own maps and known ones, but for those that are done."""
+    known = {tuple(str(row[name]) for name in ("scan", "acceleration", "maps", "start", "seed")) for row in done}
+    for name in names:
+        image = loaded(folder, name, recipe)
+        everywhere, rule = np.ones(image.slice_model.candidates.size, dtype=bool), make_strategy("calibrated")
+        count = readouts_wanted(everywhere.size, acceleration)
+        for seed, start, maps in product(SEEDS, starts, ("own", "known")):
+            if (name, f"{acceleration:g}", maps, str(start), str(seed)) in known:
+                continue
+            seen = image.as_measured if maps == "own" else image.slice_model
+            first = start_lines(everywhere, rule, count, recipe, start, seen.n_coils)
+            lines = run_design([seen], rule, count, recipe, seed=seed, start=first).trace.lines
+            yield {
+                "scan": name,
+                "coils": seen.n_coils,
+                "acceleration": f"{acceleration:g}",
+                "lines": count,
+                "maps": maps,
+                "start": start,
+                "seed": seed,
+                "error": error(image, seen, lines, recipe),
+            }
+
+
+def summary_of_starts(found: Sequence[Row]) -> list[Row]:
+    """Mean, spread and worst of the seeds of `start_rows`, and how far other starts are from the first."""
+    table: list[Row] = []
+    for key in dict.fromkeys(
+        tuple(str(row[name]) for name in ("scan", "acceleration", "lines", "maps")) for row in found
+    ):
+        cell = [
+            row for row in found if tuple(str(row[name]) for name in ("scan", "acceleration", "lines", "maps")) == key
+        ]
+        made: dict[str, object] = dict(zip(("scan", "acceleration", "lines", "maps"), key, strict=True))
+        means: list[float] = []
+        for start in sorted({int(str(row["start"])) for row in cell}):
+            errors = [float(str(row["error"])) for row in cell if int(str(row["start"])) == start]
+            means.append(float(np.mean(errors)))
+            spread = f"{means[-1]:.4f} ± {np.std(errors, ddof=1) if len(errors) > 1 else 0:.4f}, {max(errors):.4f}"
+            made[f"start {start}"] = spread + (
+                f" ({100 * (means[-1] / means[0] - 1):+.1f} %)" if len(means) > 1 else ""
+            )
+        table.append(made)
+    return table
+
+
 def summary_of_few(few: Sequence[Row], found: Sequence[Row]) -> list[Row]:
     """The best of each cell of `few_rows` beside the design."""
     table: list[Row] = []
@@ -247,6 +309,7 @@ def main() -> None:
     parser.add_argument("--scans", default=",".join(SCANS))
     parser.add_argument("--accelerations", default=",".join(map(str, ACCELERATIONS)))
     parser.add_argument("--start", type=int, help="centre lines of designs, in place of those of the program")
+    parser.add_argument("--starts", help="designs from each of these numbers of centre lines: starts.csv")
     parser.add_argument("--few", action="store_true", help="fixed masks with the program's own maps: lines-few.csv")
     parser.add_argument("--out", type=Path, default=Path("results/coils"))
     given = parser.parse_args()
@@ -256,7 +319,14 @@ def main() -> None:
     accelerations = list(map(float, given.accelerations.split(",")))
     if given.few:
         write_csv(given.out / "lines-few.csv", [*few_rows(given.data, given.scans.split(","), accelerations, recipe)])
-    for acceleration in [] if given.few else accelerations:
+    begun: list[Row] = list(read_csv_texts(given.out / "starts.csv")) if (given.out / "starts.csv").exists() else []
+    for acceleration in accelerations if given.starts else []:
+        starts = list(map(int, given.starts.split(",")))
+        for row in start_rows(given.data, given.scans.split(","), acceleration, recipe, starts, begun):
+            begun.append(row)
+            write_csv(given.out / "starts.csv", begun)
+            print(*row.values(), flush=True)
+    for acceleration in [] if given.few or given.starts else accelerations:
         for name in given.scans.split(","):
             image = loaded(given.data, name, recipe)
             here = [row for row in found if row["scan"] == name and float(str(row["acceleration"])) == acceleration]
@@ -268,8 +338,9 @@ def main() -> None:
                     name, acceleration, row["mask"], f"{row['error']:.4f}", row["cpu_seconds"], row["maps"], flush=True
                 )
     few = read_csv_texts(given.out / "lines-few.csv") if (given.out / "lines-few.csv").exists() else []
-    tables = [markdown_text(rows, formats=FORMATS) for rows in (summary(found), summary_of_few(few, found))]
-    write_text(given.out / "lines.md", f"{ABOUT}{tables[0]}\n{ABOUT_FEW}{tables[1]}")
+    summaries = (summary(found), summary_of_few(few, found), summary_of_starts(begun))
+    tables = [markdown_text(rows, formats=FORMATS) for rows in summaries]
+    write_text(given.out / "lines.md", f"{ABOUT}{tables[0]}\n{ABOUT_FEW}{tables[1]}\n{ABOUT_STARTS}{tables[2]}")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.readouts import ShotReadouts
+from mri_design.operators.readouts import Readouts, ShotReadouts
 from mri_design.scan.sampling import require_whole_lines
 
 StopRule = Callable[[DesignStep], bool]
@@ -46,7 +46,9 @@ HOPED = 0.6
 OLD, FALLEN = 7, 0.75
 """After this part of its lines the ratio at the last look may have fallen to this."""
 APART, APART_UNKNOWN = 16, 8
-"""A design looks at the image again after this part of its lines has come; the second where it predicts no error."""
+"""A design may look at the image after this part of its lines has come; the second where it predicts no error."""
+AT_LEAST = 10
+"""It looks once so many lines have come, as many samples of a plane as they hold, or so many shots, in any case."""
 
 WINDOW, FEWEST_LINES = 8, 8
 """Predictions have come to rest where they do not fall over this part of the grid's lines, this many at least."""
@@ -214,7 +216,7 @@ class DesignEngine:
             if getattr(stop, "looks_ahead", False) and inferred.found:
                 forecast = self._ahead(state.trace, inferred.posteriors, candidates, steps[0].forecast)
                 steps[0] = _with_forecast(steps[0], forecast)
-            ratio = _image_ratio(state.trace)
+            ratio = _image_ratio(state.trace, candidates.readouts, any(s.own_maps is not None for s in slices))
             if ratio is not None and self._asks(stop, steps[0], ratio):
                 steps[0] = _with_forecast(steps[0], self._looked(slices, state, steps[0].forecast))
             if stop is not None and stop(steps[0]):
@@ -400,17 +402,26 @@ def _map_lines(candidates: LineCandidates) -> tuple[int, ...]:
     return candidates.acquired[: map_lines(candidates.n_start, len(candidates.acquired))]
 
 
-def _image_ratio(trace: DesignTrace) -> float | None:
-    """What the image's error may be by now, over the one that a design predicts; None right after the last look."""
+def _image_ratio(trace: DesignTrace, readouts: Readouts, own_maps: bool) -> float | None:
+    """What the image's error may be by now, over the one that a design predicts; None right after the last look.
+
+    Zero where the design has to look, whatever it predicts: since the last look, or since the start, coil maps were
+    made anew (``own_maps``: they are those of the lines measured), or `AT_LEAST` lines have come.
+    """
     seen = [(n, each) for n, each in enumerate(trace.steps, len(trace.start)) if np.isfinite(each.image_error)]
+    count, start = len(trace.lines), len(trace.start)
+    last = seen[-1][0] if seen else start
+    line = max(1, readouts.size // readouts.grid[0])
+    renewed = own_maps and map_lines(start, count) > map_lines(start, last)
+    if renewed or count - last >= AT_LEAST * line:
+        return 0.0
     if not seen:
         return HOPED
-    count, last = seen[-1]
-    known, more = np.isfinite(last.predicted_error), len(trace.lines) - count
-    if more < max(1, count // (APART if known else APART_UNKNOWN)):
+    known, more = np.isfinite(seen[-1][1].predicted_error), count - last
+    if more < max(1, last // (APART if known else APART_UNKNOWN)):
         return None
-    ratio = last.image_error / last.predicted_error if known else HOPED
-    return float(ratio if more < max(2, count // OLD) else ratio * FALLEN)
+    ratio = seen[-1][1].image_error / seen[-1][1].predicted_error if known else HOPED
+    return float(ratio if more < max(2, last // OLD) else ratio * FALLEN)
 
 
 def _with_forecast(step: DesignStep, forecast: Forecast) -> DesignStep:

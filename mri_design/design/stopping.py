@@ -41,7 +41,7 @@ class NamedRule(Protocol):
     def asks(self, step: Prospect, ratio: float) -> bool:
         """Whether `Forecast.image_error` is wanted before the rule is asked.
 
-        ``ratio`` is that error over the predicted one where it was last known.
+        ``ratio`` is that error over the predicted one where it was last known; 0 where it is wanted in any case.
         """
         ...
 
@@ -65,7 +65,8 @@ class UntilError:
     After every line a design predicts the error of its own posterior, by the energies of innovations. The image that
     is made of the lines has another error, which can be predicted better, at the price of the image
     (`Forecast.image_error`). Where ``by_image`` says so, it alone ends the design. It is asked for when the design's
-    own prediction, times the ratio of the two at the last look, has nearly fallen to what is wanted.
+    own prediction, times the ratio of the two at the last look, has nearly fallen to what is wanted, whenever coil maps
+    were estimated anew, and at least every tenth line.
 
     Noise leaves an error however many lines are measured. A design also ends where that floor, as it is predicted, is
     far above the wanted error; and where the floor is above the wanted error and the predicted error has not fallen

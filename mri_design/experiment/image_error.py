@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from mri_design.errors import require_counts, require_instance
 from mri_design.experiment.designing import final_model
 from mri_design.experiment.held_back.evidence import energy_of
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, image_rng, reconstruct
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.readouts import ShotReadouts
@@ -45,6 +45,7 @@ class ImageErrors:
     recipe: Recipe
     seed: int = 0
     companions: tuple[Companion, ...] = ()
+    _last: dict[tuple[int, ...], Reconstruction] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_instance(Recipe, wanted="a Recipe, as load_recipe makes it", recipe=self.recipe)
@@ -62,6 +63,10 @@ class ImageErrors:
                 errors, images = errors + error, images + image
         return float(np.sqrt(errors / (errors + images))) if errors else float("nan")
 
+    def image_of(self, lines: Sequence[int]) -> Reconstruction | None:
+        """The posterior mean of the first slice with its error bars, where the last call made it of these lines."""
+        return self._last.get(tuple(lines))
+
     def _energies(self, slices: Sequence[MRSlice], state: DesignState, place: int) -> tuple[float, float]:
         """Of the error of one slice as it is predicted, in the data's units squared, and of its image."""
         lines = state.trace.lines
@@ -70,6 +75,9 @@ class ImageErrors:
             one = replace(one, companions=self.companions)
         options = InferenceOptions(warm_start=warm, signal=final_signal(one, state, place))
         made = reconstruct(one, lines, "mean", self.recipe, image_rng(self.seed), options=options)
+        if place == 0:
+            self._last.clear()
+            self._last[lines] = made
         known = made.std is not None and made.std_factor is not None
         return energy_of(made.std) if known else float("nan"), energy_of(made.image)  # type: ignore[arg-type]
 

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mri_design.runs.design import run as design_run
 from tests.cli.folders import Designed, Run, manifest, page, rows, settings
 
 QUICK = ("--recipe", "quick.toml")
@@ -31,6 +33,27 @@ def test_a_small_predicted_error_ends_the_design(stopped: Designed) -> None:
     assert second == f"{len(lines)} lines, converged: {out / 'report.html'}"
     assert settings(out)["ended"] == first
     assert first.replace("<", "&lt;") in page(out)
+
+
+def test_the_image_that_ended_a_design_is_the_result_after_a_resume_too(
+    run: Run, stopped: Designed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, asked = tmp_path / "x", ("design", "scan.npz", *QUICK, "--start", 4, "--until-error", 0.065)
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("the image is made once more")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(design_run, "reconstruct", never)
+    with monkeypatch.context() as patched:
+        patched.setattr(design_run, "concluded", killed)
+        run(*asked, "--out", out)
+    assert not (out / "recon.npy").exists()
+    run(*asked, "--out", out, "--resume", code=0)
+    for name in ("recon.npy", "std.npy"):
+        np.testing.assert_array_equal(np.load(out / name), np.load(stopped[0] / name))
 
 
 def test_a_stopped_design_is_finished_and_another_rule_is_another_design(run: Run, stopped: Designed) -> None:

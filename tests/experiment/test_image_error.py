@@ -13,7 +13,7 @@ from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.image_error import MOST_SLICES, ImageErrors
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.reconstruction import image_rng, reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 
@@ -92,3 +92,49 @@ def test_a_design_that_is_interrupted_looks_and_ends_as_it_would_have(
     again = run_design([one], "calibrated", 28, recipe, start=6, options=kept).trace
     assert again.lines == whole.lines
     np.testing.assert_array_equal([each.image_error for each in again.steps], seen)
+
+
+class Wanting:
+    """A rule that ends nothing, and wants to know the image's error where the engine leaves it no choice."""
+
+    looks_ahead = False
+
+    def asks(self, step: object, ratio: float) -> bool:
+        return ratio == 0
+
+    def __call__(self, step: object) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("own_maps", "looked"),
+    [(False, [16, 26]), (True, [9, 14, 21])],  # every tenth line; and maps of 6, 9, 14, 21 lines
+    ids=["maps known", "maps of the lines measured"],
+)
+def test_designs_look_at_every_tenth_line_and_where_maps_are_new(
+    recipe: Recipe, own_maps: bool, looked: list[int]
+) -> None:
+    coils = recipe.replacing("simulation", coils=4)
+    data = load_input("phantom:t2w", coils, 0).select_slice(0)
+    one = prepare(replace(data, coil_maps=None) if own_maps else data, coils, growing=own_maps).slice_model(0, coils)
+    assert (one.own_maps is not None) == own_maps
+    counts: list[int] = []
+
+    def image_error(slices: object, state: DesignState) -> float:
+        counts.append(len(state.trace.lines))
+        return 0.9
+
+    options = DesignOptions(stop=Wanting(), image_error=image_error)  # type: ignore[arg-type]
+    run_design([one], "calibrated", 28, coils, start=6, options=options)
+    assert counts == looked
+
+
+def test_the_image_of_the_last_look_is_kept_for_its_lines_alone(one: MRSlice, recipe: Recipe) -> None:
+    looks, state = ImageErrors(recipe, 3), designed([one], recipe)
+    assert looks.image_of(state.trace.lines) is None
+    looks([one, one], replace(state, signals=(state.signals[0],) * 2, warm=()))
+    kept = looks.image_of(list(state.trace.lines))
+    assert kept is not None and looks.image_of(state.trace.lines[:-1]) is None
+    options = InferenceOptions(signal=state.signals[0])
+    again = reconstruct(one, state.trace.lines, "mean", recipe, image_rng(3), options=options)
+    np.testing.assert_allclose(kept.image, again.image, atol=1e-5)

@@ -25,6 +25,7 @@ from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.ending import lines_expected, most_lines
 from mri_design.experiment.image_error import ImageErrors
 from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, prepare, with_given_maps, with_recipe_noise
+from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.starting import calibration_for, centre_for_maps, require_lines, start_lines
 from mri_design.experiment.strategy_names import ORACLES, strategy_files
 from mri_design.model.mr_image import MRSlice
@@ -217,6 +218,7 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
         channel.close()
         journal.close()
         told.close()
+    image = live.image_of(state)
     data, scan, slice_model = live.measured(state)
     warn_of_noise(scan, run.progress)
     warn_of_maps(scan, run.progress)
@@ -231,6 +233,7 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
         state=state,
         most=live.most,
         companions=(*live.companions, *within),
+        image=None if within else image,
     )
     record = replace(record, inputs=[InputFile.of(path), *record.inputs])
     result = concluded(request.design, record, designed, run)
@@ -352,6 +355,7 @@ class _Live:
         data = _as_given(self._arrivals.data(NAME, self._first), request.design)
         tell_part(data, self.recipe, run.progress)
         self.companions = companions_over(companions, data)
+        self._looks = ImageErrors(self.recipe, run.seed, tuple(self.companions))
         grows = estimates_own_maps(data)
         calibrating = self._centre() if grows else calibration_for(self.recipe, self._lines)
         calibrated = prepare(data, self.recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
@@ -443,7 +447,7 @@ class _Live:
             ),
             closing=True,
             measure=self._measure,
-            image_error=ImageErrors(self.recipe, self._run.seed, tuple(self.companions)),
+            image_error=self._looks,
         )
         while True:
             self._slice = replace(self._slice, measured=self._measurable.copy())
@@ -486,6 +490,10 @@ class _Live:
             return ""
         why = self._scanner.ended or "the others were lost"
         return f"{len(state.trace.lines)} of {self.most} lines measured: {why}"
+
+    def image_of(self, state: DesignState) -> Reconstruction | None:
+        """The image that the design ended by, unless readouts have come that it does not hold."""
+        return None if self._arrivals.changed else self._looks.image_of(state.trace.lines)
 
     def measured(self, state: DesignState) -> tuple[KSpaceData, PreparedScan, MRSlice]:
         """Everything that was measured: as it came, calibrated, and as models take it; coil maps are the design's."""

@@ -43,7 +43,13 @@ from mri_design.experiment.given_maps import GivenMaps
 from mri_design.experiment.image_error import MOST_SLICES, ImageErrors, final_signal
 from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, load_input, prepare
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, loops_at_most, loops_shown, reconstruct
+from mri_design.experiment.reconstruction import (
+    InferenceOptions,
+    Reconstruction,
+    loops_at_most,
+    loops_shown,
+    reconstruct,
+)
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
 from mri_design.experiment.starting import (
     calibration_for,
@@ -349,6 +355,8 @@ class Designed:
         Of the slices in their scan; none where that has no numbers.
     companions : tuple of Companion
         Other images of the object, over the slice that the image is of.
+    image : Reconstruction, optional
+        The posterior mean of these lines, where the design has made it to look at its error.
     """
 
     recipe: Recipe
@@ -361,6 +369,7 @@ class Designed:
     acquisition: Acquisition | None = None
     numbers: Sequence[int] = ()
     companions: tuple[Companion, ...] = ()
+    image: Reconstruction | None = None
 
 
 def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
@@ -464,6 +473,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), record.identity)
     if not checkpoint.path.exists():
         show("designing", 0, most - len(first))
+    looks = ImageErrors(recipe, run.seed, companions)
     shared = len(slices) > 1  # of one slice, lines are chosen one after the other: there is nothing to share out
 
     def after_line(state: DesignState) -> None:
@@ -487,7 +497,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
                 callback=after_line,
                 keeper=keeper,
                 closing=True,
-                image_error=ImageErrors(recipe, run.seed, companions),
+                image_error=looks,
             ),
         )
     lines_chosen = state.trace.lines
@@ -525,6 +535,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         acquisition=acquisition,
         numbers=together,
         companions=(*companions, *within),
+        image=looks.image_of(lines_chosen) if seen is slices and not within else None,
     )
     return concluded(request, record, designed, run)
 
@@ -591,7 +602,9 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
         ),
     )
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
-    result = reconstruct(slice_model, trace.lines, method, recipe, rng, options=options)
+    result = designed.image if method == "mean" else None
+    if result is None:
+        result = reconstruct(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
         run.progress.say(result.left_out)
     if result.companions is not None:

@@ -35,7 +35,7 @@ _SMOOTHNESS, _UNIT, _ORDER = 220.0, 96, 16
 """The weight of a wave of j cycles is (1 + 220 (j / 96)^2)^-16, as in the paper for a grid of 96."""
 _DIP, _LEVELLED = 0.8, 0.15
 """Maps whose root-sum-of-squares dips below the first part of its surroundings are solved again, and what is found then
-is taken where it dips less by the second (results/coils/poles.md)."""
+is taken where it dips less by the second (results/coils/maps.md)."""
 _INSIDE, _AROUND = 0.15, 0.045
 """The object is where coil images exceed this part of their 99th percentile; surroundings are averages over this part
 of the field of view."""
