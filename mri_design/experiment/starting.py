@@ -133,7 +133,7 @@ def mostly_calibration(calibration: int, count: int, readouts: Readouts) -> str:
         What is chosen from.
     """
     alone = int(np.prod([min(calibration, side) for side in readouts.shape]))
-    if not calibration or alone < MOSTLY * count or isinstance(readouts, ShotReadouts):
+    if not MOSTLY * count <= alone <= count or isinstance(readouts, ShotReadouts):  # more than all are refused
         return ""
     flag = "--calibration" if isinstance(readouts, PlaneReadouts) else "--start"
     return (

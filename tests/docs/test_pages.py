@@ -114,7 +114,8 @@ def _run_command(command: str) -> None:
             return
         ended = called(_smaller(command))
         assert ended.exit_code in (0, 4), f"{command}\n{ended.output}"
-        assert ended.exit_code == 0 or "out of reach" in ended.output, f"{command}\n{ended.output}"
+        said = ("out of reach", "other methods not converged")  # of a small scan, rivals have too few iterations
+        assert ended.exit_code == 0 or any(text in ended.output for text in said), f"{command}\n{ended.output}"
 
 
 @pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "CONTRIBUTING.md"], ids=lambda page: page.stem)
