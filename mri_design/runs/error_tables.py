@@ -354,7 +354,7 @@ def paired_caption(table: Sequence[Row]) -> str:
 
 
 def where_behind(summary: Sequence[Row], strategy: str, others: Sequence[str]) -> list[str]:
-    """Where a strategy does worse than others, count by count and metric by metric, in words.
+    """Where a strategy does worse than others as far as digits show, count by count and metric by metric, in words.
 
     Parameters
     ----------
@@ -370,12 +370,14 @@ def where_behind(summary: Sequence[Row], strategy: str, others: Sequence[str]) -
         rivals = [row for row in summary if row["lines"] == mine["lines"] and row["strategy"] in others]
         for metric, name, sign in (("relative_l2", "error", 1), ("psnr", "PSNR", -1), ("ssim", "SSIM", -1)):
             own = float(str(mine[metric]))
-            ahead = [r for r in rivals if sign * float(str(r[metric])) < sign * own]
-            listed = [f"{r['strategy']} {_number(metric, float(str(r[metric])))}" for r in ahead]
+            ahead = [(r["strategy"], float(str(r[metric]))) for r in rivals]
+            ahead = [(strategy, value) for strategy, value in ahead if sign * value < sign * own]
+            told = [(strategy, _number(metric, value)) for strategy, value in ahead]
+            listed = [f"{strategy} {number}" for strategy, number in told if number != _number(metric, own)]
             if listed:
                 said.append(f"{mine['lines']} lines, {name} {_number(metric, own)}: {', '.join(listed)}")
     return said
 
 
 def _number(metric: str, value: float) -> str:
-    return f"{100 * value:.1f} %" if metric == "relative_l2" else format(value, ".1f" if metric == "psnr" else ".3f")
+    return f"{100 * value:#.3g} %" if metric == "relative_l2" else format(value, ".1f" if metric == "psnr" else ".3f")

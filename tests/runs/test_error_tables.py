@@ -111,10 +111,13 @@ def test_where_a_strategy_loses_is_said_metric_by_metric() -> None:
     # psnr rises with the error in these rows, and so is lost where the error is won
     assert said == [
         "8 lines, PSNR 1.0: random 2.0",
-        "16 lines, error 6.0 %: random 5.0 %",
+        "16 lines, error 6.00 %: random 5.00 %",
         "16 lines, SSIM 0.940: random 0.950",
     ]
     assert where_behind(summary_table(rows, ["gain"], [8]), "gain", []) == []
+    alike = [*rows_of("gain", 8, [[0.058341]]), *rows_of("random", 8, [[0.058338]]), *rows_of("other", 8, [[0.0582]])]
+    said = where_behind(summary_table(alike, ["gain", "random", "other"], [8]), "gain", ["random", "other"])
+    assert said == ["8 lines, error 5.83 %: other 5.82 %"]  # what is printed alike is alike
 
 
 def test_enough_lines_are_told_for_every_error() -> None:
