@@ -357,6 +357,7 @@ class LoadedScan:
         strategies: Sequence[str | Strategy] | None = None,
         *,
         lines: int | Sequence[int],
+        start: int | None = None,
         draws: int = 5,
         methods: Sequence[Method] = (),
         companions: Sequence[File] = (),
@@ -375,6 +376,9 @@ class LoadedScan:
             the command: designs, and the fixed masks that are usual.
         lines : int or sequence of int
             Numbers of lines, samples of a plane, or shots.
+        start : int, optional
+            Centre lines that every mask begins with; by default each its own, and with several coils masks that look at
+            no data are tried with those of designs, too.
         draws : int
             Of every random strategy.
         methods : sequence of str
@@ -390,7 +394,7 @@ class LoadedScan:
         UsageError, InputError
             As the verb: for unknown strategies and methods, and a scan that is not fully sampled.
         """
-        settings, told = self._settings(recipe, None), self._told(seed, jobs, watch)
+        settings, told = self._settings(recipe, None).replacing("design", start=start), self._told(seed, jobs, watch)
         encoding = settings.design.encoding
         named = usual_strategies(encoding) if strategies is None else strategies
         source = ScanSource(
