@@ -424,7 +424,7 @@ NoReport = Annotated[
     bool, option("--no-report", help="For batch work: arrays, tables and the manifest, without figures and report.")
 ]
 Png = Annotated[bool, option("--png", help="Write every figure as PNG too, for slides.")]
-Resume = Annotated[bool, option("--resume", help="Go on from the run folder's checkpoint.")]
+Resume = Annotated[bool, option("--resume", help="Go on from what an interrupted run left there.")]
 Jobs = Annotated[int, whole("--jobs", least=1, help="Processes; results do not depend on it.")]
 Executor = Annotated[
     str,

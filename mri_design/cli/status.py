@@ -14,9 +14,6 @@ from mri_design.cli.terminal import DONE, command_to_go_on, say, verb
 if TYPE_CHECKING:
     from mri_design.evaluation.run_status import RunProgress, RunStatus, Stage
 
-RESUMED = ("adapt", "design", "protocol")
-"""Verbs that go on with --resume; the others do when the same command is given again."""
-
 
 @verb
 def status(
@@ -88,5 +85,5 @@ def _way_on(run: RunStatus) -> str:
     if run.progress is None or not run.progress.command:
         return f"{' and '.join(run.kept)} can be gone on from" if run.kept else "nothing to go on from"
     words = list(run.progress.command)
-    command = command_to_go_on(["--resume"] * (words[0] in RESUMED and bool(run.kept)), ["--overwrite"], words)
+    command = command_to_go_on(["--resume"] * (words[0] != "demo" and bool(run.kept)), ["--overwrite"], words)
     return f"go on with: {command}" if run.kept else f"begin again with: {command}"

@@ -27,6 +27,7 @@ from mri_design.cli.flags import (
     Overwrite,
     Png,
     Quiet,
+    Resume,
     Seed,
     Slices,
     WithOfInputs,
@@ -38,9 +39,9 @@ from mri_design.cli.flags import (
     whole,
 )
 from mri_design.cli.terminal import (
-    Computed,
     Destination,
     Resumed,
+    check_resume,
     ending,
     kept_on_interruption,
     load_ahead,
@@ -60,7 +61,7 @@ RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
 @verb
 def compare(
     sources: Annotated[list[str], typer.Argument(metavar="INPUT", help=f"Test scans: {_SLICES}", show_default=False)],
-    to: Computed,
+    to: Resumed,
     lines: Annotated[
         str | None,
         option("--lines", "--samples", "--shots", metavar="N,N,...", help="Counts of lines, of samples, or of shots."),
@@ -118,12 +119,12 @@ def compare(
     every mask decide for themselves, as in recon, and companions.csv says what they decided. Masks are the same
     without it.
 
-    Finished pieces are kept in the run folder: the same command in the same folder goes on where it stopped.
+    Finished pieces are kept in the run folder: --resume goes on with the others.
     """
     load_ahead(to.jobs, to.executor, sources)
     from mri_design.evaluation.run_status import PROGRESS
     from mri_design.experiment.slice_choice import scan_sources
-    from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
+    from mri_design.runs.compare import ComparisonRequest, compare_strategies, finished_comparison, report_comparison
 
     counts = [] if lines is None else _counts(lines)
     factors = [] if accelerations is None else factors_of(accelerations)
@@ -144,7 +145,8 @@ def compare(
         methods=names_of(methods) if methods else [],
     )
     with to.opened(PROGRESS) as run:
-        ended = report_comparison(run, compare_strategies(request, run))
+        ended = finished_comparison(request, run)
+        ended = ended or report_comparison(run, compare_strategies(request, run))
     return to.ended("", ended.status)
 
 
@@ -258,6 +260,7 @@ def train(
     jobs: Jobs = JOBS,
     executor: Executor = "local",
     overwrite: Overwrite = False,
+    resume: Resume = False,
     quiet: Quiet = False,
     *,
     maps: MapsOfInputs,
@@ -275,7 +278,7 @@ def train(
     lbcs tries every line on every image; stochastic-lbcs some of both. With --encoding plane, residual-greedy adds
     samples of the plane (ky, kz), --block of them at once. Use the file as `--strategy trained:FILE`, which
     measures in this order; or as `calibrated:FILE`, which lets the training scans have a say beside the scan's own
-    posterior for as long as they predict its lines well. The same command goes on where it was interrupted.
+    posterior for as long as they predict its lines well. --resume goes on where it was interrupted.
     """
     load_ahead(jobs, executor, sources)
     from mri_design.experiment.slice_choice import scan_sources
@@ -292,8 +295,9 @@ def train(
         acceleration=acceleration,
         start=start,
     )
-    file = OrderFile(out, overwrite, sys.argv[1:])
-    with kept_on_interruption(file.beginning), telling(quiet) as progress:
+    check_resume(resume, overwrite)
+    file = OrderFile(out, overwrite, sys.argv[1:], resume)
+    with kept_on_interruption(file.beginning, resume=True), telling(quiet) as progress:
         work = Work(seed=seed, jobs=jobs, executor=executor, progress=progress)
         ended = report_order(file, learn_order(request, file, work))
     say(f"{count_text(len(ended.lines), KINDS[recipe.design.encoding].unit)} by {rule}, {ended.status}: {out}", quiet)

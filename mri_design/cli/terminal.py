@@ -224,6 +224,18 @@ def load_ahead(jobs: int, executor: str, sources: Iterable[str]) -> None:
         workers.load_ahead(jobs, executor)
 
 
+def check_resume(resume: bool, overwrite: bool) -> None:
+    """Refuse to go on with what is there and to begin anew at once.
+
+    Raises
+    ------
+    UsageError
+        For both.
+    """
+    if resume and overwrite:
+        raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Destination:
     """Where a run goes, and how it is made: the flags of every verb that leaves a run folder."""
@@ -258,8 +270,7 @@ class Destination:
 
         jobs, executor = getattr(self, "jobs", 1), getattr(self, "executor", "local")
         resume, command, reported = getattr(self, "resume", False), sys.argv[1:], not self.no_report
-        if resume and self.overwrite:
-            raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
+        check_resume(resume, self.overwrite)
         if self.png and not reported:
             raise UsageError("--no-report leaves out the figures, --png wants them as PNG: give one of them")
         require_executor(executor)

@@ -49,6 +49,7 @@ OUTPUTS = {
     "shots.csv": "shots in the order of choice, with their angles",
     "trajectory.npz": "the chosen shots as a scan: data, trajectory, noise, coil maps",
     "acquisition.csv": "what is measured, in the order of measurement, with its echo trains where there are any",
+    "state.npz": "where the design stands: --lines N --resume goes on from there",
     "masks.json": "every mask as what it measures, in the order of choice",
     "metrics.csv": "error of every image",
     "coverage.csv": "within how many standard deviations the pixels of other scans are",
@@ -341,6 +342,12 @@ class RunFolder:
         if path is not None:
             path.unlink()
 
+    def rename(self, name: str, new: str) -> None:
+        """Give what a run left under ``name`` another name; nothing where there is none."""
+        path = self.existing(name)
+        if path is not None:
+            path.replace(self.output_path(new))
+
     def remove_report(self) -> None:
         """Remove the report and the figures that an earlier run left here; other people's files stay."""
         figures = self.path / _FIGURES
@@ -350,7 +357,9 @@ class RunFolder:
         with suppress(OSError):  # not there, or not empty
             figures.rmdir()
 
-    def ended(self, identity: str, *, own: str = "") -> tuple[str, tuple[int, ...]] | None:
+    def ended(
+        self, identity: str, *, own: str = "", beginning: str = "", resume: bool = False
+    ) -> tuple[str, tuple[int, ...]] | None:
         """Status and lines of the same run, where it ended here before; None where it did not. Another run is refused.
 
         Nothing is written, and a folder that may be overwritten holds nothing.
@@ -361,6 +370,8 @@ class RunFolder:
             Fingerprint of everything that makes the run what it is; a finished one has it in its manifest's settings.
         own : str
             Name of the file, if any, that a run of this kind goes on from.
+        beginning : str
+            Fingerprint of the same without the number of lines, by which ``resume`` may go on from a finished run.
 
         Raises
         ------
@@ -371,13 +382,18 @@ class RunFolder:
             return None
         path = self.path / "manifest.json"
         if path.exists():
+            cure = ""
             try:
                 manifest = json.loads(path.read_text(encoding="utf-8"))
                 if manifest["settings"]["identity"] == identity:
                     return str(manifest["status"]), tuple(manifest["lines"])
+                if beginning and manifest["settings"].get("beginning") == beginning:
+                    if resume:
+                        return None
+                    cure = "add --resume to go on from it, "
             except (ValueError, KeyError, TypeError):
                 pass  # somebody else's manifest is a reason to keep away too
-            raise UsageError(f"{self.path.name} holds a finished run; give another --out, or add --overwrite")
+            raise UsageError(f"{self.path.name} holds a finished run; {cure}give another --out, or add --overwrite")
         unfinished = [name for name in (CHECKPOINT, PROGRESS) if name != own and (self.path / name).exists()]
         if unfinished:
             raise UsageError(

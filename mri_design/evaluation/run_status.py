@@ -14,6 +14,8 @@ from mri_design.errors import InputError
 from mri_design.evaluation.folder_lock import LOCK_NAME, SILENCE, Holder
 from mri_design.scan.io.atomic import write_text
 
+STATE = "state.npz"
+"""What a finished design leaves, so that one of more lines can go on from it."""
 CHECKPOINT = "checkpoint.npz"
 """File of an unfinished design."""
 PROGRESS = "progress.json"

@@ -189,6 +189,15 @@ def load_state(checkpoint: Checkpoint) -> DesignState:
         ) from error
 
 
+def has_identity(checkpoint: Checkpoint) -> bool:
+    """Whether the file holds a state of this program and of that identity."""
+    try:
+        with checkpoint.path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+            return (str(stored["format"]), str(stored["identity"])) == (FORMAT, checkpoint.identity)
+    except (*_DAMAGE, zipfile.BadZipFile):
+        return False
+
+
 def _require_own(path: Path, stored: Any, identity: str) -> None:
     version = str(stored["format"]) if "format" in stored.files else "without a format, as version 0.1.0 wrote it"
     if version != FORMAT:

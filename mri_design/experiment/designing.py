@@ -182,9 +182,13 @@ def run_design(
     state = load_state(checkpoint) if checkpoint is not None and resumed else engine.begin(slices, first)
     every = None if options.measure is None else 0.0  # a scanner does not measure the same data again
     with nullcontext() if checkpoint is None else kept_in(checkpoint, every=every) as keep:
+        begun = len(state.trace.lines)
 
         def after_line(state: DesignState) -> None:
-            if keep is not None:
+            nonlocal begun
+            added, begun = len(state.trace.lines) - begun, len(state.trace.lines)
+            cut = added < engine.block and begun == target  # a longer design would have chosen the whole block
+            if keep is not None and (options.measure is not None or not cut):
                 keep(state)
             if callback is not None:
                 callback(state)

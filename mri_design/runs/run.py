@@ -70,6 +70,18 @@ class Ending:
     lines: tuple[int, ...] = ()
 
 
+def require_resume(name: str, what: str, resume: bool) -> None:
+    """Refuse to go on from what an interrupted run left under ``name`` where nobody asked for that.
+
+    Raises
+    ------
+    UsageError
+        Naming the options that do.
+    """
+    if not resume:
+        raise UsageError(f"{name} holds {what}; add --resume to go on with it, --overwrite, or give another --out")
+
+
 @dataclass(frozen=True)
 class Record:
     """Inputs and settings of a computation for its manifest, beside command, seed and time.
@@ -82,11 +94,14 @@ class Record:
         The files read.
     settings : mapping
         Every setting in force, and what was found out before the first result.
+    beginning : str
+        The same checksum without the number of lines, of a run that can be extended; else empty.
     """
 
     identity: str
     inputs: Sequence[InputFile]
     settings: Mapping[str, object]
+    beginning: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +163,9 @@ class Run(Work):
         """A part of this run that begins now and leaves a folder of its own."""
         return replace(self, folder=folder, began=time.perf_counter())
 
-    def finished(self, identity: str, *, checkpoint: str = "", resumed: str = "") -> Ending | None:
+    def finished(
+        self, identity: str, *, checkpoint: str = "", resumed: str = "", pieces: bool = False, beginning: str = ""
+    ) -> Ending | None:
         """How this very run ended before, where nothing is left to do; None where it is to be computed.
 
         Parameters
@@ -160,27 +177,29 @@ class Run(Work):
         resumed : str
             What such a run is called in messages ("design"), where only ``resume`` goes on from it. Empty where the
             same command goes on by itself, and makes a finished run's report again.
+        pieces : bool
+            Whether ``checkpoint`` stays when the run is finished, whose report is made again from it.
+        beginning : str
+            `Record.beginning`, where ``resume`` goes on from a finished run with another number of lines.
 
         Raises
         ------
         UsageError
             Where the folder holds another run, or an unfinished one and ``resume`` is not set.
         """
-        before = self.folder.ended(identity, own=checkpoint)
+        before = self.folder.ended(identity, own=checkpoint, beginning=beginning, resume=self.resume)
         if not resumed:
             return None
         unfinished = self.folder.existing(checkpoint)
         report = self.folder.existing("report.html")
         anew = self.folder.overwrite or (report is None and self.folder.reported)  # it was made without a report
-        if before is not None and unfinished is None and (self.resume or not anew):
+        complete = before is not None and (pieces or unfinished is None)
+        if before is not None and complete and (self.resume or not anew):
             where = f"; its report is {report}" if report is not None else ""
             self.progress.say(f"nothing to do: this {resumed} is finished{where} (--overwrite makes it again)")
             return Ending(*before)
-        if unfinished is not None and not (self.resume or self.folder.overwrite):
-            raise UsageError(
-                f"{self.folder.path.name} holds an unfinished {resumed}; add --resume, give another --out, or add "
-                "--overwrite"
-            )
+        if unfinished is not None and not complete and not self.folder.overwrite:
+            require_resume(self.folder.path.name, f"an unfinished {resumed}", self.resume)
         return None
 
     def begin(self) -> None:
@@ -220,7 +239,11 @@ class Run(Work):
             command=self.command,
             seed=self.seed,
             inputs=record.inputs,
-            settings={**record.settings, "identity": record.identity},
+            settings={
+                **record.settings,
+                "identity": record.identity,
+                **({"beginning": record.beginning} if record.beginning else {}),
+            },
             wall_seconds=time.perf_counter() - self.began,
             status=ending.status,
             lines=ending.lines,

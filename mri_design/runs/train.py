@@ -17,7 +17,7 @@ from mri_design.evaluation.run_status import PROGRESS_NAME, ProgressFile
 from mri_design.experiment.ending import refuse_shots
 from mri_design.experiment.starting import amount_wanted, require_amount, start_of_growing, with_calibration
 from mri_design.experiment.trained_file import load_trained, save_trained
-from mri_design.runs.run import Ending, Record, Work
+from mri_design.runs.run import Ending, Record, Work, require_resume
 from mri_design.runs.scan_facts import facts_of_all
 from mri_design.runs.scans import load_images
 from mri_design.runs.study import Material, StudyRequest, trial_outcome
@@ -119,11 +119,14 @@ class OrderFile:
         Whether another file at ``path``, or the beginning of another training, may be replaced.
     command : sequence of str
         The arguments of the training, for those who look into the folder while it lasts.
+    resume : bool
+        Whether to go on from the beginning that an interrupted training left.
     """
 
     path: Path
     overwrite: bool = False
     command: Sequence[str] = ()
+    resume: bool = False
 
     @property
     def beginning(self) -> Path:
@@ -169,6 +172,8 @@ class OrderFile:
         ------
         InputError
             Where another training is making the file.
+        UsageError
+            For the beginning of a training without ``resume``.
         """
         lock = FolderLock(self.path.parent, f".{self.path.name}{LOCK_NAME}")
         try:
@@ -176,6 +181,8 @@ class OrderFile:
                 say(lock.taken_over)
             if self.overwrite:
                 self.beginning.unlink(missing_ok=True)
+            elif self.beginning.exists():
+                require_resume(self.path.name, "an unfinished training", self.resume)
             progress = ProgressFile(self.path.with_name(f".{self.path.name}{PROGRESS_NAME}"), self.command)
             try:
                 yield progress
@@ -227,7 +234,7 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
     record, recipe = request.record(work), request.recipe
     finished = file.finished(record.identity)
     if finished is not None:
-        work.progress.say("nothing to do")
+        work.progress.say("nothing to do: this training is finished (--overwrite makes it again)")
         return order_ending(finished)
     scans, _ = load_images(request.sources, recipe, work, request.count)
     readouts = scans[0].slice_model.candidates

@@ -548,7 +548,7 @@ class Workers(Generic[Material]):
             more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
             raise MriDesignError(
                 f"{len(failed)} of {pieces} pieces failed, and the others are kept ({said}{more}); the same command "
-                "(a protocol with --resume) tries them again"
+                "with --resume tries them again"
             ) from failed[0][1]
 
     @property
@@ -658,7 +658,7 @@ def lost_worker(error: BaseException) -> MriDesignError:
     """The error for a piece whose process was killed again and again."""
     lost = MriDesignError(
         "a worker process was killed before its work was done, perhaps for want of memory; what is finished is "
-        "kept: go on with the same command (a protocol with --resume), perhaps with fewer --jobs"
+        "kept: go on with the same command and --resume, perhaps with fewer --jobs"
     )
     lost.__cause__ = error
     return lost

@@ -36,6 +36,7 @@ def test_the_folder_holds_what_is_promised_and_nothing_else(designed: Designed) 
         "recon.npy",
         "report.html",
         "scores.csv",
+        "state.npz",
         "std.npy",
         "steps.csv",
     }
@@ -169,7 +170,7 @@ def test_an_interrupted_design_is_resumed_to_the_same_lines(run: Run, stopped: P
 def test_neither_the_same_nor_another_design_goes_on_from_it_by_accident(run: Run, cut: Path) -> None:
     before = (cut / "checkpoint.npz").read_bytes()
     assert "add --resume" in run("design", "scan.npz", *OPTIONS, "--out", cut, code=2).stderr
-    for scan, *change in (("scan.npz", "--seed", 1), ("scan.npz", "--lines", 13), ("head.npz", "--start", 6)):
+    for scan, *change in (("scan.npz", "--seed", 1), ("scan.npz", "--start", 5), ("head.npz", "--start", 6)):
         other = run("design", scan, *OPTIONS, *change, "--out", cut, "--resume", code=2)
         assert "a design with another input, recipe, seed, start, number of lines" in " ".join(other.stderr.split())
     assert (cut / "checkpoint.npz").read_bytes() == before
@@ -186,7 +187,8 @@ def test_a_finished_design_is_left_as_it_is(run: Run, designed: Designed) -> Non
         assert result.stdout == f"{finished}\n{first.stdout}"
     for other in (["--seed", 1], ["--lines", 13], ["--resume", "--start", 5]):
         refused = run("design", "scan.npz", *OPTIONS, *other, "--out", out, code=2)
-        assert "designed holds a finished run; give another --out" in refused.stderr
+        assert "designed holds a finished run; " in refused.stderr
+        assert ("--resume" in refused.stderr) == ("--lines" in other)
     assert before == {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
 
 

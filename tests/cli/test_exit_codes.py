@@ -88,7 +88,7 @@ def test_ctrl_c_ends_a_process_with_130_and_the_command_that_goes_on(work: Path,
     assert "Traceback" not in stderr
     last = stderr.splitlines()[-1]
     assert last.startswith("mri-design: interrupted; broken off/progress.json holds what is finished; go on with: ")
-    assert last.endswith("--out 'broken off'")
+    assert last.endswith("--out 'broken off' --resume")
 
 
 def test_a_full_disk_ends_with_1_and_names_the_path(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

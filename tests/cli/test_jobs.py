@@ -81,5 +81,8 @@ def test_a_piece_that_fails_keeps_the_others_for_the_same_command(
     assert calls == [8, 9, 10]
     calls.clear()
     monkeypatch.setattr(study, "cell_error", lambda m, job: (calls.append(len(job[2])), real(m, job))[1])
-    run(*command, code=0)
+    assert "--resume" in run(*command, code=2).stderr and not calls
+    run(*command, "--resume", code=0)
     assert calls == [9]
+    assert "nothing to do: this comparison is finished" in run(*command, "--resume", code=0).stdout
+    run(*command, "--resume", "--overwrite", code=2)

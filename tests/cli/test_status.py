@@ -28,6 +28,7 @@ def test_of_a_finished_run_it_tells_how_it_ended(run: Run, designed: Designed) -
 def test_of_an_interrupted_run_it_tells_how_to_go_on(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["design", "scan.npz", "--lines", "10", "--start", "6", "--strategy", "random"]
     command += ["--recipe", "fast.toml", "--out", str(tmp_path / "runs" / "a")]
+    (tmp_path / "runs").mkdir()
     monkeypatch.setattr("sys.argv", ["mri-design", *command])
     with interrupted("random", 1):
         run(*command, code=130)

@@ -62,7 +62,7 @@ def test_the_same_command_again_does_nothing_and_another_one_is_refused(learnt: 
     out, _ = learnt
     before = out.read_bytes()
     again = run("train", "scan.npz", "head.npz", *OPTIONS, "--out", out, code=0)
-    assert again.stdout.startswith("nothing to do\n")
+    assert again.stdout.startswith("nothing to do: ")
     other = run("train", "scan.npz", *OPTIONS, "--out", out, code=2)
     assert "another trained design" in other.stderr
     assert out.read_bytes() == before
@@ -88,9 +88,11 @@ def test_processes_and_interruptions_change_nothing(run: Run, tmp_path: Path, mo
         patch.setattr(training_run, "trial_outcome", fails_late)
         run(*command, "--out", tmp_path / "c.npz", code=130)
     assert not (tmp_path / "c.npz").exists() and (tmp_path / "c.npz.unfinished").exists()
-    other = run(*command, "--seed", 1, "--out", tmp_path / "c.npz", code=2)
+    other = run(*command, "--seed", 1, "--resume", "--out", tmp_path / "c.npz", code=2)
     assert "the beginning of another training" in other.stderr
-    run(*command, "--out", tmp_path / "c.npz", code=0)
+    assert "--resume" in run(*command, "--out", tmp_path / "c.npz", code=2).stderr
+    run(*command, "--out", tmp_path / "c.npz", "--resume", "--overwrite", code=2)
+    run(*command, "--out", tmp_path / "c.npz", "--resume", code=0)
     assert (tmp_path / "c.npz").read_bytes() == whole
     assert not (tmp_path / "c.npz.unfinished").exists()
 
@@ -122,7 +124,7 @@ def test_a_killed_training_is_stopped_and_goes_on(spawn: Spawn, run: Run, tmp_pa
             training.kill()
     told = run("status", tmp_path).output
     assert told.startswith("order.npz: stopped") and "go on with: mri-design train scan.npz" in told
-    run(*command, killed, code=0)
+    run(*command, killed, "--resume", code=0)
     run(*command, whole, code=0)
     assert killed.read_bytes() == whole.read_bytes()
 

@@ -32,7 +32,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.readouts import readouts_named
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
 from mri_design.runs.design.within import SUCCESSIVE, OtherFrame, companions_within, frame_of_design
-from mri_design.runs.run import Ending, Record, Run
+from mri_design.runs.run import Ending, Record, Run, require_resume
 from mri_design.runs.scan_facts import tell_part, warn_of_maps, warn_of_noise
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
@@ -189,11 +189,8 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
     if before is not None:
         return before
-    if run.folder.existing(request.journal) and not (run.resume or run.folder.overwrite):
-        raise UsageError(
-            f"{run.folder.path.name} holds readouts of an unfinished design; add --resume, give another --out, or add "
-            "--overwrite"
-        )
+    if run.folder.existing(request.journal) and not run.folder.overwrite:
+        require_resume(run.folder.path.name, "readouts of an unfinished design", run.resume)
     companions = request.design.read_companions(run.seed)  # refused before anybody measures for them
     run.begin()
     path = run.folder.output_path(request.journal)

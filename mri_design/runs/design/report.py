@@ -9,7 +9,7 @@ import numpy as np
 
 from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import Section
-from mri_design.evaluation.run_status import CHECKPOINT
+from mri_design.evaluation.run_status import CHECKPOINT, STATE
 from mri_design.experiment.ending import what_was_missed
 from mri_design.experiment.slice_choice import slices_text
 from mri_design.experiment.starting import mostly_calibration
@@ -101,6 +101,9 @@ def report_design(
     record = replace(result.record, settings={**result.record.settings, **facts})
     kind = f"{candidates.unit.capitalize()} design"
     title = f"{'Oracle, not a design' if name in ORACLES else kind}: {known.data.name}"
+    extensible = result.record.beginning and result.request.strategy.needs_posterior and about is None
+    if extensible:  # not what a scanner measured line by line, or is drawn anew as a whole
+        run.folder.rename(CHECKPOINT, STATE)
     return run.finish(result.ending, record, title, lambda: _first_screen(result), summary, sections, [CHECKPOINT])
 
 

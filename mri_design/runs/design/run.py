@@ -13,15 +13,15 @@ from mri_design.brief import briefly
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.engine import DesignState
 from mri_design.design.stopping import NamedRule
-from mri_design.design.strategy import Strategy
+from mri_design.design.strategy import BeginsUnseen, Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError, require_numbers
 from mri_design.evaluation.account import DesignAccount, account_of
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.predictions import PredictionCheck, Replay, check_predictions, truth_or_none
-from mri_design.evaluation.run_status import CHECKPOINT
+from mri_design.evaluation.run_status import CHECKPOINT, STATE
 from mri_design.experiment.around import Around, is_around
-from mri_design.experiment.checkpoint import Checkpoint
+from mri_design.experiment.checkpoint import Checkpoint, fingerprint, has_identity, load_state
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.designing import (
     DesignOptions,
@@ -63,7 +63,7 @@ from mri_design.experiment.starting import (
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.experiment.volume import Frames
-from mri_design.kinds import KINDS
+from mri_design.kinds import KINDS, count_text
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.nonuniform import require_finufft
@@ -216,18 +216,20 @@ class DesignRequest:
             "input": [file.sha256 for file in scan] or self.source,
             "files": [file.sha256 for file in beside],
             "slice": self._slice,
-            "lines": self.lines,
-            **self._further(),
+            **self._further,
             **earlier,
         }
-        settings = {"source": self.source, "slice": self._slice, **self._further(), **earlier, **self.settings}
-        return Record(run.identity("design", choices), [*scan, *beside], settings)
+        number = {"lines": self.lines, "acceleration": self.acceleration}
+        wanted = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
+        settings = {"source": self.source, "slice": self._slice, **wanted, **self._further, **earlier, **self.settings}
+        identity, beginning = (run.identity("design", choices | more) for more in (number, {}))
+        return Record(identity, [*scan, *beside], settings, beginning)
 
+    @property
     def _further(self) -> dict[str, object]:
-        """Acceleration and further positions, where they were given."""
-        acceleration = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
+        """Further positions and other images of the object, where they were given."""
         positions = {} if self.positions is None else {"positions": self.positions.text}
-        return {**acceleration, **positions, **self.named_companions}
+        return {**positions, **self.named_companions}
 
     @property
     def companion_files(self) -> list[str]:
@@ -410,7 +412,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     lines = request.count(data.grid_shape[0] if request.of_shots else readouts.size)
     require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
     require_room(readouts, data.n_coils, lines, recipe, slices=1 + len(further))
-    before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
+    before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design", beginning=record.beginning)
     if before is not None:
         return before
     strategy, stop = request.strategy, request.stop
@@ -470,7 +472,15 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     if request.seen is not None:
         strategy = _informed(request.seen, slices, numbers, shown, first, recipe, run)
     run.begin()
-    checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), record.identity)
+    unseen = 0
+    if isinstance(strategy, BeginsUnseen) and readouts.thinned and stop is None:
+        unseen = strategy.unseen(readouts, most, min(one.n_coils for one in slices))
+    foreseen = request.of_shots or not strategy.needs_posterior or recipe.constraints.max_jump is not None
+    depends_on = {"start": first, "calibration": calibrating, "unseen": unseen, "most": most if foreseen else None}
+    checkpoint = Checkpoint(
+        run.folder.output_path(CHECKPOINT), fingerprint({"beginning": record.beginning, **depends_on})
+    )
+    _take_up(checkpoint, most, readouts.unit, run)
     if not checkpoint.path.exists():
         show("designing", 0, most - len(first))
     looks = ImageErrors(recipe, run.seed, companions)
@@ -538,6 +548,28 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         image=looks.image_of(lines_chosen) if seen is slices and not within else None,
     )
     return concluded(request, record, designed, run)
+
+
+def _take_up(checkpoint: Checkpoint, most: int, unit: str, run: Run) -> None:
+    """Make the checkpoint of what a finished design left, where this one begins as it did.
+
+    Raises
+    ------
+    UsageError
+        Where what is there has more lines already.
+    """
+    state = None if checkpoint.path.exists() else run.folder.existing(STATE)
+    alike = state is not None and has_identity(replace(checkpoint, path=state))
+    if state is not None and not alike:
+        run.progress.say(f"begins anew: as one of {count_text(most, unit)} the design does not begin as it did")
+    begun = state if state is not None and alike else checkpoint.path
+    if begun.exists() and (held := len(load_state(replace(checkpoint, path=begun)).trace.lines)) > most:
+        raise UsageError(
+            f"{run.folder.path.name} holds a design of {count_text(held, unit)}, more than {most}: give {held} or "
+            "more, another --out, or --overwrite"
+        )
+    if alike:
+        run.folder.rename(STATE, CHECKPOINT)
 
 
 def _candidates(request: DesignRequest, data: KSpaceData) -> Readouts:
