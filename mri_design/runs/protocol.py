@@ -45,7 +45,13 @@ from mri_design.experiment.starting import (
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label, strategy_named
 from mri_design.experiment.strategy_words import explained
 from mri_design.runs.design_sections import save_acquisition, save_design
-from mri_design.runs.error_tables import COMPANIONS_CAPTION, maps_caption, paired_caption
+from mri_design.runs.error_tables import (
+    CENTRE_CAPTION,
+    COMPANIONS_CAPTION,
+    GAINS_CAPTION,
+    maps_caption,
+    paired_caption,
+)
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
 from mri_design.runs.first_pictures import READING, facts_of, first_row, measured_text
 from mri_design.runs.image_sections import companion_sections, layout_of
@@ -453,11 +459,14 @@ def _test_section(folder: RunFolder, result: ProtocolResult) -> Section:
         ReportTable(
             tested.summary,
             "Errors on scans that the mask has not seen, the same reconstruction for all; lower is better."
+            + (CENTRE_CAPTION if any("counts" in row for row in tested.summary) else "")
             + noise_caption(noise),
             FORMATS,
             result.words,
         )
     ]
+    if tested.gains:
+        blocks.append(ReportTable(tested.gains, GAINS_CAPTION, FORMATS, result.words))
     if tested.maps:
         blocks.append(ReportTable(tested.maps, maps_caption(tested.maps), FORMATS))
     if tested.companions:
