@@ -45,8 +45,11 @@ from mri_design.scan.centred_fft import to_image
 from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData
 from mri_design.scan.io.companions import mask_of_measured, with_maps
 from mri_design.scan.io.formats import read, read_noise, summary
+from mri_design.scan.io.layouts import looks_signed
 from mri_design.scan.io.mrd_acquisitions import noise_of_samples, noise_scale
+from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.io.source import AVERAGES, DWELL_TIME, Content, NoiseReadouts
+from mri_design.scan.io.stored_arrays import ArrayHeader, scan_of_arrays
 from mri_design.scan.sampling import require_dynamic_range
 from mri_design.scan.summary import ImageSummary, ScanSummary, summarised
 
@@ -919,8 +922,10 @@ def mr_image_model(
     return prepare(data, settings, measured=flags).slice_model(0, settings).model(flags)
 
 
-def data_of_array(kspace: Array) -> KSpaceData:
+def data_of_array(kspace: Array, dims: Sequence[str] | None = None) -> KSpaceData:
     """k-space as an array (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx) as a scan; lines of zeros are not measured.
+
+    Other axes, and pairs of real numbers, are taken where the samples show them or ``dims`` names them.
 
     Raises
     ------
@@ -928,7 +933,7 @@ def data_of_array(kspace: Array) -> KSpaceData:
         For anything else, and samples that single precision cannot hold.
     """
     array = number_array("kspace", kspace)
-    if array.ndim not in (2, 3, 4) or not np.iscomplexobj(array):
+    if dims is None and (array.ndim not in (2, 3, 4, 5) or not (np.iscomplexobj(array) or looks_signed(array))):
         raise InputError(
             field="kspace", got=f"{array.dtype} {array.shape}", wanted="complex (ky, kx), (coil, ky, kx) or more"
         )
@@ -939,5 +944,7 @@ def data_of_array(kspace: Array) -> KSpaceData:
             wanted="samples that single precision can hold, below 3e38",
             cure="Divide the data by a constant; images are divided by it too.",
         )
-    full = array.reshape((1,) * (4 - array.ndim) + array.shape).astype(np.complex64)
-    return KSpaceData(full, np.any(full, axis=(0, 1, 3)))
+    named = None if dims is None else tuple(dims)
+    made = scan_of_arrays(Path("scan"), "kspace", {"kspace": array}, ArrayHeader(dims=named), DEFAULT_LIMITS)
+    assert isinstance(made, KSpaceData)
+    return replace(made, header={name: text for name, text in made.header.items() if name != "file"})

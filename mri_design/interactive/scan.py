@@ -48,6 +48,7 @@ from mri_design.runs.recon.one_slice import what_is_used
 from mri_design.runs.recon.run import ReconRequest
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.companions import mask_of_measured
+from mri_design.scan.io.layouts import looks_signed
 
 File = str | os.PathLike[str]
 Source = File | KSpaceData | TrajectoryData | ImageStack | ArrayLike
@@ -67,6 +68,7 @@ def load(
     mask: Chosen | None = None,
     duplicates: str | None = None,
     encoding: int | None = None,
+    dims: Sequence[str] | None = None,
 ) -> LoadedScan:
     """Load a scan from a file, a phantom or arrays; images become simulated k-space.
 
@@ -93,6 +95,9 @@ def load(
         What becomes of a line or shot that raw data hold several times; the recipe's by default.
     encoding : int, optional
         Number of the encoding space to read, of MRD files with several; the first by default.
+    dims : sequence of str, optional
+        Names of the axes of an array, in memory or in a file, where they are others than the samples show: coil, slice,
+        ky, kx, kz, repetition, frame, contrast, echo, real/imag.
     noise_samples : str, Path or complex array, shape (coil, sample), optional
         What the coils measured without excitation, in units of the scan: the noise is theirs, not the scan's own.
     mask : array or sequence of int, optional
@@ -111,7 +116,8 @@ def load(
     >>> image = design.reconstruct()
     """
     settings = recipe_from(recipe).replacing("simulation", matrix=matrix)
-    settings = settings.replacing("input", duplicates=duplicates, encoding=encoding)
+    named = None if dims is None else tuple(dims)
+    settings = settings.replacing("input", duplicates=duplicates, encoding=encoding, dims=named)
     if noise_sd is not None:
         settings = settings.replacing("noise", variance=positive_number("noise_sd", noise_sd) ** 2)
     if noise_samples is not None and settings.noise.variance is not None:
@@ -142,9 +148,9 @@ def _in_memory(source: object, recipe: Recipe, seed: int) -> KSpaceData | Trajec
         wanted = "a path, phantom:NAME, k-space as a complex array, KSpaceData, TrajectoryData or ImageStack"
         images = "Images are md.ImageStack(array): (slice, row, column), of which k-space is simulated."
         array = number_array("source", source, wanted=wanted)
-        if not np.iscomplexobj(array):
+        if not (np.iscomplexobj(array) or looks_signed(array) or recipe.input.dims):
             raise InputError("source", described(source), wanted, images if array.ndim else "")
-        source = data_of_array(array)
+        source = data_of_array(array, recipe.input.dims)
     return scan_of(source, recipe, seed)
 
 

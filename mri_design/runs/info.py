@@ -275,7 +275,7 @@ def _signature(path: Path, content: bytes, lines: list[str]) -> str:
     Source: specification of the Pulseq format, version 1.4 and later, section [SIGNATURE].
     """
     begins = [found.start() for found in _SIGNATURE.finditer(content)]
-    if not begins:
+    if not begins or not any(line.startswith("Hash") for line in lines):
         return "none, so whether the file is whole cannot be told; those that mri-design export writes have one"
     said = dict(line.partition(" ")[::2] for line in lines)
     kind, wanted = said.get("Type", "").strip().lower(), said.get("Hash", "").strip().lower()

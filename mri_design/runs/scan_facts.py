@@ -118,8 +118,10 @@ def warn_of_maps(scan: PreparedScan | PreparedSamples, progress: Progress) -> No
     cure = (
         "compare the order of the coils, and rows and columns, with the scan's"
         if scan.maps_source.startswith("given")
-        else "the object may have moved, or coils be mixed up; if not, better images need more centre lines, the "
-        "maps as --maps FILE, or those of another scan with the same coils as --maps-from SCAN"
+        else "the samples leave open why: the zero frequency may lie elsewhere (info says where it is taken to be), "
+        "the axes may be others (slices or frames taken for coils: --dims), every second line may be shifted or "
+        "turned, the object may have moved, or coils be mixed up; if none of these, better images need more centre "
+        "lines, the maps as --maps FILE, or those of another scan with the same coils as --maps-from SCAN"
     )
     progress.warn(f"{scan.data.name}: its coil maps are {scan.maps_doubt}; {cure}")
 

@@ -16,6 +16,8 @@ from mri_design.errors import InputError
 Vector = tuple[float, float, float]
 _RIGHT_ANGLE = 1e-3
 _LARGEST = 1e5  # millimetres
+_PIXELS, _THICKNESSES = (0.005, 200.0), (0.02, 2000.0)
+"""Millimetres between which pixels and slices can be; beyond, a header has another unit, or nothing."""
 
 
 THICKNESS_UNKNOWN = "slice thickness unknown"
@@ -197,15 +199,15 @@ class SliceGeometry:
         Parameters
         ----------
         pixel, thickness : floats
-            Millimetres; NaN where the header gives none.
+            Millimetres; NaN where the header gives none. Those that cannot be (`impossible_sizes`) count as unknown.
         place : sequence of vectors
             Centre, and the directions of ky, kx and the slice. Many files have zeros there.
         unsettled : str
             Why such a place, where it makes sense, is not taken over all the same; empty where it is.
         """
-        if not all(math.isfinite(size) for size in pixel):
+        if not all(_PIXELS[0] <= size <= _PIXELS[1] for size in pixel):
             return None
-        known = thickness if math.isfinite(thickness) else None
+        known = thickness if _THICKNESSES[0] <= thickness <= _THICKNESSES[1] else None
         if len(place):
             try:
                 placed = cls(pixel, known, *map(_vector, place))
@@ -216,6 +218,14 @@ class SliceGeometry:
             return cls(pixel, known)
         except InputError:
             return None
+
+
+def impossible_sizes(pixel: Sequence[float], thickness: float = math.nan) -> dict[str, str]:
+    """For a header: sizes in millimetres that no scanner measures, which count as unknown; empty without any."""
+    limits = [*zip(pixel, [_PIXELS] * len(pixel), strict=True), (thickness, _THICKNESSES)]
+    wrong = [f"{size:.4g}" for size, (least, most) in limits if math.isfinite(size) and not least <= size <= most]
+    doubt = "mm cannot be the size of a voxel, and counts as unknown; is it in metres?"
+    return {"impossible_sizes": f"{' x '.join(wrong)} {doubt}"} if wrong else {}
 
 
 def stacked(places: Sequence[SliceGeometry], numbers: Sequence[int]) -> tuple[SliceGeometry, list[int]]:

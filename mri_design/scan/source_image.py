@@ -25,6 +25,8 @@ _STUDY = {"StudyDate": _DATE, "StudyTime": _TIME, "StudyID": _SHORT, "AccessionN
 _NUMBER = re.compile(r"(?=.{1,16}$)\d+(?:\.\d+)?")
 _MEASURED = {"ProtocolName": _LONG, "EchoTime": _NUMBER, "RepetitionTime": _NUMBER, "FlipAngle": _NUMBER}
 """How it was measured: milliseconds, and degrees."""
+_POSSIBLE = {"EchoTime": (0.005, 5e3), "RepetitionTime": (0.5, 1e5), "FlipAngle": (0.01, 360.0)}
+"""Between which the values of these can be, 0 apart, with which programs say that they know none."""
 _KNOWN = {
     **_PATIENT,
     "StudyInstanceUID": _UID,
@@ -173,4 +175,7 @@ class SourceImage:
 def _is_valid(name: str, text: object, *, image: bool = True) -> bool:
     known = _KNOWN if image else {**_KNOWN, **_OF_RAW_DATA}
     pattern = None if not image and name in _OF_IMAGE else known.get(name)
-    return pattern is not None and isinstance(text, str) and text.isprintable() and bool(pattern.fullmatch(text))
+    if pattern is None or not isinstance(text, str) or not text.isprintable() or not pattern.fullmatch(text):
+        return False
+    low, high = _POSSIBLE.get(name, (0.0, 0.0))
+    return not high or float(text) == 0 or low <= float(text) <= high

@@ -35,7 +35,10 @@ _DATA = ("read", "phs1", "phs2", "coil", "slice")
 _LONGEST_HEADER = 2**20
 _GATHERED = 4.0
 """Least energy of a plane's strongest column over that of the median one; shots have nearly the same energy."""
-_CURES = {"avg": "Average first: `bart avg -w $(bart bitmask 14) NAME averaged`.", "maps": "Take one set of maps."}
+_CURES = {
+    "avg": "Average first: `bart avg -w $(bart bitmask 14) NAME averaged`.",
+    "maps": "Take one set: `bart slice 4 0 NAME first`, or make one alone: `bart ecalib -m1`.",
+}
 
 
 def pair_of(path: Path) -> tuple[Path, Path]:

@@ -39,8 +39,8 @@ def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits =
         A ``.npy`` array, or a ``.npz`` archive with a member ``coil_maps``, ``maps`` or ``sensitivities``: (coil, row,
         column), the same for all slices, or (slice, coil, row, column). Rows and columns lie as in the scan's own
         file. Or BART's pair of files: (x, y, 1, coil), with the phase encode along y and slices along the 14th axis, or
-        of planes (x, ky, kz, coil). An array has the axes of the scan in memory, ((slice,) coil, ky, kx). Maps are
-        scaled to a root-sum-of-squares of 1 at every pixel; pixels without any stay 0.
+        of planes (x, ky, kz, coil); of several sets of maps the first. An array has the axes of the scan in memory,
+        ((slice,) coil, ky, kx). Maps are scaled to a root-sum-of-squares of 1 at every pixel; others stay 0.
     limits : ReadLimits
         Bounds of untrusted files.
 
@@ -53,7 +53,9 @@ def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits =
     if isinstance(given, Path):
         field = name = given.name
         from_bart = is_bart(given)
-        stored = _maps_of_bart(read_pair(given, limits)) if from_bart else _stored(given, _MAPS, limits)
+        if from_bart and (count := (pair := read_pair(given, limits)).shape[AXES.index("maps")]) > 1:
+            name += f", the first of {count} sets"
+        stored = _maps_of_bart(pair) if from_bart else _stored(given, _MAPS, limits)
         turned = data.orientation == "ky-columns" and not from_bart
         if turned and stored.ndim >= 2:
             stored = stored.swapaxes(-1, -2)
@@ -83,7 +85,8 @@ def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits =
 
 
 def _maps_of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:
-    """Maps (coil, ky, kx) or (slice, coil, ky, kx); of planes (x, coil, ky, kz)."""
+    """Maps (coil, ky, kx) or (slice, coil, ky, kx); of planes (x, coil, ky, kz). Of several sets the first is taken."""
+    pair = pair.take([0], axis=AXES.index("maps"))
     if pair.shape[AXES.index("phs2")] > 1:
         return planes_from_bart(pair)
     slices = np.moveaxis(pair, AXES.index("slice"), 0)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.data import ImageStack
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.geometry import SliceGeometry, impossible_sizes
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_file
 from mri_design.scan.io.samples import to_float32
@@ -143,6 +143,7 @@ _ANSWERS = 2**16
 _PIXELS = ("PixelData", "FloatPixelData", "DoubleFloatPixelData")
 _NEEDED = ("SamplesPerPixel", "PhotometricInterpretation", "Rows", "Columns", "BitsAllocated", "PixelRepresentation")
 _GREY = "MONOCHROME2"
+_COUNT = b"NumberOfImagesInMosaic\0"
 _BASE = "1.2.840.10008.1.2"
 _DECODERS = (
     ((f"{_BASE}.5",), "dcmdrle"),
@@ -225,14 +226,67 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageSource
     check_declared_shape("PixelData", shape, bits // 8, limits, available=size)
     facts = FrameFacts(file, count)
     geometry, about = facts.geometry((rows, columns))
+    spacing = [float(side) for side in facts.element("PixelSpacing", 0) or ()]
+    about |= impossible_sizes(spacing, float(facts.element("SliceThickness", 0) or np.nan))
     elements = {name: str(file.get(name) or "").strip() for name in SourceImage.keywords()}
     source, wrong = SourceImage.of_elements(elements, count)
     header = _header(file, path, facts) | about
     if wrong:
-        left = f"without {', '.join(wrong)}, which DICOM has in another form"
+        left = f"without {', '.join(wrong)}, in a form that DICOM does not have, or impossible"
         header["identifiers_left_out"] = left if source is not None else f"none, {left}"
     images = _rescaled(file, facts, (rows, columns))
+    if "MOSAIC" in (file.get("ImageType") or []):
+        tiles, across = _mosaic(file, (rows, columns))
+        shape = (tiles, rows // across, columns // across)
+        images = (tile for image in images for tile in _tiles(image, *shape))
+        header["mosaic"] = f"{tiles} slices, which were tiles of one image"
+        between = float(file.get("SpacingBetweenSlices") or np.nan)
+        if geometry is not None and np.isfinite(between):  # the middle of the mosaic is that of a slice
+            geometry = SliceGeometry.of_header(
+                geometry.pixel, between, [one.tolist() for one in geometry.vectors if geometry.placed]
+            )
     return _Frames(images, shape, name=path.stem, header=header, geometry=geometry, source=source)
+
+
+def _mosaic(file: Any, shape: tuple[int, int]) -> tuple[int, int]:
+    """How many slices a mosaic of Siemens has, and how many of its tiles stand beside each other.
+
+    The count stands in an element of the maker, or in its text of the series; the acquired matrix tells the tiles.
+    """
+    csa = _private(file, 0x0029, "SIEMENS CSA HEADER", 0x10)
+    at = csa.find(_COUNT) if isinstance(csa, bytes) else -1
+    text = csa[at + 100 : at + 112].split(b"\0")[0].strip() if at >= 0 else b""
+    said = _private(file, 0x0019, "SIEMENS MR HEADER", 0x0A) or (text.decode("ascii", "replace") if text else 0)
+    count = int(said) if str(said).isdigit() else 0
+    across = int(np.ceil(np.sqrt(count)))
+    if not count and (sides := [int(side) for side in file.get("AcquisitionMatrix") or [] if side]):
+        across = round(shape[0] / max(sides))
+        held = [bool(tile.any()) for tile in _tiles(file.pixel_array, across**2, *(side // across for side in shape))]
+        count = max((place + 1 for place, one in enumerate(held) if one), default=0)
+    if count < 1 or any(side % across for side in shape):
+        raise InputError(
+            field="ImageType",
+            got=f"a mosaic of {count or 'an unknown number of'} slices in {shape[0]} x {shape[1]} pixels",
+            wanted="how many slices there are, (0019,100A), in tiles of one size",
+            cure="Write it as NIfTI first: dcm2niix FOLDER.",
+        )
+    return count, across
+
+
+def _private(file: Any, group: int, creator: str, offset: int) -> Any:
+    """An element of a maker; None where the file does not have it."""
+    try:
+        return file.private_block(group, creator)[offset].value
+    except KeyError:
+        return None
+
+
+def _tiles(mosaic: NDArray[Any], count: int, rows: int, columns: int) -> Iterator[NDArray[Any]]:
+    """Tiles of an image, line by line."""
+    across = mosaic.shape[1] // columns
+    for number in range(count):
+        row, column = number // across * rows, number % across * columns
+        yield mosaic[row : row + rows, column : column + columns]
 
 
 def _require_grey(file: Any) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from mri_design.errors import InputError, require_instance
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io import bart, dicom, fastmri, ismrmrd, nifti, numpy_files, pfile, twix
-from mri_design.scan.io.hdf5 import is_hdf5, names_in
+from mri_design.scan.io.hdf5 import arrays_in, is_hdf5, open_read_only
 from mri_design.scan.io.isolated import IsolatedSource
 from mri_design.scan.io.mrd_acquisitions import noise_of_samples
 from mri_design.scan.io.npy import is_npy, opened_npz, read_npy
@@ -211,9 +211,16 @@ def _reader_of(path: Path, isolated: bool) -> Reader | None:
             return reader
     with path.open("rb") as stream:
         got = f"a file starting with {stream.read(8)!r}"
+    cure = ""
     if is_hdf5(path):
-        got = f"HDF5 with {', '.join(sorted(names_in(path))[:6]) or 'nothing this package reads'}"
-    raise InputError(field=str(path), got=got, wanted=_known())
+        with open_read_only(path) as file:
+            held = arrays_in(file)
+        got = f"HDF5 with {'; '.join(f'{name}: {text}' for name, text in list(held.items())[:6]) or 'no arrays'}"
+        cure = (
+            "Save the one with k-space for NumPy: import h5py, numpy; "
+            f"numpy.savez('{path.stem}.npz', kspace=h5py.File('{path.name}')['NAME'][()])."
+        )
+    raise InputError(field=str(path), got=got, wanted=_known(), cure=cure)
 
 
 def _known() -> str:
@@ -221,15 +228,56 @@ def _known() -> str:
     return "; ".join(reader.says for reader in (*REGISTERED, *READERS, BART))
 
 
+_PICKLE = ("a pickle of Python, which can run code", "Save the array itself: numpy.save('{stem}.npy', array).")
+_PICTURE = ("a picture", "Give the images as NIfTI or DICOM, or as an array of NumPy.")
+_FOREIGN: dict[bytes, tuple[str, str]] = {
+    b"MATLAB 5.0 MAT-file": (
+        "a MATLAB file of version 5 to 7",
+        "Save it as -v7.3 in MATLAB; or, where it has kspace as [kx, ky, coil], in Python: import numpy, scipy.io; "
+        "numpy.savez('{stem}.npz', kspace=scipy.io.loadmat('{name}')['kspace'].T).",
+    ),
+    b"yardl": (
+        "a stream of MRD, version 2",
+        "Convert it: mrd_to_ismrmrd < {name} | ismrmrd_stream_to_hdf5 --use-stdin -o {stem}.h5.",
+    ),
+    b"NRRD": ("an image in NRRD", "Write it as NIfTI, with 3D Slicer or in Python with SimpleITK."),
+    b"mrtrix image": ("an image of MRtrix", "Write it as NIfTI: mrconvert {name} {stem}.nii.gz."),
+    b"CDF\1": ("an image in MINC, version 1", "Write it as NIfTI: mnc2nii {name} {stem}.nii."),
+    b"##TITLE": (
+        "parameters of Bruker ParaVision",
+        "Convert the scan to ISMRMRD with bruker_to_ismrmrd, or write its images as NIfTI, with brkraw.",
+    ),
+    b"# === DATA DESCRIPTION FILE": (
+        "a description of data of a Philips scanner",
+        "Convert raw data (.list, .raw) to ISMRMRD with philips_to_ismrmrd; write images (PAR/REC) as NIfTI: "
+        "parrec2nii {name}.",
+    ),
+    **dict.fromkeys((b"\x80\2", b"\x80\3", b"\x80\4", b"\x80\5"), _PICKLE),
+    **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"II*\0", b"MM\0*"), _PICTURE),
+}
+"""What other files begin with, what they are, and the known way on from there."""
+
+
+def _is_stream(head: bytes) -> bool:
+    """Whether a file begins as a stream of ISMRMRD messages does: with a name, or a configuration or header in XML."""
+    kind = int.from_bytes(head[:2], "little")
+    return (kind in (2, 3) and head[6:].lstrip().startswith(b"<")) or (kind == 1 and head[2:].endswith(bytes(64)))
+
+
 def _refuse_other_files(path: Path) -> None:
-    """Refuse sequences and JSON, which belong to scans and are none, with what to give instead."""
+    """Refuse what is known to be something else, with the way on, and sequences and JSON, which belong to scans."""
+    if any(reader.recognises(path) for reader in REGISTERED):
+        return
     with path.open("rb") as stream:
-        head = stream.read(8)
+        head = stream.read(512)
+    got, cure = next((told for mark, told in _FOREIGN.items() if head.startswith(mark)), ("", ""))
+    if _is_stream(head):
+        got, cure = "a stream of ISMRMRD messages", "Convert it: ismrmrd_stream_to_hdf5 -i {name} -o {stem}.h5."
     if head.startswith(b"# Pulse"):
+        got = "a Pulseq sequence, without samples"
         cure = "Give the raw data that the scanner measured with it; mri-design info tells what the sequence says."
-        raise InputError(field=str(path), got="a Pulseq sequence, without samples", wanted="measured data", cure=cure)
-    if head.lstrip().startswith(b"{") and not any(reader.recognises(path) for reader in REGISTERED):
-        cure = (
-            "Readouts as JSON lines are taken by mri-design adapt; a header file (JSON) belongs to the array beside it."
-        )
-        raise InputError(field=str(path), got="JSON", wanted=_known(), cure=cure)
+    if head.lstrip().startswith(b"{"):
+        got, cure = "JSON", "mri-design adapt takes readouts as JSON; a header file belongs to the array beside it."
+    if got:
+        cure = cure.replace("{name}", path.name).replace("{stem}", path.stem)
+        raise InputError(field=str(path), got=got, wanted=_known(), cure=cure)

@@ -23,6 +23,8 @@ FOURIER_SIGN = "fourierSign"
 """User parameter (a whole number) of headers that this package writes: the sign s in ∑ u(r) exp(2πi s k·r), which a
 sample at k is, k growing along the directions that readouts give; -1 or 1."""
 _MAX_ENCODINGS, _LONGEST_NAME = 64, 64
+_FIELDS, _ACROSS = (2.0, 2000.0), (0.1, 2000.0)
+"""Millimetres between which fields of view can be, in the plane and across it (a slice, or a slab)."""
 _STRONGEST = 50.0
 """Tesla: what is said beyond is no field of a scanner."""
 _COUNT = re.compile(r"[1-9][0-9]{0,4}")
@@ -63,10 +65,14 @@ class EncodedSpace:
         Samples (x, y, z): readout, phase encode, partition.
     field_of_view : tuple of float
         Millimetres (x, y, z); NaN where the header gives none or 0, or says that it is not known (`UNKNOWN_SIZES`).
+        What cannot be is taken as metres where that can be, and counts as unknown otherwise.
+    doubt : str
+        What is to be said about lengths that cannot be; empty without such.
     """
 
     matrix: tuple[int, int, int]
     field_of_view: tuple[float, float, float]
+    doubt: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,13 +169,17 @@ class MrdHeader:
         named = " ".join(filter(None, (self.vendor, self.model)))
         field = f"{self.field_strength:.4g} T" if 0 < self.field_strength < _STRONGEST else ""
         told = ", ".join(filter(None, (named, field)))
-        return ({"scanner": told} if told else {}) | self.identifier_notes
+        doubts = [
+            space.doubt for one in self.encodings[:1] for space in (one.encoded, one.reconstructed) if space.doubt
+        ]
+        sizes = {"field_of_view_in_file": doubts[0]} if doubts else {}
+        return ({"scanner": told} if told else {}) | sizes | self.identifier_notes
 
     @property
     def identifier_notes(self) -> dict[str, str]:
         """For a header: which identifiers were not kept; empty where all were."""
         names = ", ".join(self.wrong_identifiers)
-        return {"identifiers_left_out": f"{names}: DICOM has them in another form"} if names else {}
+        return {"identifiers_left_out": f"{names}: in a form that DICOM does not have, or impossible"} if names else {}
 
     def encoding(self, field: str, number: int) -> MrdEncoding:
         """The encoding that readouts call ``number``.
@@ -365,7 +375,25 @@ def _space(field: str, encoding: ET.Element, name: str, limits: ReadLimits, unkn
         math.nan if a in unknown else _length(f"{field}: {name}.fieldOfView_mm.{a}", n)
         for a, n in zip("xyz", lengths, strict=True)
     )
-    return EncodedSpace(matrix=(x, y, z), field_of_view=(fov[0], fov[1], fov[2]))
+    return EncodedSpace((x, y, z), *_possible((fov[0], fov[1], fov[2])))
+
+
+def _possible(lengths: tuple[float, float, float]) -> tuple[tuple[float, float, float], str]:
+    """Fields of view that can be: those of the header, the same in metres, or unknown; and what is to be said of it."""
+
+    def can_be(factor: float) -> list[bool]:
+        limits = (_FIELDS, _FIELDS, _ACROSS)
+        return [math.isnan(v) or low <= factor * v <= high for v, (low, high) in zip(lengths, limits, strict=True)]
+
+    if all(can_be(1)):
+        return lengths, ""
+    said = " x ".join(f"{length:.4g}" for length in lengths)
+    metres = not all(can_be(1)[:2]) and all(can_be(1e3))
+    if metres:
+        x, y, z = (1e3 * length for length in lengths)
+        return (x, y, z), f"{said} mm, which cannot be, was taken to be in metres"
+    x, y, z = (length if good else math.nan for length, good in zip(lengths, can_be(1), strict=True))
+    return (x, y, z), f"{said} mm cannot be, and counts as unknown"
 
 
 def _whole(field: str, text: str, low: int, high: int) -> int:

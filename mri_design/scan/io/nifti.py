@@ -17,7 +17,7 @@ import numpy as np
 
 from mri_design.errors import InputError, MissingPackageError, optional_package
 from mri_design.scan.data import OTHERS_UNREAD
-from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
+from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry, impossible_sizes
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_file
 from mri_design.scan.io.samples import to_complex64, to_float32
 from mri_design.scan.io.source import ImageSource, ReadOptions
@@ -176,10 +176,11 @@ def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
             raise InputError(field="vox_offset", got=str(offset), wanted=f"{len(content)} to {_LARGEST_HEADER}")
         stream.read(offset - len(content))
         geometry = _geometry(header, sides, volume)
-        provenance = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE}
-        if geometry is None:
+        impossible = impossible_sizes(sides[:2], (*sides, math.nan, math.nan)[2])
+        provenance = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE, **impossible}
+        if geometry is None and not impossible:
             provenance["pixel_size"] = "unknown: the file has no sizes"
-        else:
+        elif geometry is not None:
             known = sides if geometry.thickness is not None else sides[:2]
             provenance["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
         if len(shape) == 4 and shape[3] > 1:

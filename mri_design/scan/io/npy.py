@@ -380,7 +380,8 @@ def _checked_members(archive: zipfile.ZipFile, path: Path, limits: ReadLimits) -
             or not _PLAIN_NAME.fullmatch(name)
             or entry.orig_filename != entry.filename
         ):
-            raise InputError(field=field, got="a path or foreign file", wanted="a plain array name with .npy")
+            cure = f"Of PyTorch, save the tensor: numpy.save('{path.stem}.npy', torch.load('{path.name}').numpy())."
+            raise InputError(field, "a path or foreign file", "a plain array name with .npy", cure)
         if stat.S_ISLNK(entry.external_attr >> 16):
             raise InputError(field=field, got="a symbolic link", wanted="an array")
         if name in members:

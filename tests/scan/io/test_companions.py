@@ -210,3 +210,11 @@ def test_the_pattern_that_bart_makes_is_read(tmp_path: Path) -> None:
     write_pair(tmp_path / "ksp", SAMPLES[None, ..., None] * complex_numbers(1, 8, 6, 3))
     subprocess.run(["bart", "pattern", "ksp", "mask"], cwd=tmp_path, check=True, capture_output=True)
     np.testing.assert_array_equal(read_mask(tmp_path / "mask", EVERYWHERE[:, 0], EVERYWHERE), SAMPLES)
+
+
+def test_of_several_sets_of_maps_the_first_is_taken(tmp_path: Path, data: KSpaceData, scan: np.ndarray) -> None:
+    first = scan[0].transpose(2, 1, 0)[:, :, np.newaxis]  # (x, y, 1, coil)
+    write_pair(tmp_path / "maps", np.stack([first, 0.1 + first], axis=-1))
+    found = with_maps(data, tmp_path / "maps.cfl")
+    np.testing.assert_allclose(found.coil_maps, unit(np.stack([scan[0], scan[0]])), rtol=1e-6)
+    assert "first of 2" in found.header["coil_maps_file"]

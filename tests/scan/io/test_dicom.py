@@ -311,3 +311,55 @@ def test_pixels_of_several_sizes_have_no_size(tmp_path: Path) -> None:
 def test_groups_of_another_number_of_frames_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="PerFrameFunctionalGroupsSequence: got 3 items; wanted 2"):
         read(enhanced(tmp_path / "x.dcm", [group()] * 3))
+
+
+def mosaic(path: Path, tiles: np.ndarray, count: int | None, **elements: Any) -> Path:
+    """A mosaic of Siemens: tiles (9, row, column) as one image, with how many of them hold a slice."""
+    pydicom = pytest.importorskip("pydicom")
+    whole = np.block([[tiles[3 * row + column] for column in range(3)] for row in range(3)])
+    content = dicom_bytes(whole, SliceGeometry((4.0, 4.0), 3.0), DicomLabels("magnitude", "all lines", "a run"))
+    file = pydicom.dcmread(io.BytesIO(content))
+    file.ImageType = ["ORIGINAL", "PRIMARY", "M", "ND", "MOSAIC"]
+    if count is not None:
+        file.private_block(0x0019, "SIEMENS MR HEADER", create=True).add_new(0x0A, "US", count)
+    for name, value in elements.items():
+        setattr(file, name, value)
+    file.save_as(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("count", "elements"),
+    [(7, {}), (None, {"AcquisitionMatrix": [8, 0, 0, 8]}), (7, {"SpacingBetweenSlices": "6"})],
+    ids=["counted", "by the matrix", "with gaps"],
+)
+def test_mosaics_are_taken_apart(tmp_path: Path, count: int | None, elements: dict[str, Any]) -> None:
+    tiles = np.random.default_rng(2).random((9, 8, 8)) * (np.arange(9) < 7)[:, None, None]
+    path = mosaic(tmp_path / "mosaic.dcm", tiles, count, **elements)
+    stack, told = read(path), summary(path)
+    assert isinstance(stack, ImageStack) and isinstance(told, ImageSummary)
+    assert stack.images.shape == told.shape == (7, 8, 8)
+    np.testing.assert_allclose(stack.images, tiles[:7], atol=1e-3)
+    assert stack.geometry is not None and stack.geometry.pixel == (4, 4)
+    assert stack.geometry.thickness == (6 if elements.get("SpacingBetweenSlices") else 3)
+
+
+@pytest.mark.parametrize("count", [None, 0, 17])
+def test_mosaics_that_do_not_say_their_slices_are_refused(tmp_path: Path, count: int | None) -> None:
+    path = mosaic(tmp_path / "mosaic.dcm", np.ones((9, 8, 8)), count)
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert caught.value.field.endswith("ImageType") and "dcm2niix" in caught.value.cure
+
+
+@pytest.mark.parametrize("elements", [{"PixelSpacing": [0.001, 0.001]}, {"SliceThickness": "5000"}])
+def test_sizes_that_cannot_be_count_as_unknown(tmp_path: Path, elements: dict[str, Any]) -> None:
+    stack = read(changed(tmp_path / "slice.dcm", **elements))
+    assert isinstance(stack, ImageStack) and "impossible_sizes" in stack.header
+    assert stack.geometry is None or stack.geometry.thickness is None
+
+
+def test_times_that_cannot_be_are_left_out(tmp_path: Path) -> None:
+    stack = read(changed(tmp_path / "slice.dcm", RepetitionTime="0.002", EchoTime="4"))
+    assert isinstance(stack, ImageStack) and stack.source is not None
+    assert "RepetitionTime" in stack.header["identifiers_left_out"] and "EchoTime" in stack.source.identifiers

@@ -38,7 +38,7 @@ def test_a_user_block_before_hdf5_is_allowed(tmp_path: Path, scan: np.ndarray) -
         (b"hello, world", "a file starting with"),
         (b'{"lines": 24, "samples": 20}\n', "JSON"),
         (b"\x89HDF", "a file starting with"),
-        (b"MATLAB 5.0 MAT-file", "a file starting with"),
+        (b"MATLAB 5.0 MAT-file", "MATLAB"),
     ],
 )
 def test_files_that_hold_no_scan(tmp_path: Path, content: bytes, got: str) -> None:
@@ -70,3 +70,32 @@ def test_a_link_to_a_scan_is_followed(tmp_path: Path, scan: np.ndarray) -> None:
     np.save(tmp_path / "store.npy", scan)
     (tmp_path / "scan.npy").symlink_to(tmp_path / "store.npy")
     assert read(tmp_path / "scan.npy").name == "scan"
+
+
+@pytest.mark.parametrize(
+    ("head", "way"),
+    [
+        (b"MATLAB 5.0 MAT-file, Platform: GLNXA64", "scipy.io.loadmat"),
+        (b"\3\0\x20\0\0\0<?xml version='1.0'?>", "ismrmrd_stream_to_hdf5"),
+        (b"\1\0default.xml" + bytes(1100), "ismrmrd_stream_to_hdf5"),
+        (b"yardl\1", "mrd_to_ismrmrd"),
+        (b"##TITLE=Parameter List, ParaVision 6.0", "bruker_to_ismrmrd"),
+        (b"# === DATA DESCRIPTION FILE ====", "philips_to_ismrmrd"),
+        (b"\x80\4\x95", "numpy.save"),
+        (b"mrtrix image\n", "mrconvert"),
+        (b"\x89PNG\r\n", "NIfTI"),
+    ],
+)
+def test_files_of_other_programs_are_refused_with_the_known_way_on(tmp_path: Path, head: bytes, way: str) -> None:
+    (tmp_path / "scan.raw").write_bytes(head + bytes(64))
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "scan.raw")
+    assert caught.value.field == str(tmp_path / "scan.raw") and way in caught.value.cure
+
+
+def test_hdf5_of_other_arrays_is_refused_with_what_it_holds(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "scan.h5", "w") as file:
+        file["parts/real"] = file["parts/imag"] = np.ones((8, 8))
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "scan.h5")
+    assert "parts/real" in caught.value.got and "numpy.savez" in caught.value.cure

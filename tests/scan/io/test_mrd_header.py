@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from mri_design.scan.io.mrd_header import MrdHeader, parse_mrd_header
@@ -73,7 +74,7 @@ def test_patient_study_and_measurement_are_told_as_dicom_has_them() -> None:
 def test_a_wrong_identifier_is_left_out_with_a_note(element: str, name: str) -> None:
     told = header(said(SUBJECT, element))
     assert told.source is not None and set(told.source.identifiers) == {"PatientName", "PatientID", "PatientBirthDate"}
-    assert told.identifier_notes == {"identifiers_left_out": f"{name}: DICOM has them in another form"}
+    assert told.identifier_notes["identifiers_left_out"].startswith(name)
 
 
 @pytest.mark.parametrize(
@@ -124,3 +125,30 @@ def test_the_echo_time_is_that_of_the_contrast(times: tuple[str, ...], contrast:
 )
 def test_the_scanner_is_noted_where_the_header_names_it(system: str, notes: dict[str, str]) -> None:
     assert header(f"<acquisitionSystemInformation>{system}</acquisitionSystemInformation>").notes == notes
+
+
+def fields_of_view(encoded: tuple[float, ...], reconstructed: tuple[float, ...]) -> MrdHeader:
+    def space(name: str, fov: tuple[float, ...]) -> str:
+        lengths = "".join(f"<{axis}>{length}</{axis}>" for axis, length in zip("xyz", fov, strict=True))
+        sizes = "<matrixSize><x>16</x><y>12</y><z>1</z></matrixSize>"
+        return f"<{name}>{sizes}<fieldOfView_mm>{lengths}</fieldOfView_mm></{name}>"
+
+    spaces = space("encodedSpace", encoded) + space("reconSpace", reconstructed)
+    text = f'<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD"><encoding>{spaces}</encoding></ismrmrdHeader>'
+    return parse_mrd_header("xml", text, DEFAULT_LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        ((0.256, 0.256, 0.005), (256, 256, 5)),
+        ((25.0, 20.0, 0.5), (25, 20, 0.5)),
+        ((256, 256, 0.01), (256, 256, np.nan)),
+        ((1e5, 256, 5), (np.nan, 256, 5)),
+        ((1.0, 3.0, 5.0), (np.nan, 3, 5)),
+    ],
+)
+def test_fields_of_view_that_cannot_be_are_metres_or_unknown(said: tuple[float, ...], taken: tuple[float, ...]) -> None:
+    header = fields_of_view(said, said)
+    np.testing.assert_allclose(header.encodings[0].encoded.field_of_view, taken)
+    assert ("field_of_view_in_file" in header.notes) == (said != taken)

@@ -59,7 +59,8 @@ def test_what_export_writes_is_read_as_it_was(tmp_path: Path) -> None:
         (np.eye(4), "unknown", None),  # what nobody gave sizes
         (np.eye(4), "mm", (1.0, 1.0)),
         (np.diag([0.9, 1.1, 3.0, 1.0]), "unknown", (1.1, 0.9)),
-        (np.diag([2.0, 3.0, 2.0, 1.0]), "micron", (0.003, 0.002)),
+        (np.diag([200.0, 300.0, 200.0, 1.0]), "micron", (0.3, 0.2)),
+        (np.diag([0.001, 0.002, 0.003, 1.0]), "mm", None),
         (np.diag([0.001, 0.002, 0.003, 1.0]), "meter", (2.0, 1.0)),
     ],
 )
