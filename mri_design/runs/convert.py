@@ -63,7 +63,15 @@ def header_file(stem: Path, facts: Mapping[str, object]) -> dict[Path, bytes]:
 
 
 Extents = tuple[float, float] | None
-_COMPANIONS = ("coil_maps", "noise_variance", "reference")
+_NOISE = ("noise_variance", "noise_covariance")
+_COMPANIONS = ("coil_maps", *_NOISE, "reference")
+
+
+def _noise_facts(scan: Scan) -> dict[str, object]:
+    """What is known of the noise, for a header file."""
+    covariance = scan.noise_covariance
+    pairs = None if covariance is None else np.stack([covariance.real, covariance.imag], axis=-1).tolist()
+    return {"noise_variance": scan.noise_variance, "noise_covariance": pairs}
 
 
 def _grid_npz(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
@@ -73,8 +81,8 @@ def _grid_npz(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
 
 
 def _grid_npy(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
-    header = header_file(out.with_suffix(""), {"noise_variance": scan.noise_variance})
-    said = (f"{scan.sizes}: {out}", *left_out(scan, ("noise_variance",)))
+    header = header_file(out.with_suffix(""), _noise_facts(scan))
+    said = (f"{scan.sizes}: {out}", *left_out(scan, _NOISE))
     return MadeFiles({out: npy_bytes(scan.kspace), **header}, said)
 
 
@@ -83,7 +91,7 @@ def _grid_cfl(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
     kspace = readouts_of_positions(scan.kspace) if planes else scan.kspace
     files = pair_files(stem, _for_bart(kspace, planes))
     one_plane = {"encoding": "plane"} if planes and scan.n_slices == 1 else {}
-    files |= header_file(stem, {"noise_variance": scan.noise_variance, **one_plane})
+    files |= header_file(stem, {**_noise_facts(scan), **one_plane})
     said = [f"{scan.sizes}: {stem}"]
     if planes:
         said.append(
@@ -93,7 +101,7 @@ def _grid_cfl(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
         maps = stem.with_name(f"{stem.name}_maps")
         files |= pair_files(maps, _for_bart(scan.coil_maps, planes))
         said.append(f"coil maps: {maps}")
-    return MadeFiles(files, (*said, *left_out(scan, ("coil_maps", "noise_variance"))))
+    return MadeFiles(files, (*said, *left_out(scan, ("coil_maps", *_NOISE))))
 
 
 def _for_bart(arrays: NDArray[np.complex64], planes: bool) -> NDArray[np.generic]:
@@ -109,7 +117,9 @@ def _grid_mrd(scan: KSpaceData, out: Path, extents: Extents) -> MadeFiles:
         places = tuple(place.with_field_of_view(extents, scan.grid_shape) for place in known)
     unknown = what_is_unknown("The input", None if places is None else places[0])
     content = mrd_scan_bytes(scan, places)
-    return MadeFiles({out: content}, (f"{scan.sizes}: {out}", *unknown, *left_out(scan, ("geometry",))))
+    noise = () if scan.noise_covariance is None else ("The covariance of the noise is that of its noise readout.",)
+    said = (f"{scan.sizes}: {out}", *noise, *unknown, *left_out(scan, ("geometry", "noise_covariance")))
+    return MadeFiles({out: content}, said)
 
 
 def _line_by_line(scan: KSpaceData, out: Path) -> Path:
@@ -149,12 +159,12 @@ def _samples_cfl(scan: TrajectoryData, out: Path, _: Extents) -> MadeFiles:
     trajectory, maps = (stem.with_name(f"{stem.name}_{part}") for part in ("traj", "maps"))
     files = pair_files(stem, stacked_slices([samples_to_bart(one) for one in scan.by_readout]))
     files |= pair_files(trajectory, to_bart(scan.readouts.shots))
-    files |= header_file(stem, {"matrix": list(scan.grid_shape), "noise_variance": scan.noise_variance})
+    files |= header_file(stem, {"matrix": list(scan.grid_shape), **_noise_facts(scan)})
     said = [f"{scan.sizes}: {stem}", f"trajectory: {trajectory}"]
     if scan.coil_maps is not None:
         files |= pair_files(maps, stacked_slices([maps_to_bart(one) for one in scan.coil_maps]))
         said.append(f"coil maps: {maps}")
-    return MadeFiles(files, (*said, *left_out(scan, ("coil_maps", "noise_variance"))))
+    return MadeFiles(files, (*said, *left_out(scan, ("coil_maps", *_NOISE))))
 
 
 TRAJECTORY_WRITERS: Mapping[str, Callable[[TrajectoryData, Path, Extents], MadeFiles]] = {

@@ -584,18 +584,24 @@ def _shot_figures(folder: RunFolder, trace: DesignTrace, shots: ShotReadouts) ->
 
 
 def save_trajectory(folder: RunFolder, trace: DesignTrace, known: KnownScan, shots: ShotReadouts) -> None:
-    """Write trajectory.npz: the chosen shots as a scan."""
-    lines, scale, model = list(trace.lines), known.scan.unit, known.slice_model
-    arrays: dict[str, Array] = {
-        "kspace": model.kspace[:, lines] * np.float32(scale),
-        "trajectory": shots.shots[lines],
-        "matrix": np.array(shots.grid),
-        "noise_variance": np.array(model.noise_variance * scale**2),
-    }
-    if model.maps is not None:
-        arrays["coil_maps"] = model.maps
+    """Write trajectory.npz: the chosen shots as a scan, in the coils and units of the input.
+
+    Coils that were combined into fewer stay white, in units of the noise.
+    """
+    lines, scan, model = list(trace.lines), known.scan, known.slice_model
+    samples, mixing, unit = model.kspace[:, lines], scan.mixing, known.image_unit
+    if mixing is None or mixing.shape[0] == mixing.shape[1]:
+        arrays = {
+            name: value[0] if name in ("kspace", "coil_maps") else value  # type: ignore[index]
+            for name, value in scan.as_read(samples, model.maps, float(model.noise_variance)).items()
+        }
+    else:
+        unit = scan.unit
+        arrays = {"kspace": samples, "noise_variance": model.noise_variance}
+        arrays |= {} if model.maps is None else {"coil_maps": model.maps}
     if known.reference is not None:
-        arrays["reference"] = np.asarray(known.reference * scale, dtype=np.complex64)
+        arrays["reference"] = np.asarray(known.reference * unit, dtype=np.complex64)
+    arrays |= {"trajectory": shots.shots[lines], "matrix": np.array(shots.grid)}
     folder.write_archive("trajectory.npz", arrays)
 
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
+from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.runs.design import run as design_run
+from mri_design.scan.centred_fft import to_image
 from tests.cli.folders import Run, manifest, page, rows
 
 pytest.importorskip("finufft")
@@ -100,7 +102,14 @@ def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path,
         code=(0, 4),
     )
     with np.load(out / "trajectory.npz") as stored:
-        assert stored["coil_maps"].shape == (3, 16, 16) and stored["kspace"].shape == (3, 6, 16)
+        assert stored["coil_maps"].shape == (3, 16, 16)
+        encoding = NonUniformFourier(stored["trajectory"].reshape(-1, 2), (16, 16))
+        wanted = encoding(to_image(data.kspace[0])).reshape(3, 6, 16)
+        np.testing.assert_allclose(stored["kspace"], wanted, atol=2e-3 * np.abs(wanted).max())  # in the file's units
+        assert stored["noise_covariance"].shape == (3, 3)
+    run("recon", out / "trajectory.npz", "--recipe", quick, "--out", tmp_path / "recon", code=(0, 4))
+    images = [np.load(folder / "recon.npy") for folder in (out, tmp_path / "recon")]
+    np.testing.assert_allclose(images[0], images[1], atol=1e-3 * np.abs(images[0]).max())
 
 
 @pytest.mark.slow

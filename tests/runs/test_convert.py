@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom, read
+from mri_design import ImageStack, InputError, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom, read
 from mri_design.experiment.slice_choice import SliceChoice
 from mri_design.runs.convert import convert_file
 from mri_design.runs.export import ExportRequest, export_run
@@ -94,6 +94,42 @@ def test_lines_come_back_from_every_format(convert: Convert, scan_file: Path, tm
         if kept:
             np.testing.assert_array_equal(getattr(after, part), getattr(before, part))
     assert made.sentences[0].startswith("1 slice, 3 coils, 9 lines of a grid of 12 x 10 (ky x kx): ")
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.npy", "a.h5", "a.cfl"])
+def test_the_covariance_of_the_noise_comes_along(convert: Convert, tmp_path: Path, name: str) -> None:
+    mixing = np.eye(3) + 0.4j * np.eye(3, k=1)
+    covariance = 0.01 * mixing @ mixing.conj().T
+    write_npz(tmp_path / "noisy.npz", {"kspace": _scan().kspace, "noise_covariance": covariance})
+    made = convert(tmp_path / "noisy.npz", name)
+    after = read(tmp_path / "out" / name, isolated=False)
+    assert isinstance(after, KSpaceData) and after.noise_covariance is not None
+    np.testing.assert_allclose(after.noise_covariance, covariance, rtol=1e-5, atol=1e-9)
+    assert not any("covariance" in sentence for sentence in made.sentences if sentence.startswith("Not in"))
+    np.testing.assert_array_equal(after.kspace, _scan().kspace)
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.cfl"])
+def test_samples_along_a_trajectory_keep_their_covariance(
+    convert: Convert, spokes_file: Path, tmp_path: Path, name: str
+) -> None:
+    with np.load(spokes_file) as stored:
+        arrays = {key: stored[key] for key in stored.files if key != "noise_variance"}
+    covariance = np.array([[2, 1j, 0], [-1j, 3, 0.5], [0, 0.5, 1]])
+    write_npz(spokes_file, {**arrays, "noise_covariance": covariance})
+    convert(spokes_file, name)
+    after = read(tmp_path / "out" / name)
+    assert isinstance(after, TrajectoryData)
+    np.testing.assert_array_equal(after.noise_covariance, covariance)
+
+
+@pytest.mark.parametrize("wrong", [[[1]], [[[1, 0]], [[1, 0]]], [[[1, "0"]]], 3])
+def test_a_header_with_another_covariance_is_refused(tmp_path: Path, wrong: object) -> None:
+    write_npy(tmp_path / "a.npy", _scan().kspace)
+    write_json(tmp_path / "a.json", {"noise_covariance": wrong})
+    with pytest.raises(InputError) as refused:
+        read(tmp_path / "a.npy")
+    assert refused.value.field.endswith("noise_covariance")
 
 
 def test_coil_maps_stand_beside_a_bart_pair(convert: Convert, scan_file: Path, tmp_path: Path) -> None:

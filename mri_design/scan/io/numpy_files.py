@@ -59,7 +59,8 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     a real one is a stack of images (row, column) or (slice, row, column). A header file beside it (same stem,
     ``.json``) may say otherwise: ``dims`` (rep, slice, coil, and k0 k1 or ky kx in any order; k1 is the phase
     encode; a volume has coil and k0 k1 k2 or kx ky kz, one of images x y z), ``phase_encode_axis``,
-    ``zero_filled_k1_columns``, ``noise_variance`` (per real component), ``kind`` ("image domain ..."), ``dtype``
+    ``zero_filled_k1_columns``, ``noise_variance`` (per real component), ``noise_covariance``
+    (rows of pairs, real and imaginary), ``kind`` ("image domain ..."), ``dtype``
     ("... pairs (real, imag)": a last axis of two), ``shape`` (of the array, or a table with those of members), ``key``
     and, along a trajectory, ``matrix``, ``trajectory_unit`` and ``trajectory_axes``. Only the first repetition is read;
     the header of the result says how many there were.

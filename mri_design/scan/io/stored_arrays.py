@@ -50,6 +50,8 @@ class ArrayHeader:
         Stored axis of the phase encode, by position or by its name in ``dims``.
     noise_variance : float, optional
         Noise variance per real component.
+    noise_covariance : complex128 array, shape (coil, coil), optional
+        E[n n^H] / 2 of the coils.
     shape : tuple of int, optional
         Stored shape, to be compared with the array's.
     member_shapes : mapping of str to tuple of int
@@ -71,6 +73,7 @@ class ArrayHeader:
     float_pairs: bool = False
     phase_encode_axis: int | str | None = None
     noise_variance: float | None = None
+    noise_covariance: NDArray[np.complex128] | None = None
     shape: tuple[int, ...] | None = None
     member_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     key: str | None = None
@@ -118,6 +121,7 @@ def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
         "phase_encode_axis", lambda value: type(value) in (int, str), "an axis number or a name in dims"
     )
     variance = fields.checked("noise_variance", _is_variance, "a positive finite number")
+    covariance = fields.checked("noise_covariance", _is_covariance, "rows of pairs (real, imaginary), coil by coil")
     return ArrayHeader(
         dims=fields.listed("dims", str),
         zero_filled=fields.listed("zero_filled_k1_columns", int) or (),
@@ -125,10 +129,11 @@ def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
         float_pairs="pairs (real, imag)" in fields.text("dtype"),
         phase_encode_axis=axis,
         noise_variance=None if variance is None else float(variance),
+        noise_covariance=None if covariance is None else np.array(covariance, dtype=float) @ [1, 1j],
         shape=None if isinstance(shapes, dict) else fields.listed("shape", int),
         member_shapes=_member_shapes(header_path, shapes),
         key=fields.text("key") or None,
-        text=text,
+        text={name: value for name, value in text.items() if name != "noise_covariance"},
     ).asked(options)
 
 
@@ -180,6 +185,13 @@ def _member_shapes(header: Path, shapes: object) -> dict[str, tuple[int, ...]]:
 
 def _is_variance(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
+
+
+def _is_covariance(value: object) -> bool:
+    if not isinstance(value, list) or not all(isinstance(row, list) and len(row) == len(value) for row in value):
+        return False
+    pairs = [pair for row in value for pair in row]
+    return all(isinstance(p, list) and len(p) == 2 and all(type(x) in (int, float) for x in p) for p in pairs)
 
 
 # In the k0/k1/k2 naming k0 is the readout, k1 the phase encode and k2 the second one, of a volume.
@@ -361,6 +373,8 @@ def scan_of_arrays(
             )
     if header.matrix is not None:
         arrays = {**arrays, "matrix": np.array(header.matrix)}
+    if header.noise_covariance is not None:
+        arrays = {"noise_covariance": header.noise_covariance, **arrays}
     if "trajectory" in arrays and key == "kspace":
         noise_variance = _noise_variance(arrays.get("noise_variance"), header)
         covariance = _noise_covariance(arrays.get("noise_covariance"))

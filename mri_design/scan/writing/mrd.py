@@ -21,6 +21,8 @@ from mri_design.scan.io.mrd_header import FOURIER_SIGN, UNKNOWN_PLACE, UNKNOWN_S
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 
 _FIRST_IN_SLICE, _LAST_IN_SLICE, _LAST_IN_MEASUREMENT = 7, 8, 25
+_NOISE, _NOISE_SAMPLES = 19, 8
+"""The flag of a noise readout, and its samples for every coil."""
 _GROUP = "dataset"
 _MOST = 65535  # the labels have 16 bits
 _MASK_BITS, _MOST_COILS = 64, 1024
@@ -204,7 +206,7 @@ def _check(header: str, heads: NDArray[Any]) -> None:
     parsed = parse_mrd_header("MRD header", header, DEFAULT_LIMITS)
     purposes = sort_by_purpose("MRD readouts", heads, parsed)
     plan = plan_readouts("MRD readouts", heads, parsed, purposes, DEFAULT_LIMITS, repeats_allowed=False)
-    for at, (readout, labels) in enumerate(zip(plan.readouts, heads["idx"], strict=True)):
+    for at, (readout, labels) in enumerate(zip(plan.readouts, heads["idx"][purposes.imaging], strict=True)):
         wanted = tuple(int(labels[name]) for name in ("slice", "kspace_encode_step_2", "kspace_encode_step_1"))
         if readout.place != wanted:
             found, right = (
@@ -223,8 +225,8 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> 
     Parameters
     ----------
     scan : KSpaceData
-        Slices may hold lines of their own. Its coil maps, noise, calibration scan and reference have no place in such a
-        file.
+        Slices may hold lines of their own. A covariance of the noise becomes a noise readout that has exactly it. Coil
+        maps, noise variance, calibration scan and reference have no place in such a file.
     places : sequence of SliceGeometry, optional
         Of every slice. None where nobody says how large pixels are: the file then has 1 mm, marked as not known.
 
@@ -240,7 +242,23 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> 
     window = _window(np.asarray(held.any(axis=(0, 1))))
     heads["number_of_samples"] = window.stop - window.start
     heads["center_sample"] = scan.grid_shape[1] // 2 - window.start
-    return mrd_file_bytes(layout, heads, [scan.kspace[number, :, line, window] for number, line in lines])
+    readouts = [scan.kspace[number, :, line, window] for number, line in lines]
+    if scan.noise_covariance is not None:
+        noise = _noise_of(scan.noise_covariance)
+        head = readout_heads(layout, lines[:1], scan.n_coils)
+        head["flags"], head["number_of_samples"], head["center_sample"] = _flag(_NOISE), noise.shape[1], 0
+        heads, readouts = np.concatenate([head, heads]), [noise, *readouts]
+        heads["scan_counter"] = np.arange(len(heads))
+    return mrd_file_bytes(layout, heads, readouts)
+
+
+def _noise_of(covariance: NDArray[np.complex128]) -> NDArray[np.complex64]:
+    """Samples (coil, sample) whose covariance E[n n^H] / 2 is exactly this one."""
+    coils, count = len(covariance), _NOISE_SAMPLES * len(covariance)
+    power, directions = np.linalg.eigh(covariance)
+    root = directions * np.sqrt(np.maximum(power, 0))
+    waves = np.exp(2j * np.pi * np.outer(np.arange(1, coils + 1), np.arange(count)) / count)  # orthogonal rows
+    return np.asarray(np.sqrt(2) * (root @ waves), dtype=np.complex64)
 
 
 def mrd_plane_bytes(samples: Sequence[tuple[int, int]], plane: tuple[int, int], columns: int) -> bytes:
