@@ -140,7 +140,7 @@ def adapt(
         raise UsageError(f"{request.journal} of that folder is where this run writes what arrives; give another --out")
     with to.opened(request.journal, aloud=False) as run, _connections(source, host, listen, to.quiet) as connections:
         ended = report_adapt(run, adapt_scan(request, run, connections))
-    return to.ended(f"{len(ended.lines)} lines", ended.status, aloud=False)
+    return to.ended(f"{len(ended.lines)} lines", ended, aloud=False)
 
 
 def _form(source: str) -> StreamForm:

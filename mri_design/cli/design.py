@@ -137,4 +137,4 @@ def design(
     )
     with to.opened(CHECKPOINT) as run:
         ended = report_design(run, design_scan(request, run))
-    return to.ended(count_text(len(ended.lines), kind.unit), ended.status)
+    return to.ended(count_text(len(ended.lines), kind.unit), ended)

@@ -103,4 +103,4 @@ def recon(
     )
     with to.opened(PROGRESS) as run:
         ended = report_reconstruction(run, reconstruct_scan(request, run))
-    return to.ended(recipe.reconstruction.method, ended.status)
+    return to.ended(recipe.reconstruction.method, ended)

@@ -42,7 +42,7 @@ from mri_design.cli.terminal import (
     Destination,
     Resumed,
     check_resume,
-    ending,
+    exit_code,
     kept_on_interruption,
     load_ahead,
     say,
@@ -147,7 +147,7 @@ def compare(
     with to.opened(PROGRESS) as run:
         ended = finished_comparison(request, run)
         ended = ended or report_comparison(run, compare_strategies(request, run))
-    return to.ended("", ended.status)
+    return to.ended("", ended)
 
 
 def _counts(text: str) -> list[int]:
@@ -233,7 +233,7 @@ def protocol(
     )
     with to.opened(CHECKPOINT) as run:
         ended = report_protocol(run, design_protocol(request, run))
-    return to.ended(count_text(len(ended.lines), KINDS[recipe.design.encoding].unit), ended.status)
+    return to.ended(count_text(len(ended.lines), KINDS[recipe.design.encoding].unit), ended)
 
 
 @verb
@@ -301,7 +301,7 @@ def train(
         work = Work(seed=seed, jobs=jobs, executor=executor, progress=progress)
         ended = report_order(file, learn_order(request, file, work))
     say(f"{count_text(len(ended.lines), KINDS[recipe.design.encoding].unit)} by {rule}, {ended.status}: {out}", quiet)
-    return ending(ended.status)
+    return exit_code(ended.status)
 
 
 @verb
@@ -346,4 +346,4 @@ def demo(
             ended = report_design(part, designed)
         report_demo(run, study, exam, designed)
     say(f"Open {out / 'report.html'}", quiet)
-    return ending(compared.status, beside.status, ended.status)
+    return exit_code(compared.status, beside.status, ended.status)

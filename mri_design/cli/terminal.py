@@ -29,8 +29,8 @@ from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.status import Status
 
 if TYPE_CHECKING:
+    from mri_design.runs.run import Ending, Run
     from mri_design.runs.run import Progress as Watching
-    from mri_design.runs.run import Run
 
 DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -101,7 +101,7 @@ def kept_on_interruption(kept: Path, *, resume: bool = False) -> Iterator[None]:
         raise KeyboardInterrupt(f"{kept} holds what is finished; go on with: {command}") from interruption
 
 
-def ending(*statuses: str) -> int:
+def exit_code(*statuses: str) -> int:
     """The exit code of runs that finished with these statuses."""
     return DONE if all(status == Status.CONVERGED.value for status in statuses) else NOT_CONVERGED
 
@@ -289,11 +289,13 @@ class Destination:
                 progress=replace(told, about=folder.progress.note).also(folder.progress.show),
             )
 
-    def ended(self, text: str, *statuses: str, aloud: bool = True) -> int:
-        """Say how the run ended and where it lies; the exit code."""
+    def ended(self, text: str, ending: Ending, *, aloud: bool = True) -> int:
+        """Say how the run ended, where it lies, and last of all how wrong its image is; the exit code."""
         where = self.out if self.no_report else self.out / "report.html"
-        say(f"{', '.join(filter(None, [text, statuses[-1]]))}: {where}", self.quiet, None if aloud else sys.stderr)
-        return ending(*statuses)
+        said = [f"{', '.join(filter(None, [text, ending.status]))}: {where}"]
+        said += [ending.error.words] if ending.error is not None and str(ending.error) else []
+        say("\n".join(said), self.quiet, None if aloud else sys.stderr)
+        return exit_code(ending.status)
 
 
 @dataclass(frozen=True, kw_only=True)

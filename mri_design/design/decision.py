@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
-from math import isfinite
+from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
+
+
+def relative_error(error: float, image: float) -> float:
+    """Norm of the error of a posterior mean over that of the true image, from the energies of error and mean.
+
+    The error of a mean is orthogonal to it, so that the true image is expected to have the energy of both. NaN without
+    any.
+    """
+    return sqrt(error / (error + image)) if error + image > 0 else float("nan")
+
 
 COLUMN: Mapping[str, bool] = {"column": True}
 """Metadata of a field that is a column of steps.csv under its own name."""
@@ -92,7 +102,7 @@ class Forecast:
         """
         if self.predicted is None or self.tested == 0 or not self.predicted_level > 0:
             return float("nan")
-        return float(np.sqrt(np.sum(self.predicted) / self.predicted_level))
+        return relative_error(float(np.sum(self.predicted)), self.image_energy)
 
 
 @briefly

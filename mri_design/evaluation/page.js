@@ -130,7 +130,6 @@ function explorer(figure) {
     const now = first + step, last = step ? data.steps[step - 1] : null;
     let text = `${now} of ${data.lines} lines`;
     text += last ? `; the last one is ky ${ky(last.line)}` : ", the start";
-    if (last && last.predicted_error !== null) text += `; predicted error before it ${last.predicted_error}`;
     says.textContent = text;
     slider.setAttribute("aria-valuetext", text);
     draw();
@@ -143,7 +142,7 @@ function explorer(figure) {
         if (source) { box.querySelector("img").src = source; box.querySelector("img").alt = `${box.dataset.what}, ${image.count} lines`; }
       });
       pictures.querySelector("p").textContent = `The posterior mean of ${image.count} lines` +
-        (image.error === null ? "." : `; relative error of its magnitude ${image.error}.`);
+        (image.error ? `: error ${image.error}.` : ".");
     }
   }
 

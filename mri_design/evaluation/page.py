@@ -126,7 +126,7 @@ class ReportFigure:
     def inline(self, prefix: str) -> str:
         """The picture as part of a page, see `vector_picture.inline`; refused where it is more than a picture."""
         svg = self.picture if isinstance(self.picture, str) else svg_text(self.picture)
-        return inline(svg, prefix, self.caption)
+        return inline(svg, prefix, self.caption.replace("`", ""))
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ MOST_NUMBERS = 60_000
 
 @dataclass(frozen=True)
 class ExploredStep:
-    """A step of the report's slider: line, scores and predicted error.
+    """A step of the report's slider: line and scores.
 
     Parameters
     ----------
@@ -188,13 +188,10 @@ class ExploredStep:
         The line that was chosen.
     scores : float array, shape (ky,), or None
         Of all candidates, NaN for others; None for a rule without scores.
-    predicted_error : float or None
-        Relative error that the image was expected to have before this line.
     """
 
     line: int
     scores: NDArray[np.floating] | None
-    predicted_error: float | None
 
 
 @dataclass(frozen=True)
@@ -207,15 +204,15 @@ class ExploredImage:
         Lines.
     mean, deviation, difference : bytes
         PNG pictures of the image, of its error bars and of its actual error; empty where there is none.
-    error : float or None
-        Relative L2 error of the magnitude, where the truth is known.
+    error : str
+        Its error in words, as far as it is known.
     """
 
     count: int
     mean: bytes
     deviation: bytes = b""
     difference: bytes = b""
-    error: float | None = None
+    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -409,12 +406,20 @@ def _script() -> str:
     return "\n" + _resource("page.js")
 
 
+def _words(text: object) -> str:
+    """Text as HTML: escaped, with code elements for what stands between backticks. All sentences go through it."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
 @cache
 def _template() -> Template:
     from jinja2 import Environment, StrictUndefined  # here: runs without a report make no page
 
     source = _resource("page.html.j2")
     surroundings = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    surroundings.filters["words"] = _words
     return surroundings.from_string(source)
 
 

@@ -130,6 +130,8 @@ class PredictionCheck:
         Its posterior standard deviation, both components together.
     unit : str
         What is measured one by one (`Readouts.unit`); where this class speaks of lines, it means these candidates.
+    of_one_image : bool
+        Whether the energies are those of ``mean`` alone, and not of several slices together.
 
     Raises
     ------
@@ -148,6 +150,7 @@ class PredictionCheck:
     mean: Array | None = None
     deviation: NDArray[np.floating] | None = None
     unit: str = "line"
+    of_one_image: bool = True
 
     def __post_init__(self) -> None:
         shapes = {self.predicted.shape, self.actual.shape, self.acquired.shape}
@@ -350,6 +353,7 @@ def check_predictions(
                 mean=posteriors[0].mean,
                 deviation=np.sqrt(np.asarray(posteriors[0].image_variances)),
                 unit=candidates.unit,
+                of_one_image=len(slices) == 1,
             )
         )
     callback(len(chosen), len(chosen))

@@ -98,13 +98,47 @@ def error_beyond_noise(
     if data.reference is not None or data.noise_variance is None:
         return error
     noise, own = 2 * _noise_of_pixels(data, reference, unit, data.noise_variance), std.astype(np.float64) ** 2
-    kept = float(np.mean(used)) * noise.mean() - np.mean(np.abs(_residual_image(image, data, unit, used)) ** 2)
-    added = noise - max(float(kept), 0.0) * (1 + own / own.mean())
+    added = noise - _noise_kept(image, data, unit, used, noise) * (1 + own / own.mean())
     seen, mean, added_around = (scipy.ndimage.uniform_filter(part, _WINDOW) for part in (error**2, own, added))
     left = np.maximum(seen - added_around, _LEAST_BEYOND * seen)
     own *= np.divide(left, mean, out=np.zeros_like(own), where=mean > 0)
     with_noise = own + np.maximum(added, -own / 2)
     return np.asarray(error * np.sqrt(np.divide(own, with_noise, out=np.ones_like(own), where=with_noise > 0)))
+
+
+def found_error(
+    image: Array, data: KSpaceData, reference: Array, unit: float | Array, used: NDArray[np.bool_]
+) -> float | None:
+    """Relative L2 error of a complex image, without what noise of a scan's own image as reference adds to it.
+
+    Parameters
+    ----------
+    image : complex array, shape (ky, kx)
+        Of a part of the samples that the reference was made from, times ``unit``.
+    data, reference, unit, used
+        As for `error_beyond_noise`, whose notes derive it.
+
+    Returns
+    -------
+    float or None
+        Relative to the reference, without its noise too; None where that is hardly more than noise.
+    """
+    error, whole = (float(np.sum(np.abs(one) ** 2, dtype=np.float64)) for one in (image - reference, reference))
+    if data.reference is None and data.noise_variance is not None:
+        noise = 2 * _noise_of_pixels(data, reference, unit, data.noise_variance)
+        error -= float(noise.sum()) - 2 * noise.size * _noise_kept(image, data, unit, used, noise)
+        whole -= float(noise.sum())
+        if whole < noise.sum():
+            return None
+    return float(np.sqrt(max(error, 0.0) / whole))
+
+
+def _noise_kept(
+    image: Array, data: KSpaceData, unit: float | Array, used: NDArray[np.bool_], noise: NDArray[np.float64]
+) -> float:
+    """Of an image's error e and the noise n of its reference the mean over pixels of Re e conj(n): not negative."""
+    kept = float(np.mean(used)) * noise.mean() - np.mean(np.abs(_residual_image(image, data, unit, used)) ** 2)
+    return max(float(kept), 0.0)
 
 
 def _residual_image(image: Array, data: KSpaceData, unit: float | Array, used: NDArray[np.bool_]) -> Array:
@@ -121,26 +155,13 @@ _TOO_CLOSE = 1.25
 """Errors up to this many times the reference's noise tell no image from another: the noise is known to a tenth."""
 
 
-def beyond_noise(error: float, noise: float) -> float:
-    """A relative error without what the reference's own noise makes of it, in squares; 0 where it is no more than that.
-
-    Parameters
-    ----------
-    error : float
-        Relative L2 error against a noisy reference.
-    noise : float
-        `reference_noise` of it.
-    """
-    return float(np.sqrt(max(error**2 - noise**2, 0.0)))
-
-
 def ranked(error: float, noise: float, of_all: bool) -> str:
     """Whether an error against a noisy reference says which image is better: "yes", or why not.
 
     Parameters
     ----------
     error, noise : float
-        As for `beyond_noise`.
+        Relative L2 error of the magnitude against a noisy reference, and `reference_noise` of that.
     of_all : bool
         Whether the image was made from all samples that the reference was made from.
     """

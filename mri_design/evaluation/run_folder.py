@@ -359,8 +359,8 @@ class RunFolder:
 
     def ended(
         self, identity: str, *, own: str = "", beginning: str = "", resume: bool = False
-    ) -> tuple[str, tuple[int, ...]] | None:
-        """Status and lines of the same run, where it ended here before; None where it did not. Another run is refused.
+    ) -> tuple[str, tuple[int, ...], Mapping[str, Any]] | None:
+        """Status, lines and settings of the same run, where it ended here before, else None. Another run is refused.
 
         Nothing is written, and a folder that may be overwritten holds nothing.
 
@@ -386,7 +386,7 @@ class RunFolder:
             try:
                 manifest = json.loads(path.read_text(encoding="utf-8"))
                 if manifest["settings"]["identity"] == identity:
-                    return str(manifest["status"]), tuple(manifest["lines"])
+                    return str(manifest["status"]), tuple(manifest["lines"]), manifest["settings"]
                 if beginning and manifest["settings"].get("beginning") == beginning:
                     if resume:
                         return None

@@ -198,3 +198,12 @@ def _shown(value: object, number_format: str) -> str:
     if number_format and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         value = float(value)
     return format_cell(value, number_format or _DEFAULT_FLOAT)
+
+
+def percent(value: float, digits: int = 2) -> str:
+    """A fraction in per cent with so many digits, or all before the point; a line never ends before the sign."""
+    hundredths = 100 * value
+    rounded = float(f"{hundredths:.{digits}g}")
+    before = len(str(int(abs(rounded)))) if abs(rounded) >= 1 else 1
+    form = f".{max(0, digits - before)}f" if abs(rounded) >= 1 else f".{digits}g"
+    return f"{hundredths:{form}}\N{NO-BREAK SPACE}%"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mri_design.brief import briefly
+from mri_design.design.decision import relative_error
 from mri_design.design.engine import DesignState
 from mri_design.errors import require_counts, require_instance
 from mri_design.experiment.designing import final_model
@@ -61,7 +62,7 @@ class ImageErrors:
             error, image = self._energies(slices, state, place)
             if np.isfinite(error):
                 errors, images = errors + error, images + image
-        return float(np.sqrt(errors / (errors + images))) if errors else float("nan")
+        return relative_error(errors, images) if errors else float("nan")
 
     def image_of(self, lines: Sequence[int]) -> Reconstruction | None:
         """The posterior mean of the first slice with its error bars, where the last call made it of these lines."""

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mri_design.brief import briefly
+from mri_design.design.decision import relative_error
 from mri_design.errors import InputError, UsageError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
@@ -17,7 +18,7 @@ from mri_design.experiment.ending import expected_total
 from mri_design.experiment.held_back.choosing import FEWEST, NARROW_CENTRE
 from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions, renew_companions
 from mri_design.experiment.held_back.error_bars import StdFactor, shaped_std, std_factor
-from mri_design.experiment.held_back.evidence import Estimates
+from mri_design.experiment.held_back.evidence import Estimates, energy_of
 from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase, is_one_sided
 from mri_design.experiment.held_back.prediction import HeldBack, hold_back
 from mri_design.experiment.held_back.spectral_correction import shipped_spectral_correction, strength
@@ -122,6 +123,13 @@ class Reconstruction:
         image = np.asarray(self.image * unit, dtype=self.image.dtype)
         sampler = None if self.sampler is None else self.sampler.times(unit)
         return replace(self, image=image, std=std, noise=noise, alone=alone, draws=draws, sampler=sampler)
+
+    @property
+    def predicted_error(self) -> float | None:
+        """Relative L2 error of the complex image by its error bars, with no look at the truth; None without them."""
+        if self.std is None or not self.image.any():
+            return None
+        return relative_error(energy_of(self.std), energy_of(self.image))
 
     def account(self) -> dict[str, str]:
         """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""

@@ -21,10 +21,10 @@ from mri_design.kinds import count_text
 from mri_design.operators.readouts import PlaneReadouts, ShotReadouts
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignResult
-from mri_design.runs.first_pictures import predicted_error
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.recon.run import ReconRequest
 from mri_design.runs.run import Ending, Run
+from mri_design.runs.verdicts import RelativeError
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -69,13 +69,18 @@ class ScanDesign(Saved):
         return self.result.known.acceleration(self.lines)
 
     @property
+    def error(self) -> RelativeError:
+        """Relative error of the image, predicted and found; see `ScanImage.error`."""
+        return self.result.images[0].error
+
+    @property
     def predicted_error(self) -> float | None:
         """Relative L2 error of the complex image by its error bars, with no look at the truth.
 
         Of an image without error bars it is that of the posterior mean, where the design has looked at it
         (`Forecast.image_error`), or what the design itself predicts; None where that predicts nothing.
         """
-        found = predicted_error(self.result.images[0].reconstruction)
+        found = self.error.predicted
         forecast = self.trace.forecast(len(self.lines))
         if found is not None or forecast is None:
             return found
@@ -131,14 +136,10 @@ class ScanDesign(Saved):
         """Main facts in words, by what they are about."""
         candidates, trace = self.result.known.slice_model.candidates, self.trace
         unit, where = candidates.unit, "" if isinstance(candidates, ShotReadouts) else " around the centre"
-        predicted, found = self.predicted_error, self.result.images[0].errors
-        error = "" if predicted is None else f"{predicted:.1%} predicted"
-        if found is not None:
-            error = f"{error}{', ' if error else ''}{found.relative_l2_complex:.1%} found"
         return {
             "chosen": f"{count_text(len(trace.lines), unit)} of {trace.n_lines} ({self.acceleration:.1f}x)",
             "start": f"{count_text(len(trace.start), unit)}{where}",
-            "error with phase": error,
+            "error": str(self.error) or str(RelativeError(self.predicted_error)),
             "ended": self.result.ended or self.result.ending.status,
         }
 

@@ -17,7 +17,7 @@ from mri_design.errors import InputError, UsageError, described, require_counts
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import Drawing
-from mri_design.evaluation.plots.panels import Frame, ImagePanel, error_caption
+from mri_design.evaluation.plots.panels import Frame, ImagePanel
 from mri_design.evaluation.regions import RegionMean
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Reconstruction
@@ -33,6 +33,7 @@ from mri_design.runs.recon.volume import VolumeResult
 from mri_design.runs.recon.volume_report import report_volume
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+from mri_design.runs.verdicts import RelativeError
 
 WITHOUT_DRAWS = "the image has no draws, from which the errors of regions follow: ask for reconstruct(draws=32)"
 _COLUMNS = 6
@@ -172,8 +173,17 @@ class ScanImage(Saved):
 
     @property
     def errors(self) -> ImageMetrics | None:
-        """Errors against the reference; None where there is none."""
+        """Errors of the magnitude against the reference, with its noise; None where there is none. `error` judges."""
         return self.images[0].errors
+
+    @property
+    def error(self) -> RelativeError:
+        """Relative error of the complex image as its error bars predict it, and as found without the reference's noise.
+
+        ``print(image.error)`` says both, ``image.error.predicted`` and ``image.error.found`` are the numbers. Beside
+        an image that was given, which has no phase to compare, both are those of the modulus.
+        """
+        return self.images[0].error
 
     @property
     def zero_filled(self) -> NDArray[np.complex64] | None:
@@ -240,7 +250,7 @@ class ScanImage(Saved):
 
     def plot(self) -> Drawing:
         """The image, its error bars and, where a reference is known, the actual error: a figure of matplotlib."""
-        caption = "" if self.errors is None else error_caption(self.errors)
+        caption = str(self.error)
         return plots.image_with_error_bars(self.array, self.std, self.reference, self._frame, self.method, caption)
 
     def to_nifti(
@@ -285,14 +295,14 @@ class ScanImage(Saved):
         bars = "none of this method" if std is None else f"median std {np.median(std):.3g} per complex pixel"
         scaled = f", {made.std_factor}" if made.std_factor is not None else ""
         found = self.errors
-        error = "" if found is None else f"{found.relative_l2:.1%}, PSNR {found.psnr:.1f} dB, SSIM {found.ssim:.3f}"
+        others = "" if found is None else f"PSNR {found.psnr:.1f} dB and SSIM {found.ssim:.3f} inside the object"
         rows, columns = made.image.shape
         count = int(np.count_nonzero(self.mask))
         return {
             "image": f"{rows} x {columns} pixels of {count_text(count, candidates.unit)} out of {self.mask.size}",
             "error bars": bars + scaled,
             "coverage": "" if self.coverage is None else self.coverage.short,
-            "error": error,
+            "error": ", ".join(filter(None, (str(self.error), others))),
             "ended": made.convergence.status.value,
         }
 

@@ -28,7 +28,7 @@ from mri_design.evaluation.plots.panels import (
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
-from mri_design.evaluation.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, percent, write_csv
 from mri_design.experiment.designing import require_room
 from mri_design.experiment.ending import check_other_than_lines, require_number_only
 from mri_design.experiment.recipe import Recipe
@@ -86,7 +86,7 @@ from mri_design.runs.study import (
     cell_key,
     table_name,
 )
-from mri_design.runs.verdicts import comparison_verdict, percent, with_centre
+from mri_design.runs.verdicts import RelativeError, comparison_verdict, with_centre
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
@@ -492,7 +492,7 @@ def _error_pictures(masks: Sequence[ShownMask], test: ReferenceSlice, frame: Fra
             white,
             f"Error: {strategy_label(mask.strategy)}",
             "Actual error of the magnitude, in per cent of what is white in the true image; its norm is "
-            f"{percent(mask.errors.relative_l2)} of the image's.",
+            f"{percent(mask.errors.relative_l2, 3)} of the image's.",
         )
         for mask, error in zip(masks, wrong, strict=True)
     ]
@@ -599,8 +599,8 @@ def _pictures_section(
     panels, errors = list[ImagePanel](), list[ImagePanel]()
     for mask in shown:
         label, image = strategy_label(mask.strategy), mask.reconstruction.image
-        panels.append(ImagePanel(image, label, metric_caption(mask.errors)))
-        errors.append(ImagePanel(image, label, error_caption(mask.errors)))
+        panels.append(ImagePanel(image, label, metric_caption(mask.errors.relative_l2, mask.errors)))
+        errors.append(ImagePanel(image, label, error_caption(mask.errors.relative_l2)))
     blocks: list[Block] = [
         Paragraph(
             f"{test.name}, {measured}. Each strategy has candidates of its own: a grid of angles, or its set."
@@ -626,5 +626,5 @@ def _pictures_section(
     for mask in shown:
         if mask.reconstruction.std is not None:
             caption = f"Posterior standard deviation for {strategy_label(mask.strategy)} beside the actual error."
-            blocks.append(error_bars_figure(folder, mask.reconstruction, test.shown, frame, caption))
+            blocks.append(error_bars_figure(folder, mask.reconstruction, test.shown, frame, caption, RelativeError()))
     return Section("Pictures", blocks)

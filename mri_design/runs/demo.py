@@ -30,7 +30,7 @@ from mri_design.experiment.slice_choice import scan_sources
 from mri_design.runs.compare import ComparisonRequest, ComparisonResult, compare_strategies, pair_screen
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.error_tables import COMPANIONS_CAPTION, FORMATS, paired_caption, where_behind
-from mri_design.runs.image_sections import mask_sentence
+from mri_design.runs.image_sections import error_table, mask_sentence
 from mri_design.runs.run import Ending, Progress, Run
 from mri_design.runs.study import StudyErrors
 from mri_design.runs.verdicts import Duel, duel_verdict, what_follows
@@ -279,6 +279,5 @@ def _real_scan(scan: Path, designed: DesignResult | Ending) -> Section:
         "mask-growth": f"The mask at every step, from top to bottom. {mask_sentence(mask)}",
         "calibration": "Each dot is a chosen line, predicted before it was measured; on the diagonal it was right.",
     }
-    caption = "Errors of the magnitude." + noise_caption([noise])
-    table = ReportTable(read_csv(scan / "metrics.csv"), caption)
+    table = error_table(read_csv(scan / "metrics.csv"), f"The two images.{noise_caption([noise])}")
     return Section("A real scan", [Paragraph(text), _figures(scan, images), table, _figures(scan, course)])

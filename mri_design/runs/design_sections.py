@@ -7,13 +7,13 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.design.decision import DesignStep, Forecast, columns
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation import plots
 from mri_design.evaluation.account import WINDOW, DesignAccount, score_is_information
-from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.page import (
     Block,
     ExploredImage,
@@ -24,7 +24,7 @@ from mri_design.evaluation.page import (
     StepExplorer,
     saved_figure,
 )
-from mri_design.evaluation.plots.panels import Layout, LinePanel, object_top, scale_top
+from mri_design.evaluation.plots.panels import LinePanel, object_top, scale_top
 from mri_design.evaluation.predictions import PredictionCheck
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.recipe import Recipe
@@ -32,7 +32,8 @@ from mri_design.kinds import KINDS, count_text
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.runs.image_sections import curves_figure, mask_figure, point_spread_figure
-from mri_design.runs.scan_facts import KnownScan
+from mri_design.runs.scan_facts import KnownScan, NamedImage
+from mri_design.runs.verdicts import RelativeError
 
 T = TypeVar("T")
 Blocks = list[Block]
@@ -417,14 +418,12 @@ def _known(value: float | np.floating) -> float | None:
 _EXPLAINED = (
     "The design step by step. Move the slider, or use its arrow keys: dark lines are measured, the coloured one is "
     "the newest, and the curve below is the score that each line had when it was chosen. "
-    "Images are those at which predictions were checked, on one scale for all steps; error bars and actual errors have "
-    "the same colours."
+    "Images are those at which predictions were checked, and at the end that of the run, made under the whole recipe; "
+    "all are on one scale. Error bars and actual errors have the same colours."
 )
 
 
-def step_explorer(
-    account: DesignAccount, unit: str, reference: Array | None, orientation: Layout, image_unit: float | Array = 1.0
-) -> StepExplorer:
+def step_explorer(account: DesignAccount, unit: str, known: KnownScan, last: NamedImage) -> StepExplorer:
     """The steps of a design of lines, with the images that its predictions were checked by.
 
     Parameters
@@ -433,48 +432,47 @@ def step_explorer(
         The design, and its checks.
     unit : str
         Name of the scores.
-    reference : complex array, shape (ky, kx), or None
-        The true image, for the actual errors.
-    orientation : Layout
-        How the source file lays the image.
-    image_unit : float or float array, shape (ky, kx)
-        Factor from the design's images to those that are shown (`PreparedScan.image_unit`).
+    known : KnownScan
+        The slice, with the reference that errors are measured against.
+    last : NamedImage
+        Of all lines, in the input's units.
     """
-    trace, images = account.trace, _images(account.checks, reference, orientation, image_unit)
+    trace = account.trace
     steps = [
-        ExploredStep(
-            step.line,
-            None if step.choice.scores is None else np.asarray(step.choice.scores, dtype=np.float64),
-            step.predicted_error if step.predicted_error > 0 else None,
-        )
+        ExploredStep(step.line, None if step.choice.scores is None else np.asarray(step.choice.scores, np.float64))
         for step in trace.steps
     ]
-    return StepExplorer(trace.n_lines, trace.start, steps, unit, images, _EXPLAINED)
+    return StepExplorer(trace.n_lines, trace.start, steps, unit, _images(account, known, last), _EXPLAINED)
 
 
-def _images(
-    checks: Sequence[PredictionCheck], reference: Array | None, orientation: Layout, unit: float | Array
-) -> list[ExploredImage]:
-    """Pictures on one scale for all steps."""
-    known = [
-        (check.n_measured, np.abs(check.mean) * unit, check.deviation * unit)
-        for check in checks
-        if check.mean is not None and check.deviation is not None
-    ]
-    if not known:
-        return []
-    truth = None if reference is None else np.abs(reference) * unit
-    bright = object_top([known[-1][1]])
-    wrong = scale_top([known[0][2]])
+def _images(account: DesignAccount, known: KnownScan, last: NamedImage) -> list[ExploredImage]:
+    """Pictures on one scale for all steps, each with its error as the design predicted it, and as it was found."""
+    trace, unit, reference, layout = account.trace, known.image_unit, known.shown_reference, known.data.orientation
+    shown: list[tuple[int, Array, NDArray[np.floating] | None, RelativeError]] = []
+    for check in account.checks:
+        if check.mean is None or check.deviation is None or check.n_measured == len(trace.lines):
+            continue
+        mean, found = np.asarray(check.mean * unit), None
+        if reference is not None and check.of_one_image:
+            found = known.found_error(mean, trace.lines[: check.n_measured])
+        shown.append((check.n_measured, mean, check.deviation * unit, RelativeError(check.predicted_error, found)))
+    made = last.reconstruction
+    shown.append((len(trace.lines), made.image, made.std, last.error))
+    bright = object_top([np.abs(made.image)])
+    wrong = scale_top([next((std for _, _, std, _ in shown if std is not None), np.abs(made.image))])
+
+    def coloured(pixels: NDArray[np.floating] | None) -> bytes:
+        return b"" if pixels is None else plots.pixels_png(pixels, wrong, layout, error=True)
+
     return [
         ExploredImage(
             count,
-            plots.pixels_png(mean, bright, orientation),
-            plots.pixels_png(std, wrong, orientation, error=True),
-            b"" if truth is None else plots.pixels_png(np.abs(mean - truth), wrong, orientation, error=True),
-            None if truth is None else relative_l2(mean, truth),
+            plots.pixels_png(np.abs(image), bright, layout),
+            coloured(std),
+            coloured(None if reference is None else np.abs(image - reference)),
+            str(error),
         )
-        for count, mean, std in known
+        for count, image, std, error in shown
     ]
 
 

@@ -16,11 +16,11 @@ from mri_design.evaluation.plots.panels import (
     object_top,
     scale_top,
 )
+from mri_design.evaluation.tables import percent
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
-from mri_design.runs.verdicts import percent
 
 ERROR = (
     "Error: norm of the difference of magnitudes to the reference, divided by the norm of the reference. 5 % is hard "
@@ -30,13 +30,18 @@ ACCELERATION = (
     "Acceleration: lines (or samples) of the full grid over those measured, those at the centre included; of spokes "
     "and spirals, pixels over samples."
 )
-READING = (
-    ERROR,
-    "Predicted: the same as the error bars have it, of the complex image and without a look at the truth: the root of "
-    "the sum of their squares, divided by the norm that the true image is expected to have, from image and error "
-    "together. It holds where model and noise are right.",
+ERROR_BARS = (
     "Error bars: the standard deviation of each pixel under the posterior. They say where the image is uncertain, and "
-    "are bright where lines are missing that the image needs.",
+    "are bright where lines are missing that the image needs."
+)
+READING = (
+    "Error found: norm of the difference of the complex image to the reference, divided by the norm of the reference; "
+    "where that is the scan's own image, its noise is taken off. Beside the image of a file, whose phase is not "
+    "compared, it is the error of the modulus. 5 % is hard to see, 20 % is plain.",
+    "Error predicted: the same as the error bars have it, without a look at the reference: the root of the sum of "
+    "their squares, divided by the norm that the true image is expected to have, from image and error together. It "
+    "holds where model and noise are right.",
+    ERROR_BARS,
     ACCELERATION,
 )
 """How to read what stands above it, in paragraphs."""
@@ -54,17 +59,6 @@ def reading_of(layout: Layout) -> tuple[str, ...]:
         f"{axes}. The picture has {first} across, as the scan's file has it: numpy.transpose of an image, or "
         "numpy.swapaxes(array, -2, -1) of several, lies as the picture does.",
     )
-
-
-def predicted_error(result: Reconstruction) -> float | None:
-    """Relative L2 error of the complex image by its error bars, with no look at the truth; None without error bars.
-
-    Relative to the truth: its energy is that of the image and that of the error, which is orthogonal to a mean.
-    """
-    if result.std is None:
-        return None
-    error, norm = float(np.linalg.norm(result.std)), float(np.linalg.norm(result.image))
-    return error / float(np.hypot(error, norm)) if norm else None
 
 
 def first_row(readouts: Readouts, mask: NDArray[np.bool_], result: Reconstruction, frame: Frame) -> list[FirstPicture]:

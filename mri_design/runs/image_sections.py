@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 
 from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation import plots
+from mri_design.evaluation.metrics import OBJECT
 from mri_design.evaluation.page import Block, ReportFigure, ReportTable, Section, saved_figure
 from mri_design.evaluation.plots.panels import GREY_SCALE, Frame, ImagePanel, Layout, error_caption, metric_caption
-from mri_design.evaluation.reference_noise import beyond_noise, noise_caption, ranked
+from mri_design.evaluation.reference_noise import noise_caption, ranked
 from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import Row, percent
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS
 from mri_design.model.companion import unit_modulus
 from mri_design.operators.base import Array
 from mri_design.operators.readouts import Readouts
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage, pixel_of
+from mri_design.runs.verdicts import RelativeError
 from mri_design.scan.data import Orientation
 from mri_design.scan.sampling import gapless_run, line_pattern
 from mri_design.scan.trajectories.point_spread import compensated_spread
@@ -58,7 +61,7 @@ def frame_of(known: KnownScan | KnownSamples) -> Frame:
 
 
 def metric_rows(images: Sequence[NamedImage], measured: Mapping[str, object]) -> Rows:
-    """Rows of metrics.csv; error columns are empty where there is no reference.
+    """Rows of metrics.csv: the pair that images are judged by, and errors against the reference as it is.
 
     Parameters
     ----------
@@ -71,6 +74,7 @@ def metric_rows(images: Sequence[NamedImage], measured: Mapping[str, object]) ->
         {
             "method": named.name,
             **measured,
+            **named.error.columns,
             **{name: getattr(named.errors, name, None) for name in ("relative_l2", "psnr", "ssim")},
             "converged": named.reconstruction.convergence.converged,
             "matvecs": named.reconstruction.convergence.matvecs,
@@ -79,8 +83,20 @@ def metric_rows(images: Sequence[NamedImage], measured: Mapping[str, object]) ->
     ]
 
 
-def with_noise_of_reference(rows: Rows, noise: float | None, of_all: bool) -> Rows:
-    """The rows with what is left of errors without the reference's own noise, and whether they rank images.
+def error_table(rows: Sequence[Row], about: str) -> ReportTable:
+    """Rows of metrics.csv under a caption that explains them; of errors it shows the pair that images are judged by."""
+    shown = [{name: value for name, value in row.items() if name != "relative_l2"} for row in rows]
+    caption = (
+        f"{about} predicted error is that of the error bars, found error what was found: of the complex image, without "
+        "the noise of the reference. Beside the image of a file, which has no phase to compare, both are those of the "
+        f"modulus. PSNR and SSIM are of magnitudes inside the object, with the reference as it is. {OBJECT}"
+    )
+    formats = {"predicted_error": ".4f", "found_error": ".4f", "psnr": ".2f", "ssim": ".4f"}
+    return ReportTable(shown, caption, formats)
+
+
+def with_ranks(rows: Rows, noise: float | None, of_all: bool) -> Rows:
+    """The rows with whether their errors rank images, where the reference carries noise.
 
     Parameters
     ----------
@@ -94,15 +110,10 @@ def with_noise_of_reference(rows: Rows, noise: float | None, of_all: bool) -> Ro
     """
     if noise is None:
         return rows
-    said: Rows = []
-    for row in rows:
-        error = row["relative_l2"]
-        if isinstance(error, float):
-            beyond = None if of_all else beyond_noise(error, noise)
-            said.append({**row, "beyond_reference_noise": beyond, "ranks": ranked(error, noise, of_all)})
-        else:
-            said.append({**row, "beyond_reference_noise": None, "ranks": "no: it is the reference"})
-    return said
+    itself = "no: it is the reference"
+    errors = [row["relative_l2"] for row in rows]
+    said = [ranked(error, noise, of_all) if isinstance(error, float) else itself for error in errors]
+    return [{**row, "ranks": rank} for row, rank in zip(rows, said, strict=True)]
 
 
 def image_sections(
@@ -133,29 +144,30 @@ def image_sections(
     about : str, optional
         In the place of what the table's caption says of errors and acceleration of lines.
     """
-    panels, compared = [], []
-    if reference is not None:
-        panels.append(ImagePanel(reference, "reference", ""))
-    for named in images:
-        metrics, image = named.errors, named.reconstruction.image
-        panels.append(ImagePanel(image, named.name, metric_caption(metrics) if metrics else ""))
-        compared.append(ImagePanel(image, named.name, error_caption(metrics) if metrics else ""))
+    panels = [] if reference is None else [ImagePanel(reference, "reference")]
+    panels += [
+        ImagePanel(one.reconstruction.image, one.name, metric_caption(one.error.found, one.errors)) for one in images
+    ]
+    modulus = bool(images[0].error.against)
     if about is None:
         about = "There is no fully sampled image to measure errors against; acceleration counts centre lines."
         if reference is not None:
-            about = "Errors are of the magnitude, relative to the reference; acceleration counts centre lines."
+            about = "Errors are relative to the reference; acceleration counts centre lines."
+    about += noise_caption([noise])
     blocks: list[Block] = [
-        ReportTable(rows, about + noise_caption([noise])),
+        ReportTable(rows, about) if reference is None else error_table(rows, about),
         saved_figure(folder, "images", lambda: plots.image_grid(panels, frame), f"{GREY_SCALE}."),
     ]
     if reference is not None:
+        noisy = "" if noise is None else " The reference's noise is in them too, everywhere, but not in the numbers."
+        compared = [ImagePanel(one.reconstruction.image, one.name, error_caption(one.error.found)) for one in images]
         blocks.append(
             saved_figure(
                 folder,
                 "errors",
-                lambda: plots.error_maps(compared, reference, frame),
-                "Difference of the magnitudes, one scale for all. Structure in it is structure that is missing."
-                + ("" if noise is None else " The reference's noise is in it too, everywhere."),
+                lambda: plots.error_maps(compared, reference, frame, modulus=modulus),
+                f"Errors of the {images[0].error.of} on one scale. Structure in them is structure that is missing."
+                + noisy,
             )
         )
     for named in images:
@@ -169,7 +181,7 @@ def image_sections(
                 + ("the model usually promises too much." if scale is None else f"they are {scale}.")
                 + ("" if noise is None else " The actual error holds the reference's noise, which error bars do not.")
             )
-        blocks.append(error_bars_figure(folder, named.reconstruction, reference, frame, caption))
+        blocks.append(error_bars_figure(folder, named.reconstruction, reference, frame, caption, named.error))
     return [Section("Reconstruction", blocks), *noise_sections(folder, images[0].reconstruction.noise, frame)]
 
 
@@ -187,14 +199,25 @@ def noise_sections(folder: RunFolder, noise: NoiseMap | None, frame: Frame) -> l
 
 
 def error_bars_figure(
-    folder: RunFolder, result: Reconstruction, reference: Array | None, frame: Frame, caption: str
+    folder: RunFolder,
+    result: Reconstruction,
+    reference: Array | None,
+    frame: Frame,
+    caption: str,
+    error: RelativeError,
 ) -> ReportFigure:
     """The error bars of an image that has some, beside its actual error where there is a reference."""
     image, std = result.image, result.std
     assert std is not None
+    both = [
+        "" if value is None else f"{percent(value)} {name}"
+        for name, value in (("predicted", error.predicted), ("found", error.found))
+    ]
     if reference is None:
-        return saved_figure(folder, "std", lambda: plots.std_map(std, image, frame), caption)
-    return saved_figure(folder, "std", lambda: plots.std_against_error(std, image, reference, frame), caption)
+        return saved_figure(folder, "std", lambda: plots.std_map(std, image, frame, both[0]), caption)
+    return saved_figure(
+        folder, "std", lambda: plots.std_against_error(std, image, reference, frame, (both[0], both[1])), caption
+    )
 
 
 def save_images(folder: RunFolder, result: Reconstruction, rows: Rows, reference: Array | None = None) -> None:
@@ -262,7 +285,7 @@ def reconstruction_rows(known: KnownScan, images: Sequence[NamedImage], lines: S
     """Rows of metrics.csv of images that were made from ``lines``; parameters are those of `save_reconstruction`."""
     counted = KINDS[known.slice_model.candidates.name].counted
     rows = metric_rows(images, {counted: len(lines), "acceleration": known.acceleration(lines)})
-    return with_noise_of_reference(rows, known.reference_noise, known.holds_reference(lines))
+    return with_ranks(rows, known.reference_noise, known.holds_reference(lines))
 
 
 def sample_rows(known: KnownSamples, images: Sequence[NamedImage]) -> Rows:

@@ -127,7 +127,7 @@ class MethodStudy:
     def run(self, progress: StudyProgress, work: Work) -> None:
         """Choose weights and reconstruct; ``progress``, which holds the masks, is filled and saved as it goes.
 
-        How long it will take is said after two images by each method. Of a grid of weights every second one is tried on
+        How long it will take is said after an image by each method. Of a grid of weights every second one is tried on
         one draw of each mask, and then the best and its neighbours on all.
         """
         with Workers(self.study.material, work.jobs, work.executor) as workers:
@@ -247,27 +247,24 @@ class MethodStudy:
                 yield from self._weighed(progress, method, count, weight)
 
     def _say_how_long(self, progress: StudyProgress, workers: Workers[Material], work: Work) -> None:
-        """Make two images by each method, and say how long all will take at the pace of the second; the first loads."""
+        """Make an image by each method, and say how long all will take at that pace; nothing where some are made."""
         images, seconds = 0, 0.0
         cells = self._cells(progress)
         for method in self.methods if not progress.trials else ():
             weights = tried_weights(method)[1]
-            trials = [Trial(method, None, False, cell) for cell in cells[:2]]
-            count = 0 if self._errors(progress, trials[0]) else len(cells)
+            first = Trial(method, None, False, cells[0])
+            count = 0 if self._errors(progress, first) else len(cells)
             if weights:
-                trials = list(itertools.islice(self._coarsely(progress, [method]), 2))
+                first = next(self._coarsely(progress, [method]))
                 count = len(cells) if self.study.training else 0
                 for lines in self.study.lines:
                     coarse, fine = (
                         len(self._weighed(progress, method, lines, 0, coarse=kind)) for kind in (True, False)
                     )
                     count += (len(weights[::2]) - 1) * coarse + len(weights[:3]) * fine
-            took = 0.0
-            for trial in trials if count else ():
-                began = time.monotonic()
-                self._reconstruct("timing other methods", [trial], progress, workers, work)
-                took = time.monotonic() - began
-            seconds, images = seconds + count * took, images + count
+            began = time.monotonic()
+            self._reconstruct("timing other methods", [first] if count else [], progress, workers, work)
+            seconds, images = seconds + count * (time.monotonic() - began), images + count
         if images:
             how_long = duration_text(seconds / work.jobs)
             work.progress.say(f"other methods: about {images} images, which take about {how_long}")

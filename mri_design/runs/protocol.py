@@ -32,7 +32,7 @@ from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, require_room, run_design
 from mri_design.experiment.ending import in_acquisition_order, refuse_shots, require_number_only
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import reconstruct_by_recipe
+from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.slice_choice import ScanSource
 from mri_design.experiment.starting import (
     amount_wanted,
@@ -45,20 +45,21 @@ from mri_design.experiment.starting import (
 from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label, strategy_named
 from mri_design.experiment.strategy_words import explained
 from mri_design.runs.design_sections import save_acquisition, save_design
-from mri_design.runs.error_tables import (
-    CENTRE_CAPTION,
-    COMPANIONS_CAPTION,
-    GAINS_CAPTION,
-    maps_caption,
-    paired_caption,
-)
+from mri_design.runs.error_tables import COMPANIONS_CAPTION, maps_caption, paired_caption
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
-from mri_design.runs.first_pictures import READING, facts_of, first_row, measured_text
+from mri_design.runs.first_pictures import (
+    ACCELERATION,
+    ERROR,
+    ERROR_BARS,
+    facts_of,
+    first_row,
+    measured_text,
+)
 from mri_design.runs.image_sections import companion_sections, layout_of
 from mri_design.runs.kept_state import read_kept
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run, Work
-from mri_design.runs.scan_facts import NamedImage, facts_of_all, simulation_summary, tell_calibration
+from mri_design.runs.scan_facts import facts_of_all, simulation_summary, tell_calibration
 from mri_design.runs.scans import knowing_rule, load_images, require_apart
 from mri_design.runs.study import (
     Material,
@@ -185,7 +186,7 @@ class ProtocolResult:
         Exchanges, where there were any to try.
     tested : StudyErrors or None
         How wrong the test images are with the mask and with its competitors; None without test scans.
-    shown : NamedImage or None
+    shown : Reconstruction or None
         The first test image through the mask, or the first training image where there is no other, with error bars;
         None where nobody wants to look.
     orientation : {"ky-rows", "ky-columns"}
@@ -203,7 +204,7 @@ class ProtocolResult:
     acquisition: Acquisition | None
     refined: Refinement | None
     tested: StudyErrors | None
-    shown: NamedImage | None
+    shown: Reconstruction | None
     orientation: Orientation
     words: Mapping[str, str]
 
@@ -305,11 +306,11 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     )
 
 
-def _shown(image: ReferenceSlice, lines: Sequence[int], recipe: Recipe, run: Run) -> NamedImage:
+def _shown(image: ReferenceSlice, lines: Sequence[int], recipe: Recipe, run: Run) -> Reconstruction:
     """An image through the mask, with error bars where its method knows them."""
     seen = image.as_measured.calibrated(lines)
     made = reconstruct_by_recipe(seen, lines, recipe, run.seed, with_std=True)
-    return NamedImage.judged(recipe.reconstruction.method, made.times(image.unit_of(seen)), image.shown)
+    return made.times(image.unit_of(seen))
 
 
 def protocol_strategy(recipe: Recipe) -> str:
@@ -385,7 +386,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     sections = [*tested, lines, *acquisition, *refined, *others]
     if result.shown is not None:
         frame = Frame(layout_of(readouts, result.orientation), [*result.tests, *training][0].pixel)
-        sections += companion_sections(folder, result.shown.reconstruction, frame)
+        sections += companion_sections(folder, result.shown, frame)
     names = [image.name for image in training]
     facts, told = facts_of_all(training, result.tests)
     summary: dict[str, object] = {
@@ -425,12 +426,12 @@ def _first_screen(result: ProtocolResult) -> FirstScreen:
         first_row(
             readouts,
             trace.mask().reshape(readouts.shape),
-            shown.reconstruction,
+            shown,
             Frame(layout_of(readouts, result.orientation), image.pixel),
         ),
         facts_of(readouts, image.pixel, image.slice_model.n_coils, acceleration, f"{role} image {image.name}"),
         {name: words[name] for name in named if name in words},
-        (*READING, _ARRAYS),
+        (ERROR, ERROR_BARS, ACCELERATION, _ARRAYS),
     )
 
 
@@ -459,14 +460,11 @@ def _test_section(folder: RunFolder, result: ProtocolResult) -> Section:
         ReportTable(
             tested.summary,
             "Errors on scans that the mask has not seen, the same reconstruction for all; lower is better."
-            + (CENTRE_CAPTION if any("counts" in row for row in tested.summary) else "")
             + noise_caption(noise),
             FORMATS,
             result.words,
         )
     ]
-    if tested.gains:
-        blocks.append(ReportTable(tested.gains, GAINS_CAPTION, FORMATS, result.words))
     if tested.maps:
         blocks.append(ReportTable(tested.maps, maps_caption(tested.maps), FORMATS))
     if tested.companions:

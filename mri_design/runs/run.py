@@ -12,6 +12,7 @@ from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.page import Section, save_report
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.checkpoint import fingerprint
+from mri_design.runs.verdicts import RelativeError
 
 
 def _ignored(*told: object) -> None:
@@ -64,10 +65,13 @@ class Ending:
         "converged", or what did not converge or was out of reach, in words.
     lines : tuple of int
         Chosen phase-encode lines in acquisition order; none where the run is not about one mask.
+    error : RelativeError, optional
+        Of the run's image; None of a run that has none.
     """
 
     status: str
     lines: tuple[int, ...] = ()
+    error: RelativeError | None = None
 
 
 def require_resume(name: str, what: str, resume: bool) -> None:
@@ -197,7 +201,8 @@ class Run(Work):
         if before is not None and complete and (self.resume or not anew):
             where = f"; its report is {report}" if report is not None else ""
             self.progress.say(f"nothing to do: this {resumed} is finished{where} (--overwrite makes it again)")
-            return Ending(*before)
+            status, lines, settings = before
+            return Ending(status, lines, RelativeError.from_settings(settings))
         if unfinished is not None and not complete and not self.folder.overwrite:
             require_resume(self.folder.path.name, f"an unfinished {resumed}", self.resume)
         return None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
 
-from mri_design.evaluation.tables import Row
+from mri_design.evaluation.tables import Row, percent
 
 Target = Literal["", "met", "met at the start", "missed"]
 """How a design stands to the end it was given: no rule, met, met before any choice, or not met."""
@@ -16,64 +16,86 @@ COMPARED = 3
 """Digits of errors that are held against each other: two errors are alike where these are."""
 
 
-def percent(value: float, digits: int = 2) -> str:
-    """A fraction in per cent with so many digits, or all before the point; a line never ends before the sign."""
-    hundredths = 100 * value
-    rounded = float(f"{hundredths:.{digits}g}")
-    before = len(str(int(abs(rounded)))) if abs(rounded) >= 1 else 1
-    form = f".{max(0, digits - before)}f" if abs(rounded) >= 1 else f".{digits}g"
-    return f"{hundredths:{form}}\N{NO-BREAK SPACE}%"
-
-
 def alike(first: float, second: float) -> bool:
     """Whether two errors are the same as far as they are printed where they are compared."""
     return percent(first, COMPARED) == percent(second, COMPARED)
 
 
 @dataclass(frozen=True)
-class Judged:
-    """How wrong an image is, as far as it is known.
+class RelativeError:
+    """Error of an image relative to the norm of the true one, as its error bars predict it and as it was found.
+
+    Both are L2 errors of the complex image, without the noise of the reference. Beside the image of a file, whose phase
+    and noise are not known, both are those of the modulus.
 
     Parameters
     ----------
-    error : float, optional
-        Relative error of the magnitude; None where there is nothing to hold it against.
     predicted : float, optional
-        Relative error by the image's own error bars; None where it has none.
-    reference_noise : float, optional
-        The part of the error that the reference's own noise makes; None of a true image.
-    itself : bool
-        Whether the image is made from the samples that errors are measured against: they say nothing of it then.
+        None of an image without error bars.
+    found : float, optional
+        None where there is nothing to hold the image against.
+    unknown : str
+        Why nothing was found, where that is not because there is nothing to hold the image against.
     against : str
-        Name of a file whose image errors are measured against.
+        Name of a file whose image it was held against.
     """
 
-    error: float | None = None
     predicted: float | None = None
-    reference_noise: float | None = None
-    itself: bool = False
+    found: float | None = None
+    unknown: str = ""
     against: str = ""
 
     @property
+    def of(self) -> str:
+        """What both are the error of: "complex image" or "modulus"."""
+        return "modulus" if self.against else "complex image"
+
+    def __str__(self) -> str:
+        """Both, as far as they are known: "6.3 % predicted, 6.1 % found"."""
+        pair = (("predicted", self.predicted), ("found", self.found))
+        said = ", ".join(f"{percent(value)} {name}" for name, value in pair if value is not None)
+        said = said.replace("\N{NO-BREAK SPACE}", " ")  # for terminals of any encoding
+        return f"{said} (modulus against {self.against})" if said and self.against else said
+
+    @property
     def words(self) -> str:
-        """Error and prediction, or why one is missing."""
-        predicted = "" if self.predicted is None else f"predicted {percent(self.predicted)}"
-        if self.error is None or self.itself:
-            why = (
-                "it is made from all that the full scan has" if self.itself else "there is no full scan to check it by"
-            )
-            if predicted:
-                return f"error {predicted} ({why})"
-            return f"its error is not known: {why}, and the method has no error bars"
-        said = f"error {percent(self.error)}" + (f" against {self.against}" if self.against else "")
-        if self.reference_noise is not None:
-            said += f" against the full scan (its noise alone makes {percent(self.reference_noise)})"
-        return f"{said}, {predicted}" if predicted else said
+        """Both in a sentence, or why one is missing."""
+        if self.found is not None:
+            return f"error {self}"
+        unknown = self.unknown or "there is no full scan to check it by"
+        if self.predicted is not None:
+            return f"error {self} ({unknown})"
+        return f"its error is not known: {unknown}, and the method has no error bars"
+
+    @property
+    def columns(self) -> dict[str, float | None]:
+        """As columns of a table."""
+        return {"predicted_error": self.predicted, "found_error": self.found}
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """As settings of a manifest; nothing where nothing is known."""
+        return {"error": {"of": self.of, **asdict(self)}} if str(self) else {}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> RelativeError | None:
+        """Read `settings` back; None where a manifest has none."""
+        stored = settings.get("error")
+        return None if stored is None else cls(**{each.name: stored[each.name] for each in fields(cls)})
+
+    @classmethod
+    def mean(cls, rows: Iterable[Row]) -> RelativeError:
+        """Means over rows with `columns`: of those in which both are known, if any, else of those that have either."""
+        pairs = [[row[name] for name in cls().columns] for row in rows]
+        pairs = [pair for pair in pairs if None not in pair] or pairs
+        known = [[_float(value) for value in values if value is not None] for values in zip(*pairs, strict=True)]
+        means = [sum(values) / len(values) if values else None for values in known]
+        return cls(means[0], means[1]) if means else cls()
 
 
 def design_verdict(
     measured: str,
-    judged: Judged,
+    error: RelativeError,
     *,
     target: Target = "",
     ended: str = "",
@@ -87,7 +109,7 @@ def design_verdict(
     ----------
     measured : str
         "64 of 256 lines".
-    judged : Judged
+    error : RelativeError
         Of the image from them.
     target : Target
         How it stands to its stop rule.
@@ -100,7 +122,7 @@ def design_verdict(
     remark : str
         A further sentence without its full stop, such as `mostly_calibration`; of a design that no rule could end.
     """
-    said = f"{measured}: {judged.words}."
+    said = f"{measured}: {error.words}."
     if oracle:
         said = f"An oracle, no design: it chose with the true image before it. {said}"
     if target == "missed":
@@ -117,9 +139,9 @@ def _was(ended: str) -> str:
     return ended if ended.startswith("stopped") else f"was {ended}"
 
 
-def image_verdict(measured: str, method: str, judged: Judged) -> str:
+def image_verdict(measured: str, method: str, error: RelativeError) -> str:
     """What a reconstruction came to: "64 of 256 lines, posterior mean: error 4 %, predicted 5.3 %"."""
-    return f"{measured}, {method_words(method)}: {judged.words}."
+    return f"{measured}, {method_words(method)}: {error.words}."
 
 
 def method_words(method: str) -> str:
@@ -127,30 +149,27 @@ def method_words(method: str) -> str:
     return "posterior mean" if method == "mean" else method
 
 
-def volume_verdict(what: str, count: int, shown: str, one: Judged, errors: Mapping[str, float]) -> str:
+def volume_verdict(what: str, shown: str, one: RelativeError, mean: RelativeError, errors: Mapping[str, float]) -> str:
     """What a reconstruction of several slices came to.
 
     Parameters
     ----------
     what : str
         "8 slices of 64 of 256 lines, posterior mean".
-    count : int
-        Images.
     shown : str
         The image that is shown: "slice 3".
-    one : Judged
+    one : RelativeError
         Of it.
+    mean : RelativeError
+        `RelativeError.mean` of the images.
     errors : mapping of str to float
-        Image to error, of those whose error is known.
+        Image to error, of those where it was found.
     """
-    if not errors or one.itself:
+    if not errors:
         return f"{what}: {shown}, {one.words}."
     worst = max(errors, key=errors.__getitem__)
-    mean = sum(errors.values()) / len(errors)
-    which = "" if len(errors) == count else f" of the {len(errors)} whose error is known"
     return (
-        f"{what}: mean error{which} {percent(mean)}, the largest {percent(errors[worst])} ({worst}); "
-        f"{shown}, below, {one.words}."
+        f"{what}: mean error {mean}, the largest found {percent(errors[worst])} ({worst}); {shown}, below, {one.words}."
     )
 
 

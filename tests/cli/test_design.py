@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from mri_design.evaluation.run_folder import OUTPUTS
-from tests.cli.folders import Designed, Run, Spawn, manifest, order, page, rows
+from mri_design.runs.verdicts import RelativeError
+from tests.cli.folders import Designed, Run, Spawn, manifest, order, page, rows, settings
 from tests.interruptions import interrupted
 
 OPTIONS = ("--lines", 12, "--start", 6, "--recipe", "quick.toml")
@@ -17,7 +18,16 @@ OPTIONS = ("--lines", 12, "--start", 6, "--recipe", "quick.toml")
 def test_it_says_how_it_ended_and_where_the_report_is(designed: Designed) -> None:
     out, result = designed
     assert result.exit_code == 0
-    assert result.stdout == f"12 lines, converged: {out / 'report.html'}\n"
+    said, pair = result.stdout.splitlines()
+    assert said == f"12 lines, converged: {out / 'report.html'}"
+    error = RelativeError.from_settings(settings(out))
+    (row,) = [row for row in rows(out / "metrics.csv") if row["method"] == "mean"]
+    assert error is not None and error.predicted is not None and error.found is not None
+    assert pair == error.words and pair in page(out)  # of the terminal, the headline, and the slider's last step
+    assert f'"error":{json.dumps(str(error))}' in page(out)
+    assert (float(row["predicted_error"]), float(row["found_error"])) == pytest.approx(
+        (error.predicted, error.found), rel=1e-4
+    )
     assert "designing: 6 of 6" in result.stderr.splitlines()  # no terminal: plain lines
 
 
@@ -109,7 +119,7 @@ def test_without_a_terminal_progress_comes_in_plain_lines(fresh: tuple[Path, str
     _, stdout, stderr = fresh
     assert stderr.splitlines()[0] == "designing: 0 of 6"
     assert all(re.fullmatch(r"[a-z ]+: \d+ of \d+", line) for line in stderr.splitlines())
-    assert stdout == "12 lines, converged: fresh/report.html\n"
+    assert stdout.startswith("12 lines, converged: fresh/report.html\n") and len(stdout.splitlines()) == 2
 
 
 def test_quiet_says_nothing(run: Run, tmp_path: Path) -> None:

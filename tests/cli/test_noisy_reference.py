@@ -8,7 +8,7 @@ import pytest
 from mri_design import Recipe, load_input, load_phantom, prepare
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.scan.centred_fft import to_image
-from tests.cli.folders import Run
+from tests.cli.folders import Run, settings
 
 
 @pytest.fixture
@@ -47,11 +47,14 @@ def test_a_mean_of_all_lines_does_not_rank_and_of_some_says_both_errors(
         called = ("recon", "coils.npy", "--recipe", "fast", *more, "--out", tmp_path / name)
         run(*called, code=0)
     (row,) = rows(tmp_path / "all")
-    assert row["ranks"] == "no: made from the reference's own samples" and row["beyond_reference_noise"] == ""
+    assert row["ranks"] == "no: made from the reference's own samples" and row["found_error"] == ""
     mean, zeros = rows(tmp_path / "half")
     assert zeros["method"] == "zero-filled"
-    for one in (mean, zeros):
-        assert float(one["beyond_reference_noise"]) < float(one["relative_l2"])
+    assert 0 < float(mean["found_error"]) < float(zeros["found_error"]) and zeros["predicted_error"] == ""
+    told = settings(tmp_path / "half")["error"]
+    assert (told["predicted"], told["found"]) == pytest.approx(
+        (float(mean["predicted_error"]), float(mean["found_error"])), rel=1e-4
+    )
     page = (tmp_path / "half/report.html").read_text(encoding="utf-8")
     assert "maps of its 24 central lines" in page
 

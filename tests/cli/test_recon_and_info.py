@@ -5,6 +5,7 @@ import pytest
 
 from mri_design import load_phantom
 from mri_design.experiment.trained_file import load_trained
+from mri_design.runs.verdicts import RelativeError
 from tests.cli.folders import Designed, Run, files, manifest, page, rows, settings
 
 
@@ -15,7 +16,9 @@ def methods(folder: Path) -> list[str]:
 def test_the_mask_of_a_design_gives_an_image_with_error_bars(run: Run, designed: Designed, tmp_path: Path) -> None:
     mask, out = designed[0] / "mask.npy", tmp_path / "x"
     result = run("recon", "scan.npz", "--mask", mask, "--recipe", "quick.toml", "--out", out, code=0)
-    assert result.stdout == f"mean, converged: {out / 'report.html'}\n"
+    said, pair = result.stdout.splitlines()
+    assert said == f"mean, converged: {out / 'report.html'}"
+    assert pair == RelativeError.from_settings(settings(out)).words
     assert (out / "mask.npy").read_bytes() == mask.read_bytes()
     assert np.load(out / "recon.npy").shape == np.load(out / "std.npy").shape == (24, 20)
     assert methods(out) == ["mean", "zero-filled"]

@@ -30,7 +30,8 @@ def test_errors_are_those_of_the_image_against_the_scaled_file(run: Run, truth: 
         assert float(row[name]) == pytest.approx(getattr(by_hand, name), rel=1e-4)
     told = settings(tmp_path / "run")
     assert told["reference_source"].startswith(f"truth.npy, its magnitude scaled by {factor:.4g}")
-    assert "reference_noise" not in told and "beyond_reference_noise" not in row and "ranks" not in row
+    assert "reference_noise" not in told and told["error"]["of"] == "modulus" and "ranks" not in row
+    assert row["found_error"] == row["relative_l2"]
     assert [file["name"] for file in manifest(tmp_path / "run")["inputs"]] == ["scan.npz", "truth.npy"]
     assert "against truth.npy" in page(tmp_path / "run") and told["reference_source"] in page(tmp_path / "run")
     assert f"relative to {told['reference_source']}. Phase is not compared" in page(tmp_path / "run")

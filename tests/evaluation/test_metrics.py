@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 from mri_design import InputError, measure
 from mri_design.evaluation.metrics import (
     looks_folded,
+    object_mask,
     paired_sign_test,
     relative_l2,
 )
@@ -32,7 +33,8 @@ def test_errors_by_hand():
     # magnitudes differ by (0, 1, 0, 2); complex values by (3j - 3, 1, 0, -2); the peak is 4
     assert metrics.relative_l2 == relative_l2(image, reference) == pytest.approx(math.sqrt(5) / 5)
     assert metrics.relative_l2_complex == pytest.approx(math.sqrt(18 + 1 + 4) / 5)
-    assert metrics.psnr == pytest.approx(10 * math.log10(16 / (5 / 9)))
+    # the object is the two bright pixels, whose magnitudes differ by 0 and 2
+    assert metrics.psnr == pytest.approx(10 * math.log10(16 / (4 / 2)))
 
 
 def test_ssim_of_one_window_by_hand():
@@ -128,6 +130,24 @@ def test_sign_test_refuses_what_is_not_paired():
     for a, b in (([1, 2], [1]), ([], []), ([np.nan], [1.0]), ([[1.0]], [[2.0]])):
         with pytest.raises(InputError):
             paired_sign_test(a, b)
+
+
+def test_air_counts_for_neither_psnr_nor_ssim():
+    """Noise of the air changes nothing; the same noise inside the object does; holes belong to the object."""
+    rng, inside = np.random.default_rng(1), disc(0.7, 96) > 0
+    truth = inside * (1 - 0.97 * (disc(0.2, 96) > 0)) + 0.02 * rng.standard_normal((96, 96))
+    mask = object_mask(np.abs(truth))
+    assert np.mean(mask != inside) < 0.01 and mask[48, 48]
+    image = truth + 0.03 * rng.standard_normal((96, 96)) * inside
+    noise = 0.03 * rng.standard_normal((96, 96))
+    plain, in_air, in_object = (
+        measure(one, truth) for one in (image, image + noise * (disc(0.9, 96) == 0), image + noise)
+    )
+    assert (in_air.psnr, in_air.ssim) == pytest.approx((plain.psnr, plain.ssim))
+    assert in_air.relative_l2 > plain.relative_l2
+    assert in_object.psnr < plain.psnr - 2 and in_object.ssim < plain.ssim
+    by_hand = np.mean((np.abs(image) - np.abs(truth))[mask] ** 2) / np.abs(truth).max() ** 2
+    assert plain.psnr == pytest.approx(-10 * math.log10(by_hand))
 
 
 def disc(radius: float, side: int = 48) -> np.ndarray:

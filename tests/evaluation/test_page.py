@@ -323,24 +323,34 @@ class TestTables:
 
 def steps(count: int, lines: int) -> list[ExploredStep]:
     scores = np.arange(lines) / 7
-    return [ExploredStep(n, np.where(np.arange(lines) == n, np.nan, scores), 0.5 / (n + 1)) for n in range(count)]
+    return [ExploredStep(n, np.where(np.arange(lines) == n, np.nan, scores)) for n in range(count)]
 
 
 def test_all_steps_and_images_are_there() -> None:
     png = plots.pixels_png(np.eye(4), 1.0, "ky-rows")
-    images = [ExploredImage(3, png, png, b"", 0.1234567)]
+    images = [ExploredImage(3, png, png, b"", "12 % found")]
     told = json.loads(StepExplorer(8, (4, 5), steps(3, 8), "score", images).json)
     assert told["lines"] == 8 and told["start"] == [4, 5]
     assert [step["line"] for step in told["steps"]] == [0, 1, 2]
     assert told["steps"][1]["scores"] == [0, None, 0.286, 0.429, 0.571, 0.714, 0.857, 1.0]
-    assert [step["predicted_error"] for step in told["steps"]] == [0.5, 0.25, 0.167]
-    assert told["images"][0]["error"] == 0.123 and told["images"][0]["difference"] == ""
+    assert told["images"][0]["error"] == "12 % found" and told["images"][0]["difference"] == ""
     assert b64decode(told["images"][0]["mean"].removeprefix("data:image/png;base64,")) == png
 
 
+def test_what_stands_between_backticks_is_code_everywhere(tmp_path: Path) -> None:
+    said = "Give `--with <b>`."
+    picture = FirstPicture("a", plots.pixels_png(np.eye(4), 1.0, "ky-rows"), (4, 4), said)
+    figure = ReportFigure(plots.mask_barcodes({"mask": np.arange(16) % 3 == 0}), said)
+    blocks = [Paragraph(said), ReportTable([{"a": 1}], said), figure, KeyNumbers({"b": said}), Links({"a.csv": said})]
+    first = FirstScreen(said, [picture], [said], {"name": said}, [said])
+    write_report(tmp_path / "r.html", "title", first, [Section("One", blocks)], warnings=[said])
+    page = re.sub(r"<script.*?</script>", "", (tmp_path / "r.html").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert page.count("Give <code>--with &lt;b&gt;</code>.") == 11 and "`" not in page
+
+
 def test_rules_without_scores_have_none() -> None:
-    told = json.loads(StepExplorer(8, (4,), [ExploredStep(1, None, None)], "score").json)
-    assert told["steps"] == [{"line": 1, "scores": None, "predicted_error": None}] and told["images"] == []
+    told = json.loads(StepExplorer(8, (4,), [ExploredStep(1, None)], "score").json)
+    assert told["steps"] == [{"line": 1, "scores": None}] and told["images"] == []
 
 
 def test_long_designs_have_scores_at_some_steps() -> None:

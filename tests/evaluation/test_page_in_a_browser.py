@@ -109,8 +109,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sections = [Section("One " * 12, blocks), Section("Two", [Links({f"{'long' * 30}.csv": "what " * 30})])]
     png = plots.pixels_png(np.eye(8), 1.0, "ky-rows")
     scores = [np.where(np.arange(8) == 4, np.nan, np.arange(8.0)), None]
-    steps = [ExploredStep(6, scores[0], 0.5), ExploredStep(2, scores[1], None)]
-    explorer = StepExplorer(8, (4,), steps, "score", [ExploredImage(2, png, png, b"", 0.25)], "A caption. " * 20)
+    steps = [ExploredStep(6, scores[0]), ExploredStep(2, scores[1])]
+    explorer = StepExplorer(
+        8, (4,), steps, "score", [ExploredImage(2, png, png, b"", "25 % found")], "A caption. " * 20
+    )
     sections.append(Section("Three", [explorer]))
     course = Figure(figsize=(4, 3))
     axes = course.add_axes((0.1, 0.2, 0.8, 0.7), xlim=(1, 100), xscale="log", xlabel="lines")
@@ -161,11 +163,11 @@ def test_tables_sort_and_steps_are_shown(report: Path) -> None:
     assert seen["table"] == [["9", "100", "-20"], ["-20", "9", "100"], ["100", "9", "-20"]]
     assert seen["sort"] == "descending"
     assert seen["end"] == seen["next"] == seen["spoken"] == "3 of 8 lines; the last one is ky \u22122"
-    assert seen["moved"] == "2 of 8 lines; the last one is ky 2; predicted error before it 0.5"
+    assert seen["moved"] == "2 of 8 lines; the last one is ky 2"
     assert seen["bars"] == [2, 1, 5]
     assert seen["key"] == "ky \u22121 (line 3): not measured"
     assert seen["pointed"] == "ky 1 (line 5): not measured"
     rest = "Point at a curve, or use the arrow keys on the picture, to read its values."
     assert seen["curves"] == [rest, "lines 10: found 0.25", "lines 100: found \u22120.125; predicted 0.2", rest]
     assert seen["pictures"] == ["data:image/png", "data:image/png", False]
-    assert seen["told"] == "The posterior mean of 2 lines; relative error of its magnitude 0.25."
+    assert seen["told"] == "The posterior mean of 2 lines: error 25 % found."

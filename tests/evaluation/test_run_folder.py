@@ -448,7 +448,7 @@ def test_an_interruption_before_the_first_figure_leaves_a_folder_that_can_be_use
 def test_the_same_run_tells_how_it_ended_and_an_empty_folder_is_free(folder):
     assert folder.ended("me") is None
     folder.write_manifest({"status": "not converged", "lines": [3, 1], "settings": {"identity": "me"}})
-    assert folder.ended("me") == ("not converged", (3, 1))
+    assert folder.ended("me") == ("not converged", (3, 1), {"identity": "me"})
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.runs.scan_facts import with_zero_filled
 
 CHOSEN = [3, 6, 7, 8, 9, 12]
 MASK = np.isin(np.arange(16), CHOSEN)
@@ -28,8 +27,6 @@ def test_a_mask_gives_the_same_measurement_data_and_levels(head: md.MRSlice) -> 
     assert head.measurement(MASK).lines.tolist() == CHOSEN
     assert md.cartesian(MASK, (16, 16)).lines.tolist() == CHOSEN
     assert head.signal_level(MASK) == head.signal_level(CHOSEN)
-    (image,) = with_zero_filled([], head, MASK)
-    np.testing.assert_array_equal(image.reconstruction.image, head.plain_image(CHOSEN))
 
 
 def test_a_design_begins_with_the_lines_of_a_mask(head: md.MRSlice) -> None:

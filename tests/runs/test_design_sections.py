@@ -8,7 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import Recipe, equispaced_angles, radial_spokes, turned
+from mri_design import (
+    Convergence,
+    KSpaceData,
+    Recipe,
+    Reconstruction,
+    Status,
+    equispaced_angles,
+    prepare,
+    radial_spokes,
+    turned,
+)
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.account import account_of
 from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Section
@@ -17,6 +27,9 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.ending import in_acquisition_order
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.design_sections import save_acquisition, save_design, score_rows, step_explorer, step_rows
+from mri_design.runs.scan_facts import KnownScan, NamedImage
+from mri_design.runs.verdicts import RelativeError
+from mri_design.scan.centred_fft import to_kspace
 from tests import short_trace
 from tests.design_steps import changed, design_step
 
@@ -191,16 +204,28 @@ def test_steps_add_up_and_exchanged_lines_leave_gaps() -> None:
 
 def test_steps_scores_and_images_follow_the_trace() -> None:
     account = account_of(TRACE, checks(mean=IMAGE, deviation=np.ones((8, 6))))
-    told = json.loads(step_explorer(account, "nats", 2 * IMAGE, "ky-rows").json)
+    noiseless = KSpaceData(
+        to_kspace(2 * IMAGE)[None, None], np.ones(8, bool), reference=2 * IMAGE[None], noise_variance=1e-6
+    )
+    scan = prepare(noiseless, Recipe())
+    known = KnownScan.of(noiseless, scan, scan.slice_model(0, Recipe()), 1.0)
+    last = NamedImage("mean", Reconstruction(1.5 * IMAGE, np.abs(IMAGE), Convergence(Status.CONVERGED, 1, 0.0)))
+    last = replace(last, error=RelativeError(0.3, 0.25))
+    told = json.loads(step_explorer(account, "nats", known, last).json)
     assert told["lines"] == TRACE.n_lines and tuple(told["start"]) == TRACE.start and told["unit"] == "nats"
     assert [step["line"] for step in told["steps"]] == [step.line for step in TRACE.steps]
     for step, made in zip(told["steps"], TRACE.steps, strict=True):
         np.testing.assert_allclose(np.array(step["scores"], dtype=float), made.choice.scores, rtol=5e-3)
-    assert [image["count"] for image in told["images"]] == [2, 3]
-    assert all(image["error"] == pytest.approx(0.5) and image["difference"] for image in told["images"])
-    unknown = json.loads(step_explorer(account, "nats", None, "ky-columns").json)["images"]
-    assert len(unknown) == 2 and all(i["error"] is None and not i["difference"] and i["mean"] for i in unknown)
-    assert json.loads(step_explorer(account_of(TRACE, checks()), "nats", None, "ky-rows").json)["images"] == []
+    assert [image["count"] for image in told["images"]] == [2, 3, 4]
+    first, _, end = told["images"]
+    assert first["difference"] and end["difference"] and end["error"] == str(last.error)  # the pair of the headline
+    assert first["error"] == str(RelativeError(account.checks[0].predicted_error, 0.5))
+    several = replace(account, checks=tuple(replace(check, of_one_image=False) for check in account.checks))
+    first, *_ = json.loads(step_explorer(several, "nats", known, last).json)["images"]
+    assert first["error"] == str(RelativeError(account.checks[0].predicted_error))
+    unknown = json.loads(step_explorer(account, "nats", replace(known, reference=None), last).json)["images"]
+    assert len(unknown) == 3 and all(i["mean"] and not i["difference"] for i in unknown)
+    assert len(json.loads(step_explorer(account_of(TRACE, checks()), "nats", known, last).json)["images"]) == 1
 
 
 def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from mri_design.runs.first_pictures import (
     first_row,
     mask_picture,
     measured_text,
-    predicted_error,
     reading_of,
 )
 
@@ -74,8 +73,8 @@ def test_error_bars_are_told_in_shares_of_what_is_white() -> None:
     assert (
         len(first_row(LineReadouts((8, 8)), np.ones(8, bool), Reconstruction(image, None, DONE), Frame("ky-rows"))) == 2
     )
-    assert predicted_error(result) == pytest.approx(0.05 / np.hypot(1, 0.05))
-    assert predicted_error(Reconstruction(image, None, DONE)) is None
+    assert result.predicted_error == pytest.approx(0.05 / np.hypot(1, 0.05))
+    assert Reconstruction(image, None, DONE).predicted_error is None
 
 
 def test_no_bright_speck_and_no_air_set_the_grey_of_the_object() -> None:

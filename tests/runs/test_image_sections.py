@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +12,21 @@ from matplotlib.colors import to_hex
 
 from mri_design import (
     Convergence,
+    Recipe,
     Reconstruction,
     Status,
     equispaced_angles,
     interleaf_angles,
+    load_phantom,
+    load_recipe,
     measure,
     nyquist_turns,
     point_spread,
+    prepare,
     radial_spokes,
+    reconstruct,
     turned,
 )
-from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import ReportFigure, ReportTable
 from mri_design.evaluation.pictures import THEMED
@@ -30,6 +34,7 @@ from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.operators.nonuniform import density_weights
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
+from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import (
     curves_figure,
     image_sections,
@@ -38,9 +43,10 @@ from mri_design.runs.image_sections import (
     metric_rows,
     point_spread_figure,
     save_images,
-    with_noise_of_reference,
+    with_ranks,
 )
-from mri_design.runs.scan_facts import NamedImage, with_zero_filled
+from mri_design.runs.scan_facts import KnownScan, NamedImage
+from mri_design.runs.verdicts import RelativeError
 from mri_design.scan.trajectories.point_spread import compensated_spread
 from mri_design.scan.trajectories.spiral import spiral_curve
 
@@ -80,27 +86,75 @@ def test_images_lie_as_what_was_measured_encodes_them() -> None:
 def test_metric_rows_by_hand(image: np.ndarray) -> None:
     reference = image + 0.1
     made = {"mean": Reconstruction(image, None, DONE), "map": Reconstruction(2 * image, None, STOPPED)}
-    first, second = metric_rows(
-        [NamedImage.judged(*one, reference) for one in made.items()], {"lines": 2, "acceleration": 4.0}
-    )
+    found = RelativeError(0.2, 0.1)
+    named = [NamedImage(name, one, measure(one.image, reference), found) for name, one in made.items()]
+    first, second = metric_rows(named, {"lines": 2, "acceleration": 4.0})
+    assert (first["predicted_error"], first["found_error"]) == (0.2, 0.1)
     assert first["method"] == "mean"
     assert (first["lines"], first["acceleration"], first["matvecs"]) == (2, 4.0, 40)
     assert first["relative_l2"] == measure(image, reference).relative_l2
     assert (first["converged"], second["converged"]) == (True, False)
-    blank = metric_rows([NamedImage.judged("mean", made["mean"], None)], {"lines": 2})[0]
-    assert (blank["relative_l2"], blank["psnr"], blank["ssim"]) == (None, None, None)
+    blank = metric_rows([NamedImage("mean", made["mean"])], {"lines": 2})[0]
+    assert {blank[name] for name in ("relative_l2", "psnr", "ssim", "predicted_error", "found_error")} == {None}
 
 
-def test_the_zero_filled_image_stands_beside_others_once(make_image: Callable[..., ReferenceSlice]) -> None:
-    one = make_image().slice_model
-    result = NamedImage("map", Reconstruction(np.zeros((16, 16), complex), None, DONE))
-    both = with_zero_filled([result], one, [8, 7])
+def test_the_zero_filled_image_stands_beside_others_once() -> None:
+    known, made = known_scan(0.0), Reconstruction(np.zeros((32, 32), complex), None, DONE)
+    both = known.judged("map", made, [16, 15])
     assert [named.name for named in both] == ["map", "zero-filled"]
-    kspace = np.zeros((16, 16), complex)
-    kspace[[8, 7]] = one.kspace[0, [8, 7]]
+    kspace = np.zeros((32, 32), complex)
+    kspace[[16, 15]] = known.data.kspace[0, 0, [16, 15]]
     expected = np.fft.fftshift(np.fft.ifft2(np.fft.ifftshift(kspace), norm="ortho"))
     np.testing.assert_allclose(both[1].reconstruction.image, expected, atol=1e-6)
-    assert with_zero_filled(both, one, [8, 7]) == both
+    assert [named.name for named in known.judged("zero-filled", made, [16, 15])] == ["zero-filled"]
+
+
+def known_scan(noise: float, side: int = 32, *, truth: bool = True) -> KnownScan:
+    """A head, whose true image may be kept back."""
+    made = load_phantom("t2w", shape=(side, side), noise=noise, rng=np.random.default_rng(4))
+    data = replace(made, noise_variance=max(made.noise_variance or 0.0, 1e-8))
+    data = data if truth else replace(data, reference=None)
+    scan = prepare(data, Recipe())
+    return KnownScan.of(data, scan, scan.slice_model(0, Recipe()), 1.0)
+
+
+def some_lines(count: int) -> list[int]:
+    """Nine lines at the centre of 64, and others."""
+    outer = np.random.default_rng(1).permutation(np.flatnonzero(np.abs(np.arange(64) - 32) > 4))
+    return sorted([*range(28, 37), *outer[: count - 9].tolist()])
+
+
+@pytest.mark.parametrize("count", [20, 32])
+def test_the_error_found_is_that_of_the_complex_image_without_the_noise_of_the_reference(count: int) -> None:
+    """A complete scan is its own reference; what is found by it is what the true image shows."""
+    own, truth = known_scan(0.05, 64, truth=False), known_scan(0.05, 64)
+    lines = some_lines(count)
+    image = reconstruct(own.slice_model, lines, "mean", load_recipe("fast"))
+    (found, zeros), (true, true_zeros) = (
+        known.judged("mean", image.times(known.image_unit), lines) for known in (own, truth)
+    )
+    assert true.errors is not None and found.errors is not None
+    assert true.error.found == pytest.approx(true.errors.relative_l2_complex)
+    assert found.errors.relative_l2_complex > 1.3 * true.errors.relative_l2_complex
+    assert found.error.found == pytest.approx(true.error.found, rel=0.1)
+    assert zeros.error.found == pytest.approx(true_zeros.error.found, rel=0.1) and zeros.error.predicted is None
+    assert found.error.predicted == true.error.predicted == image.predicted_error
+    every = own.judged("mean", image.times(own.image_unit), range(64))
+    assert len(every) == 1 and every[0].error.found is None  # made of what the reference is made of
+
+
+def test_beside_an_image_of_a_file_both_errors_are_those_of_the_modulus() -> None:
+    known, lines = known_scan(0.02, 64), some_lines(24)
+    made = reconstruct(known.slice_model, lines, "mean", load_recipe("fast")).times(known.image_unit)
+    assert known.reference is not None and made.predicted_error is not None
+    given = GivenReference("truth.npy", np.abs(known.reference)).fitted(made.image)
+    error = replace(known, given=given).judged("mean", made, lines)[0].error
+    assert error.of == "modulus" and known.judged("mean", made, lines)[0].error.of == "complex image"
+    assert error.found == pytest.approx(measure(made.image, given.image).relative_l2)
+    assert error.predicted is not None and error.found is not None
+    true = known.judged("mean", made, lines)[0].error
+    assert true.found is not None and true.predicted is not None
+    assert error.predicted / error.found == pytest.approx(true.predicted / true.found, rel=0.1)
 
 
 def test_images_are_saved_in_their_formats(folder: RunFolder, image: np.ndarray) -> None:
@@ -112,16 +166,12 @@ def test_images_are_saved_in_their_formats(folder: RunFolder, image: np.ndarray)
     assert (folder.path / "metrics.csv").read_text() == "method,relative_l2\nmean,0.125\n"
 
 
-def test_errors_against_a_noisy_reference_are_shown_without_its_noise_and_say_whether_they_rank() -> None:
+def test_errors_against_a_noisy_reference_say_whether_they_rank() -> None:
     rows = [{"method": "mean", "relative_l2": 0.1}, {"method": "map", "relative_l2": 0.07}]
-    assert with_noise_of_reference(rows, None, False) == rows
-    first, second = with_noise_of_reference(rows, 0.06, False)
-    assert first["beyond_reference_noise"] == pytest.approx(0.08) and first["ranks"] == "yes"
-    assert (
-        second["relative_l2"] == 0.07 and second["ranks"] == "no: the difference is within the noise of the reference"
-    )
-    of_all = with_noise_of_reference([*rows, {"method": "least-squares", "relative_l2": None}], 0.06, True)
-    assert [row["beyond_reference_noise"] for row in of_all] == [None] * 3
+    assert with_ranks(rows, None, False) == rows
+    ranks = [row["ranks"] for row in with_ranks(rows, 0.06, False)]
+    assert ranks == ["yes", "no: the difference is within the noise of the reference"]
+    of_all = with_ranks([*rows, {"method": "least-squares", "relative_l2": None}], 0.06, True)
     assert of_all[0]["ranks"] == "no: made from the reference's own samples"
     assert of_all[2]["ranks"] == "no: it is the reference"
 
@@ -147,7 +197,8 @@ def test_figures_of_images_show_what_is_known(
     folder: RunFolder, image: np.ndarray, reference: bool, std: bool, expected: set[str]
 ) -> None:
     truth = image + 0.1 if reference else None
-    named = [NamedImage.judged("mean", Reconstruction(image, np.abs(image) if std else None, DONE), truth)]
+    made = Reconstruction(image, np.abs(image) if std else None, DONE)
+    named = [NamedImage("mean", made, None if truth is None else measure(image, truth))]
     rows = metric_rows(named, {"lines": 4})
     (section,) = image_sections(folder, named, truth, Frame(), rows)
     assert figures(folder) == expected

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from mri_design.evaluation.tables import percent
 from mri_design.runs.verdicts import (
     Duel,
-    Judged,
+    RelativeError,
     alike,
     best_other,
     comparison_verdict,
     design_verdict,
     duel_verdict,
     image_verdict,
-    percent,
     protocol_verdict,
     volume_verdict,
     what_follows,
@@ -27,59 +29,75 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "digits", "said"),
     [
-        (0.0593, "5.9 %"),
-        (0.1234, "12 %"),
-        (1.2, "120 %"),
-        (0.0004, "0.04 %"),
-        (0.0, "0 %"),
-        (0.06, "6.0 %"),
-        (0.0999, "10 %"),
+        (0.0593, 2, "5.9 %"),
+        (0.1234, 2, "12 %"),
+        (1.2, 2, "120 %"),
+        (0.0004, 2, "0.04 %"),
+        (0.0, 2, "0 %"),
+        (0.06, 2, "6.0 %"),
+        (0.0999, 2, "10 %"),
+        (0.0593, 3, "5.93 %"),
+        (0.12345, 3, "12.3 %"),
+        (0.09998, 3, "10.0 %"),
+        (0.0, 3, "0 %"),
     ],
 )
-def test_fractions_have_two_digits(value: float, said: str) -> None:
-    assert plain(percent(value)) == said
+def test_fractions_have_two_digits_or_as_many_as_are_asked_for(value: float, digits: int, said: str) -> None:
+    assert plain(percent(value, digits)) == said
 
 
 @pytest.mark.parametrize(
-    ("judged", "said"),
+    ("error", "said"),
     [
-        (Judged(0.1, 0.12), "error 10 %, predicted 12 %"),
-        (Judged(0.1), "error 10 %"),
+        (RelativeError(0.063, 0.061), "error 6.3 % predicted, 6.1 % found"),
+        (RelativeError(None, 0.1), "error 10 % found"),
+        (RelativeError(0.12, 0.1, against="r.npy"), "error 12 % predicted, 10 % found (modulus against r.npy)"),
+        (RelativeError(0.12), "error 12 % predicted (there is no full scan to check it by)"),
+        (RelativeError(0.12, unknown="it is all"), "error 12 % predicted (it is all)"),
         (
-            Judged(0.1, 0.09, 0.06),
-            "error 10 % against the full scan (its noise alone makes 6.0 %), predicted 9.0 %",
+            RelativeError(),
+            "its error is not known: there is no full scan to check it by, and the method has no error bars",
         ),
-        (Judged(None, 0.12), "error predicted 12 % (there is no full scan to check it by)"),
-        (Judged(0.1, 0.12, 0.2, itself=True), "error predicted 12 % (it is made from all that the full scan has)"),
-        (Judged(), "its error is not known: there is no full scan to check it by, and the method has no error bars"),
     ],
 )
-def test_an_image_is_judged_as_far_as_it_can_be(judged: Judged, said: str) -> None:
-    assert plain(image_verdict(LINES, "mean", judged)) == f"32 of 128 lines, posterior mean: {said}."
+def test_an_image_is_judged_as_far_as_it_can_be(error: RelativeError, said: str) -> None:
+    assert plain(image_verdict(LINES, "mean", error)) == f"32 of 128 lines, posterior mean: {said}."
 
 
-JUDGED = Judged(0.1, 0.12)
+def test_errors_of_several_images_are_averaged_over_those_of_which_both_are_known() -> None:
+    pair, alone = {"predicted_error": 0.2, "found_error": 0.1}, {"predicted_error": 0.9, "found_error": None}
+    assert RelativeError.mean([pair, {"predicted_error": 0.4, "found_error": 0.2}, alone]).columns == {
+        "predicted_error": pytest.approx(0.3),
+        "found_error": pytest.approx(0.15),
+    }
+    assert RelativeError.mean([alone]) == RelativeError(0.9) and RelativeError.mean([]) == RelativeError()
+    assert RelativeError().settings == {} and RelativeError.from_settings({}) is None
+    for error in (
+        RelativeError(0.9),
+        RelativeError(0.2, 0.1, against="r.npy"),
+        RelativeError(0.1, unknown="all of it"),
+    ):
+        assert RelativeError.from_settings(json.loads(json.dumps(error.settings))) == error
+
+
+JUDGED = RelativeError(0.12, 0.1)
 
 
 def test_of_several_slices_the_mean_the_worst_and_the_one_shown_are_told() -> None:
-    of_three = "3 slices of 64 of 256 lines, posterior mean"
-    known = plain(volume_verdict(of_three, 3, "slice 1", JUDGED, {"slice 0": 0.2, "slice 1": 0.1, "slice 2": 0.12}))
+    of_three, mean = "3 slices of 64 of 256 lines, posterior mean", RelativeError(0.13, 0.14)
+    errors = {"slice 0": 0.2, "slice 1": 0.1, "slice 2": 0.12}
+    known = plain(volume_verdict(of_three, "slice 1", JUDGED, mean, errors))
     assert known == (
-        "3 slices of 64 of 256 lines, posterior mean: mean error 14 %, the largest 20 % (slice 0); slice 1, below, "
-        "error 10 %, predicted 12 %."
+        "3 slices of 64 of 256 lines, posterior mean: mean error 13 % predicted, 14 % found, the largest found 20 % "
+        "(slice 0); slice 1, below, error 12 % predicted, 10 % found."
     )
-    some = plain(volume_verdict(of_three, 3, "slice 1", JUDGED, {"slice 1": 0.1}))
-    assert "mean error of the 1 whose error is known 10 %" in some
-    unknown = plain(volume_verdict(of_three, 3, "slice 1", Judged(None, 0.12), {}))
-    itself = Judged(0.1, 0.12, 0.2, itself=True)
-    own = plain(volume_verdict("2 slices of 64 of 64 lines, mean", 2, "slice 1", itself, {"slice 0": 0.1}))
-    assert own.endswith("mean: slice 1, error predicted 12 % (it is made from all that the full scan has).")
-    assert unknown.endswith("mean: slice 1, error predicted 12 % (there is no full scan to check it by).")
+    unknown = plain(volume_verdict(of_three, "slice 1", RelativeError(0.12), RelativeError(0.13), {}))
+    assert unknown.endswith("mean: slice 1, error 12 % predicted (there is no full scan to check it by).")
 
 
-SAID = "32 of 128 lines: error 10 %, predicted 12 %."
+SAID = "32 of 128 lines: error 12 % predicted, 10 % found."
 
 
 def test_a_design_says_whether_it_reached_its_target() -> None:

@@ -62,8 +62,10 @@ def image_grid(panels: Sequence[ImagePanel], frame: Frame = _PLAIN, columns: int
     return _maps(magnitudes, panels, frame, columns, colours="gray")
 
 
-def error_maps(panels: Sequence[ImagePanel], reference: Image, frame: Frame = _PLAIN) -> Figure:
-    """Absolute difference of magnitudes to the reference, every map on the same scale.
+def error_maps(
+    panels: Sequence[ImagePanel], reference: Image, frame: Frame = _PLAIN, *, modulus: bool = True
+) -> Figure:
+    """Modulus of the difference to the reference, every map on the same scale.
 
     Parameters
     ----------
@@ -72,12 +74,15 @@ def error_maps(panels: Sequence[ImagePanel], reference: Image, frame: Frame = _P
     reference : complex or real array, shape (ky, kx)
     frame : Frame
         How the image lies on the page, and how large its pixels are.
+    modulus : bool
+        Whether the difference is that of moduli, or of complex images.
     """
-    errors = [np.abs(np.abs(panel.image) - np.abs(reference)) for panel in panels]
-    return _maps(errors, panels, frame, 3, f"|magnitude error| ({_unit(reference)})")
+    seen = np.abs if modulus else np.asarray
+    errors = [np.abs(seen(panel.image) - seen(reference)) for panel in panels]
+    return _maps(errors, panels, frame, 3, f"|{'magnitude ' * modulus}error| ({_unit(reference)})")
 
 
-def std_map(std: NDArray[np.floating], image: Image, frame: Frame = _PLAIN) -> Figure:
+def std_map(std: NDArray[np.floating], image: Image, frame: Frame = _PLAIN, caption: str = "") -> Figure:
     """Posterior standard deviation of every pixel.
 
     Parameters
@@ -85,11 +90,13 @@ def std_map(std: NDArray[np.floating], image: Image, frame: Frame = _PLAIN) -> F
     std : float array, shape (ky, kx)
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
     image : complex or real array, shape (ky, kx)
-        Its norm and its white are what the numbers are held against.
+        Its white is what the numbers are held against.
     frame : Frame
         How the image lies on the page, and how large its pixels are.
+    caption : str
+        Below the map.
     """
-    panel = ImagePanel(std, "posterior std", _root_mean_square(std, image))
+    panel = ImagePanel(std, "posterior std", caption)
     return _maps([std], [panel], frame, 1, f"std per pixel ({_unit(image)})")
 
 
@@ -113,6 +120,7 @@ def std_against_error(
     image: Image,
     reference: Image,
     frame: Frame = _PLAIN,
+    captions: tuple[str, str] = ("", ""),
 ) -> Figure:
     """Predicted error beside the error that was made, on one scale.
 
@@ -124,20 +132,12 @@ def std_against_error(
         The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
     frame : Frame
         How the image lies on the page, and how large its pixels are.
+    captions : tuple of str
+        Below the two.
     """
     error = np.abs(np.asarray(image) - np.asarray(reference))
-    panels = [
-        ImagePanel(pixels, title, _root_mean_square(pixels, image))
-        for pixels, title in ((std, "posterior std"), (error, "actual error"))
-    ]
+    panels = [ImagePanel(std, "posterior std", captions[0]), ImagePanel(error, "actual error", captions[1])]
     return _maps([std, error], panels, frame, 2, f"per pixel ({_unit(reference)})")
-
-
-def _root_mean_square(pixels: NDArray[np.floating], image: Image) -> str:
-    """In the image's units, and relative to that of the image."""
-    size, whole = (float(np.sqrt(np.mean(np.square(np.abs(values))))) for values in (pixels, image))
-    share = f",\n{100 * size / whole:.2g} % of the image's" if whole else ""
-    return f"root mean square {size:.3g}{share}"
 
 
 def _unit(image: Image) -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.first_screen import ScaleBar
+from mri_design.evaluation.metrics import ImageMetrics, bright
+from mri_design.evaluation.tables import percent
 from mri_design.scan.data import Orientation
-
-if TYPE_CHECKING:  # to measure errors takes an import that figures of masks do without
-    from mri_design.evaluation.metrics import ImageMetrics
 
 Layout = Orientation | Literal["plane-rows", "plane-columns", "no-lines"]
 """Orientation of an image on the page: as its source file has it, or, where no lines were encoded, as its array.
@@ -78,7 +77,7 @@ class Frame:
 
 Image = NDArray[np.complexfloating] | NDArray[np.floating]
 
-_OBJECT, _BRIGHT = 0.1, 99.0
+_BRIGHT = 99.0
 GREY_SCALE = "Magnitudes on one grey scale, white at the 99th percentile of the object"
 """Of grids of images, for captions."""
 _SHOWN_FRACTION = 99.8  # percent of the pixels inside the scale: one bright vessel must not darken the rest
@@ -103,21 +102,21 @@ class ImagePanel:
     caption: str = ""
 
 
-def metric_caption(metrics: ImageMetrics) -> str:
-    """The metrics in short lines for an image's caption."""
-    return f"{error_caption(metrics)}\nPSNR {metrics.psnr:.1f} dB\nSSIM {metrics.ssim:.3f}"
+def metric_caption(error: float | None, metrics: ImageMetrics | None) -> str:
+    """The error and other metrics, as far as they are known, in short lines for an image's caption."""
+    others = "" if metrics is None else f"PSNR {metrics.psnr:.1f} dB\nSSIM {metrics.ssim:.3f}"
+    return "\n".join(filter(None, (error_caption(error), others)))
 
 
-def error_caption(metrics: ImageMetrics) -> str:
-    """The error alone, for a map of it."""
-    return f"error {100 * metrics.relative_l2:.2f} %"
+def error_caption(error: float | None) -> str:
+    """The error alone, for a map of it: three digits, as images beside each other are compared by it."""
+    return "" if error is None else f"error {percent(error, 3)}"
 
 
 def object_top(images: Sequence[NDArray[np.floating]]) -> float:
     """White of magnitude images: all but the brightest hundredth of the object's pixels lie below it.
 
-    The object is where the magnitude is above a tenth of its 99th percentile, so that neither air nor a few bright
-    pixels, a vessel or an artefact, set the scale.
+    These are `metrics.bright`, so that neither air nor a few bright pixels, a vessel or an artefact, set the scale.
 
     Parameters
     ----------
@@ -126,7 +125,7 @@ def object_top(images: Sequence[NDArray[np.floating]]) -> float:
     """
     tops = []
     for pixels in images:
-        inside = pixels[pixels > _OBJECT * np.percentile(pixels, _BRIGHT)]
+        inside = pixels[bright(pixels)]
         tops.append(float(np.percentile(inside, _BRIGHT)) if inside.size else 0.0)
     return max(tops) or 1.0
 

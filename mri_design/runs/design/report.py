@@ -26,12 +26,12 @@ from mri_design.runs.design_sections import (
     score_unit,
     step_explorer,
 )
-from mri_design.runs.first_pictures import facts_of, first_row, measured_text, predicted_error, reading_of
+from mri_design.runs.first_pictures import facts_of, first_row, measured_text, reading_of
 from mri_design.runs.image_sections import account_settings, frame_of, save_reconstruction
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import simulated_from, simulation_summary
 from mri_design.runs.scans import ORACLE_NOTE
-from mri_design.runs.verdicts import Judged, Target, design_verdict
+from mri_design.runs.verdicts import Target, design_verdict
 from mri_design.scan.data import part_of_scan
 
 
@@ -60,9 +60,7 @@ def report_design(
     if isinstance(candidates, ShotReadouts):
         save_trajectory(run.folder, trace, known, candidates)
     elif candidates.name == "lines" and run.folder.reported:
-        steps = step_explorer(
-            result.account, score_unit(trace), known.reference, known.data.orientation, known.image_unit
-        )
+        steps = step_explorer(result.account, score_unit(trace), known, result.images[0])
         first = replace(first, blocks=[steps, *first.blocks])
     about = ABOUT_SHOTS if isinstance(candidates, ShotReadouts) else None
     images, *maps = save_reconstruction(run.folder, known, result.images, trace.lines, about)
@@ -80,6 +78,7 @@ def report_design(
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
         **known.settings(),
+        **result.images[0].error.settings,
         **account_settings(account | known_beside),
     }
     summary: dict[str, object] = {
@@ -104,22 +103,17 @@ def report_design(
     extensible = result.record.beginning and result.request.strategy.needs_posterior and about is None
     if extensible:  # not what a scanner measured line by line, or is drawn anew as a whole
         run.folder.rename(CHECKPOINT, STATE)
-    return run.finish(result.ending, record, title, lambda: _first_screen(result), summary, sections, [CHECKPOINT])
+    ending = replace(result.ending, error=result.images[0].error)
+    return run.finish(ending, record, title, lambda: _first_screen(result), summary, sections, [CHECKPOINT])
 
 
 def _first_screen(result: DesignResult) -> FirstScreen:
     """What came out, where it is from, and how large it is."""
     known, image, trace, name = result.known, result.images[0], result.trace, result.request.recipe.design.strategy
     readouts, frame = known.slice_model.candidates, frame_of(known)
-    judged = Judged(
-        None if image.errors is None else image.errors.relative_l2,
-        predicted_error(image.reconstruction),
-        known.reference_noise,
-        itself=known.holds_reference(trace.lines),
-    )
     verdict = design_verdict(
         measured_text(readouts, len(trace.lines)),
-        judged,
+        image.error,
         target=_target(result),
         ended=result.ended,
         unit=readouts.unit,

@@ -650,7 +650,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
         trace=trace,
         ended=ended,
         model=recipe.phase.name if recipe.phase.model == "aware" and warm is not None else "",
-        images=known.judged(method, result, trace.lines),
+        images=known.judged(method, result.times(known.image_unit), trace.lines),
         account=account_of(trace, designed.checks),
         acquisition=designed.acquisition,
         numbers=designed.numbers,

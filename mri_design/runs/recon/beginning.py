@@ -6,23 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.first_screen import FirstScreen
-from mri_design.runs.first_pictures import facts_of, first_row, predicted_error, reading_of
+from mri_design.runs.first_pictures import facts_of, first_row, reading_of
 from mri_design.runs.image_sections import frame_of
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
-from mri_design.runs.verdicts import Judged
 from mri_design.scan.data import part_of_scan
-
-
-def judged(known: KnownScan | KnownSamples, image: NamedImage, mask: NDArray[np.bool_]) -> Judged:
-    """How wrong an image from what ``mask`` marks is, as far as it is known."""
-    error = None if image.errors is None else image.errors.relative_l2
-    predicted = predicted_error(image.reconstruction)
-    if known.given is not None:
-        return Judged(error, predicted, against=known.given.name)
-    if isinstance(known, KnownSamples):
-        return Judged(error, predicted)
-    lines = np.flatnonzero(mask).tolist()
-    return Judged(error, predicted, known.reference_noise, itself=known.holds_reference(lines))
 
 
 def first_screen(

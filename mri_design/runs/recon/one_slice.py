@@ -196,5 +196,5 @@ class ReadySlice:
         return KnownScan.of(self.data, self.scan, self.slice_model, self.signal, given)
 
     def judged(self, known: KnownScan | KnownSamples, result: Reconstruction) -> list[NamedImage]:
-        """The image and the one to compare it with, in the input's units, with their errors."""
+        """An image in the input's units, and the one to compare it with, with their errors."""
         return known.judged(self.recipe.reconstruction.method, result, self.lines)

@@ -23,7 +23,7 @@ from mri_design.runs.image_sections import (
     save_images,
     save_reconstruction,
 )
-from mri_design.runs.recon.beginning import first_screen, judged
+from mri_design.runs.recon.beginning import first_screen
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.stages import REPORT
 from mri_design.runs.recon.volume import VolumeResult
@@ -59,13 +59,18 @@ def report_reconstruction(run: Run, result: ReconResult | VolumeResult | Ending)
         **covered,
         "multiplications with A": image.reconstruction.convergence.matvecs,
     }
-    facts = {**known.settings(), **account_settings(account), **calibrated}
+    facts = {**known.settings(), **image.error.settings, **account_settings(account), **calibrated}
     record = replace(result.record, settings={**result.record.settings, **facts})
     title = f"Reconstruction: {known.data.name}"
     measured = measured_text(known.slice_model.candidates, int(np.count_nonzero(mask)))
-    verdict = image_verdict(measured, image.name, judged(known, image, mask))
+    verdict = image_verdict(measured, image.name, image.error)
     ended = run.finish(
-        result.ending, record, title, lambda: first_screen(verdict, known, image, mask), summary, sections
+        replace(result.ending, error=image.error),
+        record,
+        title,
+        lambda: first_screen(verdict, known, image, mask),
+        summary,
+        sections,
     )
     run.progress.show(REPORT, 1, 1)
     return ended

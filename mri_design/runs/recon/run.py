@@ -244,7 +244,8 @@ def _one_slice(
         run.progress.say(result.left_out)
     if result.companions is not None:
         run.progress.say(f"other images: {result.companions}")
-    known = ready.known(ready.in_units(result).image)
+    result = ready.in_units(result)
+    known = ready.known(result.image)
     if isinstance(known, KnownSamples) and known.folded:
         run.progress.warn(f"{data.name}: {FOLDED}")
     if known.given is not None and known.given.doubt:

@@ -177,8 +177,8 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
     """Reconstruct one slice."""
     number, data, mask, reference, companions = item
     ready = work.ready(data, mask, reference, companions)
-    result = ready.reconstructed(work.seed, number=number)
-    known = ready.known(ready.in_units(result).image)
+    result = ready.in_units(ready.reconstructed(work.seed, number=number))
+    known = ready.known(result.image)
     images = ready.judged(known, result)
     shown, maps = images[0].reconstruction, ready.scan.maps_as_read
     arrays = {"recon": np.asarray(shown.image, dtype=np.complex64)}
@@ -578,9 +578,7 @@ def _read_back(
     blank = Reconstruction(
         arrays["recon"], arrays.get("std"), ended, left_out=facts.left_out, std_factor=factor, noise=noise
     )
-    own, *others = ready.judged(known, blank)  # of which the first is in its units already
-    reference = None if own.errors is None else known.shown_reference
-    return known, [NamedImage.judged(own.name, blank, reference), *others]
+    return known, ready.judged(known, blank)
 
 
 def _status(facts: Sequence[SliceFacts], unit: str) -> str:

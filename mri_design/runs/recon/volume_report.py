@@ -14,7 +14,6 @@ from mri_design.evaluation.page import (
     Block,
     ExploredSlice,
     Paragraph,
-    ReportTable,
     Section,
     SliceExplorer,
     saved_figure,
@@ -32,16 +31,17 @@ from mri_design.runs.image_sections import (
     Rows,
     account_settings,
     coil_map_sections,
+    error_table,
     frame_of,
     image_sections,
     mask_figure,
 )
-from mri_design.runs.recon.beginning import first_screen, judged
+from mri_design.runs.recon.beginning import first_screen
 from mri_design.runs.recon.stages import REPORT
 from mri_design.runs.recon.volume import VolumeResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
-from mri_design.runs.verdicts import method_words, volume_verdict
+from mri_design.runs.verdicts import RelativeError, method_words, volume_verdict
 from mri_design.scan.calibration.compression import LOST
 
 _MONTAGE, _COLUMNS = 24, 6
@@ -99,30 +99,41 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
         settings["reference_scales"] = scales
     sections = [*volume_sections(folder, result), *_of_shown(folder, result)]
     sections += coverage_sections(folder, result.coverage)
-    record = replace(result.record, settings=settings)
+    mean = RelativeError.mean(_own_rows(result))
+    record = replace(result.record, settings={**settings, **mean.settings})
     title = f"Reconstruction: {known.data.name.partition('[')[0]}"
     ended = run.finish(
-        result.ending, record, title, lambda: _first_screen(result), summary, sections, checkpoints=result.kept.files
+        replace(result.ending, error=mean),
+        record,
+        title,
+        lambda: _first_screen(result, mean),
+        summary,
+        sections,
+        checkpoints=result.kept.files,
     )
     run.progress.show(REPORT, 1, 1)
     return ended
 
 
-def _first_screen(result: VolumeResult) -> FirstScreen:
+def _own_rows(result: VolumeResult) -> Rows:
+    """Rows of metrics.csv of the images themselves, slice by slice."""
+    return [facts.rows[0] for facts in result.facts]
+
+
+def _first_screen(result: VolumeResult, mean: RelativeError) -> FirstScreen:
     """The errors of all slices, and pictures of one."""
     image, unit = result.images[0], result.known.slice_model.candidates
     errors = {
-        result.numbering.name(number): float(str(facts.rows[0]["relative_l2"]))
-        for number, facts in zip(result.numbers, result.facts, strict=True)
-        if facts.rows[0]["relative_l2"] is not None
+        result.numbering.name(number): float(str(row["found_error"]))
+        for number, row in zip(result.numbers, _own_rows(result), strict=True)
+        if row["found_error"] is not None
     }
     measured = measured_text(unit, int(np.count_nonzero(result.mask)))
-    shown = judged(result.known, image, result.mask)
     name, frames = result.numbering.name(result.shown), len(result.numbering.numbers)
     many = f" in {frames} {result.numbering.axis}s" if frames else ""
     slices = "1 slice" if len(result.first_frame) == 1 else f"{len(result.first_frame)} slices"
     what = f"{slices}{many} of {measured}, {method_words(image.name)}"
-    verdict = volume_verdict(what, len(result.numbers), name, shown, errors)
+    verdict = volume_verdict(what, name, image.error, mean, errors)
     return first_screen(verdict, result.known, image, result.mask)
 
 
@@ -169,7 +180,7 @@ def totals(rows: Rows) -> Rows:
         own = [row for row in rows if row["method"] == method]
         named = list(own[0])
         total: dict[str, object] = dict.fromkeys(named[: named.index("method")], "all") | {"method": method}
-        for name in ("relative_l2", "psnr", "ssim"):
+        for name in (*RelativeError().columns, "relative_l2", "psnr", "ssim"):
             numbers = [float(str(row[name])) for row in own if row[name] is not None]
             total[name] = float(np.mean(numbers)) if numbers else None
         total["converged"] = all(row["converged"] for row in own)
@@ -198,9 +209,8 @@ def volume_sections(folder: RunFolder, result: VolumeResult) -> list[Section]:
 
     rows = [row for one in result.facts for row in one.rows]
     own = [row for row in rows if row["method"] == result.images[0].name]
-    table = ReportTable(
-        [*own, *totals(own)], "Every slice; the last row has the means of errors. metrics.csv has the other images too."
-    )
+    every = "Every slice; the last row has the means. metrics.csv has the other images too."
+    table = error_table([*own, *totals(own)], every)
     blocks: list[Block] = [montage("slices", result.first_frame, "slice"), _slider(result, frame.layout, top), table]
     axis, sections = result.numbering.axis, list[Section]()
     if axis:
@@ -221,8 +231,7 @@ def _slider(result: VolumeResult, layout: Layout, top: float) -> SliceExplorer:
         arrays, facts = result.kept.arrays(number), result.kept.facts[number]
         picture = plots.pixels_png(np.abs(arrays["recon"]), top, layout)
         std = plots.pixels_png(arrays["std"], wrong, layout, error=True) if has_std else b""
-        error = facts.rows[0]["relative_l2"]
-        text = "noise only" if facts.noise_only else "" if error is None else f"relative error {float(str(error)):.3g}"
+        text = "noise only" if facts.noise_only else str(RelativeError.mean(facts.rows[:1]))
         return ExploredSlice(number, text, picture, std)
 
     shown = explored(result.shown)
