@@ -10,6 +10,8 @@ from mri_design.evaluation.tables import read_csv_texts
 from mri_design.scan.centred_fft import to_image
 from tests.cli.folders import Run, settings
 
+COILS = ("--dims", "coil,ky,kx")
+
 
 @pytest.fixture
 def coils(work: Path) -> np.ndarray:
@@ -30,7 +32,7 @@ def rows(out: Path) -> list[dict[str, str]]:
 def test_all_lines_are_not_compared_with_themselves(
     run: Run, work: Path, tmp_path: Path, coils: np.ndarray, method: str
 ) -> None:
-    run("recon", "coils.npy", "--method", method, "--out", tmp_path / "out", code=0)
+    run("recon", "coils.npy", *COILS, "--method", method, "--out", tmp_path / "out", code=0)
     (row,) = rows(tmp_path / "out")
     assert (row["method"], row["relative_l2"], row["ssim"]) == (method, "", "")
     assert row["ranks"] == "no: it is the reference"
@@ -44,7 +46,7 @@ def test_a_mean_of_all_lines_does_not_rank_and_of_some_says_both_errors(
     run: Run, work: Path, tmp_path: Path, coils: np.ndarray
 ) -> None:
     for name, more in (("all", ()), ("half", ("--mask", "half.npy"))):
-        called = ("recon", "coils.npy", "--recipe", "fast", *more, "--out", tmp_path / name)
+        called = ("recon", "coils.npy", *COILS, "--recipe", "fast", *more, "--out", tmp_path / name)
         run(*called, code=0)
     (row,) = rows(tmp_path / "all")
     assert row["ranks"] == "no: made from the reference's own samples" and row["found_error"] == ""
@@ -62,7 +64,8 @@ def test_a_mean_of_all_lines_does_not_rank_and_of_some_says_both_errors(
 def test_samples_as_they_were_read_are_prepared_again_alike(coils: np.ndarray, work: Path) -> None:
     """As `adapt` keeps them: with the covariance and the maps of the coils as read."""
     recipe = Recipe()
-    scan = prepare(load_input(work / "coils.npy", recipe), recipe)
+    named = recipe.replacing("input", dims=("coil", "ky", "kx"))
+    scan = prepare(load_input(work / "coils.npy", named), recipe)
     assert scan.data.coil_maps is not None
     kept = scan.as_read(scan.data.kspace[0], scan.data.coil_maps[0], 1.0)
     np.testing.assert_allclose(kept["kspace"][0], coils, atol=1e-5 * np.abs(coils).max())
