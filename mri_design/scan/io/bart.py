@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.scan.io.layouts import looks_like_coils
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file
 from mri_design.scan.io.source import Content, ReadOptions, Source
 from mri_design.scan.io.stored_arrays import (
@@ -183,6 +184,13 @@ class _Pair(StoredSource):
         named, array = tuple(dims[axis] for axis in kept), array.reshape([array.shape[axis] for axis in kept])
         if header.image_domain:
             return _images(self.path, array, named, header, self.limits)
+        if named == ("k0", "k1", "k2") and looks_like_coils(array, 2):
+            raise InputError(
+                field="axis 2 (phs2)",
+                got=f"{array.shape[2]} entries, which predict each other as coils do, and no coils along axis 3",
+                wanted="coils along axis 3",
+                cure="Give their names, --dims kx,ky,coil, or change the file: `bart transpose 2 3 NAME moved`.",
+            )
         return scan_of_arrays(self.path, "kspace", {"kspace": array}, replace(header, dims=named), self.limits)
 
 

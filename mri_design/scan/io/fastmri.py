@@ -198,7 +198,7 @@ def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, tol
     def part(number: int) -> NDArray[np.complex64]:
         return to_complex64("kspace", stored[number : number + 1])
 
-    names = axes_of_parts(part, len(stored), usual, turned=True)
+    names = axes_of_parts(part, len(stored), usual)
     return None if names == usual else replace(header, dims=names)
 
 

@@ -33,6 +33,9 @@ _COILS, _SURELY_COILS = 0.25, 0.1
 """Relative errors of coils held back: beyond noise, above which two, three or more are no coils; and with noise, below
 which they may be some, or surely are. Of the scans tried coils had 0 to .17 (two) and to .05 (more), slices of one coil
 .16 to .86."""
+_ONE_IMAGE = 0.08
+"""Second singular value of entries over the first below which they are one image: repeats of scans had .02 to .1, coils
+.15 (two) and .4 (more) or above."""
 _CLEARLY = 2
 """How much better one way to read an array predicts coils than the others, so that it is taken."""
 _TENTH = 0.105
@@ -113,7 +116,7 @@ def joined(
 
 
 def shown(
-    field: str, array: NDArray[np.complexfloating[Any, Any]], usual: Sequence[str], *, turned: bool = False
+    field: str, array: NDArray[np.complexfloating[Any, Any]], usual: Sequence[str]
 ) -> tuple[tuple[str, ...], str]:
     """Names of the axes of k-space that has none, by what the samples show.
 
@@ -125,8 +128,6 @@ def shown(
         K-space; of several slices one is enough.
     usual : sequence of str
         Names of the axes where the samples do not speak against them.
-    turned : bool
-        Whether phase encoding may run along the other axis of k-space too, which lines that were left out show.
 
     Returns
     -------
@@ -160,24 +161,33 @@ def shown(
         if not (misfits[coil] < _COILS and misfits[other] > _CLEARLY * misfits[coil]):
             raise _asks(field, array.shape, "of which two could be coils or slices", "coil,slice,ky,kx")
         names[coil], names[other] = "coil", "slice"
-    elif coil is not None and missed:
-        would_be = (
-            f"of which {array.shape[coil]} would be coils, which predict each other with an error of {missed:.0%}"
-        )
-        raise _asks(field, array.shape, f"{would_be}, as slices of one coil do", _exchanged(names))
+    elif coil in several and (missed or _proportional(array, coil, along)):
+        doubt = f"predict each other with an error of {missed:.0%}, as slices of one coil do"
+        if not missed:
+            doubt = "see the same image, as repetitions and echoes do"
+        likely = _exchanged(names) if missed else ",".join(names).replace("coil", "repetition")
+        raise _asks(field, array.shape, f"of which {array.shape[coil]} would be coils, which {doubt}", likely)
     elif (
         coil not in several
         and several
         and array.shape[several[0]] > 2
-        and (_misfit(array, several[0], along) < _SURELY_COILS)
+        and min(array.shape[axis] for axis in along) >= BLOCK
+        and _misfit(array, several[0], along) < _SURELY_COILS
+        and not _proportional(array, several[0], along)
     ):
         would_be = f"of which {array.shape[several[0]]} would be slices, which predict each other as coils do"
         raise _asks(field, array.shape, would_be, _exchanged(names))
     ky, kx = names.index("ky"), names.index("kx")
-    if (turned or not as_usual) and _gaps(array, kx) > 1 >= _gaps(array, ky):
+    if _gaps(array, kx) > 1 >= _gaps(array, ky):  # lines were left out along the other axis
         names[ky], names[kx] = "kx", "ky"
     changed = tuple(names) != tuple(usual)
     return tuple(names), f"({', '.join(names)}), as the samples show; --dims says otherwise" if changed else ""
+
+
+def looks_like_coils(array: NDArray[Any], axis: int) -> bool:
+    """Whether the entries along an axis predict each other as coils do, on the two axes that look like k-space."""
+    along = _gathering(array)
+    return len(along) == 2 and axis not in along and _misfit(array, axis, along) < _SURELY_COILS
 
 
 def _exchanged(names: Sequence[str]) -> str:
@@ -240,6 +250,13 @@ def _are_none(array: NDArray[Any], axis: int, along: Sequence[int]) -> float:
         return 0.0
     missed = error_of_held_coils(stack, samples, noise / 2)
     return missed if missed > _NO_COILS.get(len(stack), _NO_COILS_OF_MORE) else 0.0
+
+
+def _proportional(array: NDArray[Any], axis: int, along: Sequence[int]) -> bool:
+    """Whether the entries along an axis are one image, brighter or darker."""
+    stack = _coils(array, axis, along)
+    values = np.linalg.svd(central(stack, BLOCK).reshape(len(stack), -1), compute_uv=False)
+    return min(stack.shape[1:]) >= BLOCK and bool(values[1] < _ONE_IMAGE * values[0])
 
 
 def _coils(array: NDArray[Any], axis: int, along: Sequence[int]) -> NDArray[np.complex64]:

@@ -507,9 +507,7 @@ def axes_of_slices(
     return None if unsaid and axes_of_parts(part, shape[0], axes.names) != axes.names else axes
 
 
-def axes_of_parts(
-    part: Callable[[int], NDArray[Any]], count: int, usual: tuple[str, ...], *, turned: bool = False
-) -> tuple[str, ...] | None:
+def axes_of_parts(part: Callable[[int], NDArray[Any]], count: int, usual: tuple[str, ...]) -> tuple[str, ...] | None:
     """Names of the axes of an array by some of its parts along the first one; None where all have to be looked at.
 
     Parameters
@@ -518,7 +516,7 @@ def axes_of_parts(
         The part (1, ...) of a number.
     count : int
         Parts.
-    usual, turned
+    usual : tuple of str
         As for `shown`.
     """
     places = sorted({0, count // 2, *range(0, count, max(1, count // 8))})
@@ -530,7 +528,7 @@ def axes_of_parts(
     width = 1 if "coil" in usual else min(count, _NEIGHBOURS)
     seen = [part(number) for number in range(count // 2 - width // 2, count // 2 - width // 2 + width)]
     try:
-        return shown("array", np.concatenate(seen), usual, turned=turned)[0]
+        return shown("array", np.concatenate(seen), usual)[0]
     except InputError:  # all of them show more
         return None
 

@@ -14,6 +14,7 @@ from mri_design.scan.centred_fft import to_kspace
 from mri_design.scan.io.bart import read_pair
 from mri_design.scan.io.companions import with_maps
 from mri_design.scan.io.formats import summary
+from mri_design.scan.simulation.phantoms import load_phantom
 from tests.scan.io.reading import assert_told
 
 RNG = np.random.default_rng(3)
@@ -237,3 +238,14 @@ def test_bart_and_this_reader_agree(tmp_path: Path) -> None:
     bart("phantom", "-k", "-t", "ksp_traj", "ksp")
     radial = read(tmp_path / "ksp.cfl")
     assert isinstance(radial, TrajectoryData) and radial.n_readouts == 9
+
+
+def test_coils_in_the_place_of_partitions_are_noticed(tmp_path: Path) -> None:
+    scan = load_phantom("brain", shape=(48, 40), noise=0.002, n_coils=4, rng=np.random.default_rng(3))
+    path = write_pair(tmp_path / "coils", scan.kspace[0].T)  # [kx, ky, coil], as writecfl of MATLAB takes it
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert "phs2" in caught.value.field and "--dims kx,ky,coil" in caught.value.cure
+    named = read(path, dims=("kx", "ky", "coil"))
+    assert isinstance(named, KSpaceData)
+    np.testing.assert_allclose(named.kspace, scan.kspace, rtol=1e-6)

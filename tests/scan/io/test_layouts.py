@@ -65,9 +65,11 @@ def test_coils_after_k_space_are_found(tmp_path: Path, coils: np.ndarray) -> Non
 def test_lines_left_out_show_the_phase_encode_of_arrays_that_are_turned(tmp_path: Path, coils: np.ndarray) -> None:
     measured = np.zeros(48, bool)
     measured[::3] = measured[16:32] = True
-    scan = of(tmp_path, (coils * measured[:, None]).T)
-    assert_kspace(scan, coils * measured[:, None])
-    np.testing.assert_array_equal(scan.measured, measured)
+    for array in ((coils * measured[:, None]).T, (coils * measured[:, None]).swapaxes(-1, -2)):
+        scan = of(tmp_path, array)
+        assert_kspace(scan, coils * measured[:, None])
+        np.testing.assert_array_equal(scan.measured, measured)
+        assert scan.orientation == "ky-columns"
 
 
 @pytest.mark.parametrize("order", TURNED)
@@ -136,6 +138,14 @@ def test_what_the_samples_do_not_show_has_to_be_named(tmp_path: Path, coils: np.
     assert of(tmp_path, one_coil, dims=("slice", "ky", "kx")).n_slices == 3
     assert of(tmp_path, one_coil, dims=("coil", "ky", "kx")).n_coils == 3
     assert of(tmp_path, volume, dims=("kz", "ky", "kx")).grid_shape == (48, 32)
+
+
+def test_repetitions_and_echoes_are_no_coils(tmp_path: Path, coils: np.ndarray) -> None:
+    rng = np.random.default_rng(4)
+    noise = 0.002 * (rng.standard_normal((3, 48, 40)) + 1j * rng.standard_normal((3, 48, 40)))
+    echoes = (coils[:1] * np.array([1, 0.7, 0.5])[:, None, None] + noise).astype(np.complex64)
+    assert refused(tmp_path, echoes).field.endswith("dims")
+    assert of(tmp_path, echoes, dims=("echo", "ky", "kx")).n_coils == 1
 
 
 def test_noise_and_given_maps_show_nothing(tmp_path: Path, scan: np.ndarray, slices: np.ndarray) -> None:
