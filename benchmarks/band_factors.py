@@ -37,7 +37,7 @@ from mri_design.experiment.held_back.spectral_correction import (
     unmeasured,
 )
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.reconstruction import reconstruct_prepared
 from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
@@ -100,7 +100,7 @@ def _cases(seed: int) -> Iterator[Case]:
         lines = tuple(sorted(order[:count]))
         for name, recipe in RECIPES.items():
             one = MRSlice.from_data(data, prior=recipe.blocks(), phase=recipe.phase.prior())
-            image = reconstruct(one, lines, "mean", recipe, np.random.default_rng(seed), with_std=False).image
+            image = reconstruct_prepared(one, lines, "mean", recipe, np.random.default_rng(seed), with_std=False).image
             yield case(name, share, one, lines, image, truth)
 
 

@@ -33,7 +33,7 @@ from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.reconstruction import reconstruct_prepared
 from mri_design.operators.base import Array
 from mri_design.scan.calibration.growing_maps import maps_from_lines
 from mri_design.scan.centred_fft import to_image, to_kspace
@@ -140,7 +140,7 @@ def mean_error(head: Head, maps: Array, lines: Array) -> float:
     """Error of the posterior mean."""
     data = replace(head.data, coil_maps=np.asarray(maps, np.complex64)[None])
     model = prepare(data, LOCAL).slice_model(0, LOCAL)
-    found = reconstruct(model, np.flatnonzero(lines), "mean", LOCAL, np.random.default_rng(0))
+    found = reconstruct_prepared(model, np.flatnonzero(lines), "mean", LOCAL, np.random.default_rng(0))
     return relative_l2(np.abs(found.image), np.abs(head.image))
 
 

@@ -27,7 +27,7 @@ from parts.kept import Kept, lacking
 
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct
+from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct_prepared
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
@@ -43,7 +43,7 @@ SHARES = (8, 4, 2)
 def made(one: MRSlice, lines: list[int], companion: Array | None, recipe: Recipe, std: bool) -> Reconstruction:
     """The image, with a companion or without."""
     beside = () if companion is None else (Companion("companion", np.abs(companion)),)
-    return reconstruct(replace(one, companions=beside), lines, "mean", recipe, image_rng(0), with_std=std)
+    return reconstruct_prepared(replace(one, companions=beside), lines, "mean", recipe, image_rng(0), with_std=std)
 
 
 def ratio(result: Reconstruction, truth: Array) -> float:

@@ -20,7 +20,7 @@ from parts.head_scans import JUDGED, LEARNT, masks, scans
 from mri_design.experiment import posterior_draws
 from mri_design.experiment.held_back.draw_spectrum import EDGES, everywhere, radii
 from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.reconstruction import image_rng, reconstruct
+from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
 from mri_design.operators.base import Array
 from mri_design.scan.centred_fft import to_kspace
 
@@ -64,7 +64,7 @@ def main() -> None:
                     return deviations
 
                 with mock.patch.object(posterior_draws, "with_spectrum_of_errors", spectrum):
-                    made = reconstruct(one, lines, "mean", RECIPE, image_rng(seed))
+                    made = reconstruct_prepared(one, lines, "mean", RECIPE, image_rng(seed))
                 of_missing, of_known = ratios(made.image - scan.reference, seen["deviations"], lines)
                 if seen["found"] is not None:
                     held.append(everywhere(seen["found"]))

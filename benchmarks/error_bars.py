@@ -39,7 +39,7 @@ from mri_design.experiment.held_back.squared_error import (
     kind_of,
     shipped_squared_error_model,
 )
-from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct
+from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct_prepared
 from mri_design.operators.base import Array
 
 OUT = Path(__file__).parents[1] / "results" / "error-bars"
@@ -252,7 +252,7 @@ def measure(data: Path, numbers: range, encodings: Sequence[str], splits: Sequen
                 if (split, encoding, str(number)) in have:
                     continue
                 case = case_of(data, split, encoding, number)
-                made = reconstruct(case.slice_model, case.lines, "mean", case.recipe, image_rng(number))
+                made = reconstruct_prepared(case.slice_model, case.lines, "mean", case.recipe, image_rng(number))
                 if made.std_factor is None:
                     print(split, encoding, number, "nothing predicts the error", flush=True)
                     continue
@@ -405,7 +405,9 @@ def cost(data: Path, numbers: range) -> None:
             spent = []
             for with_std in (False, True, False, True):
                 began = time.process_time()
-                reconstruct(case.slice_model, case.lines, "mean", case.recipe, image_rng(number), with_std=with_std)
+                reconstruct_prepared(
+                    case.slice_model, case.lines, "mean", case.recipe, image_rng(number), with_std=with_std
+                )
                 spent.append(time.process_time() - began)
             found.append(min(spent[1::2]) / min(spent[::2]))
         row: Row = {"images": encoding, "number": len(found), "median": f"{np.median(found):.2f}"}

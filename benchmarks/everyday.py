@@ -25,7 +25,7 @@ from mri_design.design.trials import ReferenceSlice, relative_error
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import image_rng, reconstruct
+from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
@@ -101,11 +101,11 @@ def row(folder: Path, name: str, acceleration: int) -> Row:
     for method, asked in (("mean", recipe), ("before", before)):
         seen = image.as_measured.calibrated(lines.tolist())
         seen = replace(seen, prior=asked.blocks())
-        made = reconstruct(seen, lines.tolist(), "mean", asked, image_rng(0), with_std=False)
+        made = reconstruct_prepared(seen, lines.tolist(), "mean", asked, image_rng(0), with_std=False)
         found[method] = errors(image, seen, lines, made.image)
     for method in RIVALS:
         tried = [
-            reconstruct(seen, lines.tolist(), method, recipe.replacing("reconstruction", weight=weight)).image
+            reconstruct_prepared(seen, lines.tolist(), method, recipe.replacing("reconstruction", weight=weight)).image
             for weight in WEIGHTS
         ]
         each = [errors(image, seen, lines, made) for made in tried]

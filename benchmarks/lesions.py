@@ -37,7 +37,7 @@ from study.scans import NOISE, Scan, anew
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.reconstruction import Method, image_rng, reconstruct
+from mri_design.experiment.reconstruction import Method, image_rng, reconstruct_prepared
 from mri_design.model.companion import Companion
 from mri_design.operators.base import Array
 
@@ -120,7 +120,7 @@ def image_of(method: str, scan: Scan, companion: Array, lines: list[int]) -> Arr
         recipe = recipe.replacing("companion", companion_strength=method, trust_companion=True)
         one = replace(one, companions=(Companion("T1w", np.abs(companion)),))
     estimate: Method = "map" if method == "tv-wavelet" else "mean"
-    return reconstruct(one, lines, estimate, recipe, image_rng(0), with_std=False).image
+    return reconstruct_prepared(one, lines, estimate, recipe, image_rng(0), with_std=False).image
 
 
 def rows_of(

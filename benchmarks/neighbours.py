@@ -28,7 +28,7 @@ from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.around import neighbours
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import image_rng, reconstruct
+from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
 from mri_design.model.companion import Companion
 from mri_design.operators.base import Array
 
@@ -79,7 +79,7 @@ VOLUMES: dict[str, tuple[str, int, Callable[[Path, int], list[Scan]]]] = {
 def made(scan: Scan, lines: list[int], recipe: Recipe, companions: tuple[Companion, ...] = ()) -> tuple[Array, int]:
     """The image from some lines, and how many companions are used."""
     one = replace(scan.prepared.slice_model(0, recipe), companions=companions)
-    result = reconstruct(one, lines, "mean", recipe, image_rng(0), with_std=False)
+    result = reconstruct_prepared(one, lines, "mean", recipe, image_rng(0), with_std=False)
     return result.image, 0 if result.companions is None else len(result.companions.used)
 
 

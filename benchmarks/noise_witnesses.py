@@ -99,7 +99,7 @@ def shading(data: KSpaceData) -> tuple[float, float, float]:
     noise = np.sqrt(2 * np.trace(unmixing @ unmixing.conj().T).real)
     bright = size > 0.1 * np.quantile(size, 0.99)
     above = bright & (size > 5 * noise)
-    ratio = np.abs(found.image * scan.image_unit(0)) / np.where(bright, size, 1)
+    ratio = np.abs(found.image) / np.where(bright, size, 1)
     spreads = [np.quantile(ratio[pixels], [0.05, 0.95]) for pixels in (bright, above) if pixels.any()]
     first, second = (*(float(high / low) for low, high in spreads), np.nan)[:2]
     return first, second, float(above.sum() / bright.sum())

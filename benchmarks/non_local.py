@@ -27,7 +27,7 @@ from mri_design.evaluation.metrics import measure, relative_l2
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.reconstruction import reconstruct_prepared
 from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy
 
@@ -83,7 +83,9 @@ class Pair:
 def outcome(scan: Scan, lines: Sequence[int], recipe: Recipe) -> Outcome:
     """The posterior mean with error bars."""
     began = time.process_time()
-    result = reconstruct(scan.prepared.slice_model(0, recipe), sorted(lines), "mean", recipe, np.random.default_rng(2))
+    result = reconstruct_prepared(
+        scan.prepared.slice_model(0, recipe), sorted(lines), "mean", recipe, np.random.default_rng(2)
+    )
     seconds = time.process_time() - began
     assert result.std is not None
     wrong = float(np.sum(np.abs(result.image - scan.reference) ** 2))

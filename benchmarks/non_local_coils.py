@@ -21,7 +21,7 @@ from parts.pages import put_table
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import image_rng, reconstruct
+from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
 from mri_design.experiment.strategy_names import make_strategy
 
 OUT = Path(__file__).parents[1] / "results" / "coils"
@@ -46,7 +46,7 @@ def drawn(folder: Path, name: str, encoding: str, acceleration: int, seed: int) 
     for prior in (recipe.prior, local):
         asked = replace(recipe, prior=prior)
         model = replace(seen, prior=asked.blocks())
-        made = reconstruct(model, sorted(lines), "mean", asked, image_rng(seed), with_std=False)
+        made = reconstruct_prepared(model, sorted(lines), "mean", asked, image_rng(seed), with_std=False)
         found["with" if prior is recipe.prior else "without"] = errors(image, seen, np.sort(lines), made.image)
     row: Row = {"scan": name, "coils": seen.n_coils, "encoding": encoding, "R": acceleration, "draw": seed}
     for part in PARTS:

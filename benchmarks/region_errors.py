@@ -21,7 +21,7 @@ from parts.head_scans import JUDGED, masks, scans
 from mri_design.evaluation.regions import LEVELS, differences, region_means
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
 from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct
+from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct_prepared
 from mri_design.operators.base import Array
 from mri_design.scan.io.atomic import write_text
 
@@ -108,7 +108,7 @@ def main() -> None:
         for group, scan in scans(asked.data, seed, JUDGED):
             one = scan.prepared.slice_model(0, RECIPE)
             for lines in masks(one, seed):
-                made = reconstruct(one, lines, "mean", RECIPE, image_rng(seed))
+                made = reconstruct_prepared(one, lines, "mean", RECIPE, image_rng(seed))
                 rng = np.random.default_rng([seed, len(lines)])
                 image = f"{scan.name} {seed} {len(lines)}"
                 found += [{"group": group, "image": image, **row} for row in judged(made, scan.reference, rng)]

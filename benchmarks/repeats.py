@@ -46,7 +46,7 @@ from mri_design.experiment.held_back import companion as choosing
 from mri_design.experiment.held_back.companion import choose_companions
 from mri_design.experiment.held_back.prediction import hold_back
 from mri_design.experiment.recipe import CompanionRecipe, Recipe
-from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct
+from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct_prepared
 from mri_design.model.companion import Companion
 from mri_design.operators.base import Array
 from mri_design.scan.registration import RigidMotion, register
@@ -62,7 +62,7 @@ def made(
     recipe = Recipe().replacing("companion", companion_strength=strength)
     beside = () if companion is None else (Companion("repeat", np.abs(companion), in_place=still),)
     one = replace(scan.prepared.slice_model(0, recipe), companions=beside)
-    return reconstruct(one, lines, "mean", recipe, image_rng(0), with_std=False)
+    return reconstruct_prepared(one, lines, "mean", recipe, image_rng(0), with_std=False)
 
 
 def is_repeat(result: Reconstruction) -> bool:

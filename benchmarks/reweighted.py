@@ -26,7 +26,7 @@ from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import image_rng, reconstruct
+from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 
@@ -63,7 +63,7 @@ def row_of(one: MRSlice, truth: Array, lines: Sequence[int]) -> Row:
     """Errors of one mask."""
     errors = []
     for blocks in (one.prior, REWEIGHTED.blocks()):
-        result = reconstruct(replace(one, prior=blocks), lines, "mean", Recipe(), image_rng(0), with_std=False)
+        result = reconstruct_prepared(replace(one, prior=blocks), lines, "mean", Recipe(), image_rng(0), with_std=False)
         errors.append(relative_l2(result.image, truth))
     return {"error": round(errors[0], 5), "change": round(100 * (errors[1] / errors[0] - 1), 2)}
 

@@ -27,7 +27,7 @@ from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.coverage import LEVELS, Coverage, scores, share_within
 from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import image_rng, reconstruct
+from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
 from mri_design.operators.readouts import PlaneReadouts
 from mri_design.scan.calibration.coil_maps import coil_combined
 
@@ -55,7 +55,7 @@ def judged(truth: Truth, number: int, encoding: str, mask_seed: int) -> tuple[Sc
     one, reference = known.slice_model(0, recipe), known.reference(0)
     assert reference is not None
     lines = mask_of(one.candidates, random_lines(one, SIDE // 3, mask_seed) if encoding != "plane" else [], mask_seed)
-    made = reconstruct(one, lines, "mean", recipe, image_rng(number))
+    made = reconstruct_prepared(one, lines, "mean", recipe, image_rng(number))
     assert made.std is not None
     noisy = replace(known.data, reference=None)
     used = np.isin(np.arange(one.candidates.size), lines).reshape(one.candidates.shape)

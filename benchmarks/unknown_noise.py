@@ -28,7 +28,7 @@ from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.reconstruction import reconstruct_prepared
 from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.operators.base import Array
@@ -87,7 +87,7 @@ def masks(scan: Scan) -> Iterator[tuple[str, list[int]]]:
 def error(scan: Scan, lines: Sequence[int], recipe: Recipe, variance: float) -> float:
     """Error of the posterior mean under that noise."""
     one = replace(scan.prepared.slice_model(0, recipe), noise_variance=variance)
-    result = reconstruct(one, lines, "mean", recipe, np.random.default_rng(2), with_std=False)
+    result = reconstruct_prepared(one, lines, "mean", recipe, np.random.default_rng(2), with_std=False)
     return relative_l2(result.image, scan.reference)
 
 

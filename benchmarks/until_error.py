@@ -35,7 +35,7 @@ from mri_design.experiment.held_back.evidence import share_measured
 from mri_design.experiment.image_error import ImageErrors, final_signal
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
 from mri_design.experiment.starting import start_lines, with_calibration
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
@@ -196,7 +196,7 @@ def actual_error(case: Case, one: MRSlice, state: DesignState, seed: int) -> flo
     lines = state.trace.lines
     model, warm = final_model(one, state, case.recipe)
     options = InferenceOptions(warm_start=warm, signal=final_signal(model, state))
-    made = reconstruct(model, lines, "mean", case.recipe, image_rng(seed), options=options)
+    made = reconstruct_prepared(model, lines, "mean", case.recipe, image_rng(seed), options=options)
     reference = case.scan.knowing(one.map_estimate(lines)).reference(0)
     squared = float(np.sum(np.abs(made.image - reference).astype(float) ** 2))
     energy = float(np.sum(np.abs(reference).astype(float) ** 2))

@@ -46,7 +46,7 @@ def main(case: str, seed: int, data: Path) -> None:
     from threadpoolctl import threadpool_limits
 
     from mri_design.experiment.recipe import Recipe, load_recipe
-    from mri_design.experiment.reconstruction import reconstruct
+    from mri_design.experiment.reconstruction import reconstruct_prepared
     from mri_design.experiment.trajectories.shots import shot_slice
     from mri_design.model.mr_image import MRSlice
     from mri_design.operators.readouts import ShotReadouts
@@ -88,7 +88,7 @@ def main(case: str, seed: int, data: Path) -> None:
             recipe = load_recipe(None if name == "default" else name)
             one, lines = slice_of(scan, recipe, kind), candidates(matrix, kind)
             began = time.process_time()
-            made = reconstruct(one, lines, "mean", recipe, np.random.default_rng(seed))
+            made = reconstruct_prepared(one, lines, "mean", recipe, np.random.default_rng(seed))
             seconds = time.process_time() - began
             truth = np.abs(scan.reference)
             error = float(np.linalg.norm(np.abs(made.image) - truth) / np.linalg.norm(truth))

@@ -16,7 +16,7 @@ from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.reconstruction import InferenceOptions, Method, reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, Method, reconstruct_prepared
 from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy, strategy_names
 from mri_design.experiment.trajectories.preparing import prepare_samples
@@ -107,7 +107,7 @@ def resampled_rows(source: str | Path, count: int, densities: Sequence[float]) -
             lines = run_design([slice_model], rule, count, recipe, seed=0, start=first).trace.lines
             options = InferenceOptions(signal=slice_model.signal_level(lines))
             rng = np.random.default_rng(2)
-            made = reconstruct(slice_model, lines, "mean", recipe, rng, with_std=False, options=options)
+            made = reconstruct_prepared(slice_model, lines, "mean", recipe, rng, with_std=False, options=options)
             rows.append(
                 {
                     "scan": Path(source).stem,

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
 from mri_design.experiment.volume import Frames
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.chosen import Chosen
 from mri_design.scan.geometry import SliceGeometry, around
 from mri_design.whole_numbers import whole_number
 
@@ -115,13 +114,13 @@ class Around:
 NOT_AROUND = Around()
 
 
-def told_to_neighbours(one: MRSlice, lines: Chosen, recipe: Recipe, seed: int) -> Array:
+def told_to_neighbours(one: MRSlice, lines: Sequence[int], recipe: Recipe, seed: int) -> Array:
     """Modulus of the posterior mean of some lines, (ky, kx), which neighbours are told; zero where it is of noise."""
     if not one.shows_signal(lines):
         return np.zeros(one.shape, dtype=np.float32)
     recipe = recipe.replacing("reconstruction", noise_map=False)
     options = InferenceOptions(signal=one.level(lines))
-    made = reconstruct(one, lines, "mean", recipe, image_rng(seed), with_std=False, options=options)
+    made = reconstruct_prepared(one, lines, "mean", recipe, image_rng(seed), with_std=False, options=options)
     return np.abs(made.image).astype(np.float32)
 
 

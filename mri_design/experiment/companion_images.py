@@ -409,7 +409,7 @@ def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> N
     if isinstance(scan, TrajectoryData):
         prepared = prepare_samples(scan, recipe)
         made = reconstruct_samples(prepared.slice_model(0, recipe), "mean", recipe, rng)
-        return np.abs(made.image * prepared.image_unit(0)).astype(np.float32)
+        return np.abs(made.image).astype(np.float32)
     ready = prepare(scan, recipe, ordinary=True)
     one = ready.slice_model(0, recipe)
     lines = np.flatnonzero(one.measured).tolist()

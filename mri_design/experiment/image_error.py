@@ -14,7 +14,7 @@ from mri_design.errors import require_counts, require_instance
 from mri_design.experiment.designing import final_model
 from mri_design.experiment.held_back.evidence import energy_of
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, image_rng, reconstruct
+from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, image_rng, reconstruct_prepared
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.readouts import ShotReadouts
@@ -75,7 +75,7 @@ class ImageErrors:
         if place == 0:
             one = replace(one, companions=self.companions)
         options = InferenceOptions(warm_start=warm, signal=final_signal(one, state, place))
-        made = reconstruct(one, lines, "mean", self.recipe, image_rng(self.seed), options=options)
+        made = reconstruct_prepared(one, lines, "mean", self.recipe, image_rng(self.seed), options=options)
         if place == 0:
             self._last.clear()
             self._last[lines] = made

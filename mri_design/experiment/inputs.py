@@ -390,9 +390,10 @@ class Calibrated:
 
         recipe = recipe_or_default(recipe)
         data = self.data.select_slice(index).encoded(recipe.design.encoding)
-        return MRSlice.from_data(
+        made = MRSlice.from_data(
             data, prior=recipe.blocks(), library=recipe.fft, phase=recipe.phase.prior(), own_maps=self.own_maps
         )
+        return replace(made, mixing=self.mixing, unit=self.unit)
 
     def image_unit(self, index: int) -> float | Array:
         """Factor that brings images of a slice to the input's units, pixel by pixel of white coils.

@@ -193,7 +193,7 @@ def reconstruct(
     with_std: bool = True,
     options: InferenceOptions = InferenceOptions(),
 ) -> Reconstruction:
-    """Reconstruct one slice from ``lines``.
+    """Reconstruct one slice from ``lines``, in the units of the samples as they were read, as runs do.
 
     Parameters
     ----------
@@ -222,6 +222,27 @@ def reconstruct(
         For an argument of another kind than described here.
     """
     require_instance(MRSlice, wanted="an MRSlice, as PreparedScan.slice_model makes it", slice_model=slice_model)
+    lines = slice_model.chosen(slice_model.measured if lines is None else lines)
+    size = slice_model.candidates.size
+    if isinstance(lines, Sized) and len(lines) > size:
+        unit = f"{slice_model.candidates.unit}s"
+        raise InputError(field=unit, got=f"{len(lines)} of them", wanted=f"different {unit}, {size} at most")
+    calibrated = slice_model.calibrated(lines)
+    made = reconstruct_prepared(calibrated, lines, method, recipe, rng, with_std=with_std, options=options)
+    return made.times(calibrated.image_unit)
+
+
+def reconstruct_prepared(
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    method: Method | None = None,
+    recipe: Recipe | None = None,
+    rng: np.random.Generator | None = None,
+    *,
+    with_std: bool = True,
+    options: InferenceOptions = InferenceOptions(),
+) -> Reconstruction:
+    """As `reconstruct`, in the units of the calibrated data, in which inference and designs calculate."""
     recipe = recipe_or_default(recipe)
     rng = image_rng(0) if rng is None else rng
     require_random(rng)
@@ -482,7 +503,7 @@ def reconstruct_by_recipe(
     with_std : bool
         Whether to compute error bars, where the method has them.
     """
-    return reconstruct(slice_model, sorted(lines), None, recipe, image_rng(seed), with_std=with_std)
+    return reconstruct_prepared(slice_model, sorted(lines), None, recipe, image_rng(seed), with_std=with_std)
 
 
 def pixel_std(posterior: GaussianPosterior, samples: int, rng: np.random.Generator) -> Array:

@@ -23,6 +23,7 @@ from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibr
 from mri_design.operators.chosen import Chosen, chosen_numbers
 from mri_design.operators.readouts import LineReadouts, Readouts, Rows, ShotReadouts
 from mri_design.scan.calibration.growing_maps import MapEstimate
+from mri_design.scan.calibration.noise import image_units
 from mri_design.scan.data import Scan
 from mri_design.scan.sampling import Sampling
 
@@ -136,6 +137,10 @@ class MRSlice:
     own_maps : OwnMaps, optional
         Estimates the maps from what is measured, where they are not known: see `calibrated`. Everything that takes
         lines and looks at the image has maps from these lines, and from no other.
+    mixing : complex array, shape (coil, coil as read), optional
+        What samples as read were multiplied by over the coils, to be independent and of equal noise (`PreparedScan`).
+    unit : float
+        What images are multiplied by to be in the units of the samples as read, where coils were not mixed.
 
     Raises
     ------
@@ -159,6 +164,8 @@ class MRSlice:
     companions: tuple[Companion, ...] = ()
     readouts: Readouts | None = None
     own_maps: OwnMaps | None = None
+    mixing: Array | None = None
+    unit: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prior", prior_blocks(self.prior))
@@ -243,6 +250,11 @@ class MRSlice:
         if self.readouts is not None:
             return self.readouts.grid
         return int(self.kspace.shape[-2]), int(self.kspace.shape[-1])
+
+    @property
+    def image_unit(self) -> float | Array:
+        """What images of the model are multiplied by, pixel by pixel of whitened coils, to be in the file's units."""
+        return self.unit if self.mixing is None else image_units(self.mixing, self.maps)
 
     @property
     def n_coils(self) -> int:

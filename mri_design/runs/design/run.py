@@ -48,7 +48,7 @@ from mri_design.experiment.reconstruction import (
     Reconstruction,
     loops_at_most,
     loops_shown,
-    reconstruct,
+    reconstruct_prepared,
 )
 from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
 from mri_design.experiment.starting import (
@@ -636,7 +636,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
     result = designed.image if method == "mean" else None
     if result is None:
-        result = reconstruct(slice_model, trace.lines, method, recipe, rng, options=options)
+        result = reconstruct_prepared(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
         run.progress.say(result.left_out)
     if result.companions is not None:

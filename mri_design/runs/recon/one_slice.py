@@ -19,10 +19,9 @@ from mri_design.experiment.reconstruction import (
     Reconstruction,
     loops_at_most,
     loops_shown,
-    reconstruct,
+    reconstruct_prepared,
 )
 from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
-from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
@@ -168,9 +167,7 @@ class ReadySlice:
         if stages is not None:
             options = replace(options, callback=loops_shown(stages.loop, recipe, most), watch=stages.begin)
         rng = np.random.default_rng([seed, 2])
-        if along:
-            return reconstruct_samples(self.slice_model, method, recipe, rng, options)
-        return reconstruct(self.slice_model, self.lines, method, recipe, rng, options=options)
+        return reconstruct_prepared(self.slice_model, self.lines, method, recipe, rng, options=options)
 
     def modulus(self, seed: int) -> NDArray[np.float32]:
         """What its neighbours are told."""
