@@ -22,7 +22,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Collection, Iterable
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from numbers import Integral, Real
@@ -35,6 +37,69 @@ if TYPE_CHECKING:
 NumberKind = Literal["any", "finite", "real", "positive"]
 LARGEST_ARRAY = 4 * 2**30
 """Bytes of the largest array that is made because somebody has asked for a number of things."""
+
+
+_COMMAND_LINE = "MRI_DESIGN_COMMAND_LINE"
+"""Variable of the environment, which processes that work for another inherit, while the command line is in front."""
+_ARGUMENTS = {
+    "maps": "coil_maps",
+    "maps-from": "coil_maps",
+    "with": "companions",
+    "slice": "slices",
+    "mask": "lines",
+    "samples": "lines",
+    "shots": "lines",
+    "out": "folder",
+    "overwrite": "overwrite=True",
+    "fov": "field_of_view",
+}
+"""Options that Python's functions call otherwise."""
+_SETTINGS = {
+    "calibration": "constraints",
+    "compress-coils": "coils",
+    "contrast": "input",
+    "phase": "input",
+    "repetition": "input",
+    "set": "input",
+    "until-gain": "design",
+}
+"""Options that Python has as settings of the recipe, by their sections."""
+
+
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """Let messages name options of the command line; outside of it they name arguments of Python's functions."""
+    outside = os.environ.get(_COMMAND_LINE)
+    os.environ[_COMMAND_LINE] = "1"
+    try:
+        yield
+    finally:
+        if outside is None:
+            del os.environ[_COMMAND_LINE]
+
+
+def option(name: str, value: object = "") -> str:
+    """What a message calls an option of the command line: that, or what stands for it in Python.
+
+    Parameters
+    ----------
+    name : str
+        Of the option, without its dashes.
+    value : object
+        An example of what it takes, in capitals where it stands for something.
+    """
+    text = str(value)
+    if os.environ.get(_COMMAND_LINE):
+        return f"--{name} {text}".rstrip()
+    if text and not isinstance(value, list | int | float) and not text.isupper() and not text[0].isdigit():
+        text = repr(text)
+    if name in _SETTINGS:
+        setting = name.replace("-", "_")
+        return f"recipe={{'{_SETTINGS[name]}': {{'{setting}': {text or '...'}}}}}"
+    argument = _ARGUMENTS.get(name, name.replace("-", "_"))
+    if text and argument == "companions":
+        text = f"[{text}]"
+    return f"{argument}={text}" if text and "=" not in argument else argument
 
 
 class MriDesignError(Exception):
@@ -65,6 +130,61 @@ class InputError(MriDesignError, ValueError):
     def __reduce__(self) -> tuple[Any, ...]:
         """Worker processes send their errors as pickles, which would call the class with the message alone."""
         return type(self), (self.field, self.got, self.wanted, self.cure)
+
+
+_BEHIND = {
+    "number of lines": ("lines", "acceleration"),
+    "number of samples": ("lines", "acceleration"),
+    "start lines": ("start", "lines"),
+    "start samples": ("start", "lines"),
+    "required samples": ("calibration", "lines"),
+    "calibration region": ("calibration", "shutter", "partial_fourier"),
+    "calibration lines": ("start",),
+    "slice": ("index", "slices"),
+    "slices": ("slices", "sources"),
+    "error to stop at": ("until_error",),
+    "gain to stop at": ("until_gain",),
+    "forbidden lines": ("forbid",),
+    "required lines": ("require", "forbid", "partial_fourier"),
+    "constraints": ("forbid", "require", "partial_fourier", "max_jump"),
+    "forced centre": ("start", "forbid", "partial_fourier"),
+    "partial Fourier": ("partial_fourier",),
+    "maximum jump": ("max_jump",),
+    "order": ("order", "block", "max_jump"),
+    "field of view": ("fov",),
+    "echo time": ("te", "bandwidth"),
+    "repetition time": ("tr", "dummies", "te"),
+    "flip angle": ("flip",),
+    "max_gradient": ("scanner", "bandwidth", "resolution", "fov", "thickness", "formerly"),
+    "max_b1": ("scanner", "flip"),
+    "bandwidth": ("bandwidth", "resolution", "fov"),
+    "slice thickness": ("thickness", "formerly"),
+    "samples of a readout": ("resolution",),
+    "echo trains": ("etl", "sequence"),
+    "calibration scans": ("calibrated_on",),
+    "RF spoiling": ("rf_spoiling",),
+    "encoding": ("encoding_space", "encoding"),
+    "out": ("out", "file"),
+}
+"""Fields of errors, and the options or arguments that may have brought them, the likeliest first."""
+
+
+def argument_behind(error: InputError, given: Collection[str]) -> str | None:
+    """The option or argument, of those that were given, that an error is about; None where it is about a file.
+
+    Parameters
+    ----------
+    error : InputError
+        Its field names a value of the program, or a setting of the recipe in force (``recipe: design.until_error``);
+        one of a file (``recipe mine.toml: ...``) is about that file.
+    given : collection of str
+        Names of options, with underscores, or of arguments.
+    """
+    if error.field.startswith("recipe ") and not error.field.startswith("recipe: "):
+        return None  # a recipe file, whatever was given beside it
+    setting = error.field.rpartition(": ")[2].rpartition(".")[2]
+    behind = _BEHIND.get(error.field, _BEHIND.get(setting, ()))
+    return next((name for name in (*behind, setting) if name in given), None)
 
 
 class UsageError(MriDesignError):

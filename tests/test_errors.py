@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.errors import number_array, require_choice
+from mri_design.errors import naming_options, number_array, option, require_choice
 
 
 def test_a_choice_is_one_of_the_words_and_the_nearest_one_is_named() -> None:
@@ -45,3 +45,21 @@ def test_an_array_that_fits_comes_back_as_it_is() -> None:
 def test_an_error_survives_the_way_from_a_worker_process() -> None:
     error = pickle.loads(pickle.dumps(InputError("field", "got", "wanted", "Cure.")))
     assert (error.field, error.got, error.wanted, error.cure) == ("field", "got", "wanted", "Cure.")
+
+
+def test_messages_name_options_on_the_command_line_and_arguments_in_python() -> None:
+    named = {"maps": "FILE", "noise-sd": 0.1, "with": "slices", "overwrite": "", "lines": "", "contrast": "all"}
+    assert [option(name, value) for name, value in named.items()] == [
+        "coil_maps=FILE",
+        "noise_sd=0.1",
+        "companions=['slices']",
+        "overwrite=True",
+        "lines",
+        "recipe={'input': {'contrast': 'all'}}",
+    ]
+    with naming_options():
+        assert option("maps", "FILE") == "--maps FILE" and option("overwrite") == "--overwrite"
+        with naming_options():
+            pass
+        assert option("noise-sd", 0.1) == "--noise-sd 0.1"
+    assert option("maps") == "coil_maps"

@@ -20,48 +20,12 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
-from mri_design.errors import InputError, UsageError, did_you_mean
+from mri_design.errors import InputError, UsageError, argument_behind, did_you_mean
 from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.whole_numbers import whole_number
 
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a", "lf-gre", "lf-fse", "head-16ch")
-
-# Fields of errors, and the flags that may have brought them, the likeliest first.
-_FLAGS = {
-    "number of lines": ("lines", "acceleration"),
-    "number of samples": ("lines", "acceleration"),
-    "start lines": ("start", "lines"),
-    "start samples": ("start", "lines"),
-    "required samples": ("calibration", "lines"),
-    "calibration region": ("calibration", "shutter", "partial_fourier"),
-    "calibration lines": ("start",),
-    "slice": ("index", "slices"),
-    "slices": ("slices", "sources"),
-    "error to stop at": ("until_error",),
-    "gain to stop at": ("until_gain",),
-    "forbidden lines": ("forbid",),
-    "required lines": ("require", "forbid", "partial_fourier"),
-    "constraints": ("forbid", "require", "partial_fourier", "max_jump"),
-    "forced centre": ("start", "forbid", "partial_fourier"),
-    "partial Fourier": ("partial_fourier",),
-    "maximum jump": ("max_jump",),
-    "order": ("order", "block", "max_jump"),
-    "field of view": ("fov",),
-    "echo time": ("te", "bandwidth"),
-    "repetition time": ("tr", "dummies", "te"),
-    "flip angle": ("flip",),
-    "max_gradient": ("scanner", "bandwidth", "resolution", "fov", "thickness", "formerly"),
-    "max_b1": ("scanner", "flip"),
-    "bandwidth": ("bandwidth", "resolution", "fov"),
-    "slice thickness": ("thickness", "formerly"),
-    "samples of a readout": ("resolution",),
-    "echo trains": ("etl", "sequence"),
-    "calibration scans": ("calibrated_on",),
-    "RF spoiling": ("rf_spoiling",),
-    "encoding": ("encoding_space", "encoding"),
-    "out": ("out", "file"),
-}
 
 
 def option(*names: str, panel: str | None = None, **described: Any) -> OptionInfo:
@@ -286,18 +250,16 @@ class Command:
         values : mapping of str to object
             Of all flags; those equal to the default count as not given.
         """
-        if error.field.startswith("recipe ") and not error.field.startswith("recipe: "):
-            return None  # a recipe file, whatever was given beside it
-        setting = error.field.rpartition(": ")[2].rpartition(".")[2]
-        for name in (*_FLAGS.get(error.field, _FLAGS.get(setting, ())), setting):
-            if name in values and values[name] != self.flags[name].default:
-                described = self.flags[name].info
-                names = (described.default, *(described.param_decls or ()), described.metavar)
-                start = ("--", described.metavar)
-                options = [text for text in names if isinstance(text, str) and text.startswith(start)]
-                written = next((text for text in options if text.lstrip("-") in error.field), options[0])
-                return written.split("/")[-1 if values[name] is False else 0]  # --this/--no-this
-        return None
+        given = [name for name, value in values.items() if value != self.flags[name].default]
+        name = argument_behind(error, given)
+        if name is None:
+            return None
+        described = self.flags[name].info
+        names = (described.default, *(described.param_decls or ()), described.metavar)
+        start = ("--", described.metavar)
+        options = [text for text in names if isinstance(text, str) and text.startswith(start)]
+        written = next((text for text in options if text.lstrip("-") in error.field), options[0])
+        return written.split("/")[-1 if values[name] is False else 0]  # --this/--no-this
 
 
 def _made_of(kind: type, names: Iterable[str]) -> Callable[[dict[str, Any]], Any]:

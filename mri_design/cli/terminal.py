@@ -25,7 +25,7 @@ from rich.progress import (
 )
 
 from mri_design.cli.flags import JOBS, Command, Executor, Jobs, NoReport, Out, Overwrite, Png, Quiet, Resume, Seed
-from mri_design.errors import InputError, MriDesignError, UsageError
+from mri_design.errors import InputError, MriDesignError, UsageError, naming_options
 from mri_design.status import Status
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def verb(function: Callable[..., int]) -> Callable[..., None]:
 
     def run(**values: Any) -> None:
         try:
-            code = function(**command.arguments(values))
+            with naming_options():
+                code = function(**command.arguments(values))
         except UsageError as error:
             code = _report(error, WRONG_USAGE)
         except InputError as error:

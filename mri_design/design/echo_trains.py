@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_counts
+from mri_design.errors import InputError, option, require_counts
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 
 ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")
@@ -161,7 +161,8 @@ def check_order(order: str, train: int, effective_echo: int | None = None, max_j
             field="order",
             got="interleaved without echo trains",
             wanted="trains of two echoes or more",
-            cure="Give [design] train in a recipe, or --block where lines are chosen; or take another order.",
+            cure="Give [design] train in a recipe, "
+            f"or {option('block')} where lines are chosen; or take another order.",
         )
     if effective_echo is not None and order != "interleaved":
         raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.operators.readouts import PlaneReadouts
 
 COMPLEX, REAL = 8, 8
@@ -78,8 +78,8 @@ def require_memory(
         got=f"{plane.size} samples of a plane with {coils}, {draws} posterior draws and {blocks} blocks{several}, "
         f"which take some {_gigabytes(needed)}",
         wanted=f"at most {_gigabytes(there)}, the memory of this machine",
-        cure="Choose larger blocks (--block), take a coarser grid, combine coils, draw less (inference.samples)"
-        + (" or use fewer processes (--jobs)." if processes > 1 else "."),
+        cure=f"Choose larger blocks ({option('block')}), take a coarser grid, combine coils, "
+        "draw less (inference.samples)" + (f" or use fewer processes ({option('jobs')})." if processes > 1 else "."),
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class TrainedDesign:
                 field="trained design",
                 got=f"{learnt} for a scan with {f'{shape[0]} phase-encode lines' if len(shape) == 1 else plane}",
                 wanted="the scan's own grid",
-                cure="Take --encoding plane."
+                cure=f"Take {option('encoding', 'plane')}."
                 if self.counts and len(shape) == 1
                 else "Train on scans of the same matrix size.",
             )

@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.evaluation.tables import Row
 from mri_design.operators.base import Array
 
@@ -129,7 +129,7 @@ def region_means(
     for place in np.flatnonzero(touched).tolist():
         drawn = draws(place)
         if len(drawn) < FEWEST_DRAWS:
-            cure = "Reconstruct with more, as --draws 32."
+            cure = f"Reconstruct with more, as {option('draws', '32')}."
             raise InputError("draws", f"{len(drawn)} of the image", f"{FEWEST_DRAWS} or more", cure)
         for name, inside in regions.items():
             own = np.abs(images[place][inside[place]]).sum(dtype=np.float64)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.folder_lock import FolderLock
 from mri_design.evaluation.manifest import Manifest, manifest_text
 from mri_design.evaluation.pictures import Drawing, placed, png_bytes, svg_text
@@ -108,15 +108,16 @@ class FolderLedger:
         links = [path.name for path in entries if path.is_symlink()]
         if links:
             raise UsageError(
-                f"{folder.name} holds the link {links[0]}, and nothing is written through links; give another --out"
+                f"{folder.name} holds the link {links[0]}, and nothing is written through links; "
+                f"give another {option('out')}"
             )
         names = _names(folder / LEDGER_NAME)
         if names is None and _is_earlier_run(folder):
             names = {_relative(folder, path) for path in _files(entries)}
         if names is None and entries and not overwrite:
             raise UsageError(
-                f"{folder.name} holds {entries[0].name}, and no run of this program; give another --out, or add "
-                "--overwrite to write beside and over what is there"
+                f"{folder.name} holds {entries[0].name}, and no run of this program; give another "
+                f"{option('out')}, or add {option('overwrite')} to write beside and over what is there"
             )
         self._names = names or set()
         theirs = [path.name for path in entries if path.name in OUTPUTS.keys() - self._names]
@@ -125,8 +126,8 @@ class FolderLedger:
 
     def _refusal(self, name: str) -> UsageError:
         return UsageError(
-            f"{self._folder.name} holds a file {name} that no run of this program wrote; move it, give another --out, "
-            "or add --overwrite"
+            f"{self._folder.name} holds a file {name} that no run of this program wrote; move it, give another "
+            f"{option('out')}, or add {option('overwrite')}"
         )
 
     @property
@@ -380,6 +381,7 @@ class RunFolder:
         """
         if self.overwrite:
             return None
+        another = f"give another {option('out')}, or add {option('overwrite')}"
         path = self.path / "manifest.json"
         if path.exists():
             cure = ""
@@ -393,12 +395,10 @@ class RunFolder:
                     cure = "add --resume to go on from it, "
             except (ValueError, KeyError, TypeError):
                 pass  # somebody else's manifest is a reason to keep away too
-            raise UsageError(f"{self.path.name} holds a finished run; {cure}give another --out, or add --overwrite")
+            raise UsageError(f"{self.path.name} holds a finished run; {cure}{another}")
         unfinished = [name for name in (CHECKPOINT, PROGRESS) if name != own and (self.path / name).exists()]
         if unfinished:
-            raise UsageError(
-                f"{self.path.name} holds an unfinished run ({unfinished[0]}); give another --out, or add --overwrite"
-            )
+            raise UsageError(f"{self.path.name} holds an unfinished run ({unfinished[0]}); {another}")
         return None
 
     def begin(self) -> None:
@@ -536,7 +536,7 @@ def _make_folder(path: Path) -> bool:
     except OSError as error:
         in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
         got = "a file in the place of a folder" if in_the_way else error.strerror or str(error)
-        cure = "Give another --out." if in_the_way else "Give another --out, or make the folder writable."
+        cure = f"Give another {option('out')}{'' if in_the_way else ', or make the folder writable'}."
         raise InputError(field=str(path), got=got, wanted=wanted, cure=cure) from error
     return new
 
@@ -577,6 +577,6 @@ def require_same_run(path: Path, stored: object, identity: object, left: str) ->
     """
     if stored != identity:
         raise UsageError(
-            f"{path.name} is {left}, with other inputs or options; give the same as before, another --out, or add "
-            "--overwrite"
+            f"{path.name} is {left}, with other inputs or options; give the same as before, another "
+            f"{option('out')}, or add {option('overwrite')}"
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import InputError, UsageError, option
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
 from mri_design.experiment.volume import Frames
@@ -58,7 +58,7 @@ class Around:
             word, colon, text = source.partition(":")
             number = whole_number(text) if colon else 1
             if number is None or number < 1:
-                raise UsageError(f"--with {source}: wanted {word}, or {word}:2 for two on each side")
+                raise UsageError(f"{option('with', source)}: wanted {word}, or {word}:2 for two on each side")
             found[word] = number
         return cls(**found)
 
@@ -74,13 +74,14 @@ class Around:
             For slices of a scan of one, and frames of one frame.
         """
         if self.slices and numbering.n_slices < 2:
-            raise InputError("--with slices", "a scan of one slice", "a scan of several", "Leave it out.")
+            raise InputError("companions", "a scan of one slice", "a scan of several", "Leave it out.")
         if self.frames and len(numbering.numbers) < 2:
             raise InputError(
-                field="--with frames",
+                field="companions",
                 got="one frame",
                 wanted="several contrasts, phases, repetitions or sets, which are reconstructed together",
-                cure="Give --contrast all, --phase all, --repetition all or --set all too, of raw data that have them.",
+                cure=f"Give {', '.join(option(axis, 'all') for axis in ('contrast', 'phase', 'repetition'))} or "
+                f"{option('set', 'all')} too, of raw data that have them.",
             )
 
     def of(

@@ -11,7 +11,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import InputError, UsageError, option
 from mri_design.experiment.around import is_around
 from mri_design.experiment.inputs import load_scan, names_file, prepare, scan_of
 from mri_design.experiment.recipe import Recipe
@@ -385,7 +385,7 @@ def companion_file(source: str) -> str:
     """
     if is_around(source):
         raise UsageError(
-            f"--with {source}: only recon and design know slices and frames of the scan itself as other images"
+            f"{option('with', source)}: only recon and design know slices and frames of the scan itself as other images"
         )
     image = Path(source) / OWN_IMAGE
     return str(image) if names_file(source) and image.is_file() else source

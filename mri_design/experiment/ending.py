@@ -11,7 +11,7 @@ from mri_design.design.echo_trains import Acquisition, acquisition_order, check_
 from mri_design.design.stopping import FEWEST_TESTED, AnyOf, NamedRule, UntilError, UntilGain
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import UsageError
+from mri_design.errors import UsageError, option
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts
@@ -38,7 +38,8 @@ def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedR
     check_order(design.order, design.echoes, design.effective_echo, jumps)
     rule = stop_rule(recipe, strategy, by_image=True)
     if lines is None and rule is None:
-        raise UsageError("when does the design end? Give --lines, --until-error or --until-gain")
+        ends = f"{option('lines')}, {option('until-error')} or {option('until-gain')}"
+        raise UsageError(f"when does the design end? Give {ends}")
     return rule
 
 
@@ -56,11 +57,13 @@ def stop_rule(recipe: Recipe, strategy: Strategy, *, by_image: bool = False) -> 
     fewest = FEWEST_SAMPLES if design.encoding == "plane" else FEWEST_TESTED
     if design.until_error is not None:
         if not strategy.needs_posterior:
-            raise UsageError(f"strategy {strategy.name!r} predicts no error: --until-error needs one with a posterior")
+            needs = f"{option('until-error')} needs one with a posterior"
+            raise UsageError(f"strategy {strategy.name!r} predicts no error: {needs}")
         rules.append(UntilError(design.until_error, fewest, by_image))
     if design.until_gain is not None:
         if not strategy.needs_posterior:
-            raise UsageError(f"strategy {strategy.name!r} knows no information gain: --until-gain needs a posterior")
+            needs = f"{option('until-gain')} needs a posterior"
+            raise UsageError(f"strategy {strategy.name!r} knows no information gain: {needs}")
         rules.append(UntilGain(design.until_gain, fewest))
     return None if not rules else rules[0] if len(rules) == 1 else AnyOf(tuple(rules))
 
@@ -80,7 +83,7 @@ def check_other_than_lines(recipe: Recipe) -> None:
     if shots and (design.order != "as-chosen" or design.train is not None or design.effective_echo is not None):
         raise UsageError("orders and echo trains are of lines and samples: leave them out where shots are chosen")
     if shots and (design.block or 1) > 1:
-        raise UsageError("shots are chosen one by one: leave out --block")
+        raise UsageError(f"shots are chosen one by one: leave out {option('block')}")
 
 
 def refuse_shots(recipe: Recipe, verb: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError, number_array, require_counts, require_instance
+from mri_design.errors import InputError, number_array, option, require_counts, require_instance
 from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.recipe import NoiseRecipe, Recipe, recipe_or_default
 from mri_design.scan.calibration.coil_maps import (
@@ -207,7 +207,8 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | Array, recipe: Recipe | Non
             cure=files
             if not isinstance(maps, MapsOfScan)
             else "Were the same coils connected, in the same order, and did nobody move? A file of coil maps is "
-            "given as --maps FILE. Without --maps-from maps are estimated from the scan itself.",
+            f"given as {option('maps', 'FILE')}. Without {option('maps-from')} maps are estimated from the scan "
+            "itself.",
         )
     return replace(known, header={**known.header, "coil_maps_explain": f"{explained:.1%} of the central samples"})
 
@@ -237,7 +238,7 @@ def _with_maps_of(data: AnyScan, other: MapsOfScan, recipe: Recipe) -> AnyScan:
             field=other.name,
             got=f"coils: {scanned.n_coils}, slices: {scanned.n_slices}",
             wanted=f"the {data.n_coils} coils of the scan, and {slices}",
-            cure="Give a scan with the same coils, or coil maps as --maps FILE.",
+            cure=f"Give a scan with the same coils, or coil maps as {option('maps', 'FILE')}.",
         )
     prepared = prepare(scanned, replace(recipe, noise=NoiseRecipe()))
     maps = prepared.maps_as_read
@@ -246,7 +247,7 @@ def _with_maps_of(data: AnyScan, other: MapsOfScan, recipe: Recipe) -> AnyScan:
             field=other.name,
             got="no coil maps for this scan",
             wanted="several coils, and both scans on a grid",
-            cure="Give coil maps as --maps FILE, or leave --maps-from out.",
+            cure=f"Give coil maps as {option('maps', 'FILE')}, or leave {option('maps-from')} out.",
         )
     ratio, words = (1.0, 1.0), "by their grids alone, as a field of view is not known"
     if data.geometry is not None and scanned.geometry is not None:
@@ -321,7 +322,8 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
                     field="matrix",
                     got=f"{' x '.join(map(str, recipe.input.pixels))} pixels asked for of {source}, which is simulated",
                     wanted="samples along a trajectory, in NumPy or BART files",
-                    cure="Leave out --matrix, or matrix under [input] in the recipe; what is simulated has the matrix "
+                    cure=f"Leave out {option('matrix')}, or matrix under [input] in the recipe; "
+                    "what is simulated has the matrix "
                     "under [simulation].",
                 )
             part = VOLUME_PART if phantom_kind(name) == "ellipsoids" else 1
@@ -474,7 +476,7 @@ class PreparedScan(Calibrated):
                 field="coils.compress_coils",
                 got=f"{len(self.mixing)} of {self.mixing.shape[1]} coils",
                 wanted="all coils, where samples are written as the scanner measured them",
-                cure="Leave out --compress-coils here, and give it to recon.",
+                cure=f"Leave out {option('compress-coils')} here, and give it to recon.",
             )
         seen = None if maps is None else maps_before_mixing(self.mixing, maps[np.newaxis])
         known: dict[str, Array | float] = {} if seen is None else {"coil_maps": seen}
@@ -629,7 +631,7 @@ def _with_share(data: KSpaceData, looked_at: KSpaceData, source: str) -> tuple[K
     from mri_design.scan.calibration.coil_maps import explained_by_maps
 
     if data.coil_maps is not None and not data.coil_maps.any():
-        cure = "Leave them out, or give maps as --maps FILE."
+        cure = f"Leave them out, or give maps as {option('maps', 'FILE')}."
         raise InputError(field="coil_maps", got="zeros only", wanted="coil maps", cure=cure)
     explained = explained_by_maps(looked_at.select_slice(_strongest(looked_at)))
     source = f"{source}; they explain {explained:.1%} of the central samples"
@@ -820,7 +822,7 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
     return whitened(data), source, None if data.n_coils == 1 else inverse_root(data.noise_covariance)
 
 
-GIVEN_NOISE = "given (--noise-sd, or a recipe)"
+GIVEN_NOISE = "given (as a standard deviation, or by a recipe)"
 """Where noise is from that somebody tells, in words."""
 
 

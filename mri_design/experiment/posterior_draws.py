@@ -8,7 +8,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import InputError, UsageError, option
 from mri_design.experiment.held_back.draw_spectrum import found_ratios, with_brightness, with_spectrum_of_errors
 from mri_design.experiment.held_back.prediction import HeldBack
 from mri_design.experiment.recipe import ReconstructionRecipe
@@ -34,7 +34,7 @@ def check_draws(recipe: ReconstructionRecipe) -> None:
     """
     if recipe.draws and recipe.method != "mean":
         raise UsageError(
-            f"{recipe.draws} draws are asked for, and only the posterior mean has any: leave them out (--draws), or "
+            f"{recipe.draws} draws are asked for, and only the posterior mean has any: leave out {option('draws')}, or "
             f"the method {recipe.method}"
         )
 
@@ -54,7 +54,7 @@ def check_size_of_draws(recipe: ReconstructionRecipe, images: int, grid: tuple[i
             got=f"{recipe.draws} of {images} images of {grid[0]} x {grid[1]} pixels, {recipe.draws * each / 1e9:.3g} "
             "GB",
             wanted=f"{most / 1e9:.3g} GB at most, {most // each} draws",
-            cure="Ask for fewer (--draws), or for fewer slices (--slices).",
+            cure=f"Ask for fewer ({option('draws')}), or for fewer slices ({option('slices')}).",
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mri_design.brief import brief, briefly
-from mri_design.errors import InputError, UsageError, described, require_instance
+from mri_design.errors import InputError, UsageError, described, option, require_instance
 from mri_design.experiment.settings import RETIRED, Settings, setting
 from mri_design.kinds import designed_kinds
 from mri_design.priors import BLOCKS, SITES
@@ -342,7 +342,8 @@ class NoiseRecipe(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.variance is not None and self.samples is not None:
-            raise InputError("noise.samples", "samples and a variance", "one of the two", "Leave out --noise-sd.")
+            cure = f"Leave out {option('noise-sd')}."
+            raise InputError("noise.samples", "samples and a variance", "one of the two", cure)
 
     @property
     def given(self) -> bool:

@@ -11,7 +11,7 @@ from mri_design.design.constraints import Constraints
 from mri_design.design.strategies.line_masks import CentreSettings, RandomLines
 from mri_design.design.strategies.trained import TrainedOrder
 from mri_design.design.strategy import Strategy
-from mri_design.errors import InputError, UsageError, require_numbers
+from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
@@ -42,8 +42,8 @@ def require_one_amount(count: object, acceleration: object, unit: str) -> None:
     """
     if count not in (None, (), []) and acceleration not in (None, (), []):
         raise UsageError(
-            f"--{unit}s {_listed(count)} and --acceleration {_listed(acceleration)} both say how much is measured: "
-            "give one of them"
+            f"{option(unit + 's', _listed(count))} and {option('acceleration', _listed(acceleration))} both say "
+            "how much is measured: give one of them"
         )
 
 
@@ -55,7 +55,7 @@ def require_amount(count: int | None, acceleration: float | None, recipe: Recipe
     if acceleration is not None:
         require_numbers(least=1.0, acceleration=acceleration)
     if count is None and acceleration is None:
-        raise UsageError(f"how many {unit}s in the end? Give --{unit}s, or --acceleration")
+        raise UsageError(f"how many {unit}s in the end? Give {option(unit + 's')}, or {option('acceleration')}")
 
 
 def amount_wanted(count: int | None, acceleration: float | None, size: int) -> int:
@@ -135,10 +135,10 @@ def mostly_calibration(calibration: int, count: int, readouts: Readouts) -> str:
     alone = int(np.prod([min(calibration, side) for side in readouts.shape]))
     if not MOSTLY * count <= alone <= count or isinstance(readouts, ShotReadouts):  # more than all are refused
         return ""
-    flag = "--calibration" if isinstance(readouts, PlaneReadouts) else "--start"
+    flag = option("calibration" if isinstance(readouts, PlaneReadouts) else "start")
     return (
         f"{alone} of {count_text(count, readouts.unit)} are measured for the coil maps, so that strategies differ in "
-        f"{count - alone} only; fewer of them ({flag}), or maps that are known (--maps), leave more to choose"
+        f"{count - alone} only; fewer of them ({flag}), or maps that are known ({option('maps')}), leave more to choose"
     )
 
 

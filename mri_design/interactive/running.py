@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import UsageError
+from mri_design.errors import InputError, UsageError, argument_behind
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.inputs import require_grid_data
 from mri_design.notices import say_once
@@ -29,6 +31,8 @@ from mri_design.runs.run import Ending, Progress, Run
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.io.atomic import write_npy
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Watch = Callable[[str, int, int], None]
 """Takes what is being done, how much of it is done, and of how many."""
 
@@ -36,6 +40,22 @@ Watch = Callable[[str, int, int], None]
 def named_file(path: str | os.PathLike[str]) -> str:
     """A path with ``~`` for one's home, or the name of an input that is no file, as text."""
     return os.path.expanduser(os.fspath(path))
+
+
+def naming_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """A function whose errors name the argument that they are about, whatever it is called where they arise."""
+
+    @wraps(function)
+    def called(*values: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*values, **named)
+        except InputError as error:
+            given = inspect.signature(function).bind(*values, **named).arguments
+            field = argument_behind(error, given)
+            error.__init__(field or error.field, error.got, error.wanted, error.cure)  # type: ignore[misc]
+            raise
+
+    return called
 
 
 @briefly
@@ -127,14 +147,18 @@ def reconstructed(
 ) -> ReconResult | VolumeResult:
     """What `mri-design recon` computes of a scan in memory, with a mask and references that are arrays."""
     with told.computing() as run, TemporaryDirectory() as beside:
-        files = {name: Path(beside) / f"{name}.npy" for name in ("mask", "reference")}
+        files = {name: Path(beside) / f"{name}.npy" for name in ("lines", "reference")}
         if mask is not None:
-            request = replace(request, mask=files["mask"])
-            write_npy(files["mask"], mask)
+            request = replace(request, mask=files["lines"])
+            write_npy(files["lines"], mask)
         if reference is not None:
             request = replace(request, reference=files["reference"])
             write_npy(files["reference"], reference)
-        result = reconstruct_scan(replace(request, loaded=origin.data), run)
+        try:
+            result = reconstruct_scan(replace(request, loaded=origin.data), run)
+        except InputError as error:
+            field = next((argument for argument, file in files.items() if file.name in error.field), error.field)
+            raise InputError(field, error.got, error.wanted, error.cure) from error
         assert not isinstance(result, Ending)  # nothing was finished there before
         return replace(result, kept=HeldSlices.of(result)) if isinstance(result, VolumeResult) else result
 

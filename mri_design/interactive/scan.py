@@ -35,7 +35,16 @@ from mri_design.experiment.trajectories.preparing import PreparedSamples, prepar
 from mri_design.interactive.comparison import StrategyComparison
 from mri_design.interactive.design import ScanDesign
 from mri_design.interactive.image import ScanImage, image_of
-from mri_design.interactive.running import Origin, Told, Watch, compared, designed, named_file, reconstructed
+from mri_design.interactive.running import (
+    Origin,
+    Told,
+    Watch,
+    compared,
+    designed,
+    named_file,
+    naming_arguments,
+    reconstructed,
+)
 from mri_design.interactive.shown import facts_html, facts_text, image_png
 from mri_design.kinds import KINDS
 from mri_design.model.generalized_linear import SiteBlock
@@ -56,6 +65,7 @@ Blocks = Sequence[SparsityBlock | SiteBlock | Mapping[str, object]]
 RecipeLike = Recipe | str | Path | Mapping[str, object]
 
 
+@naming_arguments
 def load(
     source: Source,
     *,
@@ -206,6 +216,7 @@ class LoadedScan:
             return prepare_samples(self.data, self.recipe)
         return prepare(self.data, self.recipe, ordinary=True)
 
+    @naming_arguments
     def design(
         self,
         lines: int | None = None,
@@ -291,6 +302,7 @@ class LoadedScan:
         told = self._told(seed, jobs, watch)
         return ScanDesign(self.origin, designed(self.origin, request, told), told)
 
+    @naming_arguments
     def reconstruct(
         self,
         lines: Chosen | None = None,
@@ -358,6 +370,7 @@ class LoadedScan:
         )
         return image_of(reconstructed(self.origin, request, mask, told, array), told)
 
+    @naming_arguments
     def compare(
         self,
         strategies: Sequence[str | Strategy] | None = None,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.trials import ReferenceSlice
-from mri_design.errors import UsageError
+from mri_design.errors import UsageError, option
 from mri_design.estimation.textbook import TEXTBOOK
 from mri_design.evaluation import plots
 from mri_design.evaluation.first_screen import FirstPicture, FirstScreen
@@ -140,20 +140,22 @@ class ComparisonRequest(StudyRequest):
         unit = "shot" if kind.shots else kind.unit
         require_one_amount(list(self.lines), list(self.accelerations), unit)
         if not self.lines and not self.accelerations:
-            raise UsageError(f"how many {kind.several}? Give their numbers with --{unit}s, or --acceleration")
+            counts = f"{option(unit + 's')}, or {option('acceleration')}"
+            raise UsageError(f"how many {kind.several}? Give their numbers with {counts}")
         check_other_than_lines(self.recipe)
         names = tuple(dict.fromkeys(strategy_named(name, encoding) for name in self.strategies))
         object.__setattr__(self, "strategies", names)
         for name in self.strategies:
             make_strategy(name, encoding)
             if name in TRAINING_RULES and not self.train:
-                raise UsageError(f"{name} learns from fully sampled training scans: give some with --train")
+                raise UsageError(f"{name} learns from fully sampled training scans: give some with {option('train')}")
         object.__setattr__(self, "methods", methods_named(self.methods, encoding))
         tuned = any(name in TEXTBOOK for name in self.methods)
         if self.train and not tuned and not any(learns_from_scans(name, encoding) for name in self.strategies):
             raise UsageError(
-                f"--train gives scans to learn from, and none of these strategies learns: {', '.join(self.strategies)}"
-                ". Leave out --train, or add a strategy with a posterior, as information-gain"
+                f"{option('train')} gives scans to learn from, and none of these strategies learns: "
+                f"{', '.join(self.strategies)}. Leave out {option('train')}, or add a strategy with a posterior, "
+                "as information-gain"
             )
         require_number_only(self.recipe, "a comparison needs equal numbers of lines")
 
@@ -302,7 +304,8 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     if bad := [str(row["strategy"]) for row in study.errors(pieces).maps if row["badly"]]:
         run.progress.warn(
             f"coil maps from the lines of masks predict coils held back badly ({', '.join(dict.fromkeys(bad))}), and "
-            "make errors larger; better are --start with more centre lines, --maps FILE or --maps-from SCAN"
+            f"make errors larger; better are {option('start')} with more centre lines, {option('maps', 'FILE')} or "
+            f"{option('maps-from', 'SCAN')}"
         )
     methods, status = list[Row](), pieces.status
     if request.methods:

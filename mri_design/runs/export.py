@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.tables import csv_text
 from mri_design.runs.made_files import (
     WITHOUT_UNIT,
@@ -308,7 +308,7 @@ def _dicom(request: ExportRequest, run: StoredRun) -> MadeFiles:
     said += whose_it_is(run.source)
     geometry = sized(run.geometry, request.field_of_view, images[0][2].shape[-2:])
     if geometry is None:
-        said.append(f"{_UNKNOWN_SIZE}, and neither does the file. --fov gives the field of view.")
+        said.append(f"{_UNKNOWN_SIZE}, and neither does the file. {option('fov')} gives the field of view.")
     else:
         said += where_is_unknown(geometry)
     return MadeFiles(files, tuple(said))

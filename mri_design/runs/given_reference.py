@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.operators.base import Array
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.companions import read_images
@@ -189,6 +189,6 @@ class GivenReferences:
                     field=f"reference {self.name}, slice {number}",
                     got="all zeros",
                     wanted="an image with signal",
-                    cure="Leave the slice out with --slices.",
+                    cure=f"Leave the slice out with {option('slices')}.",
                 )
         return found

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mri_design.errors import UsageError
+from mri_design.errors import UsageError, option
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
 from mri_design.scan.source_image import SourceImage
@@ -57,7 +57,7 @@ def write_made_files(made: MadeFiles, *, overwrite: bool = False) -> None:
     """
     there = [path for path in made.files if path.exists()]
     if there and not overwrite:
-        raise UsageError(f"{there[0]} is there already; take another name, or add --overwrite")
+        raise UsageError(f"{there[0]} is there already; take another name, or add {option('overwrite')}")
     for path in made.files:
         require_folder_of(path)
     for path, content in made.files.items():
@@ -96,7 +96,7 @@ def what_is_unknown(
         Content of the file in the place of sizes of pixels.
     """
     if geometry is None:
-        return [f"{whose} does not say how large pixels are: {instead}. --fov gives the field of view."]
+        return [f"{whose} does not say how large pixels are: {instead}. {option('fov')} gives the field of view."]
     unknown = []
     if geometry.thickness is None:
         unknown.append("The thickness of the slice is not known: 1 mm is written, marked as not known.")

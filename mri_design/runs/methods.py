@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mri_design.brief import duration_text
-from mri_design.errors import UsageError
+from mri_design.errors import UsageError, option
 from mri_design.estimation.textbook import TEXTBOOK
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.reconstruction import method_named
@@ -65,7 +65,7 @@ def methods_named(methods: Sequence[str], encoding: str) -> tuple[str, ...]:
     for name in names:
         if name in TEXTBOOK and KINDS[encoding].shots:
             raise UsageError(
-                f"{name} takes lines, or samples of a plane: leave it out of --methods for {encoding} shots"
+                f"{name} takes lines, or samples of a plane: leave it out of {option('methods')} for {encoding} shots"
             )
     return names
 

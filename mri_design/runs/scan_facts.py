@@ -10,6 +10,7 @@ import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.design.trials import ReferenceSlice
+from mri_design.errors import option
 from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.reference_noise import found_error, reference_noise
 from mri_design.experiment.inputs import DEAD_COILS, NOISE_WITNESSES, PreparedScan
@@ -30,7 +31,7 @@ from mri_design.status import Convergence, Status
 ZERO_FILLED, GRIDDED = "zero-filled", "gridded"
 FOLDED = (
     "its field of view looks too small: the image is bright up to its edges, and what lies beyond them folds in. "
-    "Compare the trajectory's unit and the matrix (--matrix) with the field of view of the scan"
+    "Compare the trajectory's unit and the matrix with the field of view of the scan"
 )
 
 _ITSELF = (ZERO_FILLED, "least-squares")
@@ -113,7 +114,8 @@ def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> N
         cure = (
             "compare its unit: it is one standard deviation per real component of a sample, as the file has them"
             if scan.noise_source.startswith("given")
-            else "better images need the noise in the file, as --noise-sd, or as variance under [noise] in a recipe"
+            else f"better images need the noise in the file, as {option('noise-sd')}, or as variance under [noise] in "
+            "a recipe"
         )
         progress.warn(f"{scan.data.name}: its noise is {scan.noise_source}; {cure}")
 
@@ -126,9 +128,10 @@ def warn_of_maps(scan: PreparedScan | PreparedSamples, progress: Progress) -> No
         "compare the order of the coils, and rows and columns, with the scan's"
         if scan.maps_source.startswith("given")
         else "the samples leave open why: the zero frequency may lie elsewhere (info says where it is taken to be), "
-        "the axes may be others (slices or frames taken for coils: --dims), every second line may be shifted or "
-        "turned, the object may have moved, or coils be mixed up; if none of these, better images need more centre "
-        "lines, the maps as --maps FILE, or those of another scan with the same coils as --maps-from SCAN"
+        f"the axes may be others (slices or frames taken for coils: {option('dims')}), every second line may be "
+        "shifted or turned, the object may have moved, or coils be mixed up; if none of these, better images need more "
+        f"centre lines, the maps as {option('maps', 'FILE')}, or those of another scan with the same coils as "
+        f"{option('maps-from', 'SCAN')}"
     )
     progress.warn(f"{scan.data.name}: its coil maps are {scan.maps_doubt}; {cure}")
 
@@ -155,11 +158,11 @@ def tell_calibration(
     """
     usual = recipe.coils.most_lines
     if growing:
-        progress.say(f"coil maps are estimated from {growing}; --start sets how many")
+        progress.say(f"coil maps are estimated from {growing}; {option('start')} sets how many")
     elif 0 < calibration < usual and recipe.design.start is None and readouts.name == "lines":
         progress.say(
             f"coil maps are estimated from {calibration} centre lines in the place of {usual}, as there are {count} "
-            "altogether; --start sets how many"
+            f"altogether; {option('start')} sets how many"
         )
     if most := mostly_calibration(calibration, count, readouts):
         progress.warn(most)

@@ -36,7 +36,7 @@ Orientation = Literal["ky-rows", "ky-columns"]
 OTHERS_UNREAD = "the others were not read"
 """How a reader ends the entry about a number (of contrasts, repetitions, volumes) of which it took one."""
 WITHOUT_COVARIANCE = (
-    "Give that of the coils of the scan, or leave it out, and the noise is estimated; or give --noise-sd."
+    "Give that of the coils of the scan, or leave it out, and the noise is estimated; or give its standard deviation."
 )
 _SLICE = "slice_taken"
 _ENTRIES = (

@@ -66,7 +66,7 @@ def test_noise_sd_overrules_what_the_scan_shows_and_what_its_file_says(run: Run,
     assert "noise_covariance: got shape (3, 2)" in run("info", coarse / "unfit.npz", code=3).stderr
     for name in ("coarse.npz", "known.npz", "unfit.npz"):
         said = run("info", coarse / name, "--noise-sd", 0.25).stdout
-        assert "noise           sd 0.25 per real component, given (--noise-sd, or a recipe)" in said
+        assert "noise           sd 0.25 per real component, given (as a standard deviation, or by a recipe)" in said
         assert "noise by place  sd per real component: given 0.25, which counts; air in the image" in said
     assert "noise by place  sd per real component: air in the image" in run("info", coarse / "coarse.npz").stdout
     refused = run("info", coarse / "coarse.npz", "--noise-sd", -1, code=2)
@@ -81,7 +81,7 @@ def test_noise_that_is_given_and_contradicts_every_place_is_said_and_used(
     few = run("design", coarse / "known.npz", *ending, "--noise-sd", 0.002, "--out", tmp_path / "a", code=0)
     assert "its noise" not in few.stderr
     much = run("design", coarse / "known.npz", *ending, "--noise-sd", 1, "--out", tmp_path / "b")
-    said = "given (--noise-sd, or a recipe), though no place in the scan shows more than"
+    said = "given (as a standard deviation, or by a recipe), though no place in the scan shows more than"
     assert f"its noise is {said}" in much.stderr
     assert "compare its unit" in much.stderr
     assert settings(tmp_path / "b")["noise_source"].startswith(said)

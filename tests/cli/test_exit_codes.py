@@ -67,7 +67,7 @@ def test_an_interruption_ends_with_130_in_words(run: Run, tmp_path: Path, monkey
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(one_slice, "reconstruct", interrupt)
+    monkeypatch.setattr(one_slice, "reconstruct_prepared", interrupt)
     monkeypatch.setattr("sys.argv", ["mri-design", "recon", "scan.npz", "--out", "x"])
     said = "interrupted; there is nothing to go on from; begin again with: mri-design recon scan.npz --out x"
     assert_refused(run("recon", "scan.npz", "--out", tmp_path / "x"), 130, said)

@@ -189,7 +189,7 @@ def test_verbs_of_several_scans_take_noise_and_maps_as_recon_does(run: Run, tmp_
         run(verb, scan, *given, *words, *more, "--out", tmp_path / verb, code=0)
         told = settings(tmp_path / verb)
         assert told["noise"]["variance"] == one["noise"]["variance"] == pytest.approx(1e-4)
-        assert one["noise_source"] == "given (--noise-sd, or a recipe)"
+        assert one["noise_source"] == "given (as a standard deviation, or by a recipe)"
         assert told["noise_sources"] == {"coils.npz": one["noise_source"]}
         assert list(told["coil_maps_sources"].values()) == [one["coil_maps_source"]]
         assert one["coil_maps_source"].startswith("given (those of prescan.npz")
@@ -197,7 +197,9 @@ def test_verbs_of_several_scans_take_noise_and_maps_as_recon_does(run: Run, tmp_
         assert "given (those of prescan.npz" in page(tmp_path / verb)
     order = tmp_path / "order.npz"
     run("train", scan, *given, *words, "--out", order, code=0)
-    assert load_trained(order).settings["noise_sources"] == {"coils.npz": "given (--noise-sd, or a recipe)"}
+    assert load_trained(order).settings["noise_sources"] == {
+        "coils.npz": "given (as a standard deviation, or by a recipe)"
+    }
     wrong = ("--maps-from", tmp_path / "mixed.npz", *given[2:], *words, "--strategies", "low-pass")
     refused = run("compare", scan, *wrong, "--out", tmp_path / "w", code=3)
     assert "mixed.npz: got coil maps that explain" in refused.stderr

@@ -14,8 +14,8 @@ def inputs(work: Path) -> None:
     """Masks, noise and others that the refusals speak of, beside the scans of the work folder."""
     masks = {
         "short": np.ones(23, bool),
-        "column": np.ones((24, 1), bool),
-        "floats": np.ones(24),
+        "wide": np.ones((24, 2), bool),
+        "density": np.full(24, 0.5),
         "no-line": np.zeros(24, bool),
     }
     for name, mask in masks.items():
@@ -153,8 +153,8 @@ INPUTS = [
     ("convert quick.toml a.npy", "wanted NumPy .npy or .npz"),
     ("design scan.npz --lines 8 --recipe absent.toml", "recipe absent.toml: got No such file"),
     ("recon scan.npz --mask short.npy", "wanted bool (24,)"),
-    ("recon scan.npz --mask column.npy", "wanted bool (24,)"),
-    ("recon scan.npz --mask floats.npy", "floats.npy: got float64 (24,)"),
+    ("recon scan.npz --mask wide.npy", "wanted bool (24,)"),
+    ("recon scan.npz --mask density.npy", "density.npy: got float64 (24,)"),
     ("recon scan.npz --mask no-line.npy", "got no line"),
     ("compare scan.npz phantom:t2w --lines 8 --recipe quick.toml --jobs 1", "one comparison per matrix size"),
     ("protocol scan.npz phantom:brain --lines 10 --recipe quick.toml", "one grid"),

@@ -58,7 +58,7 @@ def test_few_draws_make_the_interval_wider_and_the_modulus_of_noise_counts(image
 
 
 def test_what_cannot_be_measured_is_named(image: np.ndarray) -> None:
-    with pytest.raises(InputError, match=r"draws: .*3 of the image.*4 or more.*--draws 32"):
+    with pytest.raises(InputError, match=r"draws: .*3 of the image.*4 or more.*draws=32"):
         region_means(named_regions(LABELS), image, lambda place: drawn(image, place)[:3])
     with pytest.raises(InputError, match="no pixel"):
         region_means({"lesion": np.zeros(image.shape, dtype=bool)}, image, lambda place: drawn(image, place))

@@ -328,7 +328,7 @@ class TestOwners:
     def test_a_folder_of_others_is_refused_and_untouched(self, tmp_path, name):
         (tmp_path / "run").mkdir()
         (tmp_path / "run" / name).write_text("mine")
-        with pytest.raises(UsageError, match=rf"run holds {name}, and no run of this program; .*--overwrite"):
+        with pytest.raises(UsageError, match=rf"run holds {name}, and no run of this program; .*overwrite"):
             RunFolder(tmp_path / "run")
         assert self.contents(tmp_path / "run") == {name: b"mine"}
 
@@ -456,7 +456,7 @@ def test_the_same_run_tells_how_it_ended_and_an_empty_folder_is_free(folder):
 )
 def test_a_folder_that_another_run_finished_is_refused(folder, manifest):
     (folder.path / "manifest.json").write_bytes(manifest.encode("latin-1"))
-    with pytest.raises(UsageError, match="brain-01 holds a finished run; give another --out"):
+    with pytest.raises(UsageError, match="brain-01 holds a finished run; give another folder"):
         folder.ended("me")
 
 

@@ -55,7 +55,7 @@ def test_rules_by_recipe() -> None:
 
 
 def test_a_design_needs_an_end() -> None:
-    with pytest.raises(UsageError, match="--lines, --until-error or --until-gain"):
+    with pytest.raises(UsageError, match="lines, until_error or"):
         checked_end(Recipe(), GAIN, None)
     assert checked_end(Recipe(), GAIN, 12) is None
     assert checked_end(Recipe().replacing("design", until_error=0.1), GAIN, None) == UntilError(0.1, by_image=True)

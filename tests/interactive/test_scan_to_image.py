@@ -144,8 +144,8 @@ def test_images_and_scans_of_the_package_are_taken(scan: md.LoadedScan) -> None:
             lambda scan: md.load("phantom:lf-gre").reconstruct([0, 98]),
             "lines: got lines .0., which hold no data; wanted lines",
         ),
-        (lambda scan: scan.reconstruct(slices=3), "slice: got 3; wanted 0 to 0"),
-        (lambda scan: scan.reconstruct(reference=np.ones((3, 4))), "reference reference.npy: got 1 x 3 x 4"),
+        (lambda scan: scan.reconstruct(slices=3), "slices: got 3; wanted 0 to 0"),
+        (lambda scan: scan.reconstruct(reference=np.ones((3, 4))), "reference: got 1 x 3 x 4"),
         (lambda scan: scan.design(8, strategy=3), "strategy: got 3"),
         (lambda scan: scan.design(8, seed=-1), "seed: got -1"),
     ],
@@ -155,6 +155,35 @@ def test_what_cannot_be_used_is_refused_by_name(
 ) -> None:
     with pytest.raises(md.InputError, match=words):
         call(scan)
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda scan: scan.design(99), "lines"),
+        (lambda scan: scan.design(acceleration=0.5), "acceleration"),
+        (lambda scan: scan.design(8, strategy="calibratd"), "strategy"),
+        (lambda scan: scan.design(8, until_error=-1), "until_error"),
+        (lambda scan: scan.design(8, encoding="planes"), "encoding"),
+        (lambda scan: scan.design(8, slices=[0, 3]), "slices"),
+        (lambda scan: scan.reconstruct(slices=3), "slices"),
+        (lambda scan: scan.reconstruct(method="means"), "method"),
+        (lambda scan: scan.reconstruct(draws=-1), "draws"),
+        (lambda scan: scan.reconstruct(np.full((32, 32), 0.5)), "lines"),
+        (lambda scan: scan.reconstruct(reference=np.zeros((32, 32))), "reference"),
+        (lambda scan: scan.compare(lines=99), "lines"),
+        (lambda scan: md.load("phantom:t2w", matrix=2), "matrix"),
+        (lambda scan: md.load("phantom:t2w", noise_sd="much"), "noise_sd"),
+        (lambda scan: md.load("phantom:t2w", recipe={"design": {"strategy": "x"}}), "recipe: design.strategy"),
+    ],
+)
+def test_errors_name_the_argument_that_they_are_about(
+    scan: md.LoadedScan, call: Callable[[md.LoadedScan], object], field: str
+) -> None:
+    with pytest.raises(md.InputError) as refused:
+        call(scan)
+    assert refused.value.field == field and str(refused.value).startswith(f"{field}: got ")
+    assert "--" not in str(refused.value)
 
 
 def test_no_end_is_wrong_usage(scan: md.LoadedScan) -> None:

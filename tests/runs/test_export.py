@@ -318,7 +318,7 @@ def test_files_that_are_there_stay_unless_they_may_go(folder: Callable[..., Path
     exported = export_run(ExportRequest(folder(), "cfl", tmp_path / "new" / "m.cfl"))
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "m.hdr").write_text("somebody's")
-    with pytest.raises(UsageError, match=r"m\.hdr is there already.*--overwrite"):
+    with pytest.raises(UsageError, match=r"m\.hdr is there already.*overwrite"):
         write_made_files(exported)
     assert os.listdir(tmp_path / "new") == ["m.hdr"]
     write_made_files(exported, overwrite=True)

@@ -62,7 +62,7 @@ def test_other_shapes_are_refused_with_both(shape: tuple[int, ...], grid: tuple[
 def test_what_shows_nothing_is_refused(image: np.ndarray) -> None:
     dark = np.zeros((2, 8, 6), np.float32)
     dark[0] = 1
-    with pytest.raises(InputError, match=r"reference r.npy, slice 1: got all zeros.*--slices"):
+    with pytest.raises(InputError, match=r"reference r.npy, slice 1: got all zeros.*slices"):
         GivenReferences("r.npy", ImageStack(dark)).of_slices([0, 1], 2, (8, 6))
     apart = np.zeros((8, 6))
     apart[0] = 1

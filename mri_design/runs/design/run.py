@@ -15,7 +15,7 @@ from mri_design.design.engine import DesignState
 from mri_design.design.stopping import NamedRule
 from mri_design.design.strategy import BeginsUnseen, Strategy
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import UsageError, require_numbers
+from mri_design.errors import UsageError, option, require_numbers
 from mri_design.evaluation.account import DesignAccount, account_of
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.predictions import PredictionCheck, Replay, check_predictions, truth_or_none
@@ -146,7 +146,8 @@ class DesignRequest:
 
     def __post_init__(self) -> None:
         if self.of_shots and self.acceleration is None and self.lines is None:
-            raise UsageError("how many spokes or arms? Give their number with --shots, or --acceleration")
+            counts = f"{option('shots')}, or {option('acceleration')}"
+            raise UsageError(f"how many spokes or arms? Give their number with {counts}")
         if self.acceleration is not None:
             require_numbers(least=1.0, acceleration=self.acceleration)
             kind = KINDS[self.recipe.design.encoding]
@@ -161,7 +162,8 @@ class DesignRequest:
             )
         checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
         if self.around and self.of_shots:
-            raise UsageError("--with slices, frames: other images for spokes and arms come from files; give one")
+            words = f"{option('with', 'slices')}, {option('with', 'frames')}"
+            raise UsageError(f"{words}: other images for spokes and arms come from files; give one")
         if self.seen is not None and self.of_shots:
             raise UsageError(
                 "an earlier scan informs designs of lines and of samples of a plane, not of spokes and arms: leave out "
@@ -280,7 +282,7 @@ class DesignRequest:
             chosen = self.slices.indices(count)
             middle = chosen[len(chosen) // 2]
             if len(chosen) > 1 and self.of_shots:
-                raise UsageError(f"{_OF_ONE_SLICE}: give --slices {middle}")
+                raise UsageError(f"{_OF_ONE_SLICE}: give {option('slices', middle)}")
             return [middle, *(number for number in chosen if number != middle)]
         first = slice_number(self.index, count)
         further = [] if self.positions is None else self.positions.indices(count)
@@ -400,8 +402,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     data, further = every.select_slice(numbers[0]), numbers[1:]
     if request.around.slices and not further:
         raise UsageError(
-            "--with slices: the mask is for one slice alone, and no other is measured with it; give several with "
-            "--slices, or leave it out"
+            f"{option('with', 'slices')}: the mask is for one slice alone, and no other is measured with it; "
+            f"give several with {option('slices')}, or leave it out"
         )
     tell_part(data, recipe, run.progress)
     frames = other_frames(request.source, recipe, request.maps, numbers[0], request.around, run.seed)
@@ -440,7 +442,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         side = recipe.constraints.calibration or 0
         run.progress.say(
             f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} altogether; "
-            "--calibration sets how many"
+            f"{option('calibration')} sets how many"
         )
     growing = f"the lines as they are measured, beginning with {len(first)} at the centre" if grows else ""
     tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress, growing)

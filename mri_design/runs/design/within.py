@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import InputError, UsageError, option
 from mri_design.experiment.around import NEIGHBOURS, Around, neighbours, told_to_neighbours
 from mri_design.experiment.given_maps import GivenMaps
 from mri_design.experiment.inputs import PreparedScan, names_file, prepare
@@ -68,8 +68,8 @@ def frame_of_design(recipe: Recipe) -> tuple[str, int]:
     counters = recipe.input.counters
     if len(counters) != 1:
         raise UsageError(
-            "--with frames: which frames are they? Give the number of the one to design as one of --contrast, --phase, "
-            "--repetition and --set"
+            f"{option('with', 'frames')}: which frames are they? Give the number of the one to design as one of "
+            f"{', '.join(option(axis, 0) for axis in ('contrast', 'phase', 'repetition'))} and {option('set', 0)}"
         )
     (found,) = counters.items()
     return found
@@ -91,7 +91,7 @@ def other_frames(
         return []
     axis, frame = frame_of_design(recipe)
     if not names_file(source):
-        raise InputError("--with frames", "a scan that is in no file", "raw data that hold several frames")
+        raise InputError("companions", "a scan that is in no file", "raw data that hold several frames")
     every: dict[str, Any] = {axis: EVERY}
     with opened_slices(source, replace(recipe, input=replace(recipe.input, **every)), seed, maps) as slices:
         numbering = slices.numbering
@@ -101,7 +101,7 @@ def other_frames(
         found = {name: slices.read(image) for name, image in places.items() if axis != SUCCESSIVE or image < here}
     if not found:
         wanted = "an earlier repetition" if axis == SUCCESSIVE else f"another {axis}"
-        raise InputError("--with frames", f"{axis} {frame}", f"a file with {wanted}", "Leave it out.")
+        raise InputError("companions", f"{axis} {frame}", f"a file with {wanted}", "Leave it out.")
     return [OtherFrame(name, data, axis == SUCCESSIVE) for name, data in found.items() if isinstance(data, KSpaceData)]
 
 

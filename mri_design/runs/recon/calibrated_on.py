@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, MriDesignError, UsageError
+from mri_design.errors import InputError, MriDesignError, UsageError, option
 from mri_design.evaluation.reference_noise import error_beyond_noise
 from mri_design.experiment.companion_images import readout_energies, same_readouts
 from mri_design.experiment.coverage import FEWEST, Coverage, scores
@@ -91,12 +91,13 @@ def check_calibrated_on(recipe: Recipe, companions: Sequence[str]) -> None:
     method = recipe.reconstruction.method
     if method != "mean":
         raise UsageError(
-            f"only the posterior mean has error bars: leave out --calibrated-on, or --method {method} (mean)"
+            f"only the posterior mean has error bars: leave out {option('calibrated-on')}, or "
+            f"{option('method', method)} (mean)"
         )
     if companions:
         raise UsageError(
-            "scans of --calibrated-on have no other images beside them, and would be wrong by more than this one: "
-            "leave out --calibrated-on, or --with"
+            f"scans of {option('calibrated-on')} have no other images beside them, and would be wrong by more than "
+            f"this one: leave out {option('calibrated-on')}, or {option('with')}"
         )
 
 
@@ -153,7 +154,7 @@ def coverage_of(
             FIELD,
             "samples along a trajectory",
             "lines, or samples of a plane, of which a complete scan is its own reference",
-            "Leave out --calibrated-on.",
+            f"Leave out {option('calibrated-on')}.",
         )
     refused = list(group.refused)
     recipe = recipe.replacing("noise", variance=None).replacing("reconstruction", draws=0, noise_map=False)
@@ -225,7 +226,7 @@ def _fit(data: KSpaceData, like: KSpaceData, mask: NDArray[np.bool_]) -> KSpaceD
     if (mask & ~(held.samples if mask.ndim == 2 else held.lines)).any():
         raise _UnfitError("it holds no data in some of the lines that are used")
     if data.reference is None and mask.sum() >= (held.samples if mask.ndim == 2 else held.lines).sum():
-        raise _UnfitError("its complete image is of the very lines that are used; give fewer with --mask")
+        raise _UnfitError(f"its complete image is of the very lines that are used; give fewer with {option('mask')}")
     return data
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.run_folder import RunFolder
@@ -461,7 +461,7 @@ def reconstruct_volume(
                 FIELD,
                 "slices of which different samples are used",
                 "the same of all, as scans are reconstructed from them",
-                "Give a --mask, or take the slices one by one with --slices.",
+                f"Give a {option('mask')}, or take the slices one by one with {option('slices')}.",
             )
         kept.calibrate(coverage_of(beside.group, slices, numbers, run, recipe, first))
     work = SliceWork(recipe, run.seed, looked.shared, numbering)
@@ -559,7 +559,7 @@ def _of_slice(numbering: Frames, number: int, error: InputError) -> InputError:
     field = error.field
     for name, counter in reversed(numbering.place(number).items()):
         field = field if f"{name} {counter}" in field else f"{name} {counter}: {field}"
-    return InputError(field, error.got, error.wanted, error.cure or "Leave the slice out with --slices.")
+    return InputError(field, error.got, error.wanted, error.cure or f"Leave the slice out with {option('slices')}.")
 
 
 def _without_slice(data: AnySlice) -> AnySlice:

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_instance
+from mri_design.errors import InputError, option, require_instance
 from mri_design.scan.calibration.espirit import central, coil_directions, espirit, gapless_side
 from mri_design.scan.centred_fft import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
@@ -140,7 +140,7 @@ def calibration_width(data: KSpaceData, lines: int | None = None, measured: int 
             field="measured",
             got=f"{width} gapless lines and columns around the centre of k-space",
             wanted=f"at least {_FEWEST_LINES} for coil calibration",
-            cure="Give coil maps, measure a centre, or let --maps nlinv take lines with gaps.",
+            cure=f"Give coil maps, measure a centre, or let {option('maps', 'nlinv')} take lines with gaps.",
         )
     return width
 
@@ -151,7 +151,8 @@ def _require_enough(lines: int | None) -> None:
             field="calibration lines",
             got=str(lines),
             wanted=f"at least {_FEWEST_LINES} centre lines for coil calibration",
-            cure="Begin with more lines (--start), or calibrate with more (calibration_lines under [coils]).",
+            cure=f"Begin with more lines ({option('start')}), or calibrate with more (calibration_lines under "
+            "[coils]).",
         )
 
 

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.scan.calibration.espirit import central, coil_directions, espirit, gapless_side
 from mri_design.scan.calibration.nlinv import BLOCK, joint_estimate
 
@@ -162,8 +162,8 @@ def maps_from_lines(
             field="measured",
             got=f"{centre} gapless lines and columns around the centre of k-space",
             wanted=f"at least {fewest} for coil calibration",
-            cure="Give coil maps (--maps or --maps-from), or measure a centre"
-            + (", or leave --maps espirit out." if method == "espirit" else "."),
+            cure=f"Give coil maps ({option('maps')} or {option('maps-from')}), or measure a centre"
+            + (f", or leave {option('maps', 'espirit')} out." if method == "espirit" else "."),
         )
     energies = block_energies(kspace, samples)
     if not energies.any():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.safe import ReadLimits
@@ -187,7 +187,7 @@ def _refuse_other_units(points: NDArray[np.float64], grid: tuple[int, int]) -> N
         looks = _LARGER_GRID
         sides = np.maximum(grid, 2 * np.ceil(reach * (1 - ROUNDING))).astype(int).tolist()
         larger = str(sides[0]) if sides[0] == sides[1] else ",".join(map(str, sides))
-        cure = f"Give a larger matrix (ky, kx): --matrix {larger} holds every sample."
+        cure = f"Give a larger matrix (ky, kx): {option('matrix', larger)} holds every sample."
         if look.convention != _LARGER_GRID:
             cure += f" If the trajectory is in {look.convention} instead, {look.cure[0].lower()}{look.cure[1:]}"
     else:
@@ -221,8 +221,8 @@ def _grid(matrix: NDArray[Any] | None, points: NDArray[np.float64], limits: Read
     reach = np.abs(points[np.isfinite(points).all(axis=1)]).max(axis=0, initial=0)
     told = f"{held} along a trajectory that reaches {reach[0]:.4g} along ky and {reach[1]:.4g} along kx"
     cure = (
-        'Give the pixels (ky, kx) of the image: as --matrix N, an array matrix, or "matrix": [N, N] in the JSON header '
-        "beside the file."
+        f'Give the pixels (ky, kx) of the image: as {option("matrix", "N")}, an array matrix, or "matrix": '
+        "[N, N] in the JSON header beside the file."
     )
     looks = next((unit for unit in _LOOKS if _LOOKS[unit] < reach.max() <= _EDGES[unit] * (1 + ROUNDING)), None)
     if looks is not None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.operators.chosen import Chosen, chosen_flags
 from mri_design.scan.data import ImageStack, Scan, others_unread
 from mri_design.scan.io.bart import AXES, is_bart, read_pair
@@ -212,7 +212,7 @@ def _upright(flags: NDArray[np.bool_], samples: NDArray[np.bool_], field: str, p
             field,
             f"the same {columns.size} of {len(flags[0])} samples of every readout, with gaps between them",
             "whole lines, (ky,) or (ky, kx), as no scanner measures single samples of a readout",
-            "Exchange its axes (numpy: mask.T); of a plane (ky, kz) say so: --encoding plane.",
+            f"Exchange its axes (numpy: mask.T); of a plane (ky, kz) say so: {option('encoding', 'plane')}.",
         )
     return flags
 

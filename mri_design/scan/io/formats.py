@@ -10,7 +10,7 @@ from typing import TypeVar, Unpack
 
 import numpy as np
 
-from mri_design.errors import InputError, require_instance
+from mri_design.errors import InputError, option, require_instance
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io import bart, dicom, fastmri, ismrmrd, nifti, numpy_files, pfile, twix
 from mri_design.scan.io.hdf5 import arrays_in, is_hdf5, open_read_only
@@ -190,7 +190,7 @@ def _on_matrix(held: Held, path: Path, matrix: tuple[int, int] | None) -> Held:
             field="matrix",
             got=f"{' x '.join(map(str, matrix))} pixels asked for of {path.name}, which says its own",
             wanted="samples along a trajectory, in NumPy or BART files",
-            cure="Leave out --matrix, or matrix under [input] in the recipe.",
+            cure=f"Leave out {option('matrix')}, or matrix under [input] in the recipe.",
         )
     return held
 

@@ -52,7 +52,7 @@ def test_what_memory_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(InputError, match=r"candidates: got 4096 samples of a plane with 8 coils.*the memory"):
         require_memory(PLANE, 8, 8, 200)
     monkeypatch.setattr(memory, "available_memory", lambda: needed)
-    with pytest.raises(InputError, match=r"in 2 processes.*--jobs"):
+    with pytest.raises(InputError, match=r"in 2 processes.*jobs"):
         require_memory(PLANE, 8, 8, 200, processes=2)
 
 

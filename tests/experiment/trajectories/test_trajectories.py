@@ -100,7 +100,7 @@ def test_given_noise_and_amplitudes_far_from_one(scan: TrajectoryData) -> None:
     tiny = prepare_samples(scan.scaled(1e-14), RECIPE)
     ordinary = prepare_samples(scan, RECIPE)
     assert 1e-3 < np.abs(tiny.data.kspace).max() < 1e3 and ordinary.unit == 1
-    images = [p.unit * image_of(p, "least-squares").image for p in (tiny, ordinary)]
+    images = [image_of(p, "least-squares").image for p in (tiny, ordinary)]
     np.testing.assert_allclose(images[0], 1e-14 * images[1], rtol=1e-3, atol=1e-16)
 
 

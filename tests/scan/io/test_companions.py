@@ -133,7 +133,7 @@ def test_of_equal_sides_what_was_measured_shows_how_the_mask_lies(mask_of: Calla
     np.testing.assert_array_equal(mask_of(whole.T, some), LINES)
     with pytest.raises(InputError) as refused:
         mask_of(whole.T, np.ones((8, 8), dtype=bool))
-    assert refused.value.field == "mask.npy" and "--encoding plane" in refused.value.cure
+    assert refused.value.field == "mask.npy" and "plane" in refused.value.cure
     np.testing.assert_array_equal(mask_of(whole.T, np.ones((8, 8), dtype=bool), plane=True), whole.T)
     part = np.outer(np.ones(8), np.arange(8) < 5) > 0  # a partial echo
     np.testing.assert_array_equal(mask_of(part, np.ones((8, 8), dtype=bool)), part)
