@@ -172,15 +172,15 @@ def load_summary(
     return summarised(scan)
 
 
-def with_given_maps(data: AnyScan, maps: GivenMaps | Array, recipe: Recipe | None = None) -> AnyScan:
+def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe: Recipe | None = None) -> AnyScan:
     """The scan with the coil maps of a file or of another scan, which on a grid have to be those of its coils.
 
     Parameters
     ----------
     data : KSpaceData or TrajectoryData
         The scan.
-    maps : Path, MapsOfScan or array
-        File of coil maps, a scan to estimate them from, or the maps (`with_maps`).
+    maps : Path, MapsOfScan, KSpaceData or array
+        File of coil maps, a scan to estimate them from, in a file or in memory, or the maps (`with_maps`).
     recipe : Recipe, optional
         By which the other scan is calibrated, but for its noise.
 
@@ -192,7 +192,10 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | Array, recipe: Recipe | Non
     from mri_design.scan.calibration.coil_maps import explained_by_maps
 
     if isinstance(maps, MapsOfScan):
-        known = _with_maps_of(data, maps, recipe_or_default(recipe))
+        scanned = require_grid_data(_loaded(str(maps), recipe_or_default(recipe), 0), maps.name)
+        known = _with_maps_of(data, scanned, maps.name, recipe_or_default(recipe))
+    elif isinstance(maps, KSpaceData):
+        known = _with_maps_of(data, maps, maps.name, recipe_or_default(recipe))
     else:
         known = with_maps(data, maps)
     if not isinstance(known, KSpaceData):
@@ -205,7 +208,7 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | Array, recipe: Recipe | Non
             got=f"coil maps that explain {explained:.0%} of the energy of the central samples",
             wanted=f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all",
             cure=files
-            if not isinstance(maps, MapsOfScan)
+            if isinstance(maps, Path | np.ndarray)
             else "Were the same coils connected, in the same order, and did nobody move? A file of coil maps is "
             f"given as {option('maps', 'FILE')}. Without {option('maps-from')} maps are estimated from the scan "
             "itself.",
@@ -225,17 +228,16 @@ def _at_its_noise(data: KSpaceData, recipe: Recipe) -> KSpaceData:
     return replace(data, noise_variance=variance, noise_covariance=None)
 
 
-def _with_maps_of(data: AnyScan, other: MapsOfScan, recipe: Recipe) -> AnyScan:
+def _with_maps_of(data: AnyScan, scanned: KSpaceData, name: str, recipe: Recipe) -> AnyScan:
     """The scan with coil maps that are estimated from another one, on its own grid."""
     from mri_design.scan.calibration.map_grids import maps_on_grid
 
-    scanned = require_grid_data(_loaded(str(other), recipe, 0), other.name)
-    require_dynamic_range(scanned.kspace, f"{other.name}: kspace")
+    require_dynamic_range(scanned.kspace, f"{name}: kspace")
     one = scanned.n_slices == 1
     slices = "one slice" if data.n_slices == 1 else f"one slice or {data.n_slices}"
     if scanned.n_coils != data.n_coils or not (one or scanned.n_slices == data.n_slices):
         raise InputError(
-            field=other.name,
+            field=name,
             got=f"coils: {scanned.n_coils}, slices: {scanned.n_slices}",
             wanted=f"the {data.n_coils} coils of the scan, and {slices}",
             cure=f"Give a scan with the same coils, or coil maps as {option('maps', 'FILE')}.",
@@ -244,7 +246,7 @@ def _with_maps_of(data: AnyScan, other: MapsOfScan, recipe: Recipe) -> AnyScan:
     maps = prepared.maps_as_read
     if maps is None or not isinstance(data, KSpaceData):
         raise InputError(
-            field=other.name,
+            field=name,
             got="no coil maps for this scan",
             wanted="several coils, and both scans on a grid",
             cure=f"Give coil maps as {option('maps', 'FILE')}, or leave {option('maps-from')} out.",
@@ -256,7 +258,7 @@ def _with_maps_of(data: AnyScan, other: MapsOfScan, recipe: Recipe) -> AnyScan:
         )
         ratio, words = (float(here[0] / there[0]), float(here[1] / there[1])), "by the fields of view"
     placed = np.stack([maps_on_grid(stack, data.grid_shape, ratio) for stack in maps])
-    note = f"those of {other.name}, there {prepared.maps_source}, laid over this scan {words}"
+    note = f"those of {name}, there {prepared.maps_source}, laid over this scan {words}"
     every = np.broadcast_to(placed, data.kspace.shape) if one else placed
     return replace(data, coil_maps=np.ascontiguousarray(every), header={**data.header, "coil_maps_file": note})
 

@@ -72,7 +72,7 @@ def load(
     recipe: RecipeLike | None = None,
     seed: int = 0,
     matrix: int | None = None,
-    coil_maps: File | ArrayLike | None = None,
+    coil_maps: File | ArrayLike | LoadedScan | None = None,
     noise_sd: float | None = None,
     noise_samples: File | ArrayLike | None = None,
     mask: Chosen | None = None,
@@ -98,7 +98,8 @@ def load(
         Lines and readout samples of simulated k-space, in the place of the recipe's.
     coil_maps : str, Path or array, optional
         Coil maps in the place of the scan's own or of what would be estimated: a file as of ``--maps``, or an array
-        (coil, ky, kx), or one for each slice (slice, coil, ky, kx), as `LoadedScan.kspace`.
+        (coil, ky, kx), or one for each slice (slice, coil, ky, kx), as `LoadedScan.kspace`; or those of another scan
+        with the same coils, which `load` made.
     noise_sd : float, optional
         Standard deviation of the noise of k-space per real component, in the place of what the scan says of it.
     duplicates : {"refuse", "average", "first", "last"}, optional
@@ -143,7 +144,9 @@ def load(
         data = with_recipe_noise(_in_memory(source, settings, seed), settings)
     data = data if noise_samples is None else with_noise_samples(data, np.asarray(noise_samples))
     maps = Path(named_file(coil_maps)) if isinstance(coil_maps, str | os.PathLike) else None
-    if coil_maps is not None:
+    if isinstance(coil_maps, LoadedScan):
+        data = with_given_maps(data, require_grid_data(coil_maps.data, coil_maps.origin.source), settings)
+    elif coil_maps is not None:
         data = with_given_maps(data, number_array("coil_maps", coil_maps) if maps is None else maps, settings)
     if mask is not None:
         measured = _measured(data, mask, "mask", settings)

@@ -296,6 +296,16 @@ def test_coil_maps_come_from_a_file_or_an_array(
         assert refused.value.field in ("coil_maps", "maps")
 
 
+def test_coil_maps_are_those_of_another_scan(coils: md.LoadedScan, tmp_path: Path) -> None:
+    np.save(tmp_path / "prescan.npy", coils.kspace)
+    file = md.load(tmp_path / "prescan.npy", recipe=RECIPE)
+    for other in (file, md.load(coils.kspace, recipe=RECIPE), coils):
+        scan = md.load(coils.kspace * 2, coil_maps=other, recipe=RECIPE)
+        alike = np.abs(np.sum(scan.data.coil_maps[0] * coils.data.coil_maps[0].conj(), axis=0))
+        assert np.mean(alike[np.abs(coils.data.reference[0]) > 0.1]) > 0.95
+    assert md.load(coils.kspace, coil_maps=file, recipe=RECIPE).reconstruct(method="zero-filled").mean.shape == (32, 32)
+
+
 def test_k_space_comes_as_whatever_numpy_makes_an_array_of(scan: md.LoadedScan) -> None:
     kspace = scan.kspace
     for given in (kspace, Tensor(kspace), kspace.tolist(), kspace[0, 0].astype(complex)):

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from mri_design.errors import InputError, did_you_mean
+from mri_design.errors import InputError, did_you_mean, option
 
 _PREFIX, _SUFFIX = ".mri-design-", ".partial"
 _NPZ_DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal arrays give equal bytes
@@ -38,7 +38,9 @@ def require_folder_of(path: Path) -> None:
     missing = next(part for part in (*reversed(folder.parents), folder) if not part.is_dir())
     near, cure = "", f"Correct the name, or make the folder: mkdir -p {shlex.quote(str(path.parent))}"
     if missing.exists():
-        raise InputError("out", f"{path}, where {missing} is no folder", "a name in a folder", "Give another --out.")
+        raise InputError(
+            "out", f"{path}, where {missing} is no folder", "a name in a folder", f"Give another {option('out')}."
+        )
     with suppress(OSError):
         near = did_you_mean(missing.name, [other.name for other in missing.parent.iterdir() if other.is_dir()])
     got = f"{path}, and there is no folder {missing}"

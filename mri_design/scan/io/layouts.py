@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.scan.calibration.espirit import central, gapless_side
 from mri_design.scan.calibration.growing_maps import error_of_held_coils
 from mri_design.scan.calibration.nlinv import BLOCK
@@ -109,9 +109,9 @@ def joined(
         f"{field}: dims",
         f"real numbers {stored.shape}, negative as often as positive, which look like real and imaginary parts",
         "k-space, or parts whose axis is named",
-        f"Name it: --dims ky,kx,{PAIR} (an axis of two), --dims slice,ky,kx,{IN_TURN} (real and imaginary parts of "
-        f"each coil in turn) or {IN_HALVES} (first all real parts); or save complex numbers, in Python "
-        "numpy.save('kspace.npy', parts[..., 0::2] + 1j * parts[..., 1::2]).",
+        f"Name it: {option('dims', f'ky,kx,{PAIR}')} (an axis of two), {option('dims', f'slice,ky,kx,{IN_TURN}')} "
+        f"(real and imaginary parts of each coil in turn) or {IN_HALVES} (first all real parts); or save complex "
+        "numbers, in Python numpy.save('kspace.npy', parts[..., 0::2] + 1j * parts[..., 1::2]).",
     )
 
 
@@ -181,7 +181,8 @@ def shown(
     if _gaps(array, kx) > 1 >= _gaps(array, ky):  # lines were left out along the other axis
         names[ky], names[kx] = "kx", "ky"
     changed = tuple(names) != tuple(usual)
-    return tuple(names), f"({', '.join(names)}), as the samples show; --dims says otherwise" if changed else ""
+    note = f"({', '.join(names)}), as the samples show; {option('dims')} says otherwise"
+    return tuple(names), note if changed else ""
 
 
 def looks_like_coils(array: NDArray[Any], axis: int) -> bool:
@@ -202,8 +203,8 @@ def _asks(field: str, shape: tuple[int, ...], doubt: str, likely: str) -> InputE
         f"{field}: dims",
         f"{len(shape)} axes without names, {shape}, {doubt}",
         "the name of every axis",
-        f"Name them: --dims {likely}, --dims {usual}, or whatever they are (repetition, frame, echo); in a header file "
-        "or a recipe under [input] as dims = [...], in Python as dims=.",
+        f"Name them: {option('dims', likely)}, {option('dims', usual)}, or whatever they are (repetition, frame, "
+        "echo); in a header file or a recipe under [input] as dims = [...].",
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, Orientation, TrajectoryData
 from mri_design.scan.io.along_trajectory import along_trajectory
 from mri_design.scan.io.layouts import BARE, PAIR, joined, shown
@@ -282,7 +282,7 @@ def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: in
         On names that are unknown, repeated or too few, and on a phase encode that is not a k-space axis.
     """
     if dims is None and n_axes not in BARE:
-        cure = "Name them, as --dims repetition,slice,coil,ky,kx, or as dims in a header file."
+        cure = f"Name them, as {option('dims', 'repetition,slice,coil,ky,kx')}, or as dims in a header file."
         raise InputError(field="dims", got=f"{n_axes} unnamed axes", wanted="2 to 4", cure=cure)
     names = BARE[n_axes] if dims is None else dims
     roles = [_ROLES.get(name, SERIES.get(name, "")) for name in names]
@@ -293,7 +293,7 @@ def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: in
             wanted="one name for each axis, in their order: kx (or k0, the readout), ky (k1, the phase encode), coil, "
             "slice, repetition (rep, frame), contrast (echo), set, phase; of a volume also kz (k2); of real numbers "
             f"{PAIR}",
-            cure="Give them as --dims coil,ky,kx, as dims in the header file, or in Python as dims=.",
+            cure=f"Give them as {option('dims', 'coil,ky,kx')}, or as dims in the header file.",
         )
     if "kz" in roles and ({*COUNTERS, "slice"} & set(roles) or phase_encode_axis is not None):
         raise InputError(
