@@ -64,8 +64,8 @@ def test_designs_begin_with_fewer_lines_than_maps_are_usually_estimated_from(
 def test_a_mask_of_which_three_quarters_are_calibration_is_said_to_be_one() -> None:
     lines, plane = LineReadouts((128, 96)), PlaneReadouts((64, 48))
     assert mostly_calibration(24, 32, lines).startswith("24 of 32 lines are measured for the coil maps, so that strat")
-    assert "differ in 8 only" in mostly_calibration(24, 32, lines) and "--start" in mostly_calibration(24, 32, lines)
-    assert "(--calibration)" in mostly_calibration(20, 500, plane)
+    assert "differ in 8 only" in mostly_calibration(24, 32, lines) and "(start)" in mostly_calibration(24, 32, lines)
+    assert "'calibration'" in mostly_calibration(20, 500, plane)
     assert (
         mostly_calibration(24, 33, lines) == mostly_calibration(0, 4, lines) == mostly_calibration(10, 500, plane) == ""
     )

@@ -153,13 +153,13 @@ def test_several_slices_keep_their_order(convert: Convert, tmp_path: Path) -> No
 
 
 def test_sizes_come_from_the_input_or_are_given(convert: Convert, scan_file: Path, tmp_path: Path) -> None:
-    assert "--fov gives the field of view" in convert(scan_file, "plain.h5").sentences[1]
+    assert "field_of_view gives the field of view" in convert(scan_file, "plain.h5").sentences[1]
     convert(scan_file, "sized.h5", field_of_view=(0.24, 0.2))
     sized = read(tmp_path / "out" / "sized.h5", isolated=False)
     assert isinstance(sized, KSpaceData) and sized.geometry is not None
     assert sized.geometry[0].pixel == pytest.approx((20.0, 20.0))
     made = convert(tmp_path / "out" / "sized.h5", "again.h5")
-    assert not any("--fov" in sentence for sentence in made.sentences)
+    assert not any("field_of_view" in sentence for sentence in made.sentences)
     again = read(tmp_path / "out" / "again.h5", isolated=False)
     assert isinstance(again, KSpaceData) and again.geometry == sized.geometry
 
