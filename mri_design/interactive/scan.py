@@ -78,7 +78,7 @@ def load(
     mask: Chosen | None = None,
     duplicates: str | None = None,
     encoding: int | None = None,
-    dims: Sequence[str] | None = None,
+    dims: str | Sequence[str] | None = None,
 ) -> LoadedScan:
     """Load a scan from a file, a phantom or arrays; images become simulated k-space.
 
@@ -106,9 +106,9 @@ def load(
         What becomes of a line or shot that raw data hold several times; the recipe's by default.
     encoding : int, optional
         Number of the encoding space to read, of MRD files with several; the first by default.
-    dims : sequence of str, optional
-        Names of the axes of an array, in memory or in a file, where they are others than the samples show: coil, slice,
-        ky, kx, kz, repetition, frame, contrast, echo, real/imag.
+    dims : str or sequence of str, optional
+        Names of the axes of an array, in memory or in a file, where they are others than the samples show, as
+        ``"coil,ky,kx"``: coil, slice, ky, kx, kz, repetition, frame, contrast, echo, real/imag.
     noise_samples : str, Path or complex array, shape (coil, sample), optional
         What the coils measured without excitation, in units of the scan: the noise is theirs, not the scan's own.
     mask : array or sequence of int, optional
@@ -127,8 +127,8 @@ def load(
     >>> image = design.reconstruct()
     """
     settings = recipe_from(recipe).replacing("simulation", matrix=matrix)
-    named = None if dims is None else tuple(dims)
-    settings = settings.replacing("input", duplicates=duplicates, encoding=encoding, dims=named)
+    axes = [name.strip() for name in dims.split(",")] if isinstance(dims, str) else dims
+    settings = settings.replacing("input", duplicates=duplicates, encoding=encoding, dims=axes)
     if noise_sd is not None:
         settings = settings.replacing("noise", variance=positive_number("noise_sd", noise_sd) ** 2)
     if noise_samples is not None and settings.noise.variance is not None:

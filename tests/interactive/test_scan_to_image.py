@@ -209,7 +209,7 @@ def test_plots_are_figures(design: md.ScanDesign, image: md.ScanImage) -> None:
 def three(scan: md.LoadedScan) -> md.LoadedScan:
     """Three slices, each a little dimmer."""
     one = scan.data.kspace
-    return md.load(np.concatenate([one, 0.8 * one, 0.6 * one]), recipe=RECIPE)
+    return md.load(np.concatenate([one, 0.8 * one, 0.6 * one]), dims="slice,coil,ky,kx", recipe=RECIPE)
 
 
 def test_several_slices_make_a_volume(three: md.LoadedScan, tmp_path: Path) -> None:
