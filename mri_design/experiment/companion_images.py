@@ -105,7 +105,9 @@ class CompanionImages:
         places = scan.geometry if isinstance(scan, KSpaceData) else None
         return cls(name, np.stack(images), places, readout_energies(scan))
 
-    def over(self, scan: KSpaceData | TrajectoryData, number: int, count: int) -> Companion:
+    def over(
+        self, scan: KSpaceData | TrajectoryData, number: int, count: int, several: bool = False
+    ) -> Companion | None:
         """Lay the images over one slice of a scan.
 
         By the places that both headers give, between the slices of a volume too; else slice upon slice, by the fields
@@ -119,18 +121,35 @@ class CompanionImages:
             Its number.
         count : int
             Slices of the scan.
+        several : bool
+            Whether the images are offered to further slices: one image then serves those that it shows.
+
+        Returns
+        -------
+        Companion or None
+            None where there is one image, of a place that another one of several slices has.
 
         Raises
         ------
         InputError
-            Where the two have other numbers of slices and nothing says where they lie, or hardly overlap.
+            Where the two have other numbers of slices and nothing says where they lie, or hardly overlap; for one image
+            without a place and several slices.
         """
-        shape = scan.readouts.grid
+        shape, one = scan.readouts.grid, len(self.images) == 1
         here = scan.geometry[0] if isinstance(scan, KSpaceData) and scan.geometry is not None else None
         by_headers = here is not None and here.placed and self.places is not None and self.places[0].placed
         if by_headers and here is not None:
             image, covered = self.at_places(here, shape)
             how = "by the places in both headers"
+            if one and several and covered < LEAST_OVERLAP:
+                return None
+        elif one and several:
+            raise InputError(
+                field=f"companion {self.name}",
+                got="one image for several slices, and no place of it or of the scan's",
+                wanted=f"an image for each of the {count_text(count, 'slice')}, or one slice to be made with it",
+                cure="Choose the slice that it shows with --slices, or give files whose headers say where they lie.",
+            )
         else:
             image, covered, how = self.by_number(here, shape, number, count)
         if covered < LEAST_OVERLAP:
@@ -392,10 +411,16 @@ def companion_file(source: str) -> str:
 
 
 def companions_over(
-    files: Iterable[CompanionImages], scan: KSpaceData | TrajectoryData, number: int = 0, count: int = 1
+    files: Iterable[CompanionImages],
+    scan: KSpaceData | TrajectoryData,
+    number: int = 0,
+    count: int = 1,
+    *,
+    several: bool = False,
 ) -> tuple[Companion, ...]:
     """The companions of one slice; see `CompanionImages.over`."""
-    return tuple(file.over(scan, number, count) for file in files)
+    found = (file.over(scan, number, count, several) for file in files)
+    return tuple(one for one in found if one is not None)
 
 
 def _content(path: Path, recipe: Recipe) -> Content:

@@ -64,7 +64,8 @@ def load_images(
         warn_of_left_out(data, recipe, work.progress)
         orientation = data.orientation if not images else orientation
         companions = [CompanionImages.read(file, on_grid, work.seed) for file in source.companions]
-        for index in source.slices.indices(data.n_slices):
+        wanted = source.slices.indices(data.n_slices)
+        for index in wanted:
             chosen = data.select_slice(index)
             if not chosen.fully_sampled and chosen.reference is None:
                 raise InputError(
@@ -80,11 +81,11 @@ def load_images(
             calibrating = calibration_for(recipe, fewest)
             grows = recipe.design.encoding == "lines" and estimates_own_maps(chosen)
             scan = prepare(chosen, recipe, calibration_lines=None if grows else calibrating, ordinary=True)
-            if index == source.slices.indices(data.n_slices)[0]:  # all slices of a scan have its noise
+            if index == wanted[0]:  # all slices of a scan have its noise
                 warn_of_noise(scan, work.progress)
             reference = scan.reference(0)
             assert reference is not None
-            beside = companions_over(companions, chosen, index, data.n_slices)
+            beside = companions_over(companions, chosen, index, data.n_slices, several=len(wanted) > 1)
             slice_model = replace(scan.slice_model(0, on_grid), companions=beside)
             name = f"{data.name}[{index}]"
             unit = scan.image_unit(0)

@@ -43,11 +43,23 @@ def test_the_lines_decide_and_the_run_says_so(run: Run, exam: Path, tmp_path: Pa
 
 def test_slices_of_a_volume_have_the_companion_of_their_number(run: Run, exam: Path, tmp_path: Path) -> None:
     asked = ("recon", exam / "two.npy", "--mask", exam / "mask.npy", "--recipe", exam / "local.toml", "--no-report")
-    run(*asked, "--with", exam / "t1-two.npy", "--out", tmp_path / "two")
+    done = run(*asked, "--with", exam / "t1-two.npy", "--out", tmp_path / "two")
     assert "t1-two.npy is used" in settings(tmp_path / "two")["companions"]
+    told = settings(tmp_path / "two")["companions_of_slices"]
+    assert [(one["slice"], one["used"]) for one in told] == [(0, "t1-two.npy"), (1, "t1-two.npy")]
+    assert all(one["companions"].startswith("t1-two.npy is used") for one in told)
+    assert "other images: t1-two.npy in slices 0-1" in done.stdout
     np.save(tmp_path / "three.npy", np.stack([np.load(exam / "t1.npy")] * 3))
     refused = run(*asked, "--with", tmp_path / "three.npy", "--out", tmp_path / "three", code=3).stderr
     assert "3 slices" in refused and "2 slices" in refused
+
+
+def test_one_image_without_a_place_is_not_offered_to_several_slices(run: Run, exam: Path, tmp_path: Path) -> None:
+    asked = ("recon", exam / "two.npy", "--mask", exam / "mask.npy", "--recipe", exam / "local.toml", "--no-report")
+    refused = run(*asked, "--with", exam / "t1.npy", "--out", tmp_path / "every", code=3).stderr
+    assert "companion t1.npy" in refused and "--slices" in refused
+    run(*asked, "--with", exam / "t1.npy", "--slices", 1, "--out", tmp_path / "one", code=0)
+    assert "t1.npy is used" in settings(tmp_path / "one")["companions"]
 
 
 def test_a_design_ends_with_an_image_that_knows_it(run: Run, exam: Path, tmp_path: Path) -> None:

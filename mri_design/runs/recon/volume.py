@@ -54,6 +54,8 @@ from mri_design.status import Convergence, Status
 
 SLICES = "slices"
 """Name of the stage in which slices are reconstructed, after that in which neighbours are."""
+OTHER_IMAGES = "other images"
+"""Column of metrics.csv: those that the prior of a slice knows, "none" where it was offered some and knows none."""
 _OTHERS = "other_images"
 _ARRAYS = ("recon", "std", "noise", "g_factor", "coil_maps", "draws", "reference", _OTHERS)
 _MODULUS = "modulus"
@@ -194,7 +196,7 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
     rows = [{**work.numbering.place(number), **row} for row in _rows(known, images, ready.lines)]
     pictures = CompanionPictures.of(shown)
     if result.companions is not None:
-        rows[0]["other images"] = "; ".join(result.companions.used) or "none"
+        rows[0][OTHER_IMAGES] = "; ".join(result.companions.used) or "none"
     if pictures is not None:
         arrays[_OTHERS] = np.stack([np.abs(panel.image) for panel in pictures.panels]).astype(np.float32)
     ended, factor = result.convergence, result.std_factor
@@ -406,9 +408,9 @@ class Beside:
     around: Around = NOT_AROUND
     group: Group | None = None
 
-    def over(self, data: AnySlice, number: int, count: int) -> tuple[Companion, ...]:
-        """The other images over a slice, by its number among those of the scan."""
-        return companions_over(self.companions, data, number, count)
+    def over(self, data: AnySlice, number: int, count: int, several: bool) -> tuple[Companion, ...]:
+        """The other images over a slice, by its number among those of the scan; ``several`` slices are made."""
+        return companions_over(self.companions, data, number, count, several=several)
 
 
 NOTHING = Beside()
@@ -470,10 +472,12 @@ def reconstruct_volume(
     near = {number: beside.around.of(number, numbering, first_frame) for number in left}
     asked = sorted({other for found in near.values() for weights in found.values() for other in weights})
     untold = [number for number in asked if number not in kept.told]
+    several = len({number % slices.count for number in numbers}) > 1
 
     def item(number: int, near: Mapping[str, Mapping[int, float]] = NO_IMAGES) -> Item:
         data, own, others = slices.read(number), number % slices.count, neighbours(near, kept.modulus)
-        return number, data, looked.masks[number], given.get(own), (*beside.over(data, own, slices.count), *others)
+        known = beside.over(data, own, slices.count, several)
+        return number, data, looked.masks[number], given.get(own), (*known, *others)
 
     with Workers(work, max(1, min(run.jobs, max(len(left), len(untold)))), run.executor) as workers:
         for done, told in enumerate(workers.map(neighbour_image, map(item, untold), ahead=_AHEAD * run.jobs), 1):
@@ -485,6 +489,8 @@ def reconstruct_volume(
             kept.add(made)
             run.progress.show(SLICES, len(kept.facts), len(numbers))
     run.progress.show(REPORT, 0, 1)
+    if said := _which_companions({number: kept.facts[number] for number in numbers}, numbering):
+        run.progress.say(f"other images: {said}")
     noise_only = [number for number in numbers if kept.facts[number].noise_only]
     if noise_only:
         words = "hold noise only: their images show" if len(noise_only) > 1 else "holds noise only: its image shows"
@@ -519,6 +525,15 @@ def reconstruct_volume(
         sources=[looked.sources[number] for number in numbers],
         coverage=kept.coverage,
     )
+
+
+def _which_companions(facts: Mapping[int, SliceFacts], numbering: Frames) -> str:
+    """Which other images are used in which slices; empty where none was offered."""
+    used: dict[str, list[int]] = {}
+    for number, one in facts.items():
+        if OTHER_IMAGES in one.rows[0]:
+            used.setdefault(str(one.rows[0][OTHER_IMAGES]), []).append(number)
+    return "; ".join(f"{names} in {numbering.names(where)}" for names, where in used.items())
 
 
 def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[int], run: Run) -> _Looked:

@@ -38,7 +38,7 @@ from mri_design.runs.image_sections import (
 )
 from mri_design.runs.recon.beginning import first_screen
 from mri_design.runs.recon.stages import REPORT
-from mri_design.runs.recon.volume import VolumeResult
+from mri_design.runs.recon.volume import OTHER_IMAGES, VolumeResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
 from mri_design.runs.verdicts import RelativeError, method_words, volume_verdict
@@ -168,6 +168,12 @@ def _of_slices(result: VolumeResult, noise_only: Sequence[int]) -> dict[str, obj
         found["source_image"] = sources[0].as_settings()
         if any(source != sources[0] for source in sources):
             found["source_images"] = [source.as_settings() for source in sources]
+    offered = [(number, one) for number, one in zip(result.numbers, result.facts, strict=True) if one.about_others]
+    if offered:
+        found["companions_of_slices"] = [
+            {**numbering.place(number), "used": one.rows[0][OTHER_IMAGES], "companions": one.account["companions"]}
+            for number, one in offered
+        ]
     if noise_only:
         found["slices_of_noise"] = [numbering.place(number) if numbering.axis else number for number in noise_only]
     return found
@@ -276,7 +282,7 @@ def _companions(folder: RunFolder, result: VolumeResult, frame: Frame) -> list[S
     """What companions made of one slice: of the nearest to the one in detail that uses some, beside its image."""
 
     def far(number: int) -> tuple[bool, int]:
-        return result.kept.facts[number].rows[0].get("other images", "none") == "none", abs(number - result.shown)
+        return result.kept.facts[number].rows[0].get(OTHER_IMAGES, "none") == "none", abs(number - result.shown)
 
     number = min(result.numbers, key=far)
     pictures = result.kept.pictures(number)
