@@ -342,8 +342,7 @@ def demo(
             exam = compare_with_other_contrast(part)
             beside = report_comparison(part, exam)
         with part_of_demo(run, DESIGN) as part:
-            designed = design_real_scan(part)
-            ended = report_design(part, designed)
-        report_demo(run, study, exam, designed)
+            ended = report_design(part, design_real_scan(part))
+        report_demo(run, study, exam)
     say(f"Open {out / 'report.html'}", quiet)
     return exit_code(compared.status, beside.status, ended.status)

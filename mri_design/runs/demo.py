@@ -22,7 +22,6 @@ from mri_design.evaluation.page import (
     dated,
     write_report,
 )
-from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row, read_csv
 from mri_design.experiment.recipe import load_recipe
@@ -120,11 +119,10 @@ def design_real_scan(run: Run) -> DesignResult | Ending:
     return design_scan(DesignRequest(SCAN, load_recipe(None).replacing("design", block=BLOCK), LINES), run)
 
 
-def report_demo(run: Run, study: ComparisonResult, exam: ComparisonResult, designed: DesignResult | Ending) -> Path:
+def report_demo(run: Run, study: ComparisonResult, exam: ComparisonResult) -> Path:
     """Write the page over the comparisons and the design of a real scan, once their folders are written.
 
-    Of a design that was finished before, and is not computed again, mask and settings are read from its folder. Returns
-    the page's path.
+    Mask and errors of the design are read from its folder. Returns the page's path.
     """
     compared, beside, scan = (run.folder.path / name for name in (STUDY, EXAM, DESIGN))
     rows, links, warnings = list[Row](), dict[str, str](), []
@@ -138,7 +136,7 @@ def report_demo(run: Run, study: ComparisonResult, exam: ComparisonResult, desig
         _pictures(compared, study),
         _numbers(compared, study),
         _other_contrast(study, exam),
-        _real_scan(scan, designed),
+        _real_scan(scan),
         Section("Full reports", [Links(links), ReportTable(rows, "How the runs ended.", {"seconds": ".1f"})]),
     ]
     path, title = run.folder.output_path("report.html"), "mri-design demo: which lines to measure"
@@ -261,12 +259,8 @@ def _other_contrast(study: ComparisonResult, exam: ComparisonResult) -> Section:
     return Section("Another contrast of the same head", [Paragraph(text), table])
 
 
-def _real_scan(scan: Path, designed: DesignResult | Ending) -> Section:
-    if isinstance(designed, Ending):
-        noise = json.loads((scan / "manifest.json").read_text(encoding="utf-8"))["settings"].get("reference_noise")
-        mask = np.load(scan / "mask.npy", allow_pickle=False)
-    else:
-        noise, mask = designed.known.reference_noise, designed.trace.mask()
+def _real_scan(scan: Path) -> Section:
+    mask = np.load(scan / "mask.npy", allow_pickle=False)
     text = (
         "The second scan comes from a scanner (0.055 T, gradient echo, one coil) and is replayed: lines are chosen and "
         "measured a few at a time. It has no noise-free truth, only the full scan to be held against."
@@ -279,5 +273,5 @@ def _real_scan(scan: Path, designed: DesignResult | Ending) -> Section:
         "mask-growth": f"The mask at every step, from top to bottom. {mask_sentence(mask)}",
         "calibration": "Each dot is a chosen line, predicted before it was measured; on the diagonal it was right.",
     }
-    table = error_table(read_csv(scan / "metrics.csv"), f"The two images.{noise_caption([noise])}")
+    table = error_table(read_csv(scan / "metrics.csv"), "The two images.", noisy=True)
     return Section("A real scan", [Paragraph(text), _figures(scan, images), table, _figures(scan, course)])

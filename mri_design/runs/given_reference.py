@@ -52,8 +52,8 @@ class FittedReference:
     def caption(self) -> str:
         """What errors mean, for a table of them."""
         return (
-            f"Errors are of the magnitude, relative to {self.words}. Phase is not compared: the actual error beside "
-            "error bars is that of the magnitude too, less than that of complex pixels, which they predict."
+            f"Errors are of the magnitude, relative to {self.words}. Phase is not compared, and so not in the actual "
+            "error beside error bars, which are those of complex pixels."
         )
 
     @property

@@ -13,7 +13,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import OBJECT
 from mri_design.evaluation.page import Block, ReportFigure, ReportTable, Section, saved_figure
 from mri_design.evaluation.plots.panels import GREY_SCALE, Frame, ImagePanel, Layout, error_caption, metric_caption
-from mri_design.evaluation.reference_noise import noise_caption, ranked
+from mri_design.evaluation.reference_noise import ranked
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row, percent
 from mri_design.experiment.reconstruction import Reconstruction
@@ -83,14 +83,22 @@ def metric_rows(images: Sequence[NamedImage], measured: Mapping[str, object]) ->
     ]
 
 
-def error_table(rows: Sequence[Row], about: str) -> ReportTable:
-    """Rows of metrics.csv under a caption that explains them; of errors it shows the pair that images are judged by."""
+def error_table(rows: Sequence[Row], about: str, *, noisy: bool = False) -> ReportTable:
+    """Rows of metrics.csv under a caption that explains them; of errors it shows the pair that images are judged by.
+
+    ``noisy`` says whether the reference carries noise.
+    """
     shown = [{name: value for name, value in row.items() if name != "relative_l2"} for row in rows]
     caption = (
         f"{about} predicted error is that of the error bars, found error what was found: of the complex image, without "
         "the noise of the reference. Beside the image of a file, which has no phase to compare, both are those of the "
         f"modulus. PSNR and SSIM are of magnitudes inside the object, with the reference as it is. {OBJECT}"
     )
+    if noisy:
+        caption += (
+            " The reference is the scan's own image: by PSNR and SSIM an image that keeps the noise of the measured "
+            "lines, as zero-filled ones do, looks better for that alone."
+        )
     formats = {"predicted_error": ".4f", "found_error": ".4f", "psnr": ".2f", "ssim": ".4f"}
     return ReportTable(shown, caption, formats)
 
@@ -153,9 +161,8 @@ def image_sections(
         about = "There is no fully sampled image to measure errors against; acceleration counts centre lines."
         if reference is not None:
             about = "Errors are relative to the reference; acceleration counts centre lines."
-    about += noise_caption([noise])
     blocks: list[Block] = [
-        ReportTable(rows, about) if reference is None else error_table(rows, about),
+        ReportTable(rows, about) if reference is None else error_table(rows, about, noisy=noise is not None),
         saved_figure(folder, "images", lambda: plots.image_grid(panels, frame), f"{GREY_SCALE}."),
     ]
     if reference is not None:
