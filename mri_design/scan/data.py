@@ -22,6 +22,7 @@ from mri_design.errors import (
     require_counts,
     require_instance,
 )
+from mri_design.operators.chosen import chosen_flags
 from mri_design.operators.trajectory import checked_samples
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.sampling import Sampling, measured_samples, require_finite, strongest_component
@@ -204,7 +205,8 @@ class KSpaceData(Scan):
     kspace : complex64 array, shape (slice, coil, ky, kx)
         Centred orthonormal k-space, DC at ``N // 2``; samples that were not measured are zero in all coils.
     measured : bool array, shape (ky,)
-        True where the phase-encode line was really acquired, in any slice. Zero-filled lines are False.
+        True where the phase-encode line was really acquired, in any slice. Zero-filled lines are False. Zeros and ones
+        of any type, or numbers of lines, become that.
     name : str
         Short name for tables and figures.
     noise_variance : float, optional
@@ -248,7 +250,6 @@ class KSpaceData(Scan):
 
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="a complex array (slice, coil, ky, kx)", kspace=self.kspace)
-        require_instance(np.ndarray, wanted="a bool array (ky,)", measured=self.measured)
         k = self.kspace
         if k.ndim != 4:
             raise InputError(field="kspace", got=f"{k.ndim} axes {k.shape}", wanted="(slice, coil, ky, kx)")
@@ -257,13 +258,7 @@ class KSpaceData(Scan):
         if not np.iscomplexobj(k):
             raise InputError(field="kspace", got=f"dtype {k.dtype}", wanted="complex samples")
         require_finite("kspace", k)
-        if self.measured.shape != (k.shape[-2],) or self.measured.dtype != np.bool_:
-            raise InputError(
-                field="measured",
-                got=f"{self.measured.dtype} {self.measured.shape}",
-                wanted=f"bool ({k.shape[-2]},)",
-                cure="Give one flag per phase-encode line.",
-            )
+        object.__setattr__(self, "measured", chosen_flags(self.measured, (k.shape[-2],), field="measured"))
         if not self.measured.any() or not np.any(k[:, :, self.measured]):
             raise InputError(
                 field="kspace", got="no signal in any measured line", wanted="at least one non-zero sample"

@@ -1,11 +1,12 @@
 """KSpaceData and ImageStack validate what comes from outside, and say what of a file they are."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, InputError, KSpaceData, TrajectoryData
+from mri_design import ImageStack, InputError, KSpaceData, TrajectoryData, read
 from mri_design.operators.readouts import LineReadouts, PlaneReadouts
 from mri_design.scan.data import left_out, left_out_text
 
@@ -26,6 +27,16 @@ def test_sizes_and_readouts(data: KSpaceData) -> None:
     along = TrajectoryData(data.kspace.reshape(3, 2, 40), points, (8, 8), n_readouts=4)
     np.testing.assert_array_equal(along.readouts.shots, points.reshape(4, 10, 2))
     assert along.by_readout.shape == (3, 2, 4, 10) and along.measured_readouts.tolist() == [True] * 4
+
+
+@pytest.mark.parametrize("dtype", [int, np.uint8, np.float64])
+def test_measured_lines_are_a_mask_in_any_type(data: KSpaceData, tmp_path: Path, dtype: type) -> None:
+    flags = np.arange(8) > 2
+    kept = np.where(flags[:, None], data.kspace, 0)
+    for given in (flags, flags.astype(dtype), np.flatnonzero(flags), flags[None].astype(dtype)):
+        np.testing.assert_array_equal(KSpaceData(kept, given).measured, flags)
+    np.savez(tmp_path / "scan.npz", kspace=kept, measured=flags.astype(dtype))
+    np.testing.assert_array_equal(read(tmp_path / "scan.npz").measured, flags)
 
 
 def test_other_units_scale_all_samples_and_the_noise_by_the_square(data: KSpaceData) -> None:
@@ -78,7 +89,7 @@ def test_non_finite_samples_are_refused_with_count_and_place(data: KSpaceData, b
         ({"kspace": np.ones((1, 1, 1, 1), np.complex64)}, "kspace"),
         ({"kspace": np.ones((1, 1, 8, 5), np.float32)}, "kspace"),
         ({"measured": np.ones(7, dtype=bool)}, "measured"),
-        ({"measured": np.ones(8)}, "measured"),
+        ({"measured": np.full(8, 0.5)}, "measured"),
         ({"measured": np.zeros(8, dtype=bool)}, "kspace"),
         ({"noise_variance": 0.0}, "noise_variance"),
         ({"noise_variance": -1.0}, "noise_variance"),

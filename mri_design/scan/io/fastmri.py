@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.operators.chosen import chosen_flags
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.hdf5 import (
@@ -209,10 +210,8 @@ def _check_sides(shape: tuple[int, ...], limits: ReadLimits) -> None:
             raise InputError(field=f"kspace: {axis}", got=str(side), wanted=f"1 to {bound}")
 
 
-def _mask(stored: NDArray[np.generic], n_lines: int) -> NDArray[np.bool_]:
-    if stored.size != n_lines or stored.dtype.kind not in "biuf" or not np.isin(stored, (0, 1)).all():
-        raise InputError(field="mask", got=f"{stored.dtype} {stored.shape}", wanted=f"{n_lines} flags, one per column")
-    return stored.reshape(-1).astype(bool)
+def _mask(stored: NDArray[Any], n_lines: int) -> NDArray[np.bool_]:
+    return chosen_flags(stored, (n_lines,), field="mask", unit="column")
 
 
 def _provenance(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
+from mri_design.operators.chosen import chosen_flags
 from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, Orientation, TrajectoryData
 from mri_design.scan.io.along_trajectory import along_trajectory
 from mri_design.scan.io.layouts import BARE, PAIR, joined, shown
@@ -666,12 +667,7 @@ def _check_sides(key: str, roles: tuple[str, ...], shape: tuple[int, ...], limit
 def _declared_lines(path: Path, header: ArrayHeader, measured: NDArray[Any] | None, n_lines: int) -> NDArray[np.bool_]:
     declared = np.ones(n_lines, dtype=bool)
     if measured is not None:
-        flags = measured.shape == (n_lines,) and measured.dtype.kind in "biu"
-        if not flags or not np.isin(measured, (0, 1)).all():
-            raise InputError(
-                field="measured", got=f"{measured.dtype} {measured.shape}", wanted=f"{n_lines} flags, one per line"
-            )
-        declared &= measured.astype(bool)
+        declared = chosen_flags(measured, (n_lines,), field="measured").copy()
     for line in header.zero_filled:
         if not 0 <= line < n_lines:
             raise InputError(
