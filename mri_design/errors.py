@@ -56,6 +56,7 @@ _ARGUMENTS = {
 """Options that Python's functions call otherwise."""
 _SETTINGS = {
     "calibration": "constraints",
+    "centre": "input",
     "compress-coils": "coils",
     "contrast": "input",
     "phase": "input",

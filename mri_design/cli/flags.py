@@ -338,7 +338,7 @@ def _strategies(kind: str) -> list[str]:
 
 JOBS = max(1, min(4, os.cpu_count() or 1))
 COMPANION = "companion.companion_strength companion.trust_companion"
-STREAMED = "input.contrast input.phase input.repetition input.set"
+STREAMED = "input.contrast input.phase input.repetition input.set input.centre"
 SERIES = f"{STREAMED} input.encoding input.duplicates input.dims"
 NOISE = "noise.variance noise.samples"
 ENCODING = "design.encoding"
@@ -700,9 +700,24 @@ def axes_of(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
+def place_of(text: str) -> list[int]:
+    """[line, sample] of ``40,35``.
+
+    Raises
+    ------
+    UsageError
+        For anything else.
+    """
+    numbers = [whole_number(part.strip(" ")) for part in text.split(",")]
+    if len(numbers) != 2 or not all(number is not None and 0 <= number < 10**6 for number in numbers):
+        raise UsageError(f"--centre {text}: wanted a line and a sample, counted from 0, as 40,35")
+    return [number for number in numbers if number is not None]
+
+
 _CONVERTED: dict[str, Callable[[Any], object]] = {
     "matrix": matrix_of,
     "dims": axes_of,
+    "centre": place_of,
     "noise_sd": variance_of,
 }
 """What is made of the text or number of a flag, to be the setting."""

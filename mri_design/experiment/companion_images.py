@@ -89,7 +89,7 @@ class CompanionImages:
         source = companion_file(source)
         path = Path(source)
         name = path.name if path.name != OWN_IMAGE else f"{path.parent.name}/{OWN_IMAGE}"
-        recipe = recipe.replacing("noise", variance=None)
+        recipe = recipe.of_another_file().replacing("noise", variance=None)
         if names_file(source):
             held = read_images(path) if path.name == OWN_IMAGE else _content(path, recipe)
             if isinstance(held, ImageStack):

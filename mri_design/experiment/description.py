@@ -21,6 +21,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.scan.calibration.coil_maps import gapless_square
 from mri_design.scan.calibration.noise import largest_correlation, noise_is_beside
 from mri_design.scan.data import Scan
+from mri_design.scan.kspace_centre import GIVEN_CENTRE, find_centre
 from mri_design.scan.sampling import Sampling, gapless_run, index_runs
 from mri_design.scan.source_image import SourceImage
 from mri_design.scan.summary import ScanSummary
@@ -140,12 +141,17 @@ def _completeness(sampling: Sampling) -> str:
 
 
 def _centre(scan: ScanSummary) -> dict[str, str]:
-    """Tell the place of DC on the grid, and how many lines around it were measured without a gap."""
+    """Tell the place of DC on the grid, by what it is known, and how many lines around it have no gap."""
     ky, kx = scan.grid_shape
     row, across = ky // 2, "partition" if "volume" in scan.header else "sample"
+    known = "assumed"
+    if GIVEN_CENTRE in scan.header:
+        known = "given"
+    elif scan.part is not None:
+        known = find_centre(scan.part.kspace[0], scan.samplings[scan.index].samples).known_by
     held = [sampling.lines for sampling in scan.samplings if sampling.lines.any()]
     lines = np.logical_and.reduce(held)
-    place = f"line {row}, {across} {kx // 2}, counted from 0"
+    place = f"{known}: line {row}, {across} {kx // 2}, counted from 0"
     if not lines[row]:
         return {"centre": f"{place}; that line was not measured"}
     first, last = gapless_run(lines, row)

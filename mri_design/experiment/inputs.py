@@ -50,6 +50,7 @@ from mri_design.scan.io.mrd_acquisitions import noise_of_samples, noise_scale
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.io.source import AVERAGES, DWELL_TIME, Content, NoiseReadouts
 from mri_design.scan.io.stored_arrays import ArrayHeader, scan_of_arrays
+from mri_design.scan.kspace_centre import find_centre
 from mri_design.scan.sampling import require_dynamic_range
 from mri_design.scan.summary import ImageSummary, ScanSummary, summarised
 
@@ -654,6 +655,34 @@ def _with_check(data: KSpaceData, looked_at: KSpaceData, width: int, source: str
     missed = error_of_held_coils(looked_at.kspace[number], samples, data.noise_variance or 0.0)
     source = f"{source}; {words_of_check(missed, data.n_coils)}"
     return _doubted(data, source if is_bad(missed, data.n_coils) else ""), source
+
+
+def causes_of_bad_maps(data: KSpaceData | TrajectoryData) -> list[str]:
+    """What may be wrong with coils that predict each other badly, as far as the samples leave it open.
+
+    Where coils are predicted well once those of odd and of even lines count as different coils, it is alternate lines
+    and nothing else; otherwise it is not those. The centre of k-space is a cause where the samples do not show it.
+
+    Parameters
+    ----------
+    data : KSpaceData or TrajectoryData
+        Of white coils.
+    """
+    from mri_design.scan.calibration.growing_maps import error_of_held_coils, is_bad
+
+    causes = ["the object may have moved", "coils be mixed up"]
+    if not isinstance(data, KSpaceData):
+        return causes
+    number, odd = _strongest(data), np.arange(data.grid_shape[0])[:, np.newaxis] % 2 == 1
+    kspace, samples = data.kspace[number], data.samplings[number].samples
+    apart = np.repeat([samples & odd, samples & ~odd], data.n_coils, axis=0)
+    if not is_bad(error_of_held_coils(np.tile(kspace, (2, 1, 1)), apart, data.noise_variance or 0.0), data.n_coils):
+        return [
+            "odd lines do not fit even ones: are they readouts of opposite direction, or of coils in another order?"
+        ]
+    if find_centre(kspace, samples).known_by == "assumed":
+        causes.append(f"the centre of k-space lie elsewhere ({option('centre')})")
+    return [*causes, f"axes be others, as slices or frames taken for coils ({option('dims')})"]
 
 
 def _strongest(data: KSpaceData) -> int:

@@ -269,6 +269,17 @@ class InputRecipe(Settings):
         expert=True,
     )
 
+    centre: tuple[int, ...] | None = setting(
+        "Line and sample of the centre of k-space in the file, counted from 0; of a plane the two phase encodes.",
+        None,
+        unset="what the file says or the samples show",
+        least=0,
+        members=(2, 2),
+        metavar="LINE,SAMPLE",
+        panel=_SERIES,
+        expert=True,
+    )
+
     @property
     def reading(self) -> dict[str, Any]:
         """How a file is to be read, as arguments of `mri_design.scan.io.formats.read` and of `ReadOptions`."""
@@ -277,7 +288,13 @@ class InputRecipe(Settings):
             "counters": self.counters,
             "matrix": self.pixels,
             "dims": self.dims,
+            "centre": self.origin,
         }
+
+    @property
+    def origin(self) -> tuple[int, int] | None:
+        """Line and sample of the centre, where they are given."""
+        return None if self.centre is None else (self.centre[0], self.centre[1])
 
     @property
     def pixels(self) -> tuple[int, int] | None:
@@ -851,6 +868,10 @@ class Recipe(Settings):
         Coil maps come from what a design begins with.
         """
         return self.design.start if self.design.encoding == "lines" else self.constraints.calibration
+
+    def of_another_file(self) -> Recipe:
+        """The recipe without what is true of the samples of one file alone."""
+        return replace(self, input=replace(self.input, centre=None))
 
     def replacing(self, section: str, **settings: object) -> Recipe:
         """A copy of the recipe with some settings of a section replaced; None keeps the recipe's.

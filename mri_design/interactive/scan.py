@@ -58,6 +58,7 @@ from mri_design.runs.recon.run import ReconRequest
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.companions import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed
+from mri_design.scan.kspace_centre import CENTRE, with_its_centre
 
 File = str | os.PathLike[str]
 Source = File | KSpaceData | TrajectoryData | ImageStack | ArrayLike
@@ -86,8 +87,8 @@ def load(
     ----------
     source : str, Path, array, KSpaceData, TrajectoryData or ImageStack
         A file of any format that `mri-design info` reads; ``phantom:NAME``; k-space as a complex array (ky, kx), (coil,
-        ky, kx) or (slice, coil, ky, kx), centred, phase encoding along the axis before the last, lines that were not
-        measured zero; or an object of the package. Whatever NumPy makes an array of (``__array__``) is one, as tensors
+        ky, kx) or (slice, coil, ky, kx), phase encoding along the axis before the last, lines that were not measured
+        zero; or an object of the package. Whatever NumPy makes an array of (``__array__``) is one, as tensors
         and arrays of other libraries.
     recipe : Recipe, str, Path or mapping, optional
         All settings, those of designs and images too: an object, a TOML file, the name of a shipped recipe, or a
@@ -163,7 +164,7 @@ def _in_memory(source: object, recipe: Recipe, seed: int) -> KSpaceData | Trajec
         array = number_array("source", source, wanted=wanted)
         if not (np.iscomplexobj(array) or looks_signed(array) or recipe.input.dims):
             raise InputError("source", described(source), wanted, images if array.ndim else "")
-        source = data_of_array(array, recipe.input.dims)
+        source = with_its_centre(data_of_array(array, recipe.input.dims), recipe.input.origin)
     return scan_of(source, recipe, seed)
 
 
@@ -467,6 +468,7 @@ class LoadedScan:
             "coil maps": "" if data.n_coils == 1 else known,
             "pixels": "" if place is None else " x ".join(f"{side:.3g}" for side in place.pixel) + " mm",
             "true image": "known" if data.reference is not None else "",
+            "centre of k-space": data.header.get(CENTRE, ""),
         }
 
     @property

@@ -31,6 +31,7 @@ from mri_design.scan.io.atomic import npy_bytes, npz_bytes
 from mri_design.scan.io.bart import is_bart, pair_of
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.samples import readouts_of_positions, volume_note
+from mri_design.scan.kspace_centre import CENTRE
 from mri_design.scan.sampling import refused_samples
 from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart, samples_to_bart, to_bart
 from mri_design.scan.writing.cfl import pair_files, stacked_slices
@@ -306,7 +307,8 @@ def convert_file(
         _refuse_changes_of(Path(source), made)
     _refuse_foreign_header(out, made)
     refused = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)  # by recon and design
-    warnings = [left_out_text(data.header, asked=recipe.input.counters), refused and f"samples {refused}"]
+    centre = data.header.get(CENTRE, "") and f"its centre of k-space is {data.header[CENTRE]}"
+    warnings = [left_out_text(data.header, asked=recipe.input.counters), centre, refused and f"samples {refused}"]
     return replace(made, warning=f"{data.name}: {'. '.join(filter(None, warnings))}") if any(warnings) else made
 
 

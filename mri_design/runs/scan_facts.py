@@ -13,7 +13,7 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import option
 from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.reference_noise import found_error, reference_noise
-from mri_design.experiment.inputs import DEAD_COILS, NOISE_WITNESSES, PreparedScan
+from mri_design.experiment.inputs import DEAD_COILS, NOISE_WITNESSES, PreparedScan, causes_of_bad_maps
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.starting import mostly_calibration
@@ -26,6 +26,7 @@ from mri_design.runs.run import Progress
 from mri_design.runs.verdicts import RelativeError
 from mri_design.scan.calibration.compression import COMPRESSED
 from mri_design.scan.data import KSpaceData, Scan, TrajectoryData, left_out, left_out_text, part_of_scan
+from mri_design.scan.kspace_centre import CENTRE
 from mri_design.status import Convergence, Status
 
 ZERO_FILLED, GRIDDED = "zero-filled", "gridded"
@@ -97,6 +98,8 @@ def warn_of_left_out(scan: Scan, recipe: Recipe, progress: Progress) -> None:
     text = left_out_text(scan.header, asked=recipe.input.counters)
     if text:
         progress.warn(f"{scan.name}: {text}")
+    if CENTRE in scan.header:
+        progress.warn(f"{scan.name}: its centre of k-space is {scan.header[CENTRE]}")
 
 
 def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> None:
@@ -124,15 +127,12 @@ def warn_of_maps(scan: PreparedScan | PreparedSamples, progress: Progress) -> No
     """Say in one line what is to be said against coil maps."""
     if not scan.maps_doubt:
         return
-    cure = (
-        "compare the order of the coils, and rows and columns, with the scan's"
-        if scan.maps_source.startswith("given")
-        else "the samples leave open why: the zero frequency may lie elsewhere (info says where it is taken to be), "
-        f"the axes may be others (slices or frames taken for coils: {option('dims')}), every second line may be "
-        "shifted or turned, the object may have moved, or coils be mixed up; if none of these, better images need more "
-        f"centre lines, the maps as {option('maps', 'FILE')}, or those of another scan with the same coils as "
-        f"{option('maps-from', 'SCAN')}"
-    )
+    cure = "compare the order of the coils, and rows and columns, with the scan's"
+    if not scan.maps_source.startswith("given"):
+        cure = (
+            f"{', or '.join(causes_of_bad_maps(scan.data))}; if not, better images need more centre lines, the maps as "
+            f"{option('maps', 'FILE')}, or those of another scan with the same coils as {option('maps-from', 'SCAN')}"
+        )
     progress.warn(f"{scan.data.name}: its coil maps are {scan.maps_doubt}; {cure}")
 
 
@@ -170,13 +170,21 @@ def tell_calibration(
 
 def left_out_settings(scan: Scan) -> dict[str, object]:
     """Part of the scan and what was left out of it, chosen series included, for a manifest; empty without either."""
-    told = {"part_of_scan": part_of_scan(scan.header), "left_out_of_scan": left_out(scan.header)}
+    told = {
+        "part_of_scan": part_of_scan(scan.header),
+        "left_out_of_scan": left_out(scan.header),
+        "centre_of_kspace": scan.header.get(CENTRE),
+    }
     return {name: entry for name, entry in told.items() if entry}
 
 
 def left_out_summary(scan: Scan) -> dict[str, object]:
     """`left_out_settings` for a report's table."""
-    told = {"part of the scan": part_of_scan(scan.header), _LEFT_OUT: left_out_text(left_out(scan.header))}
+    told = {
+        "part of the scan": part_of_scan(scan.header),
+        _LEFT_OUT: left_out_text(left_out(scan.header)),
+        "centre of k-space": scan.header.get(CENTRE),
+    }
     return {row: text for row, text in told.items() if text}
 
 

@@ -106,6 +106,24 @@ def test_the_decisions_are_those_of_the_replayed_design(
     assert ("from the noise readouts" in page(out)) == ("--noise" in faults)
 
 
+@pytest.mark.parametrize("options", [(), ("--centre", "22,8")], ids=["found", "given"])
+def test_a_centre_of_kspace_elsewhere_is_sought_and_lines_are_asked_for_around_it(
+    run: Run, adapt: Adapt, work: Path, tmp_path: Path, options: tuple[object, ...]
+) -> None:
+    """The echo is four samples early, and the header's centre is six lines from that of k-space, line 22 of 32."""
+    true = np.load(work / "coils.npz")["kspace"]
+    np.savez(work / "displaced.npz", kspace=np.roll(true, (6, -4), (2, 3)), noise_variance=np.float64(4.9e-5))
+    wanted = ("--recipe", "fast.toml", "--strategy", "vd-polynomial", "--lines", 14, "--start", 8, "--no-report")
+    result, messages, out = adapt("displaced.npz", (), *wanted, *options)
+    assert result.exit_code == 0, result.output
+    assert "centre of k-space" in result.stderr
+    run("design", "coils.npz", *wanted, "--out", tmp_path / "replayed", code=0)
+    assert order(out) == order(tmp_path / "replayed")
+    asked = [line for message in messages if message["kind"] == "measure" for line in message["lines"]]
+    assert set(asked) >= {(line + 6) % 32 for line in order(out)} and len(asked) <= 14 + (0 if options else 8)
+    assert np.load(out / "kspace.npz")["measured"][order(out)].all()
+
+
 def test_start_lines_are_asked_for_once_it_is_known_whether_they_have_to_tell_the_noise(
     adapt: Adapt, work: Path
 ) -> None:

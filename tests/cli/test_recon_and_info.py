@@ -143,7 +143,7 @@ def test_maps_that_predict_badly_are_said_by_recon_and_design(run: Run, tmp_path
     for words in (("recon", "few.npz"), ("design", "all.npz", "--strategy", "low-pass", "--lines", 10)):
         verb, scan, *more = words
         told = run(verb, tmp_path / scan, *more, "--recipe", "fast.toml", "--out", tmp_path / verb, code=0).stderr
-        assert "which is bad" in told and all(cause in told for cause in ("zero frequency", "--dims", "moved"))
+        assert "which is bad" in told and "the object may have moved" in told and "axes" in told
 
 
 def test_given_maps_are_used_by_every_verb_and_named_in_the_manifest(run: Run, tmp_path: Path) -> None:

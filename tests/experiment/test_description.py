@@ -87,7 +87,7 @@ def test_samples_of_a_plane_are_counted_one_by_one() -> None:
 
 def test_centre_and_lines_around_it_are_told() -> None:
     rows = describe_scan(told(), Recipe())
-    start = "line 16, sample 16, counted from 0"
+    start = "assumed: line 16, sample 16, counted from 0"
     gapless = "25 lines without a gap around it (4-28), of which the innermost 25 can serve for coil maps"
     assert rows["centre"] == f"{start}; {gapless}"
     one = scan()

@@ -18,7 +18,7 @@ from mri_design import (
     reconstruct,
 )
 from mri_design.experiment.given_maps import MapsOfScan
-from mri_design.experiment.inputs import GIVEN_NOISE, LEAST_EXPLAINED, with_given_maps
+from mri_design.experiment.inputs import GIVEN_NOISE, LEAST_EXPLAINED, causes_of_bad_maps, with_given_maps
 from mri_design.scan.calibration.coil_maps import explained_by_maps
 from mri_design.scan.centred_fft import to_image
 
@@ -256,6 +256,8 @@ def test_centre_lines_that_one_image_and_smooth_maps_do_not_explain_are_doubted(
     found = prepare(replace(data, kspace=swapped), small)
     assert found.maps_doubt == found.maps_source
     assert found.maps_source.startswith("estimated by ESPIRiT from 24") and found.maps_source.endswith("which is bad")
+    (cause,) = causes_of_bad_maps(found.data)  # nothing else is open
+    assert "odd lines" in cause
 
 
 def test_fewer_calibration_lines_than_measured_are_all_that_maps_are_made_of(small: Recipe) -> None:
@@ -293,6 +295,8 @@ def test_maps_that_predict_badly_are_doubted(small: Recipe) -> None:
         replace(data, kspace=np.where(few[:, None], wrong, 0).astype(np.complex64), measured=few, coil_maps=None), small
     )
     assert "which is bad" in scan.maps_doubt and scan.maps_doubt in scan.maps_source
+    assert [any(word in cause for cause in causes_of_bad_maps(scan.data)) for word in ("moved", "axes")] == [True, True]
+    assert not any("odd" in cause for cause in causes_of_bad_maps(scan.data))
 
 
 def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: Path) -> None:

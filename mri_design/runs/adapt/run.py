@@ -36,6 +36,8 @@ from mri_design.runs.run import Ending, Record, Run, require_resume
 from mri_design.runs.scan_facts import tell_part, warn_of_maps, warn_of_noise
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
+from mri_design.scan.kspace_centre import Centre, find_centre, given_centre, strongest_of_lines
+from mri_design.scan.sampling import gapless_run
 from mri_design.scan.streaming.channel import Channel, Connection
 from mri_design.scan.streaming.messages import Journal, JsonLines, StreamProtocol, recorded
 from mri_design.scan.streaming.mrd import MrdFile, MrdStream
@@ -47,6 +49,8 @@ CONVERSATION = "messages.jsonl"
 LATENCY = "latency.csv"
 """How long every request took."""
 NAME = "scan"
+_PEAK = 1.5
+"""The line at the centre of k-space has so many times the energy of those at both ends of the start, at least."""
 
 
 class LinesLostError(MriDesignError):
@@ -220,7 +224,7 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
     warn_of_noise(scan, run.progress)
     warn_of_maps(scan, run.progress)
     _save_kspace(run, scan, slice_model.calibrated(state.trace.lines))
-    frames = _frames_that_came(request, path)
+    frames = _frames_that_came(request, path, live.centre)
     within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, live.recipe, run)
     designed = Designed(
         recipe=live.recipe,
@@ -240,7 +244,7 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
     return AdaptResult(design=result, scanner=scanner)
 
 
-def _frames_that_came(request: AdaptRequest, journal: Path) -> list[OtherFrame]:
+def _frames_that_came(request: AdaptRequest, journal: Path, centre: Centre | None) -> list[OtherFrame]:
     """Frames around that of the design, as far as their readouts came in the same stream."""
     design, found = request.design, list[OtherFrame]()
     if not design.around.frames:
@@ -252,6 +256,8 @@ def _frames_that_came(request: AdaptRequest, journal: Path) -> list[OtherFrame]:
         for _, message in recorded(journal, protocol(design.index, {axis: number})) if number >= 0 else ():
             arrivals.take(message)
         arrivals.settle()
+        if centre is not None and arrivals.header is not None:
+            arrivals.move(centre)
         if arrivals.arrived.any():
             data = _as_given(arrivals.data(NAME), design)
             found.append(OtherFrame(f"{axis} {number}", data, complete=axis == SUCCESSIVE))
@@ -291,14 +297,21 @@ class _Told:
         self._file.close()
 
     def lost_before(self) -> list[int]:
-        lost: list[int] = []
+        return [line for lines in self._before("lost", "lines") for line in lines]
+
+    def _before(self, kind: str, entry: str) -> Iterator[list[int]]:
+        """An entry of all messages of a kind."""
         for line in self._path.read_bytes().splitlines():
             try:
                 content = json.loads(line)
             except ValueError:  # cut off when the process died
                 continue
-            lost += content["lines"] if content.get("kind") == "lost" else []
-        return lost
+            if content.get("kind") == kind:
+                yield content[entry]
+
+    def centre_before(self) -> tuple[int, int] | None:
+        """Where the run that is resumed found the centre of k-space, by the scanner's numbers; None as expected."""
+        return next(((line, sample) for line, sample in self._before("centre", "place")), None)
 
     def exchanged(self, exchanges: Sequence[Exchange]) -> None:
         self._folder.write_table(LATENCY, [exchange.as_row() for exchange in exchanges])
@@ -325,6 +338,8 @@ class _Live:
         Lines that the design could have in the end, had none been lost.
     companions : tuple of Companion
         Other images of the object, laid over the slice.
+    centre : Centre or None
+        Of k-space, where it is given or was found elsewhere than expected.
     """
 
     def __init__(
@@ -341,6 +356,13 @@ class _Live:
         self.recipe = request.design.recipe
         header = scanner.header()
         self._encoding = readouts_named("lines", header.shape)
+        self._sought: tuple[int, ...] = ()
+        given, found = self.recipe.input.origin, told.centre_before()
+        self.centre = None if found is None else Centre(header.shape, found, "measured")
+        if given is not None:
+            self.centre = given_centre(header.shape, given)
+        if self.centre is not None:
+            self._arrivals.move(self.centre)
         self._lines = request.design.count(self._encoding.size)
         self._measurable: NDArray[np.bool_] = np.ones(self._encoding.size, dtype=bool)
         require_lines(self._measurable, self._lines, self.recipe)
@@ -400,8 +422,36 @@ class _Live:
             wanted = [line for line in first if not self._arrivals.arrived[line]]
             if wanted:
                 self._give_up(self._asked(wanted, {"rule": "start"}))
-            elif self._arrivals.coils == coils:
+            elif self._arrivals.coils == coils and not self._seeks_centre(first):
                 return first
+
+    def _seeks_centre(self, first: Sequence[int]) -> bool:
+        """Whether the start has to be looked at again, as its samples show the centre of k-space elsewhere.
+
+        Where they show it, lines are numbered anew. Where no line stands out from those at both ends of the start, more
+        are measured beyond the stronger end, at most a quarter of all.
+        """
+        if self.centre is not None:
+            return False
+        data = self._arrivals.data(NAME, [*first, *self._sought])
+        centre = find_centre(data.kspace[0], data.samplings[0].samples)
+        if centre.shift != (0, 0):
+            self.centre = replace(centre, turned=False)
+            self._told.add({"kind": "centre", "place": centre.place})
+            self._arrivals.move(self.centre)
+            self._measurable = np.roll(self._measurable, centre.shift[0])
+            return True
+        low, high = gapless_run(data.measured, len(data.measured) // 2)
+        strongest = strongest_of_lines(data.kspace[0])
+        if len(self._sought) >= len(strongest) // 4 or strongest.max() > _PEAK * max(strongest[low], strongest[high]):
+            return False
+        further = range(high + 1, high + 3) if strongest[high] > strongest[low] else range(low - 2, low)
+        beyond = [line for line in further if 0 <= line < len(strongest) and self._measurable[line]]
+        if not beyond:
+            return False
+        self._sought += tuple(beyond)
+        self._give_up(self._asked(beyond, {"rule": "centre"}))
+        return True
 
     def _first_lines(self) -> tuple[int, ...]:
         recipe, design, coils = self.recipe, self._request.design, self._arrivals.coils or 1

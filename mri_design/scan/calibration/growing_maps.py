@@ -199,7 +199,7 @@ def error_of_held_coils(
     ----------
     kspace : complex64 array, shape (coil, ky, kx)
         Of white coils.
-    samples : bool array, shape (ky, kx)
+    samples : bool array, shape (ky, kx) or (coil, ky, kx)
         Which were measured, or may be looked at.
     noise_variance : float
         Per real component of a sample.
@@ -209,10 +209,10 @@ def error_of_held_coils(
     float
         NaN where the samples hold no signal, or no more than noise has.
     """
-    inside = central(samples, BLOCK)
-    order = np.cumsum(inside.any(axis=1)) - 1
+    kept = np.broadcast_to(samples, kspace.shape).copy()
+    inside = central(kept, BLOCK).copy()
+    order = np.cumsum(inside.any(axis=(0, 2))) - 1
     held = ((np.arange(len(kspace))[:, None] + order) % _HELD_PART == 0)[:, :, None] & inside
-    kept = np.repeat(samples[None], len(kspace), axis=0)
     central(kept, BLOCK)[held] = False
     wanted = central(kspace, BLOCK)[held]
     noise = 2 * noise_variance * wanted.size

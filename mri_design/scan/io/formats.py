@@ -20,6 +20,7 @@ from mri_design.scan.io.npy import is_npy, opened_npz, read_npy
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
 from mri_design.scan.io.source import (
     REGISTERED,
+    CentredSource,
     Content,
     NoiseReadouts,
     Reader,
@@ -67,7 +68,8 @@ def read(
     **options
         As of `ReadOptions`: ``limits``; ``duplicates`` ("refuse", "average", "first" or "last") and ``counters``, by
         name, of raw data; ``matrix``, the pixels (ky, kx) of samples along a trajectory; ``dims``, the names of the
-        axes of an array; and whether to read what arrays say of their ``noise``.
+        axes of an array; ``centre``, line and sample of the centre of k-space in the file; and whether to read what
+        arrays say of their ``noise``.
 
     Raises
     ------
@@ -180,7 +182,7 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
     if reader is BART:
         path, _ = bart.pair_of(path)
     with errors_named(path), reader.opened(path, options) as source:
-        yield source
+        yield CentredSource(source, options.centre)
 
 
 def _on_matrix(held: Held, path: Path, matrix: tuple[int, int] | None) -> Held:

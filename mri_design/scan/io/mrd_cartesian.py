@@ -65,6 +65,9 @@ class Readout:
         Column kx of the first kept sample.
     reversed : bool
         True where the readout ran from high to low kx.
+    turn : int
+        By how many samples a whole readout that is reversed has to be rotated after it was turned, so that its own
+        centre comes to lie where the others have theirs.
     """
 
     index: int
@@ -76,6 +79,7 @@ class Readout:
     n_samples: int
     start: int
     reversed: bool
+    turn: int = 0
 
     @property
     def place(self) -> tuple[int, int, int]:
@@ -267,6 +271,16 @@ class _Grid:
     def nx(self) -> int:
         return self.encoding.encoded.matrix[0]
 
+    @cached_property
+    def echo(self) -> int:
+        """Sample at the centre of most whole readouts that run forwards; the middle without any that say one."""
+        heads = self.heads
+        kept = heads["number_of_samples"].astype(int) - heads["discard_pre"] - heads["discard_post"]
+        echo = heads["center_sample"].astype(int) - heads["discard_pre"]
+        forwards = ~has_flag(heads["flags"].astype(np.uint64), _REVERSED)
+        said = echo[forwards & (kept == self.nx) & (echo > 0) & (echo < self.nx)]
+        return int(np.bincount(said).argmax()) if len(said) else self.nx // 2
+
     def placed(self, at: int, encoding: MrdEncoding) -> Readout:
         """The place of the readout at ``at``, whose own encoding is ``encoding``."""
         head = {name: column[at] for name, column in self._columns.items()}
@@ -280,11 +294,12 @@ class _Grid:
                 got=f"{stored}, of which {before} and {after} are discarded",
                 wanted=f"1 to {self.nx} samples, the encoded matrix",
             )
-        backwards = head["reversed"]
-        start = 0
+        backwards, echo = head["reversed"], head["center_sample"] - before
+        start = turn = 0
+        if backwards and kept == self.nx and 0 < echo < kept:
+            turn = self.echo - (kept - 1 - echo)
         if kept < self.nx:
             # A partial echo: the sample at the centre of k-space goes to the centre of the grid.
-            echo = head["center_sample"] - before
             start = self.nx // 2 - (kept - 1 - echo if backwards else echo)
             if not 0 <= start <= self.nx - kept:
                 beyond = "" if 0 <= echo < kept else ", which lies beyond them"
@@ -303,6 +318,7 @@ class _Grid:
             n_samples=kept,
             start=start,
             reversed=backwards,
+            turn=turn,
         )
 
     def _row(self, at: int, step: int, centre: int | None, encoding: MrdEncoding) -> int:
@@ -423,7 +439,46 @@ class CartesianSource(SlicedSource):
         field, heads = self.acquisitions.field, self.acquisitions.heads
         plan = plan_readouts(field, heads, self.header, self.purposes, limits, repeats_allowed=not once)
         check_declared_shape("encodedSpace.matrixSize", plan.shape, 8, limits)
-        return plan
+        return self._turned_by_samples(plan)
+
+    def _turned_by_samples(self, plan: ReadoutPlan) -> ReadoutPlan:
+        """The plan with reversed readouts rotated to the centre that their headers say, or not, as the samples show.
+
+        Many files give the middle as the centre of readouts that run backwards as well, where turning them is enough.
+        What is right is where their moduli agree better with those of the forward readouts beside them.
+        """
+        turned = [readout for readout in plan.readouts if readout.turn]
+        if not turned:
+            return plan
+        forwards = dict[tuple[int, int], list[Readout]]()
+        for readout in plan.readouts:
+            if not readout.reversed and readout.n_samples == plan.shape[-1]:
+                forwards.setdefault((readout.slice, readout.partition), []).append(readout)
+        middle = (plan.shape[0] // 2, plan.shape[2] // 2)
+        plane = min(
+            ((one.slice, one.partition) for one in turned),
+            key=lambda at: abs(at[0] - middle[0]) + abs(at[1] - middle[1]),
+        )
+        beside = {
+            one: sorted(forwards.get(plane, ()), key=lambda other: abs(other.line - one.line))[:2]
+            for one in turned
+            if (one.slice, one.partition) == plane
+        }
+        wanted = {readout.index for one, others in beside.items() for readout in (one, *others)}
+        moduli = {at: np.abs(samples) for at, samples in self.acquisitions.samples(sorted(wanted))}
+
+        def kept(one: Readout) -> NDArray[np.float32]:
+            return moduli[one.index][:, one.first_sample : one.first_sample + one.n_samples]
+
+        agreement = np.zeros(2)
+        for one, others in beside.items():
+            back = kept(one)[:, ::-1]
+            for other in others:
+                agreement += [np.vdot(kept(other), np.roll(back, turn, -1)) for turn in (one.turn, 0)]
+        if agreement[0] >= agreement[1]:
+            return plan
+        data, calibration = (tuple(replace(one, turn=0) for one in ones) for ones in (plan.readouts, plan.calibration))
+        return replace(plan, readouts=data, calibration=calibration)
 
     @cached_property
     def images(self) -> GridImages:
@@ -771,7 +826,7 @@ def _filled(
             row[:] = 0
         columns = slice(readout.start, readout.start + readout.n_samples)
         new = samples[:, readout.first_sample : readout.first_sample + readout.n_samples]
-        new = new[:, ::-1] if readout.reversed else new
+        new = np.roll(new[:, ::-1], readout.turn, -1) if readout.reversed else new
         if weights is None:
             row[:, columns] += new
         else:

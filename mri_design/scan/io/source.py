@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypedDict, get_args
+from typing import Any, ClassVar, Literal, TypedDict, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, described, require_choice
+from mri_design.errors import InputError, described, option, require_choice
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, with_part
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
+from mri_design.scan.kspace_centre import Centre, centred, find_centre, summary_with_its_centre, with_its_centre
 from mri_design.scan.sampling import Sampling
 from mri_design.scan.source_image import SourceImage
 from mri_design.scan.summary import Image, ImageSummary, ScanSummary, middle_slice, summarised
 
+Held = TypeVar("Held")
 Content = KSpaceData | TrajectoryData | ImageStack
 Summary = ScanSummary | TrajectoryData | ImageSummary
 DuplicatePolicy = Literal["refuse", "average", "first", "last"]
@@ -41,6 +43,7 @@ class Reading(TypedDict, total=False):
     duplicates: DuplicatePolicy
     counters: Mapping[str, int]
     matrix: tuple[int, int] | None
+    centre: tuple[int, int] | None
     noise: bool
     dims: Sequence[str] | None
 
@@ -60,6 +63,9 @@ class ReadOptions:
         file's own numbers; the first of those that are not named.
     matrix : tuple of int, optional
         Pixels (ky, kx) of the image of samples along a trajectory, in the place of what the file says.
+    centre : tuple of int, optional
+        Line and sample of the centre of k-space on the grid that is read, counted from 0; by default what the file
+        says, or else what the samples show (`find_centre`).
     noise : bool
         Whether to read what the arrays of a file say of the noise: not where somebody tells it.
     only_noise : bool
@@ -77,6 +83,7 @@ class ReadOptions:
     duplicates: DuplicatePolicy = "refuse"
     counters: Mapping[str, int] = field(default_factory=dict)
     matrix: tuple[int, int] | None = None
+    centre: tuple[int, int] | None = None
     noise: bool = True
     only_noise: bool = False
     dims: Sequence[str] | None = None
@@ -191,9 +198,15 @@ class Source(ABC):
         """Numbers that the file holds, of each counter of which one is read; none where it has no such counters."""
         return {}
 
+    @property
+    def centre(self) -> tuple[int, int] | None:
+        """Line and sample of the centre of k-space, where the file says that it is elsewhere than at ``N // 2``."""
+        return None
+
     def slice(self, index: int) -> KSpaceData | TrajectoryData | ImageStack:
         """One slice; read on its own where the format allows."""
-        return self.load().select_slice(index)
+        with self.slice_reader() as slices:
+            return slices.read(index)
 
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
@@ -336,6 +349,88 @@ class ImageSource(Source):
         """Their values' range, and what else is known of them."""
         told = {"name": self.name, "header": self.header, "geometry": self.geometry, "source": self.source}
         return ImageSummary.of_images(self.images, self.shape, **told)
+
+
+@dataclass(frozen=True)
+class CentredSource(Source):
+    """A source whose k-space is read with its centre at ``N // 2``: one rule for every format.
+
+    Parameters
+    ----------
+    source : Source
+        As a reader opens it.
+    given : tuple of int, optional
+        Line and sample of the centre, where somebody says them.
+    """
+
+    source: Source
+    given: tuple[int, int] | None = None
+
+    @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """See `Source`."""
+        return self.source.series
+
+    @property
+    def centre(self) -> tuple[int, int] | None:
+        """As it is given, or as the file says it."""
+        return self.source.centre if self.given is None else self.given
+
+    def noise(self) -> NoiseReadouts:
+        """The noise readouts."""
+        return self.source.noise()
+
+    def load(self) -> Content:
+        """All samples."""
+        held = self.source.load()
+        return with_its_centre(held, self.centre) if isinstance(held, KSpaceData) else self._elsewhere(held)
+
+    @contextmanager
+    def slice_reader(self) -> Iterator[SliceReader]:
+        """The slices one by one; all are moved as the middle one of those that hold signal shows it."""
+        with self.source.slice_reader() as slices:
+            if slices.whole is not None:
+                held = slices.whole
+                whole = with_its_centre(held, self.centre) if isinstance(held, KSpaceData) else self._elsewhere(held)
+                yield SliceReader(whole.n_slices, whole.select_slice, whole, slices.series)
+                return
+            found = list[Centre]()
+
+            def read(number: int) -> Content:
+                part = slices.read(number)
+                if not isinstance(part, KSpaceData):
+                    return self._elsewhere(part)
+                if not found:
+                    found.append(self._found(slices, number, part))
+                return centred(part, found[0])
+
+            yield replace(slices, read=read)
+
+    def summary(self) -> Summary:
+        """The summary of the source, with its samples and sampling moved."""
+        told = self.source.summary()
+        return summary_with_its_centre(told, self.centre) if isinstance(told, ScanSummary) else self._elsewhere(told)
+
+    def _found(self, slices: SliceReader, number: int, part: KSpaceData) -> Centre:
+        """The centre that the slice nearest to the middle shows which can be read, ``part`` being that of a number."""
+        for near in sorted(range(slices.count), key=lambda other: abs(other - slices.count // 2)):
+            with suppress(InputError):  # slices without signal
+                middle = part if near == number else slices.read(near)
+                assert isinstance(middle, KSpaceData)
+                part = middle
+                break
+        return find_centre(part.kspace[0], part.samplings[0].samples, self.centre)
+
+    def _elsewhere(self, held: Held) -> Held:
+        """What is no k-space on a grid, refused where somebody says where its centre is."""
+        if self.centre is not None:
+            raise InputError(
+                field="centre",
+                got="given for samples along a trajectory, or for images",
+                wanted="k-space on a grid",
+                cure=f"Leave out {option('centre')}, under [input] in the recipe and in the header file, too.",
+            )
+        return held
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ class ArrayHeader:
         The same of the members of an archive, by name.
     key : str, optional
         Member of an npz archive that holds the array.
+    centre : tuple of int, optional
+        Line and sample of the centre of k-space, where it is not at ``N // 2``.
     matrix : tuple of int, optional
         Pixels (ky, kx) of the image along a trajectory, where somebody asked for them; those of the header are in
         ``text``.
@@ -78,6 +80,7 @@ class ArrayHeader:
     shape: tuple[int, ...] | None = None
     member_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     key: str | None = None
+    centre: tuple[int, int] | None = None
     matrix: tuple[int, int] | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
     text: Mapping[str, str] = field(default_factory=dict)
@@ -123,6 +126,7 @@ def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
     )
     variance = fields.checked("noise_variance", _is_variance, "a positive finite number")
     covariance = fields.checked("noise_covariance", _is_covariance, "rows of pairs (real, imaginary), coil by coil")
+    centre = fields.checked("centre", _is_place, "a line and a sample, as [40, 35]")
     return ArrayHeader(
         dims=fields.listed("dims", str),
         zero_filled=fields.listed("zero_filled_k1_columns", int) or (),
@@ -134,7 +138,8 @@ def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
         shape=None if isinstance(shapes, dict) else fields.listed("shape", int),
         member_shapes=_member_shapes(header_path, shapes),
         key=fields.text("key") or None,
-        text={name: value for name, value in text.items() if name != "noise_covariance"},
+        centre=None if centre is None else (centre[0], centre[1]),
+        text={name: value for name, value in text.items() if name not in ("noise_covariance", "centre")},
     ).asked(options)
 
 
@@ -182,6 +187,10 @@ def _member_shapes(header: Path, shapes: object) -> dict[str, tuple[int, ...]]:
         return {}
     fields = _Fields(header, shapes)
     return {name: fields.listed(name, int) or () for name in shapes}
+
+
+def _is_place(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(type(at) is int and at >= 0 for at in value)
 
 
 def _is_variance(value: object) -> bool:
@@ -434,6 +443,11 @@ class StoredSource(Source):
     header: ArrayHeader
     limits: ReadLimits
 
+    @property
+    def centre(self) -> tuple[int, int] | None:
+        """As the header file says it."""
+        return self.header.centre
+
 
 def images_of(
     file: StoredSource, key: str, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], header: ArrayHeader
@@ -568,6 +582,11 @@ class StackSource(SlicedSource):
     def n_slices(self) -> int:
         """Number of slices."""
         return self.count
+
+    @property
+    def centre(self) -> tuple[int, int] | None:
+        """As the header file says it."""
+        return self.header.centre
 
     def load(self) -> Content:
         """All slices."""

@@ -175,7 +175,8 @@ class MrdStream:
         if readout.n_samples != nx:
             return LeftOut(f"a partial echo in line {readout.line}: lines are measured whole")
         kept = data[:, readout.first_sample : readout.first_sample + nx]
-        row = np.ascontiguousarray(kept[:, ::-1] if readout.reversed else kept)[np.newaxis, :, np.newaxis, np.newaxis]
+        row = np.roll(kept[:, ::-1], readout.turn, -1) if readout.reversed else kept
+        row = np.ascontiguousarray(row)[np.newaxis, :, np.newaxis, np.newaxis]
         images = GridImages(encoding)
         cropped, places = images.kspace(row, [replace(readout, line=0)]), images.geometry(heads, plan, header)
         dwell = float(heads["sample_time_us"][0])

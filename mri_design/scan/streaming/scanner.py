@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale, o
 from mri_design.scan.io.mrd_cartesian import calibration_data, is_unsaid
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.source import DWELL_TIME
+from mri_design.scan.kspace_centre import Centre
 from mri_design.scan.sampling import ROUND_OFF, strongest_component
 from mri_design.scan.streaming.channel import Channel, Connected, Connection, Event, Gone
 from mri_design.scan.streaming.messages import (
@@ -72,6 +73,7 @@ class Arrivals:
         self._noise, self._dwells = list[NoiseReadout](), list[float]()
         self._peaks = np.zeros(0)
         self._imaged, self._calibration = set[int](), dict[int, LineReadout]()
+        self._centre: Centre | None = None
 
     def take(self, message: Message) -> str:
         """Put a message in its place; what is worth saying about it, empty where nothing is."""
@@ -82,6 +84,7 @@ class Arrivals:
         if isinstance(message, LineReadout | NoiseReadout) and not np.isfinite(message.samples).all():
             message = LeftOut("a readout with NaN or infinite samples")
         if isinstance(message, LineReadout):
+            message = self._moved(message)
             message = self._waiting(message) if message.calibration else self._placed(message)
         elif isinstance(message, NoiseReadout):
             message = self._kept(message)
@@ -89,6 +92,31 @@ class Arrivals:
             self.counts["left out"] += 1
             return f"left out: {message.why}"
         return ""
+
+    def move(self, centre: Centre) -> None:
+        """Put the centre of k-space, of what is here and of what comes, to ``N // 2``; lines are numbered by that."""
+        assert self._centre is None
+        self._centre = centre
+        down, across = centre.shift
+        if self._kspace is not None:
+            self._kspace = np.roll(self._kspace, (down, across), (-2, -1))
+        self.arrived, self._peaks = np.roll(self.arrived, down), np.roll(self._peaks, down)
+        self.changed, self._imaged = (set(self._numbered(old, down)) for old in (self.changed, self._imaged))
+        self._calibration = {one.line: one for one in map(self._moved, self._calibration.values())}
+
+    def _numbered(self, lines: Iterable[int], by: int) -> list[int]:
+        return [(line + by) % len(self.arrived) for line in lines]
+
+    def _moved(self, readout: LineReadout) -> LineReadout:
+        """A readout with the line and the samples that it has around the centre of k-space."""
+        if self._centre is None:
+            return readout
+        (line,), samples = self._numbered([readout.line], self._centre.shift[0]), readout.samples
+        return replace(readout, line=line, samples=np.roll(samples, self._centre.shift[1], -1))
+
+    def as_measured(self, lines: Iterable[int]) -> list[int]:
+        """The scanner's numbers of some lines."""
+        return self._numbered(lines, 0 if self._centre is None else -self._centre.shift[0])
 
     def settle(self, lines: Iterable[int] | None = None) -> None:
         """Take calibration readouts that wait as data, because what has come is all that is to be judged by.
@@ -211,6 +239,8 @@ class Arrivals:
         if self._kspace is None or self.header is None:
             raise InputError(field=name, got="no readout", wanted="at least one line")
         covariance, notes = self._noise_covariance(len(self._kspace))
+        if self._centre is not None:
+            notes |= self._centre.entries("sample")
         dwell = {DWELL_TIME: f"{np.median(self._dwells):g}"} if self._dwells else {}
         return KSpaceData(
             np.where(chosen[:, np.newaxis], self._kspace, 0)[np.newaxis],
@@ -385,7 +415,7 @@ class Scanner:
         self._connected = self._met = False
         self._silent: tuple[Connection, float] | None = None
         self._said = set[str]()
-        self._request: Mapping[str, object] | None = None
+        self._request: Mapping[str, Any] | None = None
         self._free_since, self._processor_then = time.perf_counter(), time.process_time()
         self._silences = 0
 
@@ -432,7 +462,7 @@ class Scanner:
             asked = list(lines) if not requests else missing
             here = {"arrived": sorted(set(lines) - set(missing))} if not requests and len(missing) < len(lines) else {}
             again = {"again": requests} if requests else {}
-            self._request = {**told, "lines": asked, **self._channel.protocol.address(asked), **here, **again}
+            self._request = {**told, "lines": asked, **here, **again}
             self._tell(self._request)
             requests += 1
             heard += self._wait(lines)
@@ -478,9 +508,15 @@ class Scanner:
             connection, self._silent = self._silent[0], None
             self._channel.refuse(connection, f"{wanted} did not come within {self._patience.seconds:g} s")
 
-    def _tell(self, content: Mapping[str, object]) -> None:
+    def _tell(self, content: Mapping[str, Any]) -> None:
+        """Note a message with the lines of the grid, and send it with those of the scanner."""
         self._note(content)
-        self._channel.send(content)
+        self._send(content)
+
+    def _send(self, content: Mapping[str, Any]) -> None:
+        numbers = {name: self.arrivals.as_measured(content[name]) for name in ("lines", "arrived") if name in content}
+        address = self._channel.protocol.address(numbers["lines"]) if content["kind"] == "measure" else {}
+        self._channel.send({**content, **numbers, **address})
 
     def _missing(self, lines: Sequence[int]) -> list[int]:
         return [line for line in lines if not self.arrivals.arrived[line]]
@@ -506,7 +542,7 @@ class Scanner:
             self._connected = self._met = True
             self._silent = None if event.connection is None else (event.connection, time.monotonic())
             if self._request is not None:
-                self._channel.send(self._request)
+                self._send(self._request)
         elif isinstance(event, Gone):
             self._connected, self._silent = False, None
             self._say(event.why)

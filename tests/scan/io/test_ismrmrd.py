@@ -84,7 +84,7 @@ def test_without_a_larger_field_of_view_nothing_is_cropped(scan: np.ndarray, mrd
 def test_reversed_readouts_discards_and_partial_echoes(scan: np.ndarray, mrd: type) -> None:
     raw = mrd()
     lines = scan[0]
-    raw.add(lines[:, 0, ::-1], kspace_encode_step_1=0, flag=library.ACQ_IS_REVERSE)
+    raw.add(lines[:, 0, ::-1], kspace_encode_step_1=0, center_sample=15 - 8, flag=library.ACQ_IS_REVERSE)
     padded = np.pad(lines[:, 1], ((0, 0), (0, 0)))
     raw.add(padded, kspace_encode_step_1=1)
     got = raw.read()

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, InputError, KSpaceData, read
-from mri_design.scan.centred_fft import to_kspace
 from mri_design.scan.simulation.phantoms import load_phantom
 from tests.scan.io.reading import read_here
 
@@ -232,5 +231,4 @@ def test_files_that_name_their_axes_take_no_others(tmp_path: Path, mrd: Any, sca
 
 def test_the_zero_frequency_may_lie_at_the_corner(tmp_path: Path, coils: np.ndarray) -> None:
     corner = np.fft.ifftshift(coils, axes=(-2, -1))
-    assert_kspace(of(tmp_path, np.moveaxis(pairs(corner, 1).reshape(-1, 48, 40), 0, -1)), corner)
-    assert np.isfinite(to_kspace(corner)).all()
+    assert_kspace(of(tmp_path, np.moveaxis(pairs(corner, 1).reshape(-1, 48, 40), 0, -1)), coils)

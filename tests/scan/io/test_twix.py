@@ -79,7 +79,7 @@ def test_without_a_centre_in_the_readouts_the_protocol_tells_it(tmp_path: Path, 
 def test_reversed_readouts_and_partial_echoes(tmp_path: Path, scan: np.ndarray) -> None:
     raw = Measurement(oversampling="1.0", base=16)
     lines = scan[0]
-    raw.add(lines[:, 0, ::-1], "reverse", Lin=0)
+    raw.add(lines[:, 0, ::-1], "reverse", Lin=0, centre=(15 - 8, 6, 0))
     np.testing.assert_array_equal(read_here(write_twix(tmp_path / "reversed.dat", raw)).kspace[0, :, 0], lines[:, 0])
     partial = Measurement(oversampling="1.0", base=16)
     stored = np.pad(lines[:, 2, 5:], ((0, 0), (2, 1)), constant_values=99)

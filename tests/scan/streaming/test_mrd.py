@@ -54,6 +54,7 @@ def test_reversed_readouts_are_turned_and_others_than_the_image_s_left_out(
     kspace: np.ndarray, said: Said, line: Line
 ) -> None:
     turned = readout(kspace[:, 4, ::-1], 4 + 7, ismrmrd.ACQ_IS_REVERSE)
+    turned.center_sample = 15 - 8
     other_slice, other_set, navigator, outside, partial = (line(5) for _ in range(5))
     other_slice.idx.slice, other_set.idx.set = 1, 2
     navigator.set_flag(ismrmrd.ACQ_IS_NAVIGATION_DATA)
