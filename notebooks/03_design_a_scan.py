@@ -77,8 +77,8 @@ image.plot()
 
 # %%
 DRAWS = 1 if SMALL else 5
-print(f"{'designed':18s} {image.errors.relative_l2:.4f}")
+print(f"{'designed':18s} {image.error.found:.4f}")
 for name in ("low-pass", "vd-polynomial:3", "vd-polynomial:5", "vd-polynomial:8"):
     draws = range(1 if name == "low-pass" else DRAWS)
-    errors = [scan.design(lines=LINES, strategy=name, seed=seed).reconstruct().errors.relative_l2 for seed in draws]
+    errors = [scan.design(lines=LINES, strategy=name, seed=seed).reconstruct().error.found for seed in draws]
     print(f"{name:18s} {np.mean(errors):.4f} +- {np.std(errors):.4f} over {len(errors)}")

@@ -10,6 +10,7 @@ import numpy as np
 from mri_design.evaluation import plots
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import ErrorCurve
+from mri_design.evaluation.tables import percent
 from mri_design.interactive.running import Saved, Told
 from mri_design.interactive.shown import facts_html, facts_text, image_png, mask_png
 from mri_design.runs.compare import ComparisonResult, report_comparison
@@ -62,7 +63,7 @@ class StrategyComparison(Saved):
     def facts(self) -> dict[str, str]:
         """Errors in words, by strategy."""
         return {
-            name: ", ".join(f"{error:.1%} with {count}" for count, error in found.items())
+            name: ", ".join(f"{percent(error, 3)} with {count}" for count, error in found.items()).replace("\xa0", " ")
             for name, found in self.errors.items()
         }
 
