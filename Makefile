@@ -37,7 +37,7 @@ test-fast: $(READY)  ## run the tests that take no more than a second each, a fe
 
 # Vector instructions change last bits, and what hangs by them on one processor falls on another one.
 GENERIC := NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Nehalem \
-  NPY_DISABLE_CPU_FEATURES="AVX2 FMA3 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
+  NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX2 FMA3 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
 FOLDERS ?= tests/golden tests/design
 test-generic: $(READY)  ## run the tests of FOLDERS (designs and images) with the instructions of every x86-64 alone
 	$(GENERIC) $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not thorough" $(FOLDERS)
