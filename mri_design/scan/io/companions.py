@@ -152,7 +152,8 @@ def read_mask(
     held: Any = stored
     if stored.ndim == 2 and stored.shape[1] == 2 and samples is not None and stored.dtype.kind in "iu":
         held = _samples_at(path.name, stored, samples.shape)
-    return mask_of_measured(held, measured, samples, field=path.name, plane=plane)
+    unit = "readout" if samples is None else "line"
+    return mask_of_measured(held, measured, samples, field=path.name, unit=unit, plane=plane)
 
 
 def mask_of_measured(
