@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from tests.golden.outcomes import carried_out, differences
+from tests.golden.outcomes import ROOT, carried_out, differences
+from tests.golden.record import SECONDS, compared, made
 from tests.golden.runs import RUNS
 from tests.interruptions import interrupted
 
@@ -93,6 +94,15 @@ def test_an_interrupted_design_is_resumed_to_the_same_bits(tmp_path: Path) -> No
     with interrupted("calibrated", 4):  # two are left, so that this comes to its end: nothing is decided twice
         after = carried_out("design-calibrated", resumed, "--resume")
     assert not list(differences(carried_out("design-calibrated", whole), after))
+
+
+def test_a_tree_in_a_process_of_its_own_gives_the_same_bits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    there = made([ROOT], ["train"], turns=1)[0]
+    here = {"train": carried_out("train", tmp_path) | {SECONDS: np.array(1.0)}}
+    assert compared(there, here, 0.0, timed=True)
+    here["train"]["order.npz:errors"] = here["train"]["order.npz:errors"] + 1e-9
+    assert not compared(there, here, 0.0, timed=False) and compared(there, here, 1e-6, timed=False)
+    assert "order.npz:errors" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
