@@ -20,8 +20,8 @@ FEWEST_CALIBRATING, ENOUGH_CALIBRATING = 8, 12
 """Centre lines that coil maps need at least, and from which on more of them gain little (results of raw heads)."""
 ENOUGH_OF_A_SQUARE = 10
 """Side of the square in a plane from which on larger ones lose more samples than they gain in maps (raw heads)."""
-GROWING, MOST_GROWING, GROWING_PART = 4, 6, 3
-"""Centre lines that a design begins with whose coil maps grow with it: one in three of its lines, but 4 at least and 6
+GROWING, MOST_GROWING, GROWING_PART = 4, 8, 3
+"""Centre lines that a design begins with whose coil maps grow with it: one in three of its lines, but 4 at least and 8
 at most, see results/coils/lines.md."""
 MOSTLY = 0.75
 """Part of a mask from which on its calibration region is most of it."""
