@@ -20,6 +20,7 @@ from mri_design import (
 from mri_design.experiment.given_maps import MapsOfScan
 from mri_design.experiment.inputs import GIVEN_NOISE, LEAST_EXPLAINED, causes_of_bad_maps, with_given_maps
 from mri_design.scan.calibration.coil_maps import explained_by_maps
+from mri_design.scan.calibration.noise import covariance, measure_noise
 from mri_design.scan.centred_fft import to_image
 
 ScanMaker = Callable[..., KSpaceData]
@@ -31,6 +32,29 @@ def simulating(recipe: Recipe, **settings: object) -> Recipe:
 
 def unknown_noise(data: KSpaceData) -> KSpaceData:
     return replace(data, noise_variance=None, coil_maps=None)
+
+
+@pytest.mark.parametrize("told", [False, True], ids=["noise unknown", "noise given"])
+def test_the_noise_of_a_scan_is_estimated_once(
+    small: Recipe, told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The check of given maps, a given noise that is held against the scan, and whitening ask for the same estimate."""
+    data = load_input("phantom:brain", simulating(small, matrix=32, coils=4, noise=0.0123))
+    assert data.coil_maps is not None
+    np.savez(tmp_path / "scan.npz", kspace=data.kspace[0])
+    np.save(tmp_path / "maps.npy", data.coil_maps[0])
+    recipe = small.replacing("noise", variance=data.noise_variance) if told else small
+    monkeypatch.setattr(covariance, "_MEASURED", {})
+    looked: list[KSpaceData] = []
+    real = covariance.NoiseRegions.of
+    monkeypatch.setattr(covariance.NoiseRegions, "of", lambda scan: looked.append(scan) or real(scan))
+    for _ in range(2):  # the second time as of a slice that is read once more
+        scan = load_input(tmp_path / "scan.npz", recipe, maps=tmp_path / "maps.npy")
+        prepare(scan.select_slice(0), recipe)
+    assert len(looked) == 1
+    other = replace(scan, kspace=scan.kspace * np.float32(1.5))
+    assert measure_noise(other).variance == pytest.approx(2.25 * measure_noise(scan).variance, rel=1e-4)
+    assert len(looked) == 2
 
 
 @pytest.mark.parametrize("name", ["shepp-logan", "brain", "t2w", "t1w", "t1w-6a"])

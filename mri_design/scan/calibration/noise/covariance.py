@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,9 @@ _BY_SIGNAL = 0.6
 """Correlation beyond which samples hold signal: which scans had which is in results/coils/noise.md."""
 _SAMPLES_PER_COIL = 4
 _BEYOND_MOST = 6.0
+_KEPT = 64
+"""Estimates that are remembered, those of the slices of a volume among them."""
+_MEASURED: dict[bytes, MeasuredNoise] = {}
 OUTERMOST = "the outermost eighth of the measured samples"
 
 
@@ -141,7 +145,31 @@ def measure_noise(data: KSpaceData) -> MeasuredNoise:
     off the diagonal, from 0 to 1. That is how much of the first the second repeats: by chance alone it would be 0.
     Where the first are `correlated_by_signal`, correlations do not count at all. Coils that measured nothing have the
     others' median noise and take no part.
+
+    The last estimates are remembered by the contents of their scans: what checks coil maps, what holds a given noise
+    against the scan and what whitens the coils ask for the same one.
     """
+    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
+    key = _contents(data)
+    if key not in _MEASURED:
+        measured = _measured(data)
+        while len(_MEASURED) >= _KEPT:
+            del _MEASURED[next(iter(_MEASURED))]
+        _MEASURED[key] = measured
+    return _MEASURED[key]
+
+
+def _contents(data: KSpaceData) -> bytes:
+    """Checksum of all that an estimate of the noise looks at, in a hundredth of the time that the estimate takes."""
+    arrays = [data.kspace, data.measured, *([] if data.repeat is None else [data.repeat])]
+    checksum = hashlib.blake2b(repr([array.shape for array in arrays]).encode())
+    for array in arrays:
+        checksum.update(np.ascontiguousarray(array).data)
+    return checksum.digest()
+
+
+def _measured(data: KSpaceData) -> MeasuredNoise:
+    """`measure_noise`, anew."""
     regions, heard, air = _hear(data)
     heard = heard.scaled(regions.peak**2)
     count, live = data.n_coils, regions.live
