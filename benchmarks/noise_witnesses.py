@@ -1,6 +1,6 @@
 """Noise of raw scans by every place that shows it, which of them counts, and the shading that is left, as tables.
 
-    OMP_NUM_THREADS=1 python benchmarks/noise_witnesses.py DATA [--before FILE]
+    OMP_NUM_THREADS=1 python benchmarks/noise_witnesses.py DATA [--before FILE | --centre]
 
 DATA is the folder of raw scans. Of every scan the middle slice is taken, of two phantoms all. Standard deviations are
 held against the difference of repeats where a file has them, and against air as somebody else would look for it: the
@@ -9,7 +9,9 @@ outer sixteenth of the image's rows, on the quieter side, mean over sixteen bloc
 corners to a fortieth, against what the window does to the mean variance. Shading is least squares of all lines over the
 root sum of squares of the coil images, 95th over 5th percentile: over pixels brighter than a tenth of the 99th
 percentile, and over those of them that are five times as bright as the noise of all coils. ``--before`` adds columns
-of an earlier version from a table of the same names. Writes results/coils/noise.md and noise.csv.
+of an earlier version from a table of the same names. Writes results/coils/noise.md and noise.csv. With --centre, 12, 16
+and 24 centre lines alone are held against all lines, with air in the image as one of the places and without, which
+writes noise-centre.csv and a table of noise.md.
 """
 
 from __future__ import annotations
@@ -23,10 +25,17 @@ from pathlib import Path
 import numpy as np
 from parts.pages import put_table
 
-from mri_design import KSpaceData, Recipe, load_input, prepare, reconstruct
-from mri_design.evaluation.tables import Row
+from mri_design import InputError, KSpaceData, Recipe, load_input, prepare, reconstruct
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.operators.base import Array
-from mri_design.scan.calibration.noise import MeasuredNoise, largest_correlation, measure_noise, median_variance
+from mri_design.scan.calibration.noise import (
+    MeasuredNoise,
+    covariance,
+    largest_correlation,
+    measure_noise,
+    median_variance,
+)
+from mri_design.scan.calibration.noise.covariance import LINES_FOR_AIR
 from mri_design.scan.calibration.noise.witnesses import BESIDE, ENDS, IMAGE_AIR, REPEATS
 from mri_design.scan.centred_fft import to_image
 
@@ -34,6 +43,7 @@ FRESH = ("6B", "7A", "twix", "urea3d")
 """Parts of the names of scans that nobody had looked at when the rule for complete scans was written."""
 ALL_SLICES = ("ge_pfile8", "mc_phantom_ffe12")
 RECIPE = Recipe()
+CENTRES = (12, 16, 24)
 
 
 def scans(data: Path) -> Iterator[tuple[str, KSpaceData]]:
@@ -152,13 +162,47 @@ def row_of(name: str, data: KSpaceData) -> Row:
     }
 
 
+def centre_rows(data: Path) -> Iterator[Row]:
+    """Standard deviation, root mean square of the coils, that the centre lines alone show, over that of all lines."""
+    for name, whole in scans(data):
+        kept, alone = whole.grid_shape[0], replace(whole, repeat=None)
+        deviation = np.sqrt(measure_noise(alone).variance)
+        row: dict[str, object] = {"scan and slice": name, "coils": whole.n_coils}
+        for count in CENTRES:
+            centre = whole.measured & (np.abs(np.arange(kept) - kept // 2 + 0.5) < count / 2)
+            few = replace(alone, kspace=np.where(centre[:, np.newaxis], alone.kspace, 0), measured=centre)
+            for column, share in (("with air in the image", 0.0), ("without", LINES_FOR_AIR)):
+                covariance.LINES_FOR_AIR = share
+                try:
+                    covariance.MEASURED.clear()
+                    found = measure_noise(few)
+                    doubted = " (doubted)" if found.doubt else ""
+                    row[f"{count}, {column}"] = f"{np.sqrt(found.variance) / deviation:.2f}{doubted}"
+                except InputError:  # too few samples for the coils
+                    row[f"{count}, {column}"] = "-"
+        covariance.LINES_FOR_AIR = LINES_FOR_AIR
+        yield row
+
+
 def main() -> None:
     """Compute, row by row on the screen, and write."""
     reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     reader.add_argument("data", type=Path)
     reader.add_argument("--before", type=Path)
     reader.add_argument("--out", type=Path, default=Path("results/coils"))
+    reader.add_argument("--centre", action="store_true")
     given = reader.parse_args()
+    if given.centre:
+        alone = list(centre_rows(given.data))
+        put_table(given.out / "noise.md", "Centre lines alone", alone)
+        write_csv(given.out / "noise-centre.csv", alone)
+        for column in list(alone[0])[2:]:
+            ratios = [float(str(row[column]).split()[0]) for row in alone if row[column] != "-"]
+            print(
+                column,
+                f"median {np.median(ratios):.2f}, {np.quantile(ratios, 0.1):.2f} to {np.quantile(ratios, 0.9):.2f}",
+            )
+        return
     before: dict[str, dict[str, str]] = {}
     if given.before:
         with given.before.open(encoding="utf-8") as stream:

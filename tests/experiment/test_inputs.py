@@ -44,7 +44,7 @@ def test_the_noise_of_a_scan_is_estimated_once(
     np.savez(tmp_path / "scan.npz", kspace=data.kspace[0])
     np.save(tmp_path / "maps.npy", data.coil_maps[0])
     recipe = small.replacing("noise", variance=data.noise_variance) if told else small
-    monkeypatch.setattr(covariance, "_MEASURED", {})
+    monkeypatch.setattr(covariance, "MEASURED", {})
     looked: list[KSpaceData] = []
     real = covariance.NoiseRegions.of
     monkeypatch.setattr(covariance.NoiseRegions, "of", lambda scan: looked.append(scan) or real(scan))

@@ -18,10 +18,13 @@ from mri_design.scan.data import KSpaceData
 _BY_SIGNAL = 0.6
 """Correlation beyond which samples hold signal: which scans had which is in results/coils/noise.md."""
 _SAMPLES_PER_COIL = 4
+LINES_FOR_AIR = 0.5
+"""Share of the grid's lines from which on a block of them shows air in the image: the edges of a smaller one make the
+object ring all over it (results/coils/noise.md)."""
 _BEYOND_MOST = 6.0
 _KEPT = 64
 """Estimates that are remembered, those of the slices of a volume among them."""
-_MEASURED: dict[bytes, MeasuredNoise] = {}
+MEASURED: dict[bytes, MeasuredNoise] = {}
 OUTERMOST = "the outermost eighth of the measured samples"
 
 
@@ -151,12 +154,12 @@ def measure_noise(data: KSpaceData) -> MeasuredNoise:
     """
     require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
     key = _contents(data)
-    if key not in _MEASURED:
+    if key not in MEASURED:
         measured = _measured(data)
-        while len(_MEASURED) >= _KEPT:
-            del _MEASURED[next(iter(_MEASURED))]
-        _MEASURED[key] = measured
-    return _MEASURED[key]
+        while len(MEASURED) >= _KEPT:
+            del MEASURED[next(iter(MEASURED))]
+        MEASURED[key] = measured
+    return MEASURED[key]
 
 
 def _contents(data: KSpaceData) -> bytes:
@@ -218,7 +221,7 @@ def _hear(data: KSpaceData) -> tuple[NoiseRegions, Testimony, ImageAir | None]:
     if not regions.has_profiles:
         outermost = np.full(len(regions.live), regions.rim().mean())
         return regions, _positive(Testimony(Witness(OUTERMOST, outermost))), None
-    air = ImageAir.of(regions) if data.fully_sampled else None
+    air = ImageAir.of(regions) if data.fully_sampled and data.measured.mean() >= LINES_FOR_AIR else None
     return regions, _positive(testimony(data, regions, air)), air
 
 

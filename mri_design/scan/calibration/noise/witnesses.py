@@ -122,9 +122,10 @@ def testimony(data: KSpaceData, regions: NoiseRegions, air: ImageAir | None) -> 
     1. Differences of two repeats hold noise alone, wherever the object is. They do not count where they are far louder
        at the centre of k-space than on most lines: the object changed.
     2. Air in the image averages over all of k-space and over the readout, as the object does, so that neither a window
-       on k-space nor a receiver's filter misleads it. It needs all lines. Where it is more than eight times louder than
-       the air at the ends of the readout, which is more than a receiver's filter makes, it holds signal. Where the ends
-       of k-space are more than twelve times louder, the object rings everywhere in the image, and it is doubted.
+       on k-space nor a receiver's filter misleads it. It needs all lines, or a block of half of them at the centre.
+       Where it is more than eight times louder than the air at the ends of the readout, which is more than a receiver's
+       filter makes, it holds signal. Where the ends of k-space are more than twelve times louder, the object rings
+       everywhere in the image, and it is doubted.
     3. Else the air beside the object along the readout and the ends of k-space: the first is too quiet by the
        receiver's filter, the second too loud by signal, or too quiet by a window on k-space (`_from_lines`).
 

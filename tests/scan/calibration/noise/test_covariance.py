@@ -48,6 +48,14 @@ def test_undersampled_scans_give_the_same_number(truth: Callable) -> None:
     assert np.mean(found) == pytest.approx(0.05**2, rel=0.1)
 
 
+@pytest.mark.parametrize("count", [12, 16, 24])
+def test_the_edges_of_a_small_block_of_centre_lines_are_no_noise(truth: Callable, count: int) -> None:
+    """Its image rings in the air beside the object: 12 lines would show twice the noise that there is."""
+    scan = truth(128, 128, 6).scan(0.01)
+    centre = np.abs(np.arange(128) - 63.5) < count / 2
+    assert estimate_noise_variance(without_lines(scan, centre)) == pytest.approx(0.01**2, rel=0.1)
+
+
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
 def test_the_estimate_follows_the_units(truth: Callable, scale: float) -> None:
     data = truth(64, 64, 2).scan(0.05)
