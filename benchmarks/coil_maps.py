@@ -1,6 +1,6 @@
 """Coil maps from few lines: images with them against images with maps of the whole scan, beside other programs' maps.
 
-    OMP_NUM_THREADS=1 python benchmarks/coil_maps.py DATA [--quick]
+    OMP_NUM_THREADS=1 python benchmarks/coil_maps.py DATA [--quick | --poles]
 
 DATA is the folder of the raw scans (`mc_brain_8a.npy`, `mc_brain_cimax16.npy`, `mc_brain_prescan16.npy`) and of complex
 heads (`img_3T_complex.npz`), which are seen through eight simulated coils. A mask has eight centre lines (four or six
@@ -10,6 +10,10 @@ ESPIRiT on a central block that low-rank completion filled (first seed; the best
 BART's ``nlinv`` where BART is installed. Every set of maps gives a least-squares image (SENSE, the best of two
 regularisations) and a posterior mean (recipe ``local``), whose errors are divided by those with maps of the whole
 scan. Writes results/coils/maps.csv and the tables of results/coils/maps.md.
+
+With --poles it holds NLINV's second solution, from the phase of the first, against the first: four coils of raw heads
+and of raw phantoms, and phantoms whose phase turns, three seeds (which draw coils, mask and phase). Writes
+results/coils/poles.csv and a table of maps.md.
 """
 
 from __future__ import annotations
@@ -35,10 +39,13 @@ from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import reconstruct_prepared
 from mri_design.operators.base import Array
+from mri_design.scan.calibration import nlinv
 from mri_design.scan.calibration.growing_maps import maps_from_lines
+from mri_design.scan.calibration.nlinv import POLE, joint_estimate
 from mri_design.scan.centred_fft import to_image, to_kspace
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.io.bart import read_pair
+from mri_design.scan.simulation.phantoms import load_phantom
 from mri_design.scan.simulation.scanner import simulate_scan
 from mri_design.scan.trajectories.exchange import maps_from_bart, maps_to_bart
 from mri_design.scan.writing.cfl import pair_files
@@ -46,6 +53,15 @@ from mri_design.scan.writing.cfl import pair_files
 LOCAL = load_recipe("local")
 PAGE = Path("results/coils/maps.md")
 RIDGES = (1e-3, 1e-2)
+POLES = {
+    "mc_brain_8a": (0, 96, "raw head"),
+    "mc_brain_cimax16": (0, 96, "raw head"),
+    "mc_brain_prescan16": (0, 64, "raw head"),
+    "ge_pfile8": (2, 96, "raw phantom"),
+    "mc_phantom_cimax16": (0, 96, "raw phantom"),
+    "mc_phantom_ffe12": (1, 88, "raw phantom"),
+}
+"""Slice, side and kind of the scans whose maps may have poles."""
 RANKS = (1.0, 1.25, 1.5)
 """Of the completed block, in squares of the window's side."""
 
@@ -82,6 +98,68 @@ def heads(folder: Path, quick: bool) -> Iterator[Head]:
             stack = ImageStack((pair[..., 0] + 1j * pair[..., 1])[None], f"head {index}, simulated coils")
             scan = simulate_scan(stack, matrix=128, n_coils=8, rng=np.random.default_rng([index, 1]))
             yield head(f"{stack.name} 128", scan.kspace, scan.noise_variance)
+
+
+def pole_scans(folder: Path, seed: int) -> Iterator[tuple[str, Head]]:
+    """Kind, and scan of four coils: of heads and phantoms as measured, and of phantoms whose phase turns somewhere."""
+    rng = np.random.default_rng([seed, 4])
+    for name, (number, side, kind) in POLES.items():
+        kspace = np.load(folder / f"{name}.npy")[number]
+        coils = np.sort(rng.choice(len(kspace), 4, replace=False))
+        cut = [slice(n // 2 - side // 2, n // 2 - side // 2 + side) for n in kspace.shape[-2:]]
+        yield kind, head(f"{name}, coils {' '.join(map(str, coils))}", np.ascontiguousarray(kspace[coils, *cut])[None])
+    place = (np.arange(96) - 48) / 96
+    for name in ("t1w", "t2w", "brain"):
+        whole = load_phantom(name, shape=(96, 96), noise=0.007, phase="none", n_coils=1, rng=rng).reference
+        assert whole is not None
+        strength, width, (y, x) = rng.uniform(5, 9), rng.uniform(0.12, 0.22), rng.uniform(-0.2, 0.2, 2)
+        phase = strength * np.exp(-((place[:, None] - y) ** 2 + (place - x) ** 2) / (2 * width**2))
+        stack = ImageStack(whole[:1] * np.exp(1j * phase), f"{name}, phase of {strength:.1f}")
+        scan = simulate_scan(stack, n_coils=4, rng=rng)
+        yield "phase that turns", head(stack.name, scan.kspace, scan.noise_variance)
+
+
+def poles(folder: Path, quick: bool) -> Iterator[Row]:
+    """Errors with the maps of the whole scan, of the first solution, and of the one that counts."""
+    for seed in range(1 if quick else 3):
+        for (kind, one), acceleration in product(pole_scans(folder, seed), (4, 6)):
+            lines = mask(len(one.kspace[0]), len(one.kspace[0]) // acceleration, seed)
+            samples, shape = np.repeat(lines[:, None], one.kspace.shape[-1], axis=1), one.image.shape
+            counts = joint_estimate(one.kspace, samples)
+            nlinv.POLE = 0.0  # no dip is below
+            first = joint_estimate(one.kspace, samples)
+            nlinv.POLE = POLE
+            row: dict[str, object] = {"kind": kind, "scan": one.name, "acceleration": acceleration, "seed": seed}
+            row |= {
+                "dip of the first": first.dip,
+                "dip": counts.dip,
+                "second": "yes" if counts.dip > first.dip else "no",
+            }
+            for name, maps in (("whole scan", one.maps), ("first", first.maps(shape)), ("counts", counts.maps(shape))):
+                again = counts.dip > first.dip  # otherwise it is the first that counts
+                row[name] = mean_error(one, maps, lines) if again else None
+                row[f"SENSE, {name}"] = least_squares_error(one, maps, lines) if again else None
+            print(row, flush=True)
+            yield row
+
+
+def summary_of_poles(rows: list[Row]) -> list[Row]:
+    """By kind of scan: how often the second solution counts, and errors over those with maps of the whole scan."""
+    table: list[Row] = []
+    for kind in dict.fromkeys(str(row["kind"]) for row in rows):
+        every = [row for row in rows if row["kind"] == kind]
+        dips = sum(float(str(row["dip of the first"])) < POLE for row in every)
+        cell = [row for row in every if row["second"] == "yes"]
+        made: dict[str, object] = {"kind": kind, "masks": len(every), "with a dip": dips, "second counts": len(cell)}
+        for error, name in product(("", "SENSE, "), ("first", "counts")):
+            over = [100 * (float(str(r[error + name])) / float(str(r[f"{error}whole scan"])) - 1) for r in cell]
+            spread = np.std(over, ddof=1) if len(over) > 1 else 0
+            made[(error or "mean, ") + name] = (
+                f"{np.mean(over):+.1f} ± {spread:.1f}, worst {max(over):+.1f} %" if cell else "-"
+            )
+        made["mean worse than by the first"] = sum(float(str(r["counts"])) > float(str(r["first"])) for r in cell)
+        table.append(made)
+    return table
 
 
 def head(name: str, kspace: Array, noise_variance: float | None = None) -> Head:
@@ -201,8 +279,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--quick", action="store_true", help="one scan and seed; writes nothing")
+    parser.add_argument("--poles", action="store_true", help="second solutions against first ones: poles.csv")
     asked = parser.parse_args()
     rows: list[Row] = []
+    if asked.poles:
+        rows += poles(asked.data, asked.quick)
+        if not asked.quick:
+            write_csv(PAGE.with_name("poles.csv"), rows)
+            put_table(PAGE, "Poles", summary_of_poles(rows))
+        return
     for row in measured(asked.data, asked.quick):
         rows.append(row)
         if not asked.quick:

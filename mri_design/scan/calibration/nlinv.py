@@ -33,7 +33,7 @@ _REACH = 6
 """Maps have waves of up to this many cycles per field of view; beyond, their weight is below a thousandth."""
 _SMOOTHNESS, _UNIT, _ORDER = 220.0, 96, 16
 """The weight of a wave of j cycles is (1 + 220 (j / 96)^2)^-16, as in the paper for a grid of 96."""
-_DIP, _LEVELLED = 0.8, 0.15
+POLE, _LEVELLED = 0.8, 0.15
 """Maps whose root-sum-of-squares dips below the first part of its surroundings are solved again, and what is found then
 is taken where it dips less by the second (results/coils/maps.md)."""
 _INSIDE, _AROUND = 0.15, 0.045
@@ -100,7 +100,7 @@ def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *,
     steps = (_ROUGH_STEPS, _ROUGH_INNER) if rough else (_STEPS, _INNER)
     with threadpool_limits(1):  # products this small only wait for the threads that share them
         found = problem.estimate(problem.solution(*steps))
-        if found.dip < _DIP:
+        if found.dip < POLE:
             again = problem.estimate(problem.solution(*steps, _phase(problem.block_images(found.block))))
             found = again if again.dip > found.dip + _LEVELLED else found
     return replace(found, block=found.block * np.float32(size / _SCALE))
