@@ -214,7 +214,11 @@ def _reader_of(path: Path, isolated: bool) -> Reader | None:
     with path.open("rb") as stream:
         got = f"a file starting with {stream.read(8)!r}"
     cure = ""
-    if is_hdf5(path):
+    if pfile.named_as_pfile(path):
+        got, cure = f"{got}, named as P-files of GE are and without their mark", pfile.CONVERT
+    elif path.name.startswith("ScanArchive"):
+        got, cure = f"{got}, named as scan archives of GE are", pfile.CONVERT
+    elif is_hdf5(path):
         with open_read_only(path) as file:
             held = arrays_in(file)
         got = f"HDF5 with {'; '.join(f'{name}: {text}' for name, text in list(held.items())[:6]) or 'no arrays'}"

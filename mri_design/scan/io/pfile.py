@@ -27,8 +27,8 @@ from mri_design.scan.sampling import Sampling
 
 REVISION = 26.002
 """Revision of the header (``rdb_hdr_rdbm_rev``) that is read."""
-_LOGO, _LOGO_AT = b"GE_MED_NMR", (34, 110)
-"""Mark of headers, and its places in old revisions and from 26 on."""
+_LOGO, _INVALID = b"GE_MED_NMR", b"INVALIDNMR"
+"""Mark of headers, at byte 34 and from revision 26 on at 110; the second while the scanner still writes the file."""
 _HEAD = 268
 _OFFSET = struct.Struct("<fi")
 """Revision, and where the samples begin."""
@@ -51,14 +51,19 @@ _FIELDS = {
 _NOT_ALTERNATED, _GRADIENT_ECHO, _FLIPPED = 1, 8, 6
 """Bits of ``data_collect_type``: the sign of lines does not alternate; and gradient echoes. Bits of ``dacq_ctrl``:
 readouts are turned, as in echo-planar imaging."""
-_CONVERT = "Convert it to ISMRMRD with ge_to_ismrmrd (github.com/ismrmrd/ge_to_ismrmrd), and give that file."
+CONVERT = "Convert it to ISMRMRD with ge_to_ismrmrd (github.com/ismrmrd/ge_to_ismrmrd), and give that file."
 
 
 def is_pfile(path: Path) -> bool:
     """Whether a file begins as a P-file of any revision does."""
     with path.open("rb") as stream:
         head = stream.read(_HEAD)
-    return any(head[at : at + len(_LOGO)] == _LOGO for at in _LOGO_AT)
+    return _LOGO in head or _INVALID in head
+
+
+def named_as_pfile(path: Path) -> bool:
+    """Whether a file is called as the scanner calls P-files, ``P12345.7``, whatever it holds."""
+    return path.suffix == ".7"
 
 
 def opened(path: Path, options: ReadOptions) -> SlicedSource:
@@ -101,9 +106,16 @@ def _header(path: Path, limits: ReadLimits) -> _Header:
     if len(head) < _HEAD:
         raise InputError(field=f"{path}: header", got=f"{len(head)} bytes", wanted=f"{_HEAD} at least")
     revision, start = _OFFSET.unpack_from(head)
+    if not 1 <= revision < 1000:  # of scanners whose computers had the other order of bytes
+        (revision,) = struct.unpack_from(">f", head)
+    if _INVALID in head:
+        got = f"a P-file of revision {revision:g} that the scanner marked as not valid"
+        raise InputError(
+            str(path), got, f"one of revision {REVISION:g} that is complete", "Copy it again after the scan."
+        )
     if not math.isclose(revision, REVISION, rel_tol=1e-6):
         field = f"{path}: rdb_hdr_rdbm_rev"
-        raise InputError(field=field, got=f"a P-file of revision {revision:g}", wanted=f"{REVISION:g}", cure=_CONVERT)
+        raise InputError(field=field, got=f"a P-file of revision {revision:g}", wanted=f"{REVISION:g}", cure=CONVERT)
     said = {name: struct.unpack_from("<H", head, at)[0] for name, at in _FIELDS.items()}
     _refuse_other_kinds(path, said)
     bounds = {"nslices": limits.max_slices, "nframes": limits.max_side, "frame_size": limits.max_side}
@@ -144,7 +156,7 @@ def _refuse_other_kinds(path: Path, said: dict[str, int]) -> None:
 
 def _require(path: Path, name: str, got: int, right: bool, wanted: str) -> None:
     if not right:
-        raise InputError(field=f"{path}: rdb_hdr_{name}", got=str(got), wanted=wanted, cure=_CONVERT)
+        raise InputError(field=f"{path}: rdb_hdr_{name}", got=str(got), wanted=wanted, cure=CONVERT)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,30 @@ def test_other_revisions_are_refused_with_the_converter(tmp_path: Path, revision
         read(path)
 
 
+@pytest.mark.parametrize("name", ["P1.7", "scan.dat", "scan.raw", "P1.7.anonymised"])
+def test_pfiles_are_known_by_what_they_hold_whatever_their_name(tmp_path: Path, name: str) -> None:
+    assert read(write(tmp_path / name, numbers())).n_slices == 3
+    path = write(tmp_path / name, numbers(), revision=14.0)
+    turned = bytearray(path.read_bytes())
+    turned[:4] = struct.pack(">f", 9.0)
+    path.write_bytes(turned)
+    with pytest.raises(InputError) as refused:
+        read(path)
+    assert refused.value.got == "a P-file of revision 9" and "ge_to_ismrmrd" in refused.value.cure
+
+
+def test_a_pfile_that_is_still_written_and_a_name_without_one_are_refused_by_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "P1.7", numbers())
+    path.write_bytes(path.read_bytes().replace(b"GE_MED_NMR", b"INVALIDNMR"))
+    with pytest.raises(InputError) as refused:
+        read(path)
+    assert refused.value.field == str(path) and "not valid" in refused.value.got
+    path.write_bytes(bytes(1000))
+    with pytest.raises(InputError) as refused:
+        read(path)
+    assert refused.value.field == str(path) and "ge_to_ismrmrd" in refused.value.cure
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
