@@ -192,6 +192,29 @@ class UsageError(MriDesignError):
     """The command or call itself is wrong (unknown strategy name, contradicting options)."""
 
 
+class UnknownNameError(UsageError):
+    """A name that is none of those that are taken.
+
+    Parameters
+    ----------
+    what, name : str
+        What it should be the name of ("strategy"), and the name.
+    known : collection of str
+        The names that are taken; the nearest one is the cure.
+    """
+
+    def __init__(self, what: str, name: str, known: Collection[str]) -> None:
+        self.what, self.name, self.known = what, name, tuple(known)
+        self.got = f"unknown {what} {name!r}"
+        self.wanted = f"one of {', '.join(known)}"
+        self.cure = did_you_mean(name.partition(":")[0], [one.removesuffix(":FILE") for one in known])
+        super().__init__(f"{self.got}; wanted {self.wanted}. {self.cure}".rstrip())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As of an `InputError`."""
+        return type(self), (self.what, self.name, self.known)
+
+
 class MissingPackageError(MriDesignError):
     """A package that only some tasks need is not installed."""
 

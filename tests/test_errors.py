@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.errors import naming_options, number_array, option, require_choice
+from mri_design.errors import UnknownNameError, naming_options, number_array, option, require_choice
 
 
 def test_a_choice_is_one_of_the_words_and_the_nearest_one_is_named() -> None:
@@ -63,3 +63,9 @@ def test_messages_name_options_on_the_command_line_and_arguments_in_python() -> 
             pass
         assert option("noise-sd", 0.1) == "--noise-sd 0.1"
     assert option("maps") == "coil_maps"
+
+
+def test_an_unknown_name_has_the_nearest_as_its_cure_wherever_it_was_raised() -> None:
+    error = pickle.loads(pickle.dumps(UnknownNameError("strategy", "traned:order.npz", ["random", "trained:FILE"])))
+    assert (error.what, error.known, error.cure) == ("strategy", ("random", "trained:FILE"), "Did you mean trained?")
+    assert not UnknownNameError("rule", "xyz", ["lbcs"]).cure

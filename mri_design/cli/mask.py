@@ -18,7 +18,7 @@ from mri_design.cli.flags import (
 )
 from mri_design.cli.sequence_flags import SEQUENCE_PANEL, SequenceFlags
 from mri_design.cli.terminal import DONE, say, verb
-from mri_design.errors import UsageError
+from mri_design.errors import UnknownNameError, UsageError
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import designed_kinds
 from mri_design.whole_numbers import whole_number
@@ -137,7 +137,7 @@ def mask(
     from mri_design.runs.mask import MaskRequest, make_mask
 
     if encoding is not None and encoding not in designed_kinds():
-        raise UsageError(f"--encoding {encoding}: one of {', '.join(designed_kinds())}")
+        raise UnknownNameError("encoding", encoding, designed_kinds())
     request = MaskRequest(
         kind,
         _shape(shape),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer.models import OptionInfo
 
 from mri_design.cli.flags import option, whole
-from mri_design.errors import UsageError
+from mri_design.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from mri_design.runs.export import SequenceRequest
@@ -117,7 +117,7 @@ class SequenceFlags:
         from mri_design.sequences.scanner import load_scanner
 
         if self.sequence is not None and self.sequence not in SEQUENCES:
-            raise UsageError(f"there is no sequence {self.sequence!r}; choose one of {', '.join(SEQUENCES)}")
+            raise UnknownNameError("sequence", self.sequence, SEQUENCES)
         settings = {_SETTINGS[name]: value for name, value in self.given().items() if name in _SETTINGS}
         scanner = load_scanner(self.scanner or "generic")
         return SequenceRequest(scanner, self.sequence, settings, self.resolution, self.etl)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError, number_array, option, require_counts, require_instance
+from mri_design.errors import InputError, did_you_mean, number_array, option, require_counts, require_instance
 from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.recipe import NoiseRecipe, Recipe, recipe_or_default
 from mri_design.scan.calibration.coil_maps import (
@@ -318,7 +318,8 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
         name = source.removeprefix(PHANTOM_PREFIX)
         if name not in phantom_names():
             known = ", ".join(PHANTOM_PREFIX + n for n in phantom_names())
-            raise InputError(field="input", got=repr(source), wanted=f"a file, or one of: {known}")
+            near = did_you_mean(name, phantom_names()).replace("mean ", f"mean {PHANTOM_PREFIX}")
+            raise InputError(field="input", got=repr(source), wanted=f"a file, or one of: {known}", cure=near)
         if phantom_kind(name) != "kspace":
             if recipe.input.pixels is not None:
                 raise InputError(

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mri_design.brief import brief, briefly
-from mri_design.errors import InputError, UsageError, described, option, require_instance
+from mri_design.errors import (
+    InputError,
+    UnknownNameError,
+    UsageError,
+    described,
+    did_you_mean,
+    option,
+    require_instance,
+)
 from mri_design.experiment.settings import RETIRED, Settings, setting
 from mri_design.kinds import designed_kinds
 from mri_design.priors import BLOCKS, SITES
@@ -41,10 +49,12 @@ _ENOUGH, _CONSTRAINTS, _ORDER = "When it is enough", "What the sequence asks", "
 
 
 def _check_strategy(name: str) -> None:
-    from mri_design.experiment.strategy_names import check_strategy_name
+    from mri_design.experiment.strategy_names import TRAINING_RULES, check_strategy_name
 
     try:
-        check_strategy_name(name, _encoding_of(name))
+        check_strategy_name(name, _encoding_of(name), but=TRAINING_RULES)
+    except UnknownNameError as error:
+        raise InputError("strategy", error.got, error.wanted, error.cure) from error
     except UsageError as error:
         raise InputError("strategy", f"{name!r}: {error}", "the name of a strategy") from error
 
@@ -1040,4 +1050,5 @@ def _text(path: Path) -> str:
             f"recipe {path.name}",
             getattr(error, "strerror", None) or str(error),
             f"a readable TOML file or one of: {known}",
+            did_you_mean(path.name, shipped_recipes()),
         ) from error

@@ -10,7 +10,7 @@ import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.design.decision import relative_error
-from mri_design.errors import InputError, UsageError, require_counts, require_instance, require_random
+from mri_design.errors import InputError, UnknownNameError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
 from mri_design.estimation.textbook import TEXTBOOK, textbook
@@ -60,7 +60,7 @@ def method_named(name: str) -> Method:
     """
     method = full_name(name, METHODS)
     if method not in METHODS:
-        raise UsageError(f"unknown method {name!r}; known are: {', '.join(METHODS)}")
+        raise UnknownNameError("method", name, METHODS)
     return method
 
 

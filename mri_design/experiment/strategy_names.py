@@ -6,12 +6,12 @@ and comparisons know it. A user's own script registers one by `register_strategy
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
-from mri_design.errors import InputError, UsageError, described, did_you_mean, require_choice, require_working
+from mri_design.errors import InputError, UnknownNameError, UsageError, described, require_choice, require_working
 from mri_design.kinds import KINDS
 from mri_design.registry import Shipped, full_name, require_part
 from mri_design.whole_numbers import whole_number
@@ -256,14 +256,14 @@ def strategy_named(name: str, encoding: str = "lines") -> str:
     return full_name(name, STRATEGIES[_chosen_as(encoding)])
 
 
-def make_strategy(name: str, encoding: str = "lines") -> Strategy:
+def make_strategy(name: str, encoding: str = "lines", *, but: Collection[str] = ()) -> Strategy:
     """The strategy called ``name`` that chooses lines or, for the encoding "plane", samples, for others shots.
 
     ``vd-polynomial:3`` and its like set the density's power, ``regular:4`` the distance of the lines,
     ``trained:FILE`` and ``calibrated:FILE`` read what training wrote; in a plane,
     ``vd-polynomial:8`` and ``poisson-disc:3`` set the density's power, ``caipi:2x3`` and ``caipi:2x3x1`` the distances
     and the shift.
-    `ORACLES` and `TRAINING_RULES` cannot choose before they were given truths.
+    `ORACLES` and `TRAINING_RULES` cannot choose before they were given truths. Refusals name all ``but`` some.
 
     Raises
     ------
@@ -272,7 +272,7 @@ def make_strategy(name: str, encoding: str = "lines") -> Strategy:
     InputError
         Where the file cannot be used.
     """
-    check_strategy_name(name, encoding)
+    check_strategy_name(name, encoding, but=but)
     name = strategy_named(name, encoding)
     family, colon, setting = name.partition(":")
     if reads_file(name):
@@ -341,8 +341,10 @@ def learns_from_scans(name: str, encoding: str) -> bool:
     return name not in ORACLES and make_strategy(name, encoding).needs_posterior
 
 
-def check_strategy_name(name: str, encoding: str = "lines") -> None:
+def check_strategy_name(name: str, encoding: str = "lines", *, but: Collection[str] = ()) -> None:
     """Refuse a name that `make_strategy` does not know for the encoding; files are not looked for.
+
+    The refusal names the strategies that there are, without those that the caller does not take (``but``).
 
     Raises
     ------
@@ -355,7 +357,7 @@ def check_strategy_name(name: str, encoding: str = "lines") -> None:
     others = [_chosen(kind) for kind, known in STRATEGIES.items() if family in known]
     others += [_chosen("lines"), _chosen("plane")] if family in FROM_FILES else []
     if others and family not in _families(encoding):
-        here, there = _chosen(_chosen_as(encoding)), ", ".join(makers)
+        here, there = _chosen(_chosen_as(encoding)), ", ".join(each for each in makers if each not in but)
         raise UsageError(f"strategy {family!r} chooses {' or '.join(others)}; for {here} there are: {there}")
     if reads_file(name) and family not in FROM_FILES and encoding != "lines":
         raise UsageError(f"strategy {family!r} takes a file of mri-design train where it chooses lines, but none here")
@@ -366,10 +368,9 @@ def check_strategy_name(name: str, encoding: str = "lines") -> None:
     if family in GONE:
         raise UsageError(f"strategy {family!r} has gone; use {GONE[family]} in its place")
     if family not in makers:
-        near = did_you_mean(family, _families(encoding))
-        meant = f" ({near[:1].lower()}{near[1:]})" if near else ""
-        known = ", ".join(f"{name}:FILE" if name in FROM_FILES else name for name in _families(encoding))
-        raise UsageError(f"unknown strategy {family!r}{meant}; known are: {known}")
+        families = (each for each in _families(encoding) if each not in but)
+        known = [f"{each}:FILE" if each in FROM_FILES else each for each in families]
+        raise UnknownNameError("strategy", family, known)
     if not colon:
         return
     settings = makers[family].settings

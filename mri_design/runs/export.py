@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, UsageError, option
+from mri_design.errors import InputError, UnknownNameError, UsageError, option
 from mri_design.evaluation.tables import csv_text
 from mri_design.runs.made_files import (
     WITHOUT_UNIT,
@@ -173,7 +173,7 @@ class ExportRequest:
 
     def __post_init__(self) -> None:
         if self.form not in ENDINGS:
-            raise UsageError(f"there is no format {self.form!r}; choose one of {', '.join(ENDINGS)}")
+            raise UnknownNameError("format", self.form, ENDINGS)
         if ending_of(self.out, ENDINGS[self.form]) is None:
             wanted = " or ".join(ENDINGS[self.form])
             raise UsageError(f"{self.out.name} is no file name ending in {wanted}, as the format {self.form} needs")

@@ -137,7 +137,7 @@ class ProtocolRequest(StudyRequest):
         object.__setattr__(self, "strategy", strategy_named(self.strategy, encoding))
         object.__setattr__(self, "against", [strategy_named(name, encoding) for name in self.against])
         for name in (self.strategy, *self.against):
-            make_strategy(name, encoding)
+            make_strategy(name, encoding, but=ORACLES)
         if self.strategy in ORACLES:
             raise UsageError(
                 f"{self.strategy} is no protocol; mri-design train learns from the truth of training scans"

@@ -10,7 +10,7 @@ from pathlib import Path
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
 from mri_design.design.trials import Outcome, Trial, shared_lines
-from mri_design.errors import InputError, UsageError, did_you_mean
+from mri_design.errors import InputError, UnknownNameError, UsageError
 from mri_design.evaluation.folder_lock import LOCK_NAME, FolderLock
 from mri_design.evaluation.run_folder import require_same_run
 from mri_design.evaluation.run_status import PROGRESS_NAME, ProgressFile
@@ -43,8 +43,7 @@ def training_rule(name: str, candidates: int | None = None, scans: int | None = 
         For an unknown name, or subsets for a rule that takes none.
     """
     if name not in RULES:
-        near = did_you_mean(name, RULES)
-        raise UsageError(f"--rule: unknown rule {name!r}; known are: {', '.join(RULES)}{'. ' if near else ''}{near}")
+        raise UnknownNameError("rule", name, RULES)
     if name == "stochastic-lbcs":
         return LBCS(candidates or STOCHASTIC_LINES, scans or STOCHASTIC_SCANS, name=name)
     if candidates is not None or scans is not None:

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from threadpoolctl import threadpool_limits
 
-from mri_design.errors import InputError, MriDesignError, UsageError, optional_package
+from mri_design.errors import InputError, MriDesignError, UnknownNameError, UsageError, optional_package
 
 LOCAL, DASK = "local", "dask"
 PATIENCE = 30.0
@@ -97,7 +97,7 @@ def require_executor(text: str) -> None:
     """
     kind, mark, address = text.partition(":")
     if text != LOCAL and (kind != DASK or bool(mark) != bool(address)):
-        raise UsageError(f"--executor {text}: wanted local, dask, or dask:ADDRESS as dask:tcp://host:8786")
+        raise UnknownNameError("executor", text, (LOCAL, DASK, f"{DASK}:ADDRESS"))
     if kind == DASK:
         optional_package("distributed", "dask")
 

@@ -8,7 +8,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from mri_design.errors import InputError, UsageError, did_you_mean, optional_package, require_counts, require_numbers
+from mri_design.errors import (
+    InputError,
+    UnknownNameError,
+    did_you_mean,
+    optional_package,
+    require_counts,
+    require_numbers,
+)
 
 GAMMA = 42.576e6
 """Gyromagnetic ratio of the proton over 2 pi, Hz/T; the number that Pulseq files are made with."""
@@ -108,10 +115,7 @@ def load_scanner(name: str) -> Scanner:
     if not name.endswith(".toml"):
         known = _shipped()
         if name not in known:
-            raise UsageError(
-                f"there is no scanner {name!r}; choose one of {', '.join(known)}, or give a TOML file. "
-                f"{did_you_mean(name, known)}".rstrip()
-            )
+            raise UnknownNameError("scanner", name, (*known, "FILE.toml"))
         return _scanner(name, known[name])
     path = Path(name)
     try:

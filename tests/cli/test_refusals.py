@@ -27,18 +27,47 @@ def inputs(work: Path) -> None:
     (work / "folder").mkdir()
 
 
+@pytest.mark.parametrize(
+    ("words", "name", "near", "not_taken"),
+    [
+        ("design scan.npz --lines 8 --strategy calibratd", "calibratd", "calibrated", "residual-greedy"),
+        ("design scan.npz --lines 8 --encoding plane --strategy regular", "regular", "", "residual-greedy"),
+        ("protocol scan.npz --lines 8 --strategy residal-greedy", "residal-greedy", "residual-greedy", "oracle"),
+        ("compare scan.npz --lines 8 --strategies residal-greedy", "residal-greedy", "residual-greedy", "spokes"),
+        ("compare scan.npz --lines 8 --methods mena", "mena", "mean", "calibrated"),
+        ("recon scan.npz --method mena", "mena", "mean", "calibrated"),
+        ("recon scan.npz --duplicates averag", "averag", "average", "calibrated"),
+        ("recon phantom:t2", "phantom:t2", "phantom:t2w", "calibrated"),
+        ("recon scan.npz --recipe defalt", "defalt", "default", "calibrated"),
+        ("train scan.npz --lines 8 --rule lbsc", "lbsc", "lbcs", "calibrated"),
+        ("export designed --to niftii", "niftii", "nifti", "calibrated"),
+        ("export designed --to seq --scanner siemens-skira", "siemens-skira", "siemens-skyra", "calibrated"),
+        ("mask --kind poison-disc --shape 64 --lines 8", "poison-disc", "poisson-disc", "oracle"),
+        ("mask --kind vd --encoding palne --shape 64 --lines 8", "palne", "plane", "oracle"),
+        ("design scan.npz --lines 8 --executor locl", "locl", "local", "calibrated"),
+    ],
+)
+def test_unknown_names_are_answered_once_with_what_the_verb_takes(
+    run: Run, tmp_path: Path, words: str, name: str, near: str, not_taken: str
+) -> None:
+    said = run(*words.split(), "--out", tmp_path / "x.npy", code=(2, 3)).stderr
+    assert name in said and said.count("mean " + near) == bool(near)
+    assert said.count("id you mean") == bool(near) and not_taken not in said
+    assert not list(tmp_path.iterdir())
+
+
 WORDS = [
     ("dsign scan.npz", "No such command"),
     ("design scan.npz --lines 8 --shiny", "No such option"),
     ("design scan.npz --lines many", "'many' is no whole number"),
     ("design scan.npz --lines 0", "Invalid value for '--lines'"),
-    ("design scan.npz --lines 8 --jobs 1 --executor slurm", "wanted local, dask, or dask:ADDRESS"),
+    ("design scan.npz --lines 8 --jobs 1 --executor slurm", "unknown executor 'slurm'"),
     ("recon scan.npz --method magic", "unknown method 'magic'"),
     ("recon scan.npz --png --no-report", "give one of them"),
     ("recon scan.npz --resume --overwrite", "give one of them"),
     ("design scan.npz --lines 8 --resume --overwrite", "give one of them"),
     # Strategies
-    ("design scan.npz --lines 8 --strategy randm", "--strategy: got 'randm': unknown strategy 'randm' (did you mean"),
+    ("design scan.npz --lines 8 --strategy randm", "--strategy: got unknown strategy 'randm'"),
     ("design scan.npz --lines 8 --strategy residual-greedy", "mri-design protocol"),
     ("compare scan.npz --lines 8 --strategies residual-greedy", "--train"),
     ("compare scan.npz --lines 8 --train head.npz --strategies low-pass,vd-polynomial:3", "Leave out --train"),
@@ -165,7 +194,12 @@ INPUTS = [
 """Ended with 3."""
 RECIPES = [
     ("design", "[inference]\nloops = -1", 3, "recipe mine.toml: inference.loops: got -1"),
-    ("design --strategy low-pass", "[design]\nstrategy = 'magic'", 3, "recipe mine.toml: design.strategy: got 'magic'"),
+    (
+        "design --strategy low-pass",
+        "[design]\nstrategy = 'magic'",
+        3,
+        "recipe mine.toml: design.strategy: got unknown strategy 'magic'",
+    ),
     ("design --strategy low-pass", "[design]\nstratgy = 'random'", 3, "Did you mean design.strategy?"),
     ("design", "[design]\nstrategy = 'oracle-greedy'", 3, "recipe mine.toml: design.strategy"),
     ("compare", "[design]\nuntil_error = 0.1", 2, "equal numbers of lines; take until_error and until_gain"),

@@ -310,7 +310,7 @@ def test_names_end_as_their_format_does(form: str, tmp_path: Path) -> None:
         ExportRequest(tmp_path, form, tmp_path / "a.txt")
     with pytest.raises(UsageError, match="is no file name ending in"):
         ExportRequest(tmp_path, form, tmp_path / ENDINGS[form][0])
-    with pytest.raises(UsageError, match="there is no format 'tiff'"):
+    with pytest.raises(UsageError, match="unknown format 'tiff'"):
         ExportRequest(tmp_path, "tiff", tmp_path / "a.tiff")
 
 

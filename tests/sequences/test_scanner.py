@@ -54,7 +54,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, text: str, words: list[s
 def test_a_missing_file_and_an_unknown_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         load_scanner(str(tmp_path / "none.toml"))
-    with pytest.raises(UsageError, match=r"there is no scanner 'generik'.*Did you mean generic\?"):
+    with pytest.raises(UsageError, match=r"unknown scanner 'generik'.*Did you mean generic\?"):
         load_scanner("generik")
 
 

@@ -183,7 +183,7 @@ class DesignRequest:
     @cached_property
     def strategy(self) -> Strategy:
         """The strategy that chooses lines; an oracle gets the truth later."""
-        return make_strategy(self.recipe.design.strategy, self.recipe.design.encoding)
+        return make_strategy(self.recipe.design.strategy, self.recipe.design.encoding, but=TRAINING_RULES)
 
     @property
     def stop(self) -> NamedRule | None:

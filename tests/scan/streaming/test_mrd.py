@@ -159,7 +159,8 @@ def test_readout_oversampling_is_removed_as_from_a_file(kspace: np.ndarray, said
     np.testing.assert_allclose(got, profile[:, 4:12], atol=1e-6)
 
 
-def test_the_slice_that_is_taken_of_several_is_told(kspace: np.ndarray, line: Line) -> None:
+@pytest.mark.parametrize("index", [3, -2])
+def test_the_slice_that_is_taken_of_several_is_told(kspace: np.ndarray, line: Line, index: int) -> None:
     limits = "<slice><minimum>0</minimum><maximum>4</maximum><center>2</center></slice></encodingLimits>"
     written = io.BytesIO()
     out = ProtocolSerializer(written)
@@ -168,9 +169,12 @@ def test_the_slice_that_is_taken_of_several_is_told(kspace: np.ndarray, line: Li
     for each in acquisitions:
         each.idx.slice = 3
         out.serialize(each)
-    header, *readouts = read(written.getvalue(), MrdStream(3))
+    header, *readouts = read(written.getvalue(), MrdStream(index))
     assert isinstance(header, ScanHeader) and header.place == (3, 5)
     arrivals = Arrivals()
     for message in (header, *readouts):
         arrivals.take(message)
     assert part_of_scan(arrivals.data("readouts").header) == "slice 3 of 5, numbered from 0"
+    with pytest.raises(InputError) as refused:
+        read(written.getvalue(), MrdStream(-6))
+    assert refused.value.field == "slice"
