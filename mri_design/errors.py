@@ -52,6 +52,7 @@ _ARGUMENTS = {
     "out": "folder",
     "overwrite": "overwrite=True",
     "fov": "field_of_view",
+    "encoding-space": "encoding",
 }
 """Options that Python's functions call otherwise."""
 _SETTINGS = {
@@ -59,6 +60,7 @@ _SETTINGS = {
     "centre": "input",
     "compress-coils": "coils",
     "contrast": "input",
+    "encoding": "design",
     "phase": "input",
     "repetition": "input",
     "set": "input",

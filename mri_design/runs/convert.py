@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import UsageError
+from mri_design.errors import UsageError, option
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, with_recipe_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice, require_no_slices
@@ -296,7 +296,7 @@ def convert_file(
     data = load_scan(source, recipe) if phantom else read(source, **recipe.input.reading)
     if isinstance(data, ImageStack):
         if recipe.noise.samples is not None:
-            raise UsageError(f"{source} holds images, which no coil measured: leave out --noise-samples")
+            raise UsageError(f"{source} holds images, which no coil measured: leave out {option('noise-samples')}")
     else:
         data = with_recipe_noise(data, recipe)
     data = data if slices == ALL_SLICES else data.select_slices(slices.indices(data.n_slices))

@@ -57,8 +57,9 @@ def test_the_contrast_that_a_recipe_names_is_the_one_that_is_asked_for(twice: Pa
     mine.write_text('[input]\nduplicates = "last"\ncontrast = 1\n')
     recipe = load_recipe(mine)
     assert recipe.input.counters == {"contrast": 1}
-    with pytest.raises(InputError, match=r"contrast: got no image with number 1; wanted .* holds: 0\. .*\[input\]"):
+    with pytest.raises(InputError) as refused:
         load_input(str(twice), recipe)
+    assert refused.value.field.endswith("dataset/data: contrast")
     mine.write_text("[input]\nset = -1\n")
     with pytest.raises(InputError, match=r"input\.set"):
         load_recipe(mine)

@@ -29,7 +29,7 @@ from mri_design.scan.io.mrd_cartesian import CartesianSource, require_one_partit
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.samples import only_coils, working_coils
-from mri_design.scan.io.source import DUPLICATES_CURE, ReadOptions, Source
+from mri_design.scan.io.source import ReadOptions, Source, duplicates_cure
 
 _WITH_COORDINATES = ("radial", "goldenangle", "spiral", "other")
 _SAME = 1e-4
@@ -220,7 +220,7 @@ def _shots(acquisitions: Acquisitions, plan: _Plan, duplicates: str) -> Shots:
                 field=f"{acquisitions.field}[{at}]: traj",
                 got=f"the same coordinates as acquisition {same[0]} of the slice",
                 wanted="each shot once",
-                cure=f"Say what to do with repeated shots: {DUPLICATES_CURE}.",
+                cure=duplicates_cure(),
             )
     return shots
 

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.scan.data import OTHERS_UNREAD
 from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
@@ -329,7 +329,7 @@ def _of_one_series(
                 field=f"{field}: {name}",
                 got=f"no image with number {number}",
                 wanted=f"a number that the file holds: {_listed(present)}",
-                cure=f"Change --{name}, or {name} under [input] in the recipe; without it the first is read.",
+                cure=f"Change {option('encoding-space' if name == ENCODING else name)}; without it the first is read.",
             )
         if present.size > 1:
             which = "the first" if number == present[0] else "one"

@@ -34,7 +34,7 @@ from mri_design.scan.io.samples import (
     within_single_precision,
     working_coils,
 )
-from mri_design.scan.io.source import COUNTERS, DUPLICATES_CURE, ENCODING, ReadOptions, SlicedSource
+from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions, SlicedSource, duplicates_cure
 from mri_design.scan.sampling import ROUND_OFF, Sampling, index_runs, strongest_component
 from mri_design.scan.summary import ScanSummary, middle_slice
 
@@ -392,7 +392,7 @@ def _refuse_repeats(field: str, readouts: list[Readout]) -> None:
                 field=f"{field}[{readout.index}]: kspace_encode_step_1",
                 got=f"row {readout.line}{partition} of slice {readout.slice}, as acquisition {first}",
                 wanted="each line once",
-                cure=f"Say what to do with repeated lines: {DUPLICATES_CURE}.",
+                cure=duplicates_cure(),
             )
 
 

@@ -31,7 +31,6 @@ COUNTERS = ("contrast", "phase", "repetition", "set")
 DWELL_TIME, AVERAGES = "sample_time_us", "averages"
 """Entries of the header of raw data by which the noise of other readouts is scaled: microseconds a sample, and from how
 many readouts each line is at least, where they were averaged."""
-DUPLICATES_CURE = "--duplicates average, first or last; in Python duplicates='average'"
 ENCODING = "encoding"
 """Number of the encoding space of an MRD file, of which one is read, too: each has a matrix of its own."""
 
@@ -93,6 +92,11 @@ class ReadOptions:
         checked_counters(self.counters)
 
 
+def duplicates_cure() -> str:
+    """What says what becomes of what comes several times."""
+    return f"Say which counts: {option('duplicates', 'average')}, or first or last."
+
+
 def checked_counters(counters: Mapping[str, int]) -> dict[str, int]:
     """Which contrast, phase, repetition, set and encoding space to read, by name.
 
@@ -126,7 +130,7 @@ def require_counters(
                 field=f"{path}: {name}",
                 got=f"{number} asked for in a file that has " + ("no such number" if held else "none of this kind"),
                 wanted=f"0 to {len(held) - 1}" if held else "0, or none",
-                cure=f"Change --{name}, or {name} under [input] in the recipe, or leave it out.{others}",
+                cure=f"Change {option('encoding-space' if name == ENCODING else name)}, or leave it out.{others}",
             )
 
 
