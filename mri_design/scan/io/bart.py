@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.scan.io.layouts import looks_like_coils
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file
 from mri_design.scan.io.source import Content, ReadOptions, Source
@@ -189,7 +189,8 @@ class _Pair(StoredSource):
                 field="axis 2 (phs2)",
                 got=f"{array.shape[2]} entries, which predict each other as coils do, and no coils along axis 3",
                 wanted="coils along axis 3",
-                cure="Give their names, --dims kx,ky,coil, or change the file: `bart transpose 2 3 NAME moved`.",
+                cure=f"Give their names, {option('dims', 'kx,ky,coil')}, or change the file: "
+                "`bart transpose 2 3 NAME moved`.",
             )
         return scan_of_arrays(self.path, "kspace", {"kspace": array}, replace(header, dims=named), self.limits)
 

@@ -175,7 +175,7 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
             field="dims",
             got=f"{','.join(options.dims)} for {path.name}, whose format names its own axes",
             wanted="an array: NumPy, BART, MATLAB or other HDF5",
-            cure="Leave out --dims, or dims under [input] in the recipe.",
+            cure=f"Leave out {option('dims')}, or dims under [input] in the recipe.",
         )
     if not reader.series:
         require_counters(path, options.counters)
