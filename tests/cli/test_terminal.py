@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mri_design.cli import start
-from mri_design.cli.terminal import ending, progress
+from mri_design.cli.terminal import exit_code, progress
 from mri_design.evaluation.run_status import ProgressFile
 from mri_design.runs.run import Progress
 
@@ -100,5 +100,5 @@ def test_an_interruption_while_the_program_is_loaded_ends_with_130(
 
 
 def test_the_exit_code_of_several_runs_is_that_of_the_worst() -> None:
-    assert ending("converged", "converged") == 0
-    assert ending("converged", "not converged (2 of 3 design steps)") == 4
+    assert exit_code("converged", "converged") == 0
+    assert exit_code("converged", "not converged (2 of 3 design steps)") == 4
