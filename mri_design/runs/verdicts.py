@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from mri_design.evaluation.tables import Row, percent
@@ -83,14 +83,16 @@ class RelativeError:
         stored = settings.get("error")
         return None if stored is None else cls(**{each.name: stored[each.name] for each in fields(cls)})
 
-    @classmethod
-    def mean(cls, rows: Iterable[Row]) -> RelativeError:
-        """Means over rows with `columns`: of those in which both are known, if any, else of those that have either."""
-        pairs = [[row[name] for name in cls().columns] for row in rows]
+    def over(self, rows: Iterable[Row]) -> RelativeError:
+        """Means over rows with `columns`, of images judged as this one.
+
+        Of the rows in which both are known, if any, else of those that have either.
+        """
+        pairs = [[row[name] for name in self.columns] for row in rows]
         pairs = [pair for pair in pairs if None not in pair] or pairs
         known = [[_float(value) for value in values if value is not None] for values in zip(*pairs, strict=True)]
         means = [sum(values) / len(values) if values else None for values in known]
-        return cls(means[0], means[1]) if means else cls()
+        return replace(self, predicted=means[0], found=means[1]) if means else self
 
 
 def design_verdict(
@@ -161,7 +163,7 @@ def volume_verdict(what: str, shown: str, one: RelativeError, mean: RelativeErro
     one : RelativeError
         Of it.
     mean : RelativeError
-        `RelativeError.mean` of the images.
+        `RelativeError.over` the images.
     errors : mapping of str to float
         Image to error, of those where it was found.
     """

@@ -75,4 +75,7 @@ def test_every_slice_of_a_volume_has_its_own_image(run: Run, work: Path, tmp_pat
         expected = measure(np.abs(images[number]), scales[number] * truths[number]).relative_l2
         assert float(table[number]["relative_l2"]) == pytest.approx(expected, rel=1e-4)
     assert scales[1] == pytest.approx(2 * scales[0], rel=0.1)
+    pair = settings(tmp_path / "run")["error"]
+    assert (pair["of"], pair["against"]) == ("modulus", "truths.npy")
+    assert pair["found"] == pytest.approx(np.mean([float(row["found_error"]) for row in table[:2]]), rel=1e-4)
     assert "slice by slice" in page(tmp_path / "run") and "Phase is not compared" in page(tmp_path / "run")

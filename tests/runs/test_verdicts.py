@@ -68,11 +68,12 @@ def test_an_image_is_judged_as_far_as_it_can_be(error: RelativeError, said: str)
 
 def test_errors_of_several_images_are_averaged_over_those_of_which_both_are_known() -> None:
     pair, alone = {"predicted_error": 0.2, "found_error": 0.1}, {"predicted_error": 0.9, "found_error": None}
-    assert RelativeError.mean([pair, {"predicted_error": 0.4, "found_error": 0.2}, alone]).columns == {
+    assert RelativeError().over([pair, {"predicted_error": 0.4, "found_error": 0.2}, alone]).columns == {
         "predicted_error": pytest.approx(0.3),
         "found_error": pytest.approx(0.15),
     }
-    assert RelativeError.mean([alone]) == RelativeError(0.9) and RelativeError.mean([]) == RelativeError()
+    assert RelativeError().over([alone]) == RelativeError(0.9) and RelativeError(0.3).over([]) == RelativeError(0.3)
+    assert RelativeError(against="r.npy").over([pair]) == RelativeError(0.2, 0.1, against="r.npy")
     assert RelativeError().settings == {} and RelativeError.from_settings({}) is None
     for error in (
         RelativeError(0.9),

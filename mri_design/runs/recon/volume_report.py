@@ -99,7 +99,7 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
         settings["reference_scales"] = scales
     sections = [*volume_sections(folder, result), *_of_shown(folder, result)]
     sections += coverage_sections(folder, result.coverage)
-    mean = RelativeError.mean(_own_rows(result))
+    mean = result.images[0].error.over(_own_rows(result))
     record = replace(result.record, settings={**settings, **mean.settings})
     title = f"Reconstruction: {known.data.name.partition('[')[0]}"
     ended = run.finish(
@@ -237,7 +237,7 @@ def _slider(result: VolumeResult, layout: Layout, top: float) -> SliceExplorer:
         arrays, facts = result.kept.arrays(number), result.kept.facts[number]
         picture = plots.pixels_png(np.abs(arrays["recon"]), top, layout)
         std = plots.pixels_png(arrays["std"], wrong, layout, error=True) if has_std else b""
-        text = "noise only" if facts.noise_only else str(RelativeError.mean(facts.rows[:1]))
+        text = "noise only" if facts.noise_only else str(result.images[0].error.over(facts.rows[:1]))
         return ExploredSlice(number, text, picture, std)
 
     shown = explored(result.shown)
