@@ -48,8 +48,11 @@ _ENTRIES = (
     "coordinates_skipped",
     "members_not_read",
     "identifiers_left_out",
+    "axes",
+    "field_of_view_in_file",
+    "impossible_sizes",
 )
-"""Other entries that readers write where they leave something out."""
+"""Other entries that readers write where they leave something out, or take it otherwise than it seems to be meant."""
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,14 @@ def test_verbs_that_read_take_the_names_of_axes(run: Run, verb: str) -> None:
     assert ("--dims" in help_text) == (verb != "export")  # which takes the folder of a run
 
 
+def test_axes_that_the_samples_showed_are_said(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "plain.toml").write_text(PLAIN)
+    coils = load_phantom("brain", shape=(48, 40), noise=0.002, n_coils=4, rng=np.random.default_rng(3)).kspace[0]
+    np.save(tmp_path / "last.npy", np.moveaxis(coils, 0, -1))
+    made = run("recon", tmp_path / "last.npy", "--recipe", tmp_path / "plain.toml", "--out", tmp_path / "out")
+    assert made.exit_code == 0 and "(ky, kx, coil)" in made.stderr
+
+
 def test_arrays_in_memory_have_axes_as_files_have(frames: np.ndarray) -> None:
     scan = md.load(frames, dims=("slice", "ky", "kx"))
     assert scan.data.kspace.shape == (3, 1, 32, 32)

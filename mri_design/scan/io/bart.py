@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from mri_design.scan.io.stored_arrays import (
     kspace_axes,
     read_header_file,
     scan_of_arrays,
+    series_of,
 )
 from mri_design.scan.sampling import Sampling
 from mri_design.scan.trajectories.exchange import from_bart
@@ -40,6 +42,10 @@ _CURES = {
     "avg": "Average first: `bart avg -w $(bart bitmask 14) NAME averaged`.",
     "maps": "Take one set: `bart slice 4 0 NAME first`, or make one alone: `bart ecalib -m1`.",
 }
+
+
+_SERIES = {"te": ("echo", "contrast"), "time": ("frame", "repetition")}
+"""Axes of which one entry can be read where they are named, by our name, and what chooses it."""
 
 
 def pair_of(path: Path) -> tuple[Path, Path]:
@@ -166,13 +172,20 @@ class _Slices(StackSource):
 class _Pair(StoredSource):
     """A pair of files."""
 
+    @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """See `Source`."""
+        if self.header.dims is None:
+            return {}
+        header, samples = pair_of(self.path)
+        return series_of(_kept(_checked_lengths(header, samples, self.limits), self.header.dims), self.header)
+
     def load(self) -> Content:
         """Read both files."""
         stored, header = read_pair(self.path, self.limits), self.header
         if header.dims is not None:  # given in the place of BART's own names
-            kept = [side for side in stored.shape if side > 1]
-            kept = kept if len(kept) == len(header.dims) else list(stored.shape[: max(len(header.dims), _used(stored))])
-            return scan_of_arrays(self.path, "kspace", {"kspace": stored.reshape(kept)}, header, self.limits)
+            array = stored.reshape(_kept(stored.shape, header.dims))
+            return scan_of_arrays(self.path, "kspace", {"kspace": array}, header, self.limits)
         _refuse_further_axes(stored)
         array = stored.reshape([stored.shape[AXES.index(name)] for name in _DATA])
         if not header.image_domain:
@@ -195,9 +208,12 @@ class _Pair(StoredSource):
         return scan_of_arrays(self.path, "kspace", {"kspace": array}, replace(header, dims=named), self.limits)
 
 
-def _used(stored: NDArray[np.complex64]) -> int:
-    """How many of the axes there are up to the last one of several entries."""
-    return max((axis + 1 for axis, side in enumerate(stored.shape) if side > 1), default=1)
+def _kept(shape: tuple[int, ...], dims: tuple[str, ...]) -> tuple[int, ...]:
+    """Lengths of the axes that are named: those of several entries, or the first ones."""
+    several = [axis for axis, side in enumerate(shape) if side > 1]
+    if len(several) == len(dims):
+        return tuple(shape[axis] for axis in several)
+    return shape[: max(len(dims), *(axis + 1 for axis in several), 1)]
 
 
 def _lengths(header: Path) -> tuple[int, ...]:
@@ -222,11 +238,18 @@ def _lengths(header: Path) -> tuple[int, ...]:
 def _refuse_further_axes(stored: NDArray[np.complex64]) -> None:
     for number, (name, length) in enumerate(zip(AXES, stored.shape, strict=True)):
         if name not in _DATA and length > 1:
+            cure = _CURES.get(name, f"Take one: `bart slice {number} 0 NAME first`.")
+            if name in _SERIES:
+                axis, counter = _SERIES[name]
+                named = option("dims", f"kx,ky,coil,{axis}")
+                cure += (
+                    f" Or name all axes that have several entries, as {named}, and choose by {option(counter, 'N')}."
+                )
             raise InputError(
                 field=f"axis {number} ({name})",
                 got=f"{length} entries",
                 wanted=f"one: only the axes {', '.join(_DATA)} are read",
-                cure=_CURES.get(name, f"Take one: `bart slice {number} 0 NAME first`."),
+                cure=cure,
             )
 
 

@@ -32,7 +32,7 @@ from mri_design.scan.io.source import (
 )
 
 Held = TypeVar("Held")
-BART = Reader("BART .cfl with its .hdr", bart.is_bart, bart.opened, matrix=True, arrays=True)
+BART = Reader("BART .cfl with its .hdr", bart.is_bart, bart.opened, series=True, matrix=True, arrays=True)
 """Recognised by names, because only one file of a pair need be named."""
 READERS: list[Reader] = [
     Reader("NumPy .npy or .npz", numpy_files.is_numpy, numpy_files.opened, series=True, matrix=True, arrays=True),

@@ -13,7 +13,8 @@ from mri_design import ImageStack, InputError, KSpaceData, ReadLimits, Trajector
 from mri_design.scan.centred_fft import to_kspace
 from mri_design.scan.io.bart import read_pair
 from mri_design.scan.io.companions import with_maps
-from mri_design.scan.io.formats import summary
+from mri_design.scan.io.formats import opened, summary
+from mri_design.scan.io.source import ReadOptions
 from mri_design.scan.simulation.phantoms import load_phantom
 from tests.scan.io.reading import assert_told
 
@@ -249,3 +250,19 @@ def test_coils_in_the_place_of_partitions_are_noticed(tmp_path: Path) -> None:
     named = read(path, dims=("kx", "ky", "coil"))
     assert isinstance(named, KSpaceData)
     np.testing.assert_allclose(named.kspace, scan.kspace, rtol=1e-6)
+
+
+def test_echoes_and_frames_are_read_where_their_axes_are_named(tmp_path: Path, scan: np.ndarray) -> None:
+    echoes = np.zeros((16, 12, 1, 3, 1, 2), np.complex64)
+    echoes[:, :, 0, :, 0, 0], echoes[:, :, 0, :, 0, 1] = scan[0].T, 2 * scan[0].T
+    path = write_pair(tmp_path / "echoes", echoes)
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert "(te)" in caught.value.field and "bart slice 5" in caught.value.cure
+    with pytest.raises(InputError):
+        read(path, dims=("kx", "ky", "coil", "echo"), counters={"contrast": 2})
+    with opened(path, ReadOptions(dims=("kx", "ky", "coil", "echo"))) as source:
+        assert source.series == {"contrast": (0, 1)}
+    second = read(path, dims=("kx", "ky", "coil", "echo"), counters={"contrast": 1})
+    assert isinstance(second, KSpaceData)
+    np.testing.assert_array_equal(second.kspace, 2 * scan[:1])
