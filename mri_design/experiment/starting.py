@@ -88,11 +88,11 @@ def centre_for_maps(strategy: Strategy, recipe: Recipe, count: int | None, usual
 def start_of_growing(recipe: Recipe, usual: int, count: int | None) -> int:
     """Centre lines that a design of ``count`` begins with whose coil maps grow with it: few, or what the recipe asks.
 
-    The ``usual`` number is then what it asks for. Without a count there are as few as of the fewest lines.
+    The ``usual`` number is then what it asks for. Without a count there are the most.
     """
     if _asked(recipe):
         return usual
-    return min(MOST_GROWING, max(GROWING, (count or 0) // GROWING_PART))
+    return MOST_GROWING if count is None else min(MOST_GROWING, max(GROWING, count // GROWING_PART))
 
 
 def _asked(recipe: Recipe) -> bool:

@@ -47,7 +47,7 @@ def test_what_was_asked_for_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "designed", "drawn"), [(None, 4, 24), (64, 8, 24), (24, 8, 12), (23, 7, 12), (16, 5, 12), (12, 4, 8)]
+    ("count", "designed", "drawn"), [(None, 8, 24), (64, 8, 24), (24, 8, 12), (23, 7, 12), (16, 5, 12), (12, 4, 8)]
 )
 def test_designs_begin_with_fewer_lines_than_maps_are_usually_estimated_from(
     count: int | None, designed: int, drawn: int
