@@ -168,6 +168,7 @@ _BEHIND = {
     "RF spoiling": ("rf_spoiling",),
     "encoding": ("encoding_space", "encoding"),
     "out": ("out", "file"),
+    "samples": ("noise_samples",),
 }
 """Fields of errors, and the options or arguments that may have brought them, the likeliest first."""
 

@@ -392,7 +392,7 @@ class RunFolder:
                 if beginning and manifest["settings"].get("beginning") == beginning:
                     if resume:
                         return None
-                    cure = "add --resume to go on from it, "
+                    cure = "add --resume to go on from it to more lines, "
             except (ValueError, KeyError, TypeError):
                 pass  # somebody else's manifest is a reason to keep away too
             raise UsageError(f"{self.path.name} holds a finished run; {cure}{another}")

@@ -288,6 +288,7 @@ def with_noise_samples(data: AnyScan, samples: str | PathLike[str] | NDArray[Any
         named, found = "an array", noise_of_samples("noise_samples", np.asarray(samples), data.n_coils)
     dwell, averages = float(data.header.get(DWELL_TIME, 0)), int(data.header.get(AVERAGES, 1))
     scale, reason = noise_scale(np.array([found.dwell]), np.array([dwell]), found.bandwidth)
+    reason = reason if found.dwell else "taken at the bandwidth of the scan"
     reason += f", {averages} averages" * (averages > 1)
     told = f"from noise samples ({named}: {found.samples} a coil; {reason})"
     covariance = found.covariance * scale / averages
