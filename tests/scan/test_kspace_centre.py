@@ -199,14 +199,14 @@ def test_partial_fourier_whose_header_has_the_middle_as_centre_is_placed_by_its_
     np.testing.assert_array_equal(got.measured, np.arange(N) >= 16)
 
 
-@pytest.mark.parametrize("said", [32, 31, 40], ids=["own centre", "turned", "wrong"])
+@pytest.mark.parametrize("said", [32, 31, 40, 0], ids=["own centre", "turned", "wrong", "unsaid"])
 def test_reversed_readouts_lie_beside_the_others_as_their_samples_show(tmp_path: Path, said: int) -> None:
     """Backwards a readout has its centre at its own sample 32, which turning makes 31; or it is turned as stored."""
     true, raw = kspace(), MrdFile(tmp_path, nx=N, rx=N, ny=N)
     for line in range(N):
         back = line % 2 == 1
         samples = true[:, line, ::-1] if back else true[:, line]
-        if back and said == 32:  # from ky = 32, the same as -32 on this grid, to -31
+        if back and said in (32, 0):  # from ky = 32, the same as -32 on this grid, to -31
             samples = np.roll(samples, 1, -1)
         flag = {"flag": ismrmrd.ACQ_IS_REVERSE} if back else {}
         raw.add(samples, kspace_encode_step_1=line, center_sample=said if back else 32, **flag)

@@ -44,6 +44,8 @@ _OWN_SCAN = ("separate", "external")
 _UNSAID = ("", "other")
 _ALIKE = ("encoding_space_ref", "number_of_samples", "discard_pre", "discard_post")
 _SAME_FIELD_OF_VIEW = 0.01
+_MOST_TURNED, _MUCH_BETTER = 4, 1.3
+"""By how many samples reversed readouts are rotated otherwise than headers say, and how much better that has to fit."""
 Place = TypeVar("Place")
 
 
@@ -442,43 +444,48 @@ class CartesianSource(SlicedSource):
         return self._turned_by_samples(plan)
 
     def _turned_by_samples(self, plan: ReadoutPlan) -> ReadoutPlan:
-        """The plan with reversed readouts rotated to the centre that their headers say, or not, as the samples show.
+        """The plan with whole readouts that are reversed rotated as the samples show.
 
-        Many files give the middle as the centre of readouts that run backwards as well, where turning them is enough.
-        What is right is where their moduli agree better with those of the forward readouts beside them.
+        That is as their headers say; or not at all, because many files give the middle as the centre of readouts that
+        run backwards as well; or by a few other samples, where the energies of the forward readouts beside them agree
+        much better with that.
         """
-        turned = [readout for readout in plan.readouts if readout.turn]
-        if not turned:
-            return plan
-        forwards = dict[tuple[int, int], list[Readout]]()
-        for readout in plan.readouts:
-            if not readout.reversed and readout.n_samples == plan.shape[-1]:
-                forwards.setdefault((readout.slice, readout.partition), []).append(readout)
+        whole = [readout for readout in plan.readouts if readout.n_samples == plan.shape[-1]]
         middle = (plan.shape[0] // 2, plan.shape[2] // 2)
-        plane = min(
-            ((one.slice, one.partition) for one in turned),
-            key=lambda at: abs(at[0] - middle[0]) + abs(at[1] - middle[1]),
-        )
-        beside = {
-            one: sorted(forwards.get(plane, ()), key=lambda other: abs(other.line - one.line))[:2]
-            for one in turned
-            if (one.slice, one.partition) == plane
-        }
-        wanted = {readout.index for one, others in beside.items() for readout in (one, *others)}
-        moduli = {at: np.abs(samples) for at, samples in self.acquisitions.samples(sorted(wanted))}
-
-        def kept(one: Readout) -> NDArray[np.float32]:
-            return moduli[one.index][:, one.first_sample : one.first_sample + one.n_samples]
-
-        agreement = np.zeros(2)
-        for one, others in beside.items():
-            back = kept(one)[:, ::-1]
-            for other in others:
-                agreement += [np.vdot(kept(other), np.roll(back, turn, -1)) for turn in (one.turn, 0)]
-        if agreement[0] >= agreement[1]:
+        planes = {(one.slice, one.partition) for one in whole if one.reversed}
+        if not planes:
             return plan
-        data, calibration = (tuple(replace(one, turn=0) for one in ones) for ones in (plan.readouts, plan.calibration))
-        return replace(plan, readouts=data, calibration=calibration)
+        plane = min(planes, key=lambda at: abs(at[0] - middle[0]) + abs(at[1] - middle[1]))
+        here = [one for one in whole if (one.slice, one.partition) == plane]
+        energies = {
+            at: np.sum(np.abs(samples).astype(np.float64) ** 2, axis=0)
+            for at, samples in self.acquisitions.samples(sorted(one.index for one in here))
+        }
+
+        def kept(one: Readout) -> NDArray[np.float64]:
+            return energies[one.index][one.first_sample : one.first_sample + one.n_samples]
+
+        forwards, lags = [one for one in here if not one.reversed], range(-_MOST_TURNED, _MOST_TURNED + 1)
+        said, agreement = 0.0, np.zeros(len(lags))
+        for one in (one for one in here if one.reversed):
+            back = kept(one)[::-1]
+            for other in sorted(forwards, key=lambda other: abs(other.line - one.line))[:2]:
+                said += float(np.vdot(kept(other), np.roll(back, one.turn)))
+                agreement += [np.vdot(kept(other), np.roll(back, lag)) for lag in lags]
+        plain, best = agreement[lags.index(0)], int(agreement.argmax())
+        if agreement[best] > _MUCH_BETTER * max(said, plain):
+            turn = lags[best]
+        elif plain > said:
+            turn = 0
+        else:
+            return plan
+
+        def rotated(ones: Sequence[Readout]) -> tuple[Readout, ...]:
+            return tuple(
+                replace(one, turn=turn) if one.reversed and one.n_samples == plan.shape[-1] else one for one in ones
+            )
+
+        return replace(plan, readouts=rotated(plan.readouts), calibration=rotated(plan.calibration))
 
     @cached_property
     def images(self) -> GridImages:
