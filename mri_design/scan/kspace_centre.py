@@ -29,9 +29,9 @@ SAMPLES, PART = 3, 0.03
 """A centre that is off by no more than so many samples, or by this part of the grid, stays where it is."""
 _SMALLEST = 12
 """Shorter axes show no centre."""
-_CLEAR, _STRONGER = 0.1, 1.5
+_CLEAR = ((0.1, 1.5), (0.03, 5.0))
 """By how much the sum of both measures, each at most about 1, has to be larger than near the place that was expected,
-and how many times as strong the strongest sample."""
+and how many times as strong the strongest sample: either of two pairs."""
 _STANDS_OUT, _FALLS = 2.0, 0.1
 """By how much the logarithmic energy around the centre has to exceed the medians of its lines and columns, and the
 share of the variance of all logarithms that the distance from it has to explain: noise has 1 and hardly any."""
@@ -267,8 +267,8 @@ def _shown(energy: NDArray[np.float64], samples: NDArray[np.bool_], expected: Pl
     if not any(off):
         return expected
     near = _around(expected, grid)
-    clear = both.max() - both[near].max() > _CLEAR and smooth[line, sample] > _STRONGER * smooth[near].max()
-    clear = clear and falls[best] >= _FALLS
+    better, strong, nearby_strong = both.max() - both[near].max(), smooth[line, sample], smooth[near].max()
+    clear = falls[best] >= _FALLS and any(better > least and strong > times * nearby_strong for least, times in _CLEAR)
     return (line, sample) if clear and max(before, after) <= max(SAMPLES, ky // 16) else None
 
 

@@ -103,6 +103,19 @@ def test_a_centre_elsewhere_is_moved_and_said(shift: tuple[int, int], mask: np.n
     assert with_its_centre(moved) is not scan and with_its_centre(moved).header == moved.header
 
 
+def test_planes_of_a_volume_are_moved_along_both_phase_encodes(tmp_path: Path) -> None:
+    profile = np.exp(-((np.arange(16) - 8) ** 2) / 8.0)[np.newaxis, np.newaxis, np.newaxis]  # along kx
+    volume = (kspace(48, 32)[..., np.newaxis] * profile).astype(np.complex64)
+    path = tmp_path / "volume.npy"
+    path.with_suffix(".json").write_text(json.dumps({"dims": ["coil", "ky", "kz", "kx"]}))
+    read = []
+    for shift in ((0, 0), (-9, 7)):
+        np.save(path, np.roll(volume, shift, (1, 2)))
+        read.append(read_here(path))
+    np.testing.assert_array_equal(read[1].kspace, read[0].kspace)
+    assert CENTRE in read[1].header and CENTRE not in read[0].header
+
+
 @pytest.mark.parametrize(("ny", "nx"), [(63, 48), (96, 65)])
 def test_odd_sizes_and_what_lies_beside_the_samples(ny: int, nx: int) -> None:
     true, u = kspace(ny, nx), image(ny, nx)
