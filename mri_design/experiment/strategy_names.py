@@ -240,7 +240,8 @@ def strategy_names(encoding: str = "lines") -> tuple[str, ...]:
 
 
 USUAL = {
-    "lines": "calibrated,information-gain,vd-polynomial,regular,fastmri-equispaced,fastmri-random,low-pass",
+    "lines": "calibrated,information-gain,vd-polynomial,vd-systematic:1,regular,fastmri-equispaced,fastmri-random,"
+    "low-pass",
     "plane": "calibrated,vd-polynomial,poisson-disc,caipi,low-pass",
 }
 """What a comparison holds against each other where nobody names strategies; of shots all."""
