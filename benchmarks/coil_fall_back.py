@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from coil_lines import FEW, error, image_of, middle_of
+from coil_lines import error, image_of, middle_of
 
 from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.trials import ReferenceSlice
@@ -121,7 +121,7 @@ def row(image: ReferenceSlice, name: str, fault: str, recipe: Recipe) -> Row:
     designed, trace = masked(rule, own)
     logs = [np.log(step.outcome.actual_energy / step.forecast.predicted[step.line]) for step in trace.steps]
     fixed = {
-        f"{drawn}, seed {seed}": masked(make_strategy(drawn), FEW, seed)[0] for drawn, seeds in DRAWN for seed in seeds
+        f"{drawn}, seed {seed}": masked(make_strategy(drawn), own, seed)[0] for drawn, seeds in DRAWN for seed in seeds
     }
     best = min(fixed, key=fixed.__getitem__)
     made: Row = {
