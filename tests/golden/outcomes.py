@@ -117,7 +117,7 @@ def _scan(shape: tuple[int, int], coils: int) -> tuple[NDArray[Any], NDArray[Any
 
 
 def _left(folder: Path) -> Outcome:
-    """What a run has left: names of files, arrays, and columns of tables but for times."""
+    """What a run has left: names of files, arrays, and columns of tables, but for times and texts in archives."""
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     found: Outcome = {}
     for name in files:
@@ -125,7 +125,8 @@ def _left(folder: Path) -> Outcome:
             found[name] = np.load(folder / name, allow_pickle=False)
         elif name.endswith(".npz"):
             with np.load(folder / name, allow_pickle=False) as stored:
-                found |= {f"{name}:{key}": stored[key] for key in stored if stored[key].dtype != np.uint8}  # no text
+                kept = {f"{name}:{key}": stored[key] for key in stored if "seconds" not in key}
+                found |= {key: array for key, array in kept.items() if array.dtype != np.uint8}  # text, of versions
         elif name.endswith(".csv"):
             with (folder / name).open(newline="", encoding="utf-8") as stream:
                 header, *rows = csv.reader(stream)
