@@ -345,4 +345,6 @@ def demo(
             ended = report_design(part, design_real_scan(part))
         report_demo(run, study, exam)
     say(f"Open {out / 'report.html'}", quiet)
+    if ended.error is not None:
+        say(f"the image of the real scan: {ended.error.words}", quiet)
     return exit_code(compared.status, beside.status, ended.status)

@@ -7,7 +7,8 @@ import pytest
 from mri_design import load_recipe
 from mri_design.runs import demo as demo_run
 from mri_design.runs.image_sections import mask_sentence
-from tests.cli.folders import Run
+from mri_design.runs.verdicts import RelativeError
+from tests.cli.folders import Run, settings
 
 
 def test_the_demo_ends_with_one_report_of_both_runs(
@@ -20,7 +21,9 @@ def test_the_demo_ends_with_one_report_of_both_runs(
         monkeypatch.setattr(demo_run, name, value)
     out = tmp_path / "demo"
     result = run("demo", "--out", out, code=(0, 4))
-    assert result.stdout == f"Open {out / 'report.html'}\n"
+    where, pair = result.stdout.splitlines()
+    assert where == f"Open {out / 'report.html'}"
+    assert pair.endswith(RelativeError.from_settings(settings(out / "design")).words)
     page = (out / "report.html").read_text()
     assert page.count("<svg") == 9
     verdict = page.index('<p class="verdict">')
