@@ -425,7 +425,7 @@ def companions_over(
 
 def _content(path: Path, recipe: Recipe) -> Content:
     """What a file holds, images or samples."""
-    return read(path, **recipe.input.reading)
+    return read(path, **recipe.input.beside.reading)
 
 
 def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> NDArray[np.float32]:

@@ -193,7 +193,9 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
     from mri_design.scan.calibration.coil_maps import explained_by_maps
 
     if isinstance(maps, MapsOfScan):
-        scanned = require_grid_data(_loaded(str(maps), recipe_or_default(recipe), 0), maps.name)
+        recipe = recipe_or_default(recipe)
+        beside = replace(recipe, input=recipe.input.beside)
+        scanned = require_grid_data(_loaded(str(maps), beside, 0), maps.name)
         known = _with_maps_of(data, scanned, maps.name, recipe_or_default(recipe))
     elif isinstance(maps, KSpaceData):
         known = _with_maps_of(data, maps, maps.name, recipe_or_default(recipe))

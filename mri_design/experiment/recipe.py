@@ -302,6 +302,11 @@ class InputRecipe(Settings):
         }
 
     @property
+    def beside(self) -> InputRecipe:
+        """The settings for a file beside the input: without the axes and the centre, which are the input's own."""
+        return replace(self, dims=None, centre=None)
+
+    @property
     def origin(self) -> tuple[int, int] | None:
         """Line and sample of the centre, where they are given."""
         return None if self.centre is None else (self.centre[0], self.centre[1])

@@ -60,6 +60,20 @@ def test_axes_that_the_samples_showed_are_said(run: Run, tmp_path: Path) -> None
     assert made.exit_code == 0 and "(ky, kx, coil)" in made.stderr
 
 
+def test_files_beside_the_input_have_axes_of_their_own(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "plain.toml").write_text(PLAIN)
+    data = load_phantom("brain", shape=(48, 40), noise=0.002, n_coils=4, rng=np.random.default_rng(3))
+    np.save(tmp_path / "last.npy", np.moveaxis(data.kspace[0], 0, -1))
+    np.savez(tmp_path / "prescan.npz", kspace=data.kspace)
+    np.save(tmp_path / "other.npy", np.ones((48, 40), np.float32) + np.eye(48, 40, dtype=np.float32))
+    words = ("recon", tmp_path / "last.npy", "--dims", "ky,kx,coil", "--recipe", tmp_path / "plain.toml")
+    made = run(*words, "--maps-from", tmp_path / "prescan.npz", "--out", tmp_path / "maps")
+    assert made.exit_code == 0, made.output
+    beside = ("--with", tmp_path / "other.npy", "--method", "map", "--out", tmp_path / "with")
+    made = run(*words, *beside)
+    assert made.exit_code in (0, 4), made.output
+
+
 def test_arrays_in_memory_have_axes_as_files_have(frames: np.ndarray) -> None:
     scan = md.load(frames, dims=("slice", "ky", "kx"))
     assert scan.data.kspace.shape == (3, 1, 32, 32)
