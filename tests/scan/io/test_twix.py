@@ -291,8 +291,8 @@ def test_samples_whose_sums_single_precision_does_not_hold_are_refused(
 
 _DAMAGED = """
 import sys, warnings
+import numpy as np  # which warns of instructions that it is asked to leave out and does not know
 warnings.simplefilter("error")
-import numpy as np
 from pathlib import Path
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import DEFAULT_LIMITS
