@@ -182,13 +182,15 @@ def run_design(
     state = load_state(checkpoint) if checkpoint is not None and resumed else engine.begin(slices, first)
     every = None if options.measure is None else 0.0  # a scanner does not measure the same data again
     with nullcontext() if checkpoint is None else kept_in(checkpoint, every=every) as keep:
-        begun = len(state.trace.lines)
+        last = state
 
         def after_line(state: DesignState) -> None:
-            nonlocal begun
-            added, begun = len(state.trace.lines) - begun, len(state.trace.lines)
-            cut = added < engine.block and begun == target  # a longer design would have chosen the whole block
-            if keep is not None and (options.measure is not None or not cut):
+            nonlocal last
+            before, last, count = last, state, len(state.trace.lines)
+            cut = count - len(before.trace.lines) < engine.block and count == target
+            if keep is not None and cut and options.measure is None:
+                keep(before.settled)  # a longer design would have chosen the whole block; slices go on from here
+            elif keep is not None:
                 keep(state)
             if callback is not None:
                 callback(state)
