@@ -69,7 +69,10 @@ class ImageErrors:
         return self._last.get(tuple(lines))
 
     def _energies(self, slices: Sequence[MRSlice], state: DesignState, place: int) -> tuple[float, float]:
-        """Of the error of one slice as it is predicted, in the data's units squared, and of its image."""
+        """Of the error of one slice as it is predicted, in the units of its file squared, and of its image.
+
+        Whitened coils weigh pixels in another way than the file's coils, in whose units the run judges its image.
+        """
         lines = state.trace.lines
         one, warm = final_model(slices[place], state, self.recipe, place)
         if place == 0:
@@ -79,8 +82,9 @@ class ImageErrors:
         if place == 0:
             self._last.clear()
             self._last[lines] = made
-        known = made.std is not None and made.std_factor is not None
-        return energy_of(made.std) if known else float("nan"), energy_of(made.image)  # type: ignore[arg-type]
+        shown = made.times(one.image_unit)
+        known = shown.std is not None and shown.std_factor is not None
+        return energy_of(shown.std) if known else float("nan"), energy_of(shown.image)  # type: ignore[arg-type]
 
 
 def final_signal(slice_model: MRSlice, state: DesignState, place: int = 0) -> float:

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import Recipe, UntilError
+from mri_design import KSpaceData, Recipe, UntilError, load_phantom
 from mri_design.design.engine import DesignState
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, run_design
 from mri_design.experiment.image_error import MOST_SLICES, ImageErrors
-from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.inputs import load_input, prepare, with_noise_samples
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct
 from mri_design.model.companion import Companion
@@ -44,6 +44,27 @@ def test_the_error_is_that_of_the_error_bars_of_the_final_image(one: MRSlice, re
     assert actual / 2 < found < 2 * actual
     warm = ImageErrors(recipe, 3)([one], state)
     assert warm == pytest.approx(found, rel=0.1)
+
+
+def test_the_error_of_whitened_coils_is_that_of_the_image_in_the_units_of_the_file(recipe: Recipe) -> None:
+    """As the run reports it: pixels near noisy coils count for more in whitened units."""
+    scan = load_phantom("t2w", shape=(32, 32), noise=0.0, n_coils=4, rng=np.random.default_rng(0))
+    parts = np.random.default_rng(1).standard_normal((2, 1, 4, 32, 32))
+    loud = 0.005 * np.geomspace(1, 20, 4)[:, None, None]
+    kspace = (scan.kspace + loud * (parts[0] + 1j * parts[1])).astype(np.complex64)
+    data = with_noise_samples(KSpaceData(kspace, np.ones(32, dtype=bool), name="head"), _samples(loud))
+    coils = prepare(replace(data, coil_maps=scan.coil_maps), recipe).slice_model(0, recipe)
+    state = designed([coils], recipe, 18)
+    errors = ImageErrors(recipe, 3)
+    found, made = errors([coils], state), errors.image_of(state.trace.lines)
+    assert made is not None and made.predicted_error is not None
+    assert found == pytest.approx(made.times(coils.image_unit).predicted_error, rel=1e-4)
+    assert abs(made.predicted_error / found - 1) > 0.05
+
+
+def _samples(deviation: np.ndarray) -> np.ndarray:
+    parts = np.random.default_rng(2).standard_normal((2, len(deviation), 4000))
+    return np.asarray(deviation.reshape(-1, 1) * (parts[0] + 1j * parts[1]))
 
 
 def test_slices_count_together_and_a_few_speak_for_many(one: MRSlice, recipe: Recipe) -> None:
