@@ -276,9 +276,9 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     on_grid, shots = tests[0].slice_model.candidates, KINDS[recipe.design.encoding].shots
     lines = request.counts(on_grid.grid[0] if shots else on_grid.size)
     if not shots:
-        tell_calibration(
-            calibration, lines[0], recipe, on_grid, run.progress, _growing(tests, calibration, recipe, lines)
-        )
+        growing = _growing(tests, calibration, recipe, lines)
+        least = start_of_growing(recipe, calibration, lines[0]) if growing else calibration
+        tell_calibration(least, lines[0], recipe, on_grid, run.progress, growing)
     for image in tests if not shots else ():  # shots are made in any number
         candidates = image.slice_model.candidates
         plane = candidates if isinstance(candidates, PlaneReadouts) else None

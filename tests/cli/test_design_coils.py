@@ -28,3 +28,14 @@ def test_few_lines_begin_with_fewer_for_the_maps_and_a_mask_that_is_mostly_calib
     sentence = "12 of 12 lines are measured for the coil maps, so that strategies differ in 0 only"
     assert sentence in result.stderr and sentence in page(tmp_path / "all")
     assert "nothing was chosen: all 12 lines are those of the start" in result.stdout
+
+
+def test_a_comparison_whose_masks_are_tried_with_few_centre_lines_does_not_say_that_little_is_left(
+    run: Run, tmp_path: Path
+) -> None:
+    data = load_phantom("brain", shape=(48, 40), n_coils=3, rng=np.random.default_rng(0))
+    np.savez(tmp_path / "coils.npz", kspace=data.kspace, noise_variance=np.float64(data.noise_variance or 0))
+    words = ("compare", tmp_path / "coils.npz", "--recipe", "fast.toml", "--strategies", "low-pass", "--lines", 26)
+    words = (*words, "--method", "zero-filled", "--jobs", 1, "--no-report")
+    assert "differ" not in run(*words, "--out", tmp_path / "few", code=0).stderr
+    assert "differ in 2 only" in run(*words, "--start", 24, "--out", tmp_path / "one", code=0).stderr
