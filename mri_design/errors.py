@@ -167,7 +167,8 @@ _BEHIND = {
     "calibration scans": ("calibrated_on",),
     "RF spoiling": ("rf_spoiling",),
     "encoding": ("encoding_space", "encoding"),
-    "out": ("out", "file"),
+    "target": ("lines", "acceleration"),
+    "out": ("out", "file", "folder", "path"),
     "samples": ("noise_samples",),
 }
 """Fields of errors, and the options or arguments that may have brought them, the likeliest first."""

@@ -185,6 +185,7 @@ class HeldSlices(KeptSlices):
         return []
 
 
+@naming_arguments
 def saved(report: Report, told: Told, folder: str | Path, *, overwrite: bool = False, reported: bool = True) -> Path:
     """Write a run's folder as its verb leaves it, with or without the report; the path of what was written."""
     folder = named_file(folder)
@@ -221,6 +222,7 @@ class Saved:
         return saved(self._write, self.told, folder, overwrite=overwrite)
 
 
+@naming_arguments
 def exported(
     report: Report,
     told: Told,

@@ -161,6 +161,7 @@ def test_what_cannot_be_used_is_refused_by_name(
     ("call", "field"),
     [
         (lambda scan: scan.design(99), "lines"),
+        (lambda scan: scan.design(12.5), "lines"),
         (lambda scan: scan.design(acceleration=0.5), "acceleration"),
         (lambda scan: scan.design(8, strategy="calibratd"), "strategy"),
         (lambda scan: scan.design(8, until_error=-1), "until_error"),
@@ -184,6 +185,27 @@ def test_errors_name_the_argument_that_they_are_about(
         call(scan)
     assert refused.value.field == field and str(refused.value).startswith(f"{field}: got ")
     assert "--" not in str(refused.value)
+
+
+def test_folders_that_are_not_there_are_refused_by_the_argument(
+    design: md.ScanDesign, image: md.ScanImage, tmp_path: Path
+) -> None:
+    for call, field in (
+        (lambda: image.report(tmp_path / "no" / "run"), "folder"),
+        (lambda: design.save(tmp_path / "no" / "run"), "folder"),
+        (lambda: image.to_nifti(tmp_path / "no" / "image.nii"), "path"),
+        (lambda: design.to_csv(tmp_path / "no" / "lines.csv"), "path"),
+    ):
+        with pytest.raises(md.InputError) as refused:
+            call()
+        assert refused.value.field == field
+    assert not list(tmp_path.iterdir())
+
+
+def test_values_of_a_square_mask_are_not_taken_for_its_other_axis(scan: md.LoadedScan) -> None:
+    with pytest.raises(md.InputError) as refused:
+        scan.reconstruct(np.full(32, 2))
+    assert "!= 0" in refused.value.cure and "axis" not in refused.value.cure
 
 
 def test_no_end_is_wrong_usage(scan: md.LoadedScan) -> None:

@@ -179,7 +179,7 @@ def mask_of_measured(
     try:
         flags = chosen_flags(chosen, measured.shape, *shapes, field=field, unit=unit)
     except InputError as error:
-        if samples is None or np.size(chosen) != samples.shape[1]:
+        if samples is None or samples.shape[0] == samples.shape[1] or np.size(chosen) != samples.shape[1]:
             raise
         cure = f"It has the length of the readouts: is the phase encoding along the other axis? {error.cure}"
         raise InputError(error.field, error.got, error.wanted, cure.strip()) from error
