@@ -51,6 +51,7 @@ _ENTRIES = (
     "axes",
     "field_of_view_in_file",
     "impossible_sizes",
+    "centre_beyond_grid",
 )
 """Other entries that readers write where they leave something out, or take it otherwise than it seems to be meant."""
 

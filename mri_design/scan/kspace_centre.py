@@ -32,6 +32,8 @@ _SMALLEST = 12
 _CLEAR = ((0.1, 1.5), (0.03, 5.0))
 """By how much the sum of both measures, each at most about 1, has to be larger than near the place that was expected,
 and how many times as strong the strongest sample: either of two pairs."""
+_SMALL, _CLEAR_WHERE_FAINT = 24, ((1.0, 10.0),)
+"""Shorter axes hardly show more than their centre: one that does not stand out there has to be that much better."""
 _STANDS_OUT, _FALLS = 2.0, 0.1
 """By how much the logarithmic energy around the centre has to exceed the medians of its lines and columns, and the
 share of the variance of all logarithms that the distance from it has to explain: noise has 1 and hardly any."""
@@ -252,9 +254,10 @@ def _shown(energy: NDArray[np.float64], samples: NDArray[np.bool_], expected: Pl
     logarithm = np.where(samples, np.log(energy + floor), np.nan)
     falls = _fall(_without_outliers(logarithm))
     strength = _local_mean(logarithm - np.maximum(_medians(logarithm, 0), _medians(logarithm, 1)), 2)
-    if strength.max() < _STANDS_OUT or falls[samples].max() < _FALLS:
+    faint, near = strength.max() < _STANDS_OUT, _around(expected, grid)
+    if falls[samples].max() < _FALLS or (faint and (min(grid) >= _SMALL or not samples[near].all())):
         return None
-    both = np.where(samples, strength / strength.max() + falls / falls[samples].max(), -np.inf)
+    both = np.where(samples, strength / max(strength.max(), 1e-12) + falls / falls[samples].max(), -np.inf)
     best = np.unravel_index(int(both.argmax()), grid)
     nearby = _around((int(best[0]), int(best[1])), grid, SAMPLES)
     smooth = np.where(samples, _of_three(energy), 0)
@@ -266,9 +269,10 @@ def _shown(energy: NDArray[np.float64], samples: NDArray[np.bool_], expected: Pl
     off = _apart(line, expected[0], ky) > _tolerance(ky) + unsure, _apart(sample, expected[1], kx) > _tolerance(kx)
     if not any(off):
         return expected
-    near = _around(expected, grid)
     better, strong, nearby_strong = both.max() - both[near].max(), smooth[line, sample], smooth[near].max()
-    clear = falls[best] >= _FALLS and any(better > least and strong > times * nearby_strong for least, times in _CLEAR)
+    clear = falls[best] >= _FALLS and any(
+        better > least and strong > times * nearby_strong for least, times in (_CLEAR_WHERE_FAINT if faint else _CLEAR)
+    )
     return (line, sample) if clear and max(before, after) <= max(SAMPLES, ky // 16) else None
 
 

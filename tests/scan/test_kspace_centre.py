@@ -231,3 +231,26 @@ def test_one_coil_numbered_by_acquisition_says_that_its_centre_was_not_measured(
     for number, line in enumerate(range(0, N, 2)):
         raw.add(true[:, line], kspace_encode_step_1=number)
     assert "not measured" in raw.read().header[CENTRE]
+
+
+@pytest.mark.parametrize("side", [12, 16, 20])
+def test_small_grids_show_a_centre_in_their_corner(side: int) -> None:
+    samples, all_of_them = kspace(side, side, coils=1), np.ones((side, side), dtype=bool)
+    assert find_centre(np.fft.ifftshift(samples, axes=(1, 2)), all_of_them).place == (0, 0)
+    for first in (0, 3):  # complete, and partial Fourier
+        measured = np.repeat(np.arange(side)[:, None] >= first, side, axis=1)
+        assert find_centre(samples * measured, measured).shift == (0, 0)
+
+
+@pytest.mark.parametrize(("centre", "first"), [(0, 0), (24, 0), (60, 0), (300, 0), (32, 1)])
+def test_a_centre_that_leads_out_of_the_grid_is_left_to_the_samples(tmp_path: Path, centre: int, first: int) -> None:
+    true, raw = kspace(), MrdFile(tmp_path, nx=N, rx=N, ny=N, centre=centre)
+    for line in range(N):
+        raw.add(true[:, line], kspace_encode_step_1=line + first)
+    got = raw.read()
+    np.testing.assert_array_equal(got.kspace[0], true)
+    assert str(centre) in got.header["centre_beyond_grid"]
+    partial = MrdFile(tmp_path, nx=N, rx=N, ny=N, centre=0)
+    for line in range(16, N):
+        partial.add(true[:, line], kspace_encode_step_1=line - 16)
+    np.testing.assert_array_equal(partial.read().kspace[0, :, 16:], true[:, 16:])

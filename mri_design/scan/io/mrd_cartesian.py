@@ -132,7 +132,8 @@ def plan_readouts(
 ) -> ReadoutPlan:
     """Place the readouts of slices, or of one volume.
 
-    A line is placed at ``counter - centre + N // 2``, and so is a partition of a volume. Calibration lines that were
+    A line is placed at ``counter - centre + N // 2``, and so is a partition of a volume; by the counter alone where the
+    header's centre leads out of the grid and the counter, from 0 or from 1, does not. Calibration lines that were
     acquired within the scan are data too, where they fill a row of the grid that no other readout does; those of a scan
     of their own, or that repeat a row, serve the coil maps alone.
 
@@ -176,6 +177,9 @@ def plan_readouts(
             f"center_sample {int(echo[at])} of acquisition {int(chosen[at])} lies beyond its {int(stored[at])} "
             "samples; the middle of whole readouts counts as the centre"
         )
+    possible = _with_possible_centres(encoding, heads["idx"][chosen], notes)
+    header = replace(header, encodings=tuple(possible if one is encoding else one for one in header.encodings))
+    encoding = possible
     grid = _Grid(field, heads, encoding, slices, channels)
     readouts = [grid.placed(int(at), encoding) for at in chosen]
     within, apart = grid.calibration(purposes.calibration, header, readouts, notes)
@@ -184,6 +188,25 @@ def plan_readouts(
         _refuse_repeats(field, data)
     nx, ny, nz = encoding.encoded.matrix
     return ReadoutPlan(tuple(data), tuple(apart), (int(slices.size), channels, nz, ny, nx), notes)
+
+
+def _with_possible_centres(encoding: MrdEncoding, counters: NDArray[Any], notes: dict[str, str]) -> MrdEncoding:
+    """The encoding with other centres in the place of those that lead readouts out of a grid which their counters fit.
+
+    The samples show where the centre is; what the counters were taken for is added to the notes.
+    """
+    for step, name in ((1, "centre_line"), (2, "centre_partition")):
+        counter, rows = f"kspace_encode_step_{step}", encoding.encoded.matrix[step]
+        first, last = int(counters[counter].min()), int(counters[counter].max())
+        centre = getattr(encoding, name)
+        centre = rows // 2 if centre is None else centre
+        start = next((number for number in (0, 1) if number <= first and last < number + rows), None)
+        if rows == 1 or start is None or (centre - rows // 2 <= first and last < centre - rows // 2 + rows):
+            continue
+        encoding = replace(encoding, **{name: rows // 2 + start})
+        note = f"{counter} {first} to {last} of {rows}, counted from {start}, as {centre} cannot be its centre"
+        notes["centre_beyond_grid"] = "; ".join([note, *filter(None, [notes.get("centre_beyond_grid")])])
+    return encoding
 
 
 def calibration_data(mode: str, imaging: Collection[Place], calibration: Collection[Place]) -> set[Place]:
