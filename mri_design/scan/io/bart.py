@@ -197,14 +197,8 @@ class _Pair(StoredSource):
         named, array = tuple(dims[axis] for axis in kept), array.reshape([array.shape[axis] for axis in kept])
         if header.image_domain:
             return _images(self.path, array, named, header, self.limits)
-        if named == ("k0", "k1", "k2") and looks_like_coils(array, 2):
-            raise InputError(
-                field="axis 2 (phs2)",
-                got=f"{array.shape[2]} entries, which predict each other as coils do, and no coils along axis 3",
-                wanted="coils along axis 3",
-                cure=f"Give their names, {option('dims', 'kx,ky,coil')}, or change the file: "
-                "`bart transpose 2 3 NAME moved`.",
-            )
+        if named == ("k0", "k1", "k2"):
+            _refuse_coils(stored, 2)
         return scan_of_arrays(self.path, "kspace", {"kspace": array}, replace(header, dims=named), self.limits)
 
 
@@ -245,12 +239,31 @@ def _refuse_further_axes(stored: NDArray[np.complex64]) -> None:
                 cure += (
                     f" Or name all axes that have several entries, as {named}, and choose by {option(counter, 'N')}."
                 )
+            _refuse_coils(stored, number)
             raise InputError(
                 field=f"axis {number} ({name})",
                 got=f"{length} entries",
                 wanted=f"one: only the axes {', '.join(_DATA)} are read",
                 cure=cure,
             )
+
+
+def _refuse_coils(stored: NDArray[np.complex64], number: int) -> None:
+    """Refuse coils along an axis that is not theirs, where nothing but readouts and phase encodes lies beside them."""
+    several = [axis for axis, length in enumerate(stored.shape) if length > 1]
+    if len(several) != 3 or number not in several:
+        return
+    if not looks_like_coils(stored.reshape([stored.shape[axis] for axis in several]), several.index(number)):
+        return
+    axes = ["kx", "ky"]
+    axes.insert(several.index(number), "coil")
+    raise InputError(
+        field=f"axis {number} ({AXES[number]})",
+        got=f"{stored.shape[number]} entries, which predict each other as coils do, and no coils along axis 3",
+        wanted="coils along axis 3",
+        cure=f"Give their names, {option('dims', ','.join(axes))}, or change the file: "
+        f"`bart transpose {number} 3 NAME moved`.",
+    )
 
 
 def _refuse_mask(array: NDArray[np.complex64]) -> None:

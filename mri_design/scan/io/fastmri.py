@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.operators.chosen import chosen_flags
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
@@ -46,15 +46,20 @@ _USUAL = {3: ("slice", "kx", "ky"), 4: ("slice", "coil", "kx", "ky")}
 def is_fastmri(path: Path) -> bool:
     """Whether a file is HDF5 with ``kspace`` at its top, which beside ``dataset``, of raw data, has to be no link.
 
-    Without either the only array of complex numbers that a file holds is taken for it.
+    Without either, or where ``kspace`` is a group, the only array of complex numbers in a file is taken for it.
     """
     if not is_hdf5(path):
         return False
     names = names_in(path)
     with open_read_only(path) as file:
-        if "kspace" in names:
+        if "kspace" in names and not _is_group(file, "kspace"):
             return "dataset" not in names or has_object(file, "kspace")
         return "dataset" not in names and _only_complex(file) is not None
+
+
+def _is_group(file: h5py.File, name: str) -> bool:
+    """Whether a name, which no link leads to, is that of a group, such as a structure of MATLAB."""
+    return has_object(file, name) and isinstance(file[name], h5py.Group)
 
 
 def _only_complex(file: h5py.File) -> str | None:
@@ -145,7 +150,8 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     """
     limits = options.limits
     with open_read_only(path) as file:
-        name = "kspace" if "kspace" in file else _only_complex(file) or "kspace"
+        top = "kspace" in file and not _is_group(file, "kspace")
+        name = "kspace" if top else _only_complex(file) or "kspace"
         stored = require_dataset(file, name, limits)
         require_numbers_of(file, stored)
         told = any(has_object(file, beside) for beside in _TOLD_BY) or any(name in file.attrs for name in _ATTRIBUTES)
@@ -193,14 +199,20 @@ def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, tol
     usual = _USUAL.get(stored.ndim)
     if matlab or (not told and (usual is None or stored.dtype.kind in "iuf")):
         return header
-    if told or usual is None:
+    if usual is None:
         return None
 
     def part(number: int) -> NDArray[np.complex64]:
         return to_complex64("kspace", stored[number : number + 1])
 
     names = axes_of_parts(part, len(stored), usual)
-    return None if names == usual else replace(header, dims=names)
+    if names == usual or (told and (names is None or set(names[-2:]) == {"ky", "kx"})):
+        return None
+    if told and names is not None:  # as fastMRI orders them
+        kx_first = {"ky": "kx", "kx": "ky"} if names.index("ky") < names.index("kx") else {}
+        names = tuple(kx_first.get(name, name) for name in names)
+    note = "" if names is None else f"({', '.join(names)}), as the samples show; {option('dims')} says otherwise"
+    return replace(header, dims=names, text={**text, **({"axes": note} if note else {})})
 
 
 def _check_sides(shape: tuple[int, ...], limits: ReadLimits) -> None:

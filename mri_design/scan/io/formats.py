@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar, Unpack
@@ -224,9 +225,17 @@ def _reader_of(path: Path, isolated: bool) -> Reader | None:
         got = f"HDF5 with {'; '.join(f'{name}: {text}' for name, text in list(held.items())[:6]) or 'no arrays'}"
         cure = (
             "Save the one with k-space for NumPy: import h5py, numpy; "
-            f"numpy.savez('{path.stem}.npz', kspace=h5py.File('{path.name}')['NAME'][()])."
+            f"file = h5py.File('{path.name}'); numpy.savez('{path.stem}.npz', kspace={_samples_of(held)}."
         )
     raise InputError(field=str(path), got=got, wanted=_known(), cure=cure)
+
+
+def _samples_of(held: Mapping[str, str]) -> str:
+    """Python that takes k-space from an HDF5 file: of two arrays of real numbers, its real and imaginary parts."""
+    real = sorted(held, key=lambda name: re.search("im|i$", name.rsplit("/")[-1].lower()) is not None)
+    if len(real) == 2 and len(set(held.values())) == 1 and "complex" not in held[real[0]]:
+        return f"file['{real[0]}'][()] + 1j * file['{real[1]}'][()]), if they are its real and imaginary parts"
+    return "file['NAME'][()])"
 
 
 def _known() -> str:

@@ -243,7 +243,12 @@ def test_bart_and_this_reader_agree(tmp_path: Path) -> None:
 
 def test_coils_in_the_place_of_partitions_are_noticed(tmp_path: Path) -> None:
     scan = load_phantom("brain", shape=(48, 40), noise=0.002, n_coils=4, rng=np.random.default_rng(3))
-    path = write_pair(tmp_path / "coils", scan.kspace[0].T)  # [kx, ky, coil], as writecfl of MATLAB takes it
+    coils_last = scan.kspace[0].T  # [kx, ky, coil], as writecfl of MATLAB takes it
+    path = write_pair(tmp_path / "coils", coils_last[:, :, None, None, None])
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert "te" in caught.value.field and "bart transpose 5 3" in caught.value.cure
+    path = write_pair(tmp_path / "coils", coils_last)
     with pytest.raises(InputError) as caught:
         read(path)
     assert "phs2" in caught.value.field and "kx,ky,coil" in caught.value.cure

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, read
+from mri_design.scan.simulation.phantoms import load_phantom
 from tests.scan.io.reading import read_here, summary_here
 
 HEADER = """<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD"><encoding>
@@ -120,3 +121,25 @@ def test_a_summary_is_what_reading_all_of_it_finds(fastmri_file: Path) -> None:
         np.testing.assert_array_equal(ours.samples, theirs.samples)
     assert (told.geometry, told.header, told.name) == (scan.geometry, scan.header, scan.name)
     assert told.n_coils == scan.n_coils and told.part.orientation == scan.orientation
+
+
+def test_coils_last_beside_the_marks_of_fastmri_are_shown_by_the_samples(tmp_path: Path) -> None:
+    slices = [
+        load_phantom("brain", shape=(48, 40), noise=0.002, n_coils=4, rng=np.random.default_rng(n)) for n in (1, 2)
+    ]
+    kspace = np.concatenate([one.kspace for one in slices])
+    coils_last = np.ascontiguousarray(kspace.transpose(0, 3, 2, 1))
+    got = read_here(write(tmp_path / "last.h5", coils_last, ismrmrd_header=HEADER.encode()))
+    np.testing.assert_array_equal(got.kspace, kspace)
+    assert "kx, ky, coil" in got.header["axes"]
+    as_usual = read_here(write(tmp_path / "usual.h5", kspace.swapaxes(-1, -2), ismrmrd_header=HEADER.encode()))
+    np.testing.assert_array_equal(as_usual.kspace, kspace)
+    assert as_usual.header["format"] == "fastMRI HDF5"
+
+
+def test_parts_in_a_structure_are_refused_with_the_line_that_joins_them(tmp_path: Path, scan: np.ndarray) -> None:
+    with h5py.File(tmp_path / "parts.mat", "w") as file:
+        file["kspace/imag"], file["kspace/real"] = scan.imag, scan.real
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "parts.mat")
+    assert "file['kspace/real'][()] + 1j * file['kspace/imag'][()]" in caught.value.cure
