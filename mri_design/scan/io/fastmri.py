@@ -28,6 +28,7 @@ from mri_design.scan.io.hdf5 import (
     require_dataset,
     require_numbers_of,
 )
+from mri_design.scan.io.layouts import PAIR, gathering
 from mri_design.scan.io.mrd_header import EncodedSpace, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.samples import is_pair, measured_lines, only_coils, to_complex64, working_coils
@@ -137,11 +138,11 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     """An open volume or array, once its sizes, its mask and its header have been checked.
 
     ``kspace`` is (slice, coil, row, column) or (slice, row, column), the phase encode along the columns, unless the
-    samples of a file without the marks of fastMRI show otherwise (`shown`); MATLAB's arrays (v7.3), whose axes HDF5
-    reverses, and other arrays are read as those of NumPy are. A volume becomes (slice, coil, ky, kx) as stored: readout
-    oversampling is kept, and the size of the reconstructed image, where the file's header tells it, goes to the
-    provenance as ``reconstruction_matrix``. Lines that the ``mask`` omits, and lines without any sample, are known to
-    be not measured.
+    samples show otherwise (`shown`; beside the marks of fastMRI only where they do not gather along both last axes), or
+    the same as pairs of real numbers; MATLAB's arrays (v7.3), whose axes HDF5 reverses, and other arrays are read as
+    those of NumPy are. A volume becomes (slice, coil, ky, kx) as stored: readout oversampling is kept, and the size of
+    the reconstructed image, where the file's header tells it, goes to the provenance as ``reconstruction_matrix``.
+    Lines that the ``mask`` omits, and lines without any sample, are known to be not measured.
 
     Raises
     ------
@@ -166,7 +167,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
             )
         slices, coils, rows, columns = stored.shape if stored.ndim == 4 else (stored.shape[0], 1, *stored.shape[1:])
         _check_sides((slices, coils, rows, columns), limits)
-        declared = _mask(read_array(file, "mask", limits), columns) if has_object(file, "mask") else None
+        declared = _mask(read_array(file, "mask", limits), rows, columns) if has_object(file, "mask") else None
         yield _Volume(path, stored, (slices, coils, rows, columns), declared, *_provenance(file, path, limits))
 
 
@@ -186,6 +187,8 @@ class _Array(StoredSource):
         array = self.stored[()]
         if is_pair(array.dtype):
             array = to_complex64("kspace", array)
+        if self.header.from_matlab and self.header.dims is None and array.ndim > 3:  # [kx, ky, 1, coil], as BART has it
+            array = array.squeeze()
         return scan_of_arrays(self.path, "kspace", {"kspace": array}, self.header, self.limits)
 
 
@@ -193,11 +196,13 @@ def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, tol
     """How an array is read that is no volume of fastMRI's; None of one that is."""
     matlab = "MATLAB_class" in stored.attrs
     text = {"format": "MATLAB v7.3" if matlab else "HDF5", "dataset": str(stored.name).removeprefix("/")}
-    header = ArrayHeader(text=text).asked(options)
+    header = ArrayHeader(text=text, from_matlab=matlab).asked(options)
     if header.dims is not None:
         return replace(header, dims=header.dims[::-1]) if matlab else header
-    usual = _USUAL.get(stored.ndim)
-    if matlab or (not told and (usual is None or stored.dtype.kind in "iuf")):
+    usual, real = _USUAL.get(stored.ndim), stored.dtype.kind in "iuf"
+    if told and real and stored.shape[-1:] == (2,) and stored.ndim - 1 in _USUAL:
+        return replace(header, dims=(*_USUAL[stored.ndim - 1], PAIR))
+    if matlab or (not told and (usual is None or real)):
         return header
     if usual is None:
         return None
@@ -205,14 +210,13 @@ def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, tol
     def part(number: int) -> NDArray[np.complex64]:
         return to_complex64("kspace", stored[number : number + 1])
 
+    if told:
+        along, last = gathering(part(len(stored) // 2)), [stored.ndim - 2, stored.ndim - 1]
+        if along != last:
+            along = gathering(to_complex64("kspace", stored[()]))
+        return None if along == last or len(along) != 2 else header
     names = axes_of_parts(part, len(stored), usual)
-    if names == usual or (told and (names is None or set(names[-2:]) == {"ky", "kx"})):
-        return None
-    if told and names is not None:  # as fastMRI orders them
-        kx_first = {"ky": "kx", "kx": "ky"} if names.index("ky") < names.index("kx") else {}
-        names = tuple(kx_first.get(name, name) for name in names)
-    note = "" if names is None else f"({', '.join(names)}), as the samples show; {option('dims')} says otherwise"
-    return replace(header, dims=names, text={**text, **({"axes": note} if note else {})})
+    return None if names == usual else replace(header, dims=names)
 
 
 def _check_sides(shape: tuple[int, ...], limits: ReadLimits) -> None:
@@ -222,7 +226,15 @@ def _check_sides(shape: tuple[int, ...], limits: ReadLimits) -> None:
             raise InputError(field=f"kspace: {axis}", got=str(side), wanted=f"1 to {bound}")
 
 
-def _mask(stored: NDArray[Any], n_lines: int) -> NDArray[np.bool_]:
+def _mask(stored: NDArray[Any], n_rows: int, n_lines: int) -> NDArray[np.bool_]:
+    if stored.size == n_rows != n_lines:
+        raise InputError(
+            field="mask",
+            got=f"{n_rows} entries, as many as k-space has rows",
+            wanted=f"one for each of its {n_lines} columns, along which fastMRI has the phase encode",
+            cure=f"If it goes along the rows: {option('dims', 'slice,coil,ky,kx')}; then lines of zeros count as not "
+            "measured.",
+        )
     return chosen_flags(stored, (n_lines,), field="mask", unit="column")
 
 

@@ -8,6 +8,7 @@ as positive; pixels of an image are not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,13 +87,13 @@ def joined(
             )
         rest = ["coil" if name in (IN_TURN, IN_HALVES) else name for name in dims if name != PAIR]
         return _paired(field, stored, dims.index(way), way), tuple(rest), ""
-    if stored.ndim < 3 or not looks_signed(stored):
+    if not looks_signed(stored) or (stored.ndim < 3 and len(gathering(stored)) < 2):
         return stored, None, ""
     require_finite(field, stored)
     for axis in sorted(range(stored.ndim), key=lambda axis: axis != stored.ndim - 1):
-        if stored.shape[axis] == 2 and len(_gathering(pair := _paired(field, stored, axis, PAIR))) >= 2:
+        if stored.shape[axis] == 2 and len(gathering(pair := _paired(field, stored, axis, PAIR))) >= 2:
             return pair, None, f"real and imaginary parts along axis {axis}, as the samples show"
-    along = _gathering(stored)
+    along = gathering(stored)
     found = []
     for axis in range(stored.ndim):
         if len(along) == 2 and axis not in along and stored.shape[axis] % 2 == 0:
@@ -116,7 +117,7 @@ def joined(
 
 
 def shown(
-    field: str, array: NDArray[np.complexfloating[Any, Any]], usual: Sequence[str]
+    field: str, array: NDArray[np.complexfloating[Any, Any]], usual: Sequence[str], *, reverse: bool = False
 ) -> tuple[tuple[str, ...], str]:
     """Names of the axes of k-space that has none, by what the samples show.
 
@@ -128,6 +129,8 @@ def shown(
         K-space; of several slices one is enough.
     usual : sequence of str
         Names of the axes where the samples do not speak against them.
+    reverse : bool
+        Whether whoever is asked for the names has the axes in the reversed order, as MATLAB.
 
     Returns
     -------
@@ -139,13 +142,13 @@ def shown(
     InputError
         Where the samples speak against the usual names, and for no others.
     """
-    along = _gathering(array)
+    along, asks = gathering(array), partial(_asks, field, array.shape, reverse)
     if len(along) > 2:
-        raise _asks(field, array.shape, "of which three look like k-space: a volume, or frames", "coil,kz,ky,kx")
+        raise asks("of which three look like k-space: a volume, or frames", "coil,kz,ky,kx")
     if len(along) < 2:  # flat, as noise is: nothing to be seen but the lengths
         *others, last = array.shape
         if last < _LEAST_SIDE <= max(others[:-1], default=0):
-            raise _asks(field, array.shape, "of which the last is too short for samples of a readout", "ky,kx,coil")
+            raise asks("of which the last is too short for samples of a readout", "ky,kx,coil")
         return tuple(usual), ""
     names, several = list(usual), [axis for axis in range(array.ndim) if axis not in along and array.shape[axis] > 1]
     as_usual = sorted(along) == sorted(map(usual.index, ("ky", "kx")))
@@ -159,14 +162,14 @@ def shown(
         misfits = {axis: _misfit(array, axis, along) for axis in several}
         coil, other = sorted(several, key=misfits.__getitem__)
         if not (misfits[coil] < _COILS and misfits[other] > _CLEARLY * misfits[coil]):
-            raise _asks(field, array.shape, "of which two could be coils or slices", "coil,slice,ky,kx")
+            raise asks("of which two could be coils or slices", "coil,slice,ky,kx")
         names[coil], names[other] = "coil", "slice"
     elif coil in several and (missed or _proportional(array, coil, along)):
         doubt = f"predict each other with an error of {missed:.0%}, as slices of one coil do"
         if not missed:
             doubt = "see the same image, as repetitions and echoes do"
         likely = _exchanged(names) if missed else ",".join(names).replace("coil", "repetition")
-        raise _asks(field, array.shape, f"of which {array.shape[coil]} would be coils, which {doubt}", likely)
+        raise asks(f"of which {array.shape[coil]} would be coils, which {doubt}", likely)
     elif (
         coil not in several
         and several
@@ -176,7 +179,7 @@ def shown(
         and not _proportional(array, several[0], along)
     ):
         would_be = f"of which {array.shape[several[0]]} would be slices, which predict each other as coils do"
-        raise _asks(field, array.shape, would_be, _exchanged(names))
+        raise asks(would_be, _exchanged(names))
     ky, kx = names.index("ky"), names.index("kx")
     if _gaps(array, kx) > 1 >= _gaps(array, ky):  # lines were left out along the other axis
         names[ky], names[kx] = "kx", "ky"
@@ -187,7 +190,7 @@ def shown(
 
 def looks_like_coils(array: NDArray[Any], axis: int) -> bool:
     """Whether the entries along an axis predict each other as coils do, on the two axes that look like k-space."""
-    along = _gathering(array)
+    along = gathering(array)
     return len(along) == 2 and axis not in along and _misfit(array, axis, along) < _SURELY_COILS
 
 
@@ -197,18 +200,19 @@ def _exchanged(names: Sequence[str]) -> str:
     return ",".join(other.get(name, name) for name in names)
 
 
-def _asks(field: str, shape: tuple[int, ...], doubt: str, likely: str) -> InputError:
-    usual = ",".join(BARE[len(shape)])
+def _asks(field: str, shape: tuple[int, ...], reverse: bool, doubt: str, likely: str) -> InputError:
+    step = -1 if reverse else 1
+    likely, usual = (",".join(names[::step]) for names in (likely.split(","), BARE[len(shape)]))
     return InputError(
         f"{field}: dims",
-        f"{len(shape)} axes without names, {shape}, {doubt}",
+        f"{len(shape)} axes without names, {shape[::step]}, {doubt}",
         "the name of every axis",
         f"Name them: {option('dims', likely)}, {option('dims', usual)}, or whatever they are (repetition, frame, "
         "echo); in a header file or a recipe under [input] as dims = [...].",
     )
 
 
-def _gathering(array: NDArray[Any]) -> list[int]:
+def gathering(array: NDArray[Any]) -> list[int]:
     """Axes along which an eighth, around whichever place, holds most of the energy: those of k-space."""
     energies = [np.zeros(side) for side in array.shape]
     for number, part in enumerate(array):  # a whole scan's energies would take half as much memory as the scan

@@ -195,18 +195,19 @@ def _with_possible_centres(encoding: MrdEncoding, counters: NDArray[Any], notes:
 
     The samples show where the centre is; what the counters were taken for is added to the notes.
     """
-    for step, name in ((1, "centre_line"), (2, "centre_partition")):
+    centres = [encoding.centre_line, encoding.centre_partition]
+    for step in (1, 2):
         counter, rows = f"kspace_encode_step_{step}", encoding.encoded.matrix[step]
         first, last = int(counters[counter].min()), int(counters[counter].max())
-        centre = getattr(encoding, name)
-        centre = rows // 2 if centre is None else centre
+        said = centres[step - 1]
+        centre = rows // 2 if said is None else said
         start = next((number for number in (0, 1) if number <= first and last < number + rows), None)
         if rows == 1 or start is None or (centre - rows // 2 <= first and last < centre - rows // 2 + rows):
             continue
-        encoding = replace(encoding, **{name: rows // 2 + start})
+        centres[step - 1] = rows // 2 + start
         note = f"{counter} {first} to {last} of {rows}, counted from {start}, as {centre} cannot be its centre"
         notes["centre_beyond_grid"] = "; ".join([note, *filter(None, [notes.get("centre_beyond_grid")])])
-    return encoding
+    return replace(encoding, centre_line=centres[0], centre_partition=centres[1])
 
 
 def calibration_data(mode: str, imaging: Collection[Place], calibration: Collection[Place]) -> set[Place]:

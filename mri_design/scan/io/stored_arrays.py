@@ -66,6 +66,8 @@ class ArrayHeader:
         ``text``.
     counters : mapping of str to int
         Which repetition and contrast to read, of arrays with such axes; the first where none is given.
+    from_matlab : bool
+        Whether whoever names the axes does so in the reversed order.
     text : mapping of str to str
         Every field, for people.
     """
@@ -83,6 +85,7 @@ class ArrayHeader:
     centre: tuple[int, int] | None = None
     matrix: tuple[int, int] | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
+    from_matlab: bool = False
     text: Mapping[str, str] = field(default_factory=dict)
 
     def asked(self, options: ReadOptions) -> ArrayHeader:
@@ -414,7 +417,7 @@ def _settled(
     unsaid = dims is None and header.phase_encode_axis is None and not with_maps
     if stored.dtype.kind == "c" and stored.ndim in BARE and unsaid:
         require_finite(key, stored)
-        dims, found = shown(key, stored, BARE[stored.ndim])
+        dims, found = shown(key, stored, BARE[stored.ndim], reverse=header.from_matlab)
         note = "; ".join(filter(None, (note, found)))
     return stored, replace(header, dims=dims, text={**header.text, **({"axes": note} if note else {})})
 

@@ -123,18 +123,27 @@ def test_a_summary_is_what_reading_all_of_it_finds(fastmri_file: Path) -> None:
     assert told.n_coils == scan.n_coils and told.part.orientation == scan.orientation
 
 
-def test_coils_last_beside_the_marks_of_fastmri_are_shown_by_the_samples(tmp_path: Path) -> None:
-    slices = [
-        load_phantom("brain", shape=(48, 40), noise=0.002, n_coils=4, rng=np.random.default_rng(n)) for n in (1, 2)
-    ]
-    kspace = np.concatenate([one.kspace for one in slices])
-    coils_last = np.ascontiguousarray(kspace.transpose(0, 3, 2, 1))
-    got = read_here(write(tmp_path / "last.h5", coils_last, ismrmrd_header=HEADER.encode()))
+def test_other_axes_beside_the_marks_of_fastmri_are_shown_by_the_samples(tmp_path: Path) -> None:
+    scan = load_phantom("brain", shape=(48, 40), noise=0.002, n_coils=4, rng=np.random.default_rng(1)).kspace
+    kspace = np.concatenate([scan, scan[..., ::-1, :]])
+    marks = {"ismrmrd_header": HEADER.encode()}
+    got = read_here(write(tmp_path / "last.h5", np.moveaxis(kspace, 1, -1), **marks))
     np.testing.assert_array_equal(got.kspace, kspace)
-    assert "kx, ky, coil" in got.header["axes"]
-    as_usual = read_here(write(tmp_path / "usual.h5", kspace.swapaxes(-1, -2), ismrmrd_header=HEADER.encode()))
-    np.testing.assert_array_equal(as_usual.kspace, kspace)
-    assert as_usual.header["format"] == "fastMRI HDF5"
+    assert "ky, kx, coil" in got.header["axes"]
+    with pytest.raises(InputError) as caught:  # (ky, kx, repetition)
+        read(write(tmp_path / "repeated.h5", np.stack([kspace[0, 0]] * 3, -1), **marks))
+    assert caught.value.field.endswith("dims")
+    rows = np.arange(48) % 2 == 0
+    path = write(tmp_path / "rows.h5", kspace * rows[:, None], mask=rows, **marks)
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert caught.value.field.endswith("mask") and "slice,coil,ky,kx" in caught.value.cure
+    named = read_here(path, dims=("slice", "coil", "ky", "kx"))
+    np.testing.assert_array_equal(named.measured, rows)
+    usual = kspace.swapaxes(-1, -2)
+    for number, stored in enumerate((usual, np.stack([usual.real, usual.imag], -1))):
+        as_usual = read_here(write(tmp_path / f"usual{number}.h5", stored, **marks))
+        np.testing.assert_array_equal(as_usual.kspace, kspace)
 
 
 def test_parts_in_a_structure_are_refused_with_the_line_that_joins_them(tmp_path: Path, scan: np.ndarray) -> None:

@@ -232,3 +232,23 @@ def test_files_that_name_their_axes_take_no_others(tmp_path: Path, mrd: Any, sca
 def test_the_zero_frequency_may_lie_at_the_corner(tmp_path: Path, coils: np.ndarray) -> None:
     corner = np.fft.ifftshift(coils, axes=(-2, -1))
     assert_kspace(of(tmp_path, np.moveaxis(pairs(corner, 1).reshape(-1, 48, 40), 0, -1)), coils)
+
+
+def test_matlab_names_its_axes_in_its_own_order_in_refusals_too(
+    tmp_path: Path, coils: np.ndarray, slices: np.ndarray
+) -> None:
+    assert_kspace(read_here(hdf5(tmp_path, coils[:, None], matlab=True)), coils)  # [kx, ky, 1, coil], as in BART
+    path = hdf5(tmp_path, slices[:, 0], matlab=True)  # [kx, ky, slice] of one coil
+    with pytest.raises(InputError) as caught:
+        read_here(path)
+    assert "kx,ky,slice" in caught.value.cure
+    assert_kspace(read_here(path, dims=("kx", "ky", "slice")), slices[:, :1])
+
+
+def test_pairs_in_turn_along_the_readout_of_one_coil_are_no_image(tmp_path: Path, coils: np.ndarray) -> None:
+    np.save(tmp_path / "parts.npy", pairs(coils[0]).reshape(48, 80))
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "parts.npy")
+    assert "parts[..., 0::2] + 1j * parts[..., 1::2]" in caught.value.cure
+    np.save(tmp_path / "image.npy", np.random.default_rng(0).standard_normal((48, 80)))
+    assert isinstance(read(tmp_path / "image.npy"), ImageStack)
