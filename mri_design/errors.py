@@ -96,6 +96,8 @@ def option(name: str, value: object = "") -> str:
         return f"--{name} {text}".rstrip()
     if text and not isinstance(value, list | int | float) and not text.isupper() and not text[0].isdigit():
         text = repr(text)
+    elif "," in text and not isinstance(value, list):
+        text = f"[{text.replace(',', ', ')}]"
     if name in _SETTINGS:
         setting = name.replace("-", "_")
         return f"recipe={{'{_SETTINGS[name]}': {{'{setting}': {text or '...'}}}}}"

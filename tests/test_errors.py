@@ -57,6 +57,8 @@ def test_messages_name_options_on_the_command_line_and_arguments_in_python() -> 
         "lines",
         "recipe={'input': {'contrast': 'all'}}",
     ]
+    assert option("centre", "LINE,SAMPLE") == "recipe={'input': {'centre': [LINE, SAMPLE]}}"
+    assert option("matrix", "16,12") == "matrix=[16, 12]"
     with naming_options():
         assert option("maps", "FILE") == "--maps FILE" and option("overwrite") == "--overwrite"
         with naming_options():

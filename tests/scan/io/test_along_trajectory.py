@@ -156,9 +156,9 @@ def test_a_header_with_a_unit_that_the_values_cannot_have_is_refused(
         ({"trajectory": POINTS / 16}, 'Say "trajectory_unit": "cycles per pixel" in the JSON header'),
         (
             {"trajectory": FILLED * 3},
-            "a larger grid; .* 16 x 12 pixels. .*--matrix 48,36 .*cycles per metre instead, multiply",
+            "a larger grid; .* 16 x 12 pixels. .*matrix=\\[48, 36\\] .*cycles per metre instead, multiply",
         ),
-        ({"trajectory": FILLED, "matrix": (4, 4)}, "larger grid; .*--matrix 16,12"),
+        ({"trajectory": FILLED, "matrix": (4, 4)}, r"larger grid; .*matrix=\[16, 12\]"),
         ({"trajectory": FILLED * 21}, "looks like radians per metre; .*Multiply by the field of view"),
         ({"matrix": (16.5, 12)}, r"matrix: got \[16.5, 12.0\]"),
         ({"matrix": (16, 12, 1)}, "matrix: got"),
