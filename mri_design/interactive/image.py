@@ -302,7 +302,7 @@ class ScanImage(Saved):
             "image": f"{rows} x {columns} pixels of {count_text(count, candidates.unit)} out of {self.mask.size}",
             "error bars": bars + scaled,
             "coverage": "" if self.coverage is None else self.coverage.short,
-            "error": ", ".join(filter(None, (str(self.error), others))),
+            "error": ", ".join(filter(None, (str(self.images[0].error), others))),
             "ended": made.convergence.status.value,
         }
 
@@ -337,6 +337,11 @@ class ScanVolume(ScanImage):
     """
 
     result: VolumeResult
+
+    @property
+    def error(self) -> RelativeError:
+        """As of an image, means over the slices, which the verb ends with; ``images[0].error`` is of the one shown."""
+        return self.result.error
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -394,7 +399,8 @@ class ScanVolume(ScanImage):
         of_one = super().facts
         every = [one.converged for one in self.result.facts]
         ended = "converged" if all(every) else f"{every.count(False)} of {len(every)} slices not converged"
-        slices = f"{len(self.numbers)} of {self.result.count}; slice {self.result.shown} is told of below"
+        mean = f", mean error {self.error}" if str(self.error) else ""
+        slices = f"{len(self.numbers)} of {self.result.count}{mean}; slice {self.result.shown} is described below"
         return {"slices": slices, **of_one, "ended": ended}
 
     @property

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.evaluation.tables import read_csv_texts
 from tests.command_line import called
 from tests.interactive.conftest import RECIPE
 from tests.undrawn import undrawn
@@ -241,6 +242,11 @@ def test_several_slices_make_a_volume(three: md.LoadedScan, tmp_path: Path) -> N
     assert volume.array.shape == (3, 32, 32)
     folder = volume.save(tmp_path / "volume")
     np.testing.assert_array_equal(np.load(folder / "recon.npy"), volume.array)
+    found = [float(row["found_error"]) for row in read_csv_texts(folder / "metrics.csv") if row["method"] == "map"]
+    assert len(found) == 4 and found[0] < found[1] < found[2]  # and the mean
+    assert volume.error.found == pytest.approx(sum(found[:3]) / 3, rel=1e-4)
+    assert json.loads((folder / "manifest.json").read_text())["settings"]["error"]["found"] == volume.error.found
+    assert f"{volume.error}; slice 1" in repr(volume)
     assert [axes.get_title() for axes in volume.plot().axes] == ["slice 0", "slice 1", "slice 2"]
     assert len(repr(volume).splitlines()) <= 6 and volume._repr_html_().count("<img") == 3
 

@@ -42,6 +42,7 @@ from mri_design.runs.scan_facts import (
     warn_of_maps,
     warn_of_noise,
 )
+from mri_design.runs.verdicts import RelativeError
 from mri_design.runs.workers import Workers
 from mri_design.scan.calibration.compression import LOST
 from mri_design.scan.data import TrajectoryData, without_part
@@ -391,6 +392,11 @@ class VolumeResult:
     def facts(self) -> list[SliceFacts]:
         """Of the slices in their order."""
         return [self.kept.facts[number] for number in self.numbers]
+
+    @property
+    def error(self) -> RelativeError:
+        """Predicted and found, means over the slices."""
+        return self.images[0].error.over(facts.rows[0] for facts in self.facts)
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
         """The arrays of a name, slice by slice."""

@@ -99,14 +99,13 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
         settings["reference_scales"] = scales
     sections = [*volume_sections(folder, result), *_of_shown(folder, result)]
     sections += coverage_sections(folder, result.coverage)
-    mean = result.images[0].error.over(_own_rows(result))
-    record = replace(result.record, settings={**settings, **mean.settings})
+    record = replace(result.record, settings={**settings, **result.error.settings})
     title = f"Reconstruction: {known.data.name.partition('[')[0]}"
     ended = run.finish(
-        replace(result.ending, error=mean),
+        replace(result.ending, error=result.error),
         record,
         title,
-        lambda: _first_screen(result, mean),
+        lambda: _first_screen(result),
         summary,
         sections,
         checkpoints=result.kept.files,
@@ -115,25 +114,20 @@ def report_volume(run: Run, result: VolumeResult) -> Ending:
     return ended
 
 
-def _own_rows(result: VolumeResult) -> Rows:
-    """Rows of metrics.csv of the images themselves, slice by slice."""
-    return [facts.rows[0] for facts in result.facts]
-
-
-def _first_screen(result: VolumeResult, mean: RelativeError) -> FirstScreen:
+def _first_screen(result: VolumeResult) -> FirstScreen:
     """The errors of all slices, and pictures of one."""
     image, unit = result.images[0], result.known.slice_model.candidates
     errors = {
-        result.numbering.name(number): float(str(row["found_error"]))
-        for number, row in zip(result.numbers, _own_rows(result), strict=True)
-        if row["found_error"] is not None
+        result.numbering.name(number): float(str(facts.rows[0]["found_error"]))
+        for number, facts in zip(result.numbers, result.facts, strict=True)
+        if facts.rows[0]["found_error"] is not None
     }
     measured = measured_text(unit, int(np.count_nonzero(result.mask)))
     name, frames = result.numbering.name(result.shown), len(result.numbering.numbers)
     many = f" in {frames} {result.numbering.axis}s" if frames else ""
     slices = "1 slice" if len(result.first_frame) == 1 else f"{len(result.first_frame)} slices"
     what = f"{slices}{many} of {measured}, {method_words(image.name)}"
-    verdict = volume_verdict(what, name, image.error, mean, errors)
+    verdict = volume_verdict(what, name, image.error, result.error, errors)
     return first_screen(verdict, result.known, image, result.mask)
 
 
