@@ -27,7 +27,7 @@ def test_a_small_predicted_error_ends_the_design(stopped: Designed) -> None:
     lines = column(out / "lines.csv", "line")
     assert result.exit_code == 0, result.output
     assert 4 < len(lines) < 24
-    first, second = result.stdout.splitlines()
+    first, second, _ = result.stdout.splitlines()
     assert first.startswith(f"stopped after {len(lines)} of at most 24 lines: predicted error ")
     assert first.endswith(" % <= 6.5 %")
     assert second == f"{len(lines)} lines, converged: {out / 'report.html'}"
@@ -46,7 +46,7 @@ def test_the_image_that_ended_a_design_is_the_result_after_a_resume_too(
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(design_run, "reconstruct", never)
+    monkeypatch.setattr(design_run, "reconstruct_prepared", never)
     with monkeypatch.context() as patched:
         patched.setattr(design_run, "concluded", killed)
         run(*asked, "--out", out)
@@ -59,8 +59,8 @@ def test_the_image_that_ended_a_design_is_the_result_after_a_resume_too(
 def test_a_stopped_design_is_finished_and_another_rule_is_another_design(run: Run, stopped: Designed) -> None:
     out, first = stopped
     again = ("design", "scan.npz", *QUICK, "--start", 4, "--out", out, "--resume")
-    said, ended = run(*again, "--until-error", 0.065).stdout.splitlines()
-    assert said.startswith("nothing to do: this design is finished") and ended == first.stdout.splitlines()[1]
+    said, *ended = run(*again, "--until-error", 0.065).stdout.splitlines()
+    assert said.startswith("nothing to do: this design is finished") and ended == first.stdout.splitlines()[1:]
     for other in (
         ("--until-error", 0.2),
         ("--until-error", 0.065, "--block", 2),

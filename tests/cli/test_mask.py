@@ -100,7 +100,7 @@ def test_a_sequence_is_verified_and_says_what_it_plays(run: Run, tmp_path: Path,
             "--calibration: calibration region: got 5 lines, alone",
         ),
         ("--kind vd --shape 32 --acceleration 4 --te 0.01", "--te is for a sequence, --out NAME.seq"),
-        ("--kind vd --shape 32 --acceleration 4 --encoding rows", "--encoding rows: one of lines, plane"),
+        ("--kind vd --shape 32 --acceleration 4 --encoding rows", "encoding 'rows'"),
         ("--kind information-gain --shape 32 --acceleration 4", "looks at a scan"),
     ],
 )

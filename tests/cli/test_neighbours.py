@@ -108,7 +108,7 @@ def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path
         "contrast 0",
     ]
     assert "contrast" in settings(tmp_path / "out")["companions"]
-    refused = run(*command, "--with", "frames", *out, "--overwrite", code=3).stderr
+    refused = run(*command, "--with", "frames", *out, "--overwrite", code=2).stderr
     assert "--contrast all" in refused
 
 

@@ -19,7 +19,7 @@ from mri_design.scan.calibration.espirit import central, gapless_side
 from mri_design.scan.calibration.growing_maps import error_of_held_coils
 from mri_design.scan.calibration.nlinv import BLOCK
 from mri_design.scan.centred_fft import to_image
-from mri_design.scan.sampling import require_finite
+from mri_design.scan.sampling import refused_samples, require_finite
 
 BARE = {2: ("ky", "kx"), 3: ("coil", "ky", "kx"), 4: ("slice", "coil", "ky", "kx")}
 """Names of the axes of arrays that say nothing else."""
@@ -142,6 +142,8 @@ def shown(
     InputError
         Where the samples speak against the usual names, and for no others.
     """
+    if refused_samples(array):  # they show nothing, and are refused where they are used
+        return tuple(usual), ""
     along, asks = gathering(array), partial(_asks, field, array.shape, reverse)
     if len(along) > 2:
         raise asks("of which three look like k-space: a volume, or frames", "coil,kz,ky,kx")
@@ -268,10 +270,11 @@ def _coils(array: NDArray[Any], axis: int, along: Sequence[int]) -> NDArray[np.c
     """The strongest stack of entries along an axis, their strongest sample in the middle of k-space."""
     stacks = np.moveaxis(array, (axis, *along), (-3, -2, -1))
     stacks = stacks.reshape(-1, *stacks.shape[-3:])
-    stack = stacks[int(np.argmax([np.linalg.norm(one) for one in stacks]))]
+    stack = stacks[int(np.argmax([np.sum(np.abs(one).astype(np.float64) ** 2) for one in stacks]))]
+    stack = stack / np.abs(stack).max()
     peak = np.unravel_index(int(np.argmax(np.sum(np.abs(stack) ** 2, axis=0))), stack.shape[1:])
     middle = [side // 2 - place for side, place in zip(stack.shape[1:], peak, strict=True)]
-    return np.roll(stack / np.abs(stack).max(), middle, axis=(1, 2)).astype(np.complex64)
+    return np.roll(stack, middle, axis=(1, 2)).astype(np.complex64)
 
 
 def _gaps(array: NDArray[Any], axis: int) -> int:
