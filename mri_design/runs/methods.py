@@ -40,6 +40,8 @@ WEIGHTS = (0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 """Weights of a penalty that are tried, relative to the brightest pixel of the zero-filled image."""
 DAMPINGS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
 """Weights of Tikhonov's penalty that are tried for least squares (CG-SENSE), in units of X^H X."""
+LOADING = 5.0
+"""Seconds: of a first image that takes less, most may be what is loaded and compiled for it."""
 CONVERGED = Status.CONVERGED.value
 TRAINED, HINDSIGHT = "training scans", "test scans, in hindsight"
 FORMATS = {"weight": "g", "relative_l2": ".4f", "psnr": ".2f", "ssim": ".4f", "change": "+.1%", "worst_change": "+.1%"}
@@ -247,24 +249,31 @@ class MethodStudy:
                 yield from self._weighed(progress, method, count, weight)
 
     def _say_how_long(self, progress: StudyProgress, workers: Workers[Material], work: Work) -> None:
-        """Make an image by each method, and say how long all will take at that pace; nothing where some are made."""
+        """Make an image or two by each method, and say how long all will take at the pace of the last one.
+
+        Nothing where some are made.
+        """
         images, seconds = 0, 0.0
         cells = self._cells(progress)
         for method in self.methods if not progress.trials else ():
             weights = tried_weights(method)[1]
-            first = Trial(method, None, False, cells[0])
-            count = 0 if self._errors(progress, first) else len(cells)
+            first = [Trial(method, None, False, cell) for cell in cells[:2]]
+            count, took = 0 if self._errors(progress, first[0]) else len(cells), 0.0
             if weights:
-                first = next(self._coarsely(progress, [method]))
+                first = list(itertools.islice(self._coarsely(progress, [method]), 2))
                 count = len(cells) if self.study.training else 0
                 for lines in self.study.lines:
                     coarse, fine = (
                         len(self._weighed(progress, method, lines, 0, coarse=kind)) for kind in (True, False)
                     )
                     count += (len(weights[::2]) - 1) * coarse + len(weights[:3]) * fine
-            began = time.monotonic()
-            self._reconstruct("timing other methods", [first] if count else [], progress, workers, work)
-            seconds, images = seconds + count * (time.monotonic() - began), images + count
+            for trial in first if count else ():
+                began = time.monotonic()
+                self._reconstruct("timing other methods", [trial], progress, workers, work)
+                took = time.monotonic() - began
+                if took > LOADING:
+                    break
+            seconds, images = seconds + count * took, images + count
         if images:
             how_long = duration_text(seconds / work.jobs)
             work.progress.say(f"other methods: about {images} images, which take about {how_long}")
