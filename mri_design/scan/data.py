@@ -52,6 +52,7 @@ _ENTRIES = (
     "field_of_view_in_file",
     "impossible_sizes",
     "centre_beyond_grid",
+    "lines_of_noise",
 )
 """Other entries that readers write where they leave something out, or take it otherwise than it seems to be meant."""
 

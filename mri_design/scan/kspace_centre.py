@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, option
 from mri_design.scan.centred_fft import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.sampling import Sampling, measured_samples
+from mri_design.scan.sampling import Sampling, index_runs, lines_of_noise, measured_samples
 from mri_design.scan.summary import ScanSummary
 
 CENTRE = "centre_of_k-space"
 """Entry of a scan's header: how it was moved, or why its centre may be another; without one there is nothing to say."""
+LINES_OF_NOISE = "lines_of_noise"
+"""Entry of a scan's header: lines that were most likely not measured."""
 GIVEN_CENTRE = "centre_in_file_given"
 """Entry of a scan's header: where somebody says that the centre is in the file."""
 SAMPLES, PART = 3, 0.03
@@ -168,7 +170,7 @@ def centred(scan: KSpaceData, centre: Centre) -> KSpaceData:
     Images keep their magnitudes, pixel by pixel: what leaves the grid on one side comes in on the other.
     """
     told = centre.entries("partition" if scan.volume else "sample")
-    known = replace(scan, header={**scan.header, **told})
+    known = replace(scan, header={**scan.header, **told, **_doubt_of_lines(scan, centre)})
     if centre.shift == (0, 0):
         return known
     turn = _turn(scan.grid_shape) if centre.turned else np.ones((1, 1), np.complex64)
@@ -180,6 +182,19 @@ def centred(scan: KSpaceData, centre: Centre) -> KSpaceData:
     if reference is not None and not centre.turned:  # else it has its origin at its first pixel, as the image has now
         reference = to_image(move(to_kspace(reference))).astype(np.complex64)
     return known.transformed(move, measured=np.roll(scan.measured, centre.shift[0]), reference=reference)
+
+
+def _doubt_of_lines(scan: KSpaceData, centre: Centre) -> dict[str, str]:
+    """Entry of the header about lines that were most likely not measured, numbered as they are after the move."""
+    held = scan.kspace[scan.n_slices // 2]
+    doubted = np.zeros(0, dtype=bool) if scan.volume else lines_of_noise(held, held.any(axis=(0, 2)))
+    if not doubted.any():
+        return {}
+    numbers = index_runs(np.roll(doubted, centre.shift[0]))
+    return {
+        LINES_OF_NOISE: f"{numbers}, between lines of signal, as if they had not been measured; if so, set them to "
+        f"zero in the file, or say with {option('mask', 'FILE')} what was measured"
+    }
 
 
 def with_its_centre(scan: KSpaceData, given: Place | None = None) -> KSpaceData:
@@ -197,7 +212,7 @@ def summary_with_its_centre(summary: ScanSummary, given: Place | None = None) ->
     centre = find_centre(summary.part.kspace[0], summary.samplings[summary.index].samples, given)
     part = centred(summary.part, centre)
     samplings = tuple(Sampling(np.roll(one.samples, centre.shift, (0, 1))) for one in summary.samplings)
-    told = {name: part.header[name] for name in (CENTRE, GIVEN_CENTRE) if name in part.header}
+    told = {name: part.header[name] for name in (CENTRE, GIVEN_CENTRE, LINES_OF_NOISE) if name in part.header}
     return replace(summary, part=part, samplings=samplings, header={**summary.header, **told})
 
 

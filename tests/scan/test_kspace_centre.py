@@ -18,7 +18,7 @@ from mri_design.experiment.description import describe_scan
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.centred_fft import to_image, to_kspace
 from mri_design.scan.io.formats import opened
-from mri_design.scan.kspace_centre import CENTRE, find_centre, with_its_centre
+from mri_design.scan.kspace_centre import CENTRE, LINES_OF_NOISE, find_centre, with_its_centre
 from tests.scan.io.conftest import MrdFile
 from tests.scan.io.reading import read_here, summary_here
 
@@ -254,3 +254,17 @@ def test_a_centre_that_leads_out_of_the_grid_is_left_to_the_samples(tmp_path: Pa
     for line in range(16, N):
         partial.add(true[:, line], kspace_encode_step_1=line - 16)
     np.testing.assert_array_equal(partial.read().kspace[0, :, 16:], true[:, 16:])
+
+
+@pytest.mark.parametrize("coils", [1, 4])
+def test_lines_that_were_not_measured_and_hold_noise_are_named(tmp_path: Path, coils: int) -> None:
+    true = kspace(coils=coils)
+    noise = np.random.default_rng(1).normal(0, 0.01, (2, *true.shape))
+    stored = np.where(REGULAR[:, None], true, noise[0] + 1j * noise[1]).astype(np.complex64)
+    np.save(tmp_path / "noise.npy", np.roll(stored, 6, 1))
+    header = read_here(tmp_path / "noise.npy").header
+    assert coils == 1 or {"22-23", "40-41", "43-44"} <= set(header[LINES_OF_NOISE].split("; ")[0].split(", "))
+    assert summary_here(tmp_path / "noise.npy").header[LINES_OF_NOISE] == header[LINES_OF_NOISE]
+    for lines_held in MASKS.values():
+        np.save(tmp_path / "zeros.npy", true * lines_held[:, None])
+        assert LINES_OF_NOISE not in read_here(tmp_path / "zeros.npy").header

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
-from mri_design.scan.io.layouts import looks_like_coils
+from mri_design.scan.io.layouts import gathering, looks_like_coils
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file
 from mri_design.scan.io.source import Content, ReadOptions, Source
 from mri_design.scan.io.stored_arrays import (
@@ -38,6 +38,8 @@ _DATA = ("read", "phs1", "phs2", "coil", "slice")
 _LONGEST_HEADER = 2**20
 _GATHERED = 4.0
 """Least energy of a plane's strongest column over that of the median one; shots have nearly the same energy."""
+_EVEN = 2.0
+"""Most energy of the strongest partition over that of the median one at which partitions are taken for slices."""
 _CURES = {
     "avg": "Average first: `bart avg -w $(bart bitmask 14) NAME averaged`.",
     "maps": "Take one set: `bart slice 4 0 NAME first`, or make one alone: `bart ecalib -m1`.",
@@ -199,6 +201,8 @@ class _Pair(StoredSource):
             return _images(self.path, array, named, header, self.limits)
         if named == ("k0", "k1", "k2"):
             _refuse_coils(stored, 2)
+        if "k2" in named and header.phase_encode_axis is None:
+            _refuse_slices(array, named)
         return scan_of_arrays(self.path, "kspace", {"kspace": array}, replace(header, dims=named), self.limits)
 
 
@@ -263,6 +267,24 @@ def _refuse_coils(stored: NDArray[np.complex64], number: int) -> None:
         wanted="coils along axis 3",
         cure=f"Give their names, {option('dims', ','.join(axes))}, or change the file: "
         f"`bart transpose {number} 3 NAME moved`.",
+    )
+
+
+def _refuse_slices(array: NDArray[np.complex64], named: Sequence[str]) -> None:
+    """Refuse slices in the place of partitions: the energy of these gathers in the middle, as that of readouts does."""
+    if any(named.count(name) and named.index(name) not in gathering(array) for name in ("k0", "k1")):
+        return
+    axis = named.index("k2")
+    energies = np.sum(np.abs(array) ** 2, axis=tuple(other for other in range(array.ndim) if other != axis))
+    if float(energies.max()) > _EVEN * float(np.median(energies)):
+        return
+    names = ["kx", "ky", *("coil" for name in named if name == "coil")]
+    slices, volume = (option("dims", ",".join([*names[:2], name, *names[2:]])) for name in ("slice", "kz"))
+    raise InputError(
+        field="axis 2 (phs2)",
+        got=f"{array.shape[axis]} entries of about the same energy, as slices have it",
+        wanted="a second phase encode along axis 2, and slices along axis 13",
+        cure=f"Give the names, {slices} (of a volume {volume}), or change the file: `bart transpose 2 13 NAME moved`.",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,13 +67,13 @@ def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits =
     if maps.shape == wanted[1:]:
         maps = np.broadcast_to(maps, wanted)
     if maps.shape != wanted:
-        axes = f", the {'columns and rows' if turned else 'rows and columns'} of the scan's file"
+        axes = f"the {'columns and rows' if turned else 'rows and columns'} of the scan's file"
         raise InputError(
             field=field,
             got=f"coil maps of shape {maps.shape}",
             wanted=f"{wanted[1:]} or {wanted}: (slice,) coil, ky, kx"
             + (f", {axes}" if isinstance(given, Path) else ""),
-            cure="Compute the maps on the scan's own matrix.",
+            cure=_reordering(maps.swapaxes(-1, -2) if turned and maps.ndim > 1 else maps, wanted[1:], turned=turned),
         )
     strength = np.linalg.norm(maps.astype(np.complex128), axis=1, keepdims=True)
     if not strength.any():
@@ -91,6 +92,17 @@ def _maps_of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:
         return planes_from_bart(pair)
     slices = np.moveaxis(pair, AXES.index("slice"), 0)
     return np.stack([maps_from_bart(one) for one in slices]) if len(slices) > 1 else maps_from_bart(pair)
+
+
+def _reordering(maps: NDArray[Any], wanted: tuple[int, ...], *, turned: bool) -> str:
+    """How maps as they are stored become those of the scan; ``turned`` where its file has columns before rows."""
+    wanted = (wanted[0], *(wanted[:0:-1] if turned else wanted[1:]))
+    if maps.ndim == 4 and maps.shape[1:] == wanted:
+        return "Of several sets give the first one: in Python maps[0]."
+    for order in permutations(range(3)) if maps.ndim == 3 else ():
+        if tuple(maps.shape[axis] for axis in order) == wanted:
+            return f"Their axes are in another order: save numpy.transpose(maps, {order})."
+    return "Compute the maps on the scan's own matrix."
 
 
 def _stored(path: Path, members: Sequence[str], limits: ReadLimits) -> NDArray[Any]:

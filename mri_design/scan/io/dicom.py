@@ -33,6 +33,8 @@ _MACROS = {
     "SliceThickness": "PixelMeasuresSequence",
     "ImagePositionPatient": "PlanePositionSequence",
     "ImageOrientationPatient": "PlaneOrientationSequence",
+    "ComplexImageComponent": "MRImageFrameTypeSequence",
+    "FrameType": "MRImageFrameTypeSequence",
 }
 _SAME = 1e-3
 """Fraction of a distance by which the same places may differ."""
@@ -65,6 +67,11 @@ class FrameFacts:
         """Slope and intercept that make values of what is stored."""
         slope, intercept = self.element("RescaleSlope", frame), self.element("RescaleIntercept", frame)
         return (1.0 if slope is None else float(slope)), (0.0 if intercept is None else float(intercept))
+
+    def kind(self, frame: int) -> str:
+        """Magnitude, phase or another part of complex pixels ("MAGNITUDE", "M"); empty where a frame does not say."""
+        words = list(self.element("FrameType", frame) or [])
+        return str(self.element("ComplexImageComponent", frame) or (words[2] if len(words) > 2 else ""))
 
     def element(self, name: str, frame: int) -> Any:
         """One of the elements above, of a frame; None where the file does not have it."""
@@ -225,6 +232,13 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageSource
     shape = (count, rows, columns)
     check_declared_shape("PixelData", shape, bits // 8, limits, available=size)
     facts = FrameFacts(file, count)
+    if len(kinds := sorted({facts.kind(frame) for frame in range(count)})) > 1:
+        raise InputError(
+            field="FrameType",
+            got=f"frames of {' and '.join(kinds)}",
+            wanted="frames of one kind, such as magnitudes",
+            cure="Write them as NIfTI first, a file for each kind: dcm2niix FOLDER.",
+        )
     geometry, about = facts.geometry((rows, columns))
     spacing = [float(side) for side in facts.element("PixelSpacing", 0) or ()]
     about |= impossible_sizes(spacing, float(facts.element("SliceThickness", 0) or np.nan))

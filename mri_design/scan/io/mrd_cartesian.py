@@ -46,6 +46,8 @@ _ALIKE = ("encoding_space_ref", "number_of_samples", "discard_pre", "discard_pos
 _SAME_FIELD_OF_VIEW = 0.01
 _MOST_TURNED, _MUCH_BETTER = 4, 1.3
 """By how many samples reversed readouts are rotated otherwise than headers say, and how much better that has to fit."""
+_MANY = 4
+"""Counters from 1 to N count from 1 where more than one of so many occurs; of a few, one may be wrong."""
 Place = TypeVar("Place")
 
 
@@ -198,10 +200,12 @@ def _with_possible_centres(encoding: MrdEncoding, counters: NDArray[Any], notes:
     centres = [encoding.centre_line, encoding.centre_partition]
     for step in (1, 2):
         counter, rows = f"kspace_encode_step_{step}", encoding.encoded.matrix[step]
-        first, last = int(counters[counter].min()), int(counters[counter].max())
+        numbers = np.unique(counters[counter])
+        first, last = int(numbers[0]), int(numbers[-1])
         said = centres[step - 1]
         centre = rows // 2 if said is None else said
-        start = next((number for number in (0, 1) if number <= first and last < number + rows), None)
+        starts = (0, 1) if len(numbers) > rows // _MANY else (0,)
+        start = next((number for number in starts if number <= first and last < number + rows), None)
         if rows == 1 or start is None or (centre - rows // 2 <= first and last < centre - rows // 2 + rows):
             continue
         centres[step - 1] = rows // 2 + start

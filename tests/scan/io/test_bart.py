@@ -257,6 +257,20 @@ def test_coils_in_the_place_of_partitions_are_noticed(tmp_path: Path) -> None:
     np.testing.assert_allclose(named.kspace, scan.kspace, rtol=1e-6)
 
 
+def test_slices_in_the_place_of_partitions_are_noticed(tmp_path: Path) -> None:
+    scan = load_phantom("brain", shape=(48, 40), noise=0.002, n_coils=4, rng=np.random.default_rng(3)).kspace[0].T
+    slices = np.stack([scan, 1.1 * scan[::-1], 0.9 * scan, scan[::-1], scan], axis=2)
+    path = write_pair(tmp_path / "slices", slices)
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert "kx,ky,slice,coil" in caught.value.cure and "bart transpose 2 13" in caught.value.cure
+    named = read(path, dims=("kx", "ky", "slice", "coil"))
+    assert isinstance(named, KSpaceData) and named.n_slices == 5
+    np.testing.assert_allclose(named.kspace, slices.transpose(2, 3, 1, 0), rtol=1e-6)
+    volume = np.fft.fftshift(np.fft.fft(slices, axis=2), axes=2)  # mostly alike slices: energy in the middle
+    assert read(write_pair(tmp_path / "volume", volume)).n_slices == 40
+
+
 def test_echoes_and_frames_are_read_where_their_axes_are_named(tmp_path: Path, scan: np.ndarray) -> None:
     echoes = np.zeros((16, 12, 1, 3, 1, 2), np.complex64)
     echoes[:, :, 0, :, 0, 0], echoes[:, :, 0, :, 0, 1] = scan[0].T, 2 * scan[0].T

@@ -71,6 +71,26 @@ def test_maps_that_do_not_fit_are_refused(tmp_path: Path, data: KSpaceData, maps
         with_maps(data, tmp_path / "maps.npy")
 
 
+@pytest.mark.parametrize("order", [(2, 0, 1), (0, 2, 1), (2, 1, 0)])
+def test_maps_in_another_order_are_refused_with_what_turns_them(
+    tmp_path: Path, data: KSpaceData, order: tuple[int, ...]
+) -> None:
+    maps = np.random.default_rng(0).standard_normal((3, 12, 16)).astype(np.complex64)
+    for turned in (False, True):
+        scan = replace(data, orientation="ky-columns" if turned else "ky-rows")
+        own = maps.swapaxes(-1, -2) if turned else maps
+        stored = np.transpose(own, np.argsort(order))
+        np.save(tmp_path / "maps.npy", stored)
+        with pytest.raises(InputError) as caught:
+            with_maps(scan, tmp_path / "maps.npy")
+        assert f"numpy.transpose(maps, {order})" in caught.value.cure
+        np.save(tmp_path / "maps.npy", np.transpose(stored, order))
+        assert with_maps(scan, tmp_path / "maps.npy").coil_maps is not None
+    np.save(tmp_path / "maps.npy", np.stack([maps, 0 * maps, maps]))
+    with pytest.raises(InputError, match=r"maps\[0\]"):
+        with_maps(data, tmp_path / "maps.npy")
+
+
 def test_an_archive_of_something_else_is_refused(tmp_path: Path, data: KSpaceData) -> None:
     np.savez(tmp_path / "maps.npz", image=np.ones((3, 12, 16)))
     with pytest.raises(InputError, match="an array named coil_maps, maps, sensitivities"):

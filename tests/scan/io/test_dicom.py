@@ -260,6 +260,18 @@ def test_every_frame_has_its_own_scaling(tmp_path: Path) -> None:
     assert [np.unique(image).tolist() for image in stack.images] == [[100.0], [995.0]]
 
 
+def test_frames_of_magnitude_and_phase_are_no_stack(tmp_path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    frames = [group(RescaleSlope=1, RescaleIntercept=0) for _ in range(2)]
+    for kind, frame in zip(("M", "P"), frames, strict=True):
+        of_frame = pydicom.Dataset()
+        of_frame.FrameType = ["ORIGINAL", "PRIMARY", kind, "NONE"]
+        frame.MRImageFrameTypeSequence = [of_frame]
+    with pytest.raises(InputError) as caught:
+        read(enhanced(tmp_path / "x.dcm", frames))
+    assert caught.value.field.endswith("FrameType") and "dcm2niix" in caught.value.cure
+
+
 def test_a_frame_s_scaling_goes_before_the_shared_one_and_that_before_the_file_s(tmp_path: Path) -> None:
     frames, shared = [group(), group(RescaleSlope=10)], group(RescaleSlope=2, RescaleIntercept=1)
     stack = stack_of(enhanced(tmp_path / "x.dcm", frames, shared, RescaleSlope=7))
