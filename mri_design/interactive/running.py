@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError, UsageError, argument_behind
+from mri_design.errors import InputError, UsageError, argument_behind, number_array
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.inputs import require_grid_data
 from mri_design.notices import say_once
@@ -233,6 +233,9 @@ def exported(
     overwrite: bool = False,
 ) -> list[str]:
     """Write the files of one format (`mri-design export`), and return what is to be said of them."""
+    if field_of_view is not None:
+        wanted = "two positive numbers of metres, along ky and kx, as (0.22, 0.22)"
+        number_array("field_of_view", field_of_view, wanted=wanted, shape=(2,), kind="positive")
     with TemporaryDirectory() as folder:
         saved(report, told, Path(folder) / "run", reported=False)
         made = export_run(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,6 +56,7 @@ from mri_design.runs.design.run import DesignRequest
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.recon.one_slice import what_is_used
 from mri_design.runs.recon.run import ReconRequest
+from mri_design.scan.calibration.growing_maps import MapMethod
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.companions import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed
@@ -100,7 +102,7 @@ def load(
     coil_maps : str, Path or array, optional
         Coil maps in the place of the scan's own or of what would be estimated: a file as of ``--maps``, or an array
         (coil, ky, kx), or one for each slice (slice, coil, ky, kx), as `LoadedScan.kspace`; or those of another scan
-        with the same coils, which `load` made.
+        with the same coils, which `load` made. ``"espirit"`` and ``"nlinv"`` say how they are estimated.
     noise_sd : float, optional
         Standard deviation of the noise of k-space per real component, in the place of what the scan says of it.
     duplicates : {"refuse", "average", "first", "last"}, optional
@@ -130,6 +132,8 @@ def load(
     settings = recipe_from(recipe).replacing("simulation", matrix=matrix)
     axes = [name.strip() for name in dims.split(",")] if isinstance(dims, str) else dims
     settings = settings.replacing("input", duplicates=duplicates, encoding=encoding, dims=axes)
+    if isinstance(coil_maps, str) and coil_maps in get_args(MapMethod):
+        settings, coil_maps = settings.replacing("coils", maps=coil_maps), None
     if noise_sd is not None:
         settings = settings.replacing("noise", variance=positive_number("noise_sd", noise_sd) ** 2)
     if noise_samples is not None and settings.noise.variance is not None:

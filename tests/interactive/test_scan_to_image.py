@@ -188,9 +188,7 @@ def test_errors_name_the_argument_that_they_are_about(
     assert "--" not in str(refused.value)
 
 
-def test_folders_that_are_not_there_are_refused_by_the_argument(
-    design: md.ScanDesign, image: md.ScanImage, tmp_path: Path
-) -> None:
+def test_files_are_refused_by_the_argument(design: md.ScanDesign, image: md.ScanImage, tmp_path: Path) -> None:
     for call, field in (
         (lambda: image.report(tmp_path / "no" / "run"), "folder"),
         (lambda: design.save(tmp_path / "no" / "run"), "folder"),
@@ -200,6 +198,10 @@ def test_folders_that_are_not_there_are_refused_by_the_argument(
         with pytest.raises(md.InputError) as refused:
             call()
         assert refused.value.field == field
+    for field_of_view in (0.2, (0.2,), (0.0, 0.2), ("a", "b")):
+        with pytest.raises(md.InputError) as refused:
+            image.to_nifti(tmp_path / "image.nii", field_of_view=field_of_view)  # type: ignore[arg-type]
+        assert refused.value.field == "field_of_view"
     assert not list(tmp_path.iterdir())
 
 
@@ -322,6 +324,10 @@ def test_coil_maps_come_from_a_file_or_an_array(
         with pytest.raises(md.InputError) as refused:
             md.load(coils.kspace, coil_maps=wrong, recipe=RECIPE)
         assert refused.value.field in ("coil_maps", "maps")
+    for method in ("espirit", "nlinv"):
+        scan = md.load(coils.kspace, coil_maps=method, recipe=RECIPE)
+        image = scan.reconstruct(method="zero-filled")
+        assert method in image.known.scan.maps_source.lower()
 
 
 def test_coil_maps_are_those_of_another_scan(coils: md.LoadedScan, tmp_path: Path) -> None:
