@@ -96,10 +96,10 @@ and with those that it usually has (24, half of a small mask, or fastMRI's 8 %).
 hindsight, by its mean over the seeds; `usual` and `few` are the best with the most and with fewer centre lines. Every
 mask and seed is in [fair.csv](fair.csv). `16-128` is `phantom:head-16ch`.
 
-Two seeds, three of `16-128` at 4x. **Designs have 3 % more error than the best fixed mask in hindsight** on average,
-from 12 % less to 22 % more, and less on 5 of 12 cells: 7 % more at acceleration 4, as much at 6. What leads them is a
-systematic density of power 1 or 2 with few centre lines. They lead the best mask with the usual number of centre lines
-by 21 % (11 of 12 cells): fixed masks with fewer lead it by 17 %, and the choice of lines makes 1 % of it. At 6x four
+Three seeds. **Designs have 3 % more error than the best fixed mask in hindsight** on average, from 17 % less to 22 %
+more, and less on 4 of 12 cells: 6 % more at acceleration 4, 1 % more at 6. What leads them is a systematic density of
+power 1 or 2 with few centre lines. They lead the best mask with the usual number of centre lines by 21 % (12 of 12
+cells): fixed masks with fewer lead it by 17 %, and the choice of lines makes nothing of it on average. At 6x four
 centre lines are too few for fixed masks on the phantom and with two coils, where designs find the others.
 
 """
