@@ -1,13 +1,14 @@
 """Where designs end that are to reach an error, and which error the image then has, as a table.
 
-    OMP_NUM_THREADS=1 python benchmarks/until_error.py DATA [--out results/reliability] [--only NAME]
+    OMP_NUM_THREADS=1 python benchmarks/until_error.py DATA [--out results/reliability] [--only NAME] [--own-maps]
 
 DATA is the folder of raw scans. Every design runs with the rule behind ``--until-error``, which looks at the image
 itself (`experiment.image_error`), to half of its lines at most, a third of a plane's samples, or 48 spokes. Where the
 rule ends it, the error that was predicted of the image is held against the actual one and against the wanted one; not
 against the wanted one where the design ended "at once", before which none may end, with a smaller error. Raw
 scans are judged by their own complete image, whose noise is taken off the squared error where it was not measured for
-the image (as in `benchmarks/error_bars.py`), and error bars are those that the other subjects teach.
+the image (as in `benchmarks/error_bars.py`), and error bars are those that the other subjects teach. With --own-maps
+raw scans with several coils are designed as `mri-design design` does it, coil maps being those of the lines measured.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 from parts.error_cases import raw_scan
 from parts.pages import put_table
 
+import mri_design as md
 from mri_design.design.engine import DesignState
 from mri_design.design.stopping import UntilError
 from mri_design.design.strategy import Strategy
@@ -64,6 +67,9 @@ RAW = {
     "sc_head_sag": "head sag",
 }
 """Raw scans, and the subjects of `error_bars.py` that they are of."""
+OWN_MAPS = ("mc_brain_cimax16", "mc_brain_prescan16", "mc_brain_cimax2", "ge_pfile8", "mc_phantom_ffe12")
+"""Those of ``--own-maps``."""
+OWN_WANTED = (0.05, 0.08)
 PHANTOM_SUBJECTS = ("6A", "7A")
 """The heads of the phantoms t2w and t1w."""
 RAW_MATRIX = 128
@@ -191,6 +197,32 @@ def _ended(early: bool, looked: bool) -> str:
     return "reached" if looked else "at once"
 
 
+def own_maps(data: Path, seeds: Sequence[int], only: str = "") -> Iterator[Row]:
+    """A row for every design from Python whose coil maps come from the lines measured, and half of them at most."""
+    for name in (name for name in OWN_MAPS if only in name):
+        model = learnt_without([RAW[name]])
+        squared_error.shipped_squared_error_model = lambda model=model: model  # type: ignore[assignment, misc]
+        scan = md.load(data / f"{name}.npy")
+        for error, seed in product(OWN_WANTED, seeds):
+            design = scan.design(scan.kspace.shape[-2] // 2, until_error=error, seed=seed)
+            trace, found = design.trace, design.error
+            reached = trace.declined is not None and found.predicted is not None and found.predicted <= error
+            yield {
+                "scan": name,
+                "seed": seed,
+                "start": len(trace.start),
+                "of": scan.kspace.shape[-2],
+                "wanted": error,
+                "ends at": len(trace.lines),
+                "because": "reached" if reached else "all measured" if trace.declined is None else "out of reach",
+                "looks": sum(bool(np.isfinite(step.image_error)) for step in trace.steps),
+                "predicted of the image": None if found.predicted is None else _known(found.predicted),
+                "actual": None if found.found is None else _known(found.found),
+                "predicted over actual": found.predicted and found.found and _known(found.predicted / found.found),
+                "actual over wanted": _known(found.found / error) if reached and found.found else None,
+            }
+
+
 def actual_error(case: Case, one: MRSlice, state: DesignState, seed: int) -> float:
     """Relative L2 error of the image in the end, phase included."""
     lines = state.trace.lines
@@ -259,8 +291,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/reliability"))
     parser.add_argument("--only", default="", help="part of the names of scans")
     parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
+    parser.add_argument("--own-maps", action="store_true")
     arguments = parser.parse_args()
     rows: list[Row] = []
+    if arguments.own_maps:
+        for row in own_maps(arguments.data, [int(seed) for seed in arguments.seeds.split(",")], arguments.only):
+            rows.append({"kind": "lines, own maps", **row})
+            print(*row.values(), flush=True)
+            if not arguments.only:
+                write_csv(arguments.out / "until-error-own-maps.csv", rows)
+        if not arguments.only:
+            put_table(arguments.out / "until-error.md", "Coil maps from the lines measured", summary(rows))
+            put_table(arguments.out / "until-error.md", "Every design whose coil maps come from its lines", rows)
+        return
     for seed in map(int, arguments.seeds.split(",")):
         for case in cases(arguments.data, seed):
             if arguments.only not in case.name:

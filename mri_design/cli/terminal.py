@@ -291,10 +291,11 @@ class Destination:
             )
 
     def ended(self, text: str, ending: Ending, *, aloud: bool = True) -> int:
-        """Say how the run ended, where it lies, and last of all how wrong its image is; the exit code."""
+        """Say how the run ended, where it lies, and last of all how wrong its image is or which mask; the exit code."""
         where = self.out if self.no_report else self.out / "report.html"
         said = [f"{', '.join(filter(None, [text, ending.status]))}: {where}"]
         said += [ending.error.words] if ending.error is not None and str(ending.error) else []
+        said += [ending.verdict] if ending.verdict else []
         say("\n".join(said), self.quiet, None if aloud else sys.stderr)
         return exit_code(ending.status)
 

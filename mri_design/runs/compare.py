@@ -395,17 +395,22 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         "draws of random masks": study.seeds,
     }
     record = replace(result.record, settings={**result.record.settings, **facts})
-    ending = Ending(result.status)
+    pair, asked, verdict = _verdict(result, errors)
     title = "Comparison of sampling strategies"
-    return run.finish(ending, record, title, lambda: _first_screen(result, errors), numbers, sections)
+
+    def screen() -> FirstScreen:
+        words = {name: study.words[name] for name in dict.fromkeys([*pair, *asked]) if name in study.words}
+        return replace(pair_screen(result, pair, verdict), explained=words)
+
+    return run.finish(Ending(result.status, verdict=verdict), record, title, screen, numbers, sections)
 
 
 REGULAR = ("regular", "fastmri-equispaced")
 """Strategies that readers ask for, whoever wins, beside the best of those that look at no data."""
 
 
-def _first_screen(result: ComparisonResult, errors: StudyErrors) -> FirstScreen:
-    """Which strategy is best, with its mask and image, and its errors beside those of the second."""
+def _verdict(result: ComparisonResult, errors: StudyErrors) -> tuple[list[str], list[str], str]:
+    """The best strategy and the second, if any; others that readers ask for; and the lead over them, in words."""
     study, count = result.study, shown_count(result.study)
     winner = next(row for row in errors.winners if row[study.counted] == count)
     pair = [str(winner[place]) for place in ("best", "second") if winner[place] is not None]
@@ -424,19 +429,15 @@ def _first_screen(result: ComparisonResult, errors: StudyErrors) -> FirstScreen:
     asked = list(dict.fromkeys([*best, *kinds["regular"]]))
     images = len(study.tests)
     repeats = f"{images} images" if images > 1 else f"{study.seeds} draws"
-    measured = measured_text(next(iter(result.shown)).readouts, count)
     verdict = comparison_verdict(
-        measured,
+        measured_text(candidates_for(study.tests[0], base_name(study.names[0]), count, study.recipe), count),
         winner,
         repeats=repeats,
         wins=wins,
         others={with_centre(name, centres.get(name)): means[name] for name in asked if name not in pair},
         gains=[row for row in errors.gains if row[study.counted] == count],
     )
-    return replace(
-        pair_screen(result, pair, verdict),
-        explained={name: study.words[name] for name in dict.fromkeys([*pair, *asked]) if name in study.words},
-    )
+    return pair, asked, verdict
 
 
 def pair_screen(result: ComparisonResult, pair: Sequence[str], verdict: str) -> FirstScreen:

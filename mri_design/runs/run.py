@@ -67,11 +67,14 @@ class Ending:
         Chosen phase-encode lines in acquisition order; none where the run is not about one mask.
     error : RelativeError, optional
         Of the run's image; None of a run that has none.
+    verdict : str
+        Which mask is best, of a comparison that was made just now.
     """
 
     status: str
     lines: tuple[int, ...] = ()
     error: RelativeError | None = None
+    verdict: str = ""
 
 
 def require_resume(name: str, what: str, resume: bool) -> None:
