@@ -215,7 +215,7 @@ def own_maps(data: Path, seeds: Sequence[int], only: str = "") -> Iterator[Row]:
                 "wanted": error,
                 "ends at": len(trace.lines),
                 "because": "reached" if reached else "all measured" if trace.declined is None else "out of reach",
-                "looks": sum(bool(np.isfinite(step.image_error)) for step in trace.steps),
+                "looks": reached + sum(bool(np.isfinite(step.image_error)) for step in trace.steps),
                 "predicted of the image": None if found.predicted is None else _known(found.predicted),
                 "actual": None if found.found is None else _known(found.found),
                 "predicted over actual": found.predicted and found.found and _known(found.predicted / found.found),
