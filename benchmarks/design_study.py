@@ -43,7 +43,7 @@ class Study:
 
     def __init__(self, out: Path, data: Path | None, jobs: int, show: Show, images: int | None = None) -> None:
         self.out, self.jobs, self.show, self.images = out, jobs, show, images
-        out.mkdir(parents=True, exist_ok=True)
+        (out / "trained").mkdir(parents=True, exist_ok=True)
         self.ledger = Ledger.open(out)
         self.setting = Setting(data, out / "trained")
 

@@ -350,17 +350,17 @@ class MRSlice:
 
     def central_image(self, lines: Chosen) -> Array:
         """The coil-combined image of the unbroken run of ``lines`` around DC, zeros elsewhere in k-space."""
-        central = self.candidates.central_run(self.chosen(lines))
+        central = tuple(self.candidates.central_run(self.chosen(lines)))
         return self.calibrated(lines)._weighted_image(self.acquire(central), central, self.candidates.density(central))
 
     def centrally(self, image: Array, lines: Chosen) -> Array:
         """`central_image` as it would be if the scan showed this image, without noise."""
-        own, central = self.calibrated(lines), self.candidates.central_run(self.chosen(lines))
+        own, central = self.calibrated(lines), tuple(self.candidates.central_run(self.chosen(lines)))
         return own._weighted_image(own.measurement(central)(image), central, self.candidates.density(central))
 
     def plain_image(self, lines: Chosen) -> Array:
         """The image of ``lines`` without a model, X^H diag(w) y: zero-filled, of shots gridded (`Readouts.density`)."""
-        lines = self.chosen(lines)
+        lines = tuple(self.chosen(lines))
         density = self.candidates.density(lines, given=True)
         return self.calibrated(lines)._weighted_image(self.acquire(lines), lines, density)
 
@@ -400,7 +400,7 @@ class MRSlice:
     def _energy_and_noise(self, lines: Chosen) -> tuple[float, float]:
         """Energy of the lines nearest to DC, and the most that noise might have there."""
         central = self.candidates.central_run(self.chosen(lines))
-        samples = self.acquire(self.candidates.nearest_to_centre(central, CENTRE))
+        samples = self.acquire(tuple(self.candidates.nearest_to_centre(central, CENTRE)))
         energy = float(np.sum(np.abs(samples).astype(np.float64) ** 2))
         return energy, 2 * self.noise_variance * (samples.size + NOISE_ONLY * float(np.sqrt(samples.size)))
 

@@ -18,7 +18,8 @@ def mask_flags(given: ArrayLike, *shapes: tuple[int, ...], field: str, unit: str
     """A mask, in whatever form it is stored, as flags; None where numbers are given instead.
 
     Zeros and ones of any type are a mask, as flags are. Numbers are a list of another length than the mask's, or one of
-    that length in which each number stands once.
+    that length in which each number stands once. Of two candidates, 0 and 1 may be both: in a tuple, as those of a
+    design are, they are numbers.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def mask_flags(given: ArrayLike, *shapes: tuple[int, ...], field: str, unit: str
     fits = array.size in map(math.prod, shapes)
     each_once = len(np.unique(array)) == array.size
     if not flags and len(sides) < 2 and (each_once or not (binary or fits)):
-        if binary and fits and array.size == 2:
+        if binary and fits and array.size == 2 and not isinstance(given, tuple):
             wanted = f"either a mask or numbers of {unit}s"
             raise InputError(field, f"{array.tolist()}, which may be both", wanted, "Give a mask as (mask != 0).")
         return None

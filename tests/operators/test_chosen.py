@@ -99,6 +99,8 @@ def test_what_may_be_both_is_refused() -> None:
         with pytest.raises(md.InputError) as refused:
             md.cartesian(given, (2, 4))
         assert refused.value.field == "lines" and refused.value.cure
+    both, ones = md.cartesian((0, 1), (2, 4)), np.ones((2, 4), complex)  # as a design of two keeps them
+    assert both(ones).size == 8
 
 
 def test_every_default_is_that_of_the_commands(head: md.MRSlice) -> None:
