@@ -222,14 +222,20 @@ def reconstruct(
         For an argument of another kind than described here.
     """
     require_instance(MRSlice, wanted="an MRSlice, as PreparedScan.slice_model makes it", slice_model=slice_model)
-    lines = slice_model.chosen(slice_model.measured if lines is None else lines)
-    size = slice_model.candidates.size
-    if isinstance(lines, Sized) and len(lines) > size:
-        unit = f"{slice_model.candidates.unit}s"
-        raise InputError(field=unit, got=f"{len(lines)} of them", wanted=f"different {unit}, {size} at most")
+    lines = _chosen(slice_model, lines)
     calibrated = slice_model.calibrated(lines)
     made = reconstruct_prepared(calibrated, lines, method, recipe, rng, with_std=with_std, options=options)
     return made.times(calibrated.image_unit)
+
+
+def _chosen(slice_model: MRSlice, lines: Chosen | None) -> Sequence[int]:
+    """Numbers of the lines, by default of all that the slice holds; more than there are is refused."""
+    numbers = slice_model.chosen(slice_model.measured if lines is None else lines)
+    size = slice_model.candidates.size
+    if isinstance(numbers, Sized) and len(numbers) > size:
+        unit = f"{slice_model.candidates.unit}s"
+        raise InputError(field=unit, got=f"{len(numbers)} of them", wanted=f"different {unit}, {size} at most")
+    return numbers
 
 
 def reconstruct_prepared(
@@ -248,11 +254,7 @@ def reconstruct_prepared(
     require_random(rng)
     require_instance(InferenceOptions, wanted="an InferenceOptions object", options=options)
     method = recipe.reconstruction.method if method is None else method_named(method)
-    lines = slice_model.chosen(slice_model.measured if lines is None else lines)
-    size = slice_model.candidates.size
-    if isinstance(lines, Sized) and len(lines) > size:
-        unit = f"{slice_model.candidates.unit}s"
-        raise InputError(field=unit, got=f"{len(lines)} of them", wanted=f"different {unit}, {size} at most")
+    lines = _chosen(slice_model, lines)
     slice_model = slice_model.calibrated(lines)
     options.watch("choosing the model" if method == "mean" else "reconstructing")
     if method == "zero-filled":
