@@ -70,6 +70,12 @@ RAW = {
 OWN_MAPS = ("mc_brain_cimax16", "mc_brain_prescan16", "mc_brain_cimax2", "ge_pfile8", "mc_phantom_ffe12")
 """Those of ``--own-maps``."""
 OWN_WANTED = (0.05, 0.08)
+PAGE = "until-error", ("Predicted, wanted and actual errors", "Every design")
+OWN_PAGE = (
+    "until-error-own-maps",
+    ("Coil maps from the lines measured", "Every design whose coil maps come from its lines"),
+)
+"""Name of the table, and the headings of summary and rows on the page."""
 PHANTOM_SUBJECTS = ("6A", "7A")
 """The heads of the phantoms t2w and t1w."""
 RAW_MATRIX = 128
@@ -197,6 +203,13 @@ def _ended(early: bool, looked: bool) -> str:
     return "reached" if looked else "at once"
 
 
+def designs(data: Path, seeds: Sequence[int], only: str = "") -> Iterator[Row]:
+    """Rows of all cases, seed by seed."""
+    for seed in seeds:
+        for case in (case for case in cases(data, seed) if only in case.name):
+            yield from measured(case, seed)
+
+
 def own_maps(data: Path, seeds: Sequence[int], only: str = "") -> Iterator[Row]:
     """A row for every design from Python whose coil maps come from the lines measured, and half of them at most."""
     for name in (name for name in OWN_MAPS if only in name):
@@ -208,6 +221,7 @@ def own_maps(data: Path, seeds: Sequence[int], only: str = "") -> Iterator[Row]:
             trace, found = design.trace, design.error
             reached = trace.declined is not None and found.predicted is not None and found.predicted <= error
             yield {
+                "kind": "lines, own maps",
                 "scan": name,
                 "seed": seed,
                 "start": len(trace.start),
@@ -293,29 +307,18 @@ def main() -> None:
     parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
     parser.add_argument("--own-maps", action="store_true")
     arguments = parser.parse_args()
+    seeds = [int(seed) for seed in arguments.seeds.split(",")]
+    made = own_maps if arguments.own_maps else designs
+    name, headings = OWN_PAGE if arguments.own_maps else PAGE
     rows: list[Row] = []
-    if arguments.own_maps:
-        for row in own_maps(arguments.data, [int(seed) for seed in arguments.seeds.split(",")], arguments.only):
-            rows.append({"kind": "lines, own maps", **row})
-            print(*row.values(), flush=True)
-            if not arguments.only:
-                write_csv(arguments.out / "until-error-own-maps.csv", rows)
+    for row in made(arguments.data, seeds, arguments.only):
+        rows.append(row)
+        print(*row.values(), flush=True)
         if not arguments.only:
-            put_table(arguments.out / "until-error.md", "Coil maps from the lines measured", summary(rows))
-            put_table(arguments.out / "until-error.md", "Every design whose coil maps come from its lines", rows)
-        return
-    for seed in map(int, arguments.seeds.split(",")):
-        for case in cases(arguments.data, seed):
-            if arguments.only not in case.name:
-                continue
-            for row in measured(case, seed):
-                rows.append(row)
-                print(*row.values(), flush=True)
-            if not arguments.only:
-                write_csv(arguments.out / "until-error.csv", rows)
+            write_csv(arguments.out / f"{name}.csv", rows)
     if not arguments.only:
-        put_table(arguments.out / "until-error.md", "Predicted, wanted and actual errors", summary(rows))
-        put_table(arguments.out / "until-error.md", "Every design", rows)
+        for heading, table in zip(headings, (summary(rows), rows), strict=True):
+            put_table(arguments.out / "until-error.md", heading, table)
 
 
 if __name__ == "__main__":

@@ -85,8 +85,13 @@ EVERY = "all"
 
 
 def _counter(name: str) -> Any:
+    about = f"Number of the {name} to read, by the file's own numbers; with 'all' recon makes images of every one."
+    return _number(about)
+
+
+def _number(about: str) -> Any:
     return setting(
-        f"Number of the {name} to read, by the file's own numbers; with 'all' recon makes images of every one.",
+        about,
         None,
         least=0,
         most=65535,
@@ -246,16 +251,7 @@ class InputRecipe(Settings):
     duplicates: Literal["refuse", "average", "first", "last"] = setting(
         "What becomes of a line or shot that raw data hold several times.", "refuse", panel=_SERIES, expert=True
     )
-    encoding: int | None = setting(
-        "Number of the encoding space to read, of MRD files with several.",
-        None,
-        least=0,
-        most=65535,
-        unset="the first there is",
-        metavar="N",
-        panel=_SERIES,
-        expert=True,
-    )
+    encoding: int | None = _number("Number of the encoding space to read, of MRD files with several.")
     contrast: int | Literal["all"] | None = _counter("contrast")
     phase: int | Literal["all"] | None = _counter("phase")
     repetition: int | Literal["all"] | None = _counter("repetition")
