@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-fast test-generic golden lint format types picture notebooks docs lock clean
+.PHONY: help demo test test-all test-fast test-generic golden lint format types notebooks docs lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
@@ -46,9 +46,10 @@ AGAINST ?= HEAD
 golden: $(READY)  ## compare every array of the golden runs, bit by bit, with those of a commit: AGAINST, or HEAD
 	$(BIN)/python -m tests.golden.record --against $(AGAINST) $(if $(ROUNDING),--rounding $(ROUNDING)) --turns $(or $(TURNS),1) $(RUNS)
 
-lint: $(READY)  ## check style and formatting
+lint: $(READY)  ## check style, formatting and which package imports which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 format: $(READY)  ## mend style and formatting in place
 	$(BIN)/ruff check --fix .
@@ -56,9 +57,6 @@ format: $(READY)  ## mend style and formatting in place
 
 types: $(READY)  ## check the types
 	$(BIN)/mypy
-
-picture: $(READY)  ## draw the layers of the package in CONTRIBUTING.md
-	$(BIN)/python -m tests.architecture.draw_layers
 
 # Numbered stories, as .py (percent cells); the outputs never reach the tree. One is run again when it, or the package, is newer.
 STORIES := $(patsubst %.py,build/%.ipynb,$(wildcard notebooks/*.py))
@@ -81,7 +79,7 @@ lock:  ## pin the newest dependencies that fit pyproject.toml (needs uv)
 	  --output-file requirements.lock pyproject.toml
 
 clean:  ## remove the environment, the caches and the demo's output
-	rm -rf .venv build dist demo-run .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build dist demo-run .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The lock file names every dependency: none is looked for.

@@ -21,12 +21,12 @@ from parts.pages import put_table
 from skimage.transform import resize
 
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
+from mri_design.evidence.companion import ACROSS
+from mri_design.evidence.registration import alike_after, register
 from mri_design.experiment.companion_images import CompanionImages
-from mri_design.experiment.held_back.companion import ACROSS
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.registration import alike_after, register
 
 SIDE, SD = 64, 0.01
 PARTS = (16, 10)

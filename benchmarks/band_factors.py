@@ -4,7 +4,7 @@
 
 draws heads, measures an eighth, a quarter and a half of the lines of each, by a design or by a random mask, and
 compares the k-space of the posterior mean with the true one on the lines that were not measured. It writes
-mri_design/experiment/held_back/spectral_correction.json and, with the error of the image before and after on heads
+mri_design/evidence/spectral_correction.json and, with the error of the image before and after on heads
 that took no part, results/benchmarks/band-factors.md. A few minutes on two cores.
 """
 
@@ -25,8 +25,7 @@ from threadpoolctl import threadpool_limits
 from mri_design.design.strategies.line_masks import VariableDensity
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import markdown_text
-from mri_design.experiment.designing import run_design
-from mri_design.experiment.held_back.spectral_correction import (
+from mri_design.evidence.spectral_correction import (
     KX_EDGES,
     KY_EDGES,
     MODELS,
@@ -36,6 +35,7 @@ from mri_design.experiment.held_back.spectral_correction import (
     bands,
     unmeasured,
 )
+from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_prepared
 from mri_design.experiment.starting import start_lines
@@ -166,7 +166,7 @@ def document(factors: dict[ModelName, SpectralCorrection], rows: dict[ModelName,
 TEXT = """# Factors of k-space bands
 
 `OMP_NUM_THREADS=1 python benchmarks/band_factors.py --jobs 2` made this page and
-`mri_design/experiment/held_back/spectral_correction.json`, from random heads and nothing else. A factor is the
+`mri_design/evidence/spectral_correction.json`, from random heads and nothing else. A factor is the
 real number by
 which the posterior mean of the default recipe, on lines that were not measured, comes nearest to the truth; ky and kx
 are distances from the centre in units of half the grid. The change of the error below is that of heads which took no
@@ -178,7 +178,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--heads", type=int, default=32)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--table", type=Path, default=Path("mri_design/experiment/held_back/spectral_correction.json"))
+    parser.add_argument("--table", type=Path, default=Path("mri_design/evidence/spectral_correction.json"))
     parser.add_argument("--report", type=Path, default=Path("results/benchmarks/band-factors.md"))
     chosen = parser.parse_args()
     with ProcessPoolExecutor(chosen.jobs) as pool:

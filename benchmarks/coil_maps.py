@@ -33,16 +33,16 @@ from parts.bart_solver import bart_path, bart_version
 from parts.low_rank import WINDOW, completed_maps
 from parts.pages import put_conditions, put_table
 
+from mri_design.calibration.growing_maps import maps_from_lines
+from mri_design.calibration.nlinv import POLE, joint_estimate
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import reconstruct_prepared
 from mri_design.operators.base import Array
+from mri_design.operators.centred_fft import to_image, to_kspace
 from mri_design.scan.calibration import nlinv
-from mri_design.scan.calibration.growing_maps import maps_from_lines
-from mri_design.scan.calibration.nlinv import POLE, joint_estimate
-from mri_design.scan.centred_fft import to_image, to_kspace
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.io.bart import read_pair
 from mri_design.scan.simulation.phantoms import load_phantom

@@ -36,7 +36,7 @@ from mri_design.experiment.starting import readouts_wanted, start_lines
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 from mri_design.scan.data import KSpaceData
 
 SQUARE = 16

@@ -28,13 +28,13 @@ from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, write_csv
+from mri_design.evidence.registration import register
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.starting import start_lines
 from mri_design.model.companion import companion_patches
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.runs.design.earlier import EarlierImage, informed
-from mri_design.scan.registration import register
 
 
 def registered(companion: Array, image: Array) -> Array:

@@ -26,12 +26,12 @@ from parts.exams import GROUPS, Pair, designed_lines, random_lines
 from parts.kept import Kept, lacking
 
 from mri_design.evaluation.metrics import relative_l2
+from mri_design.evidence.registration import RigidMotion
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct_prepared
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.scan.registration import RigidMotion
 
 STRENGTHS = ("careful", "moderate", "strong")
 DEFAULT = Recipe().companion.companion_strength

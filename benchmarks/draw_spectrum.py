@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/draw_spectrum.py DATA [--seeds 3] [--judged]
 
-DATA is the folder of raw scans and images. Prints what `experiment/held_back/draw_spectrum.py` has as `BRIGHTNESS`,
+DATA is the folder of raw scans and images. Prints what `evidence/draw_spectrum.py` has as `BRIGHTNESS`,
 `KNOWN`, `USUAL`, `OFFSETS` and `SLOPES`, learnt on two heads at 3 T and at low field; with --judged the same of those
 that judge.
 """
@@ -17,12 +17,12 @@ from unittest import mock
 import numpy as np
 from parts.head_scans import JUDGED, LEARNT, masks, scans
 
+from mri_design.evidence.draw_spectrum import EDGES, everywhere, radii
 from mri_design.experiment import posterior_draws
-from mri_design.experiment.held_back.draw_spectrum import EDGES, everywhere, radii
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
 from mri_design.operators.base import Array
-from mri_design.scan.centred_fft import to_kspace
+from mri_design.operators.centred_fft import to_kspace
 
 SHRINKAGE = 5.0
 """Added to the sum of squares of what is found, where a slope is learnt."""

@@ -29,9 +29,9 @@ from parts.error_cases import ENCODINGS, FURTHER, LOCAL, SPLITS, Case, case_of
 from parts.pages import put_table
 
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
-from mri_design.experiment.held_back import squared_error
-from mri_design.experiment.held_back.evidence import ErrorEvidence, Innovations
-from mri_design.experiment.held_back.squared_error import (
+from mri_design.evidence import squared_error
+from mri_design.evidence.evidence import ErrorEvidence, Innovations
+from mri_design.evidence.squared_error import (
     FEATURES,
     ImagesAlike,
     SquaredErrorModel,

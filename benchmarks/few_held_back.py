@@ -22,10 +22,10 @@ from parts.exams import GROUPS, Pair, designed_lines
 from parts.kept import Kept, lacking
 from parts.pages import put_table
 
-from mri_design.experiment.held_back.choosing import FEWEST, held_back
+from mri_design.evidence.choosing import FEWEST, held_back
+from mri_design.evidence.registration import RigidMotion
 from mri_design.experiment.recipe import Recipe
 from mri_design.operators.base import Array
-from mri_design.scan.registration import RigidMotion
 
 
 def offered(right: Pair, other: Array) -> list[tuple[Pair, bool]]:

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from coil_maps import Head, head, heads, least_squares_error, mask
 
+from mri_design.calibration.growing_maps import maps_from_lines
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.operators.base import Array
-from mri_design.scan.calibration.growing_maps import maps_from_lines
 
 PHANTOMS = {"mc_phantom_ffe12": (1,), "ge_pfile8": (0, 3, 6), "mc_phantom_skyra32": (0,)}
 

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from mri_design.calibration.growing_maps import error_of_held_coils
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.inputs import load_input
+from mri_design.operators.centred_fft import to_image
 from mri_design.scan.calibration.coil_maps import estimate_coil_maps, explained_by_maps
-from mri_design.scan.calibration.growing_maps import error_of_held_coils
 from mri_design.scan.calibration.noise import prewhiten
-from mri_design.scan.centred_fft import to_image
 from mri_design.scan.data import KSpaceData
 
 SCANS = {"mc_brain_cimax16": 0, "mc_brain_8a": 0, "mc_brain_prescan16": 0, "ge_pfile8": 3}

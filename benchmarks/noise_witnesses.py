@@ -28,6 +28,7 @@ from parts.pages import put_table
 from mri_design import InputError, KSpaceData, Recipe, load_input, prepare, reconstruct
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.operators.base import Array
+from mri_design.operators.centred_fft import to_image
 from mri_design.scan.calibration.noise import (
     MeasuredNoise,
     covariance,
@@ -37,7 +38,6 @@ from mri_design.scan.calibration.noise import (
 )
 from mri_design.scan.calibration.noise.covariance import LINES_FOR_AIR
 from mri_design.scan.calibration.noise.witnesses import BESIDE, ENDS, IMAGE_AIR, REPEATS
-from mri_design.scan.centred_fft import to_image
 
 FRESH = ("6B", "7A", "twix", "urea3d")
 """Parts of the names of scans that nobody had looked at when the rule for complete scans was written."""

@@ -31,7 +31,7 @@ from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 from mri_design.runs.design.earlier import EarlierImage, final_weight, informed
 from mri_design.runs.scans import knowing_oracle
 from mri_design.scan.io.atomic import write_text

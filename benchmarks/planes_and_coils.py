@@ -24,7 +24,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.starting import readouts_wanted, start_lines
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 
 MASKS = {("plane, 1 coil", 1): "vd-polynomial:8", ("plane, 8 coils", 8): "poisson-disc:2", ("lines, 8 coils", 8): None}
 """Names and coils, and what draws the samples of a plane."""

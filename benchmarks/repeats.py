@@ -42,14 +42,14 @@ from study.scans import NOISE, Scan, anew
 
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
-from mri_design.experiment.held_back import companion as choosing
-from mri_design.experiment.held_back.companion import choose_companions
-from mri_design.experiment.held_back.prediction import hold_back
+from mri_design.evidence import companion as choosing
+from mri_design.evidence.companion import choose_companions
+from mri_design.evidence.prediction import hold_back
+from mri_design.evidence.registration import RigidMotion, register
 from mri_design.experiment.recipe import CompanionRecipe, Recipe
 from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct_prepared
 from mri_design.model.companion import Companion
 from mri_design.operators.base import Array
-from mri_design.scan.registration import RigidMotion, register
 
 COUNTS = (32, 16)
 STRENGTHS: tuple[Literal["moderate", "strong"], ...] = ("moderate", "strong")

@@ -28,7 +28,7 @@ from mri_design.experiment.coverage import LEVELS, Coverage, scores, share_withi
 from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 from mri_design.scan.calibration.coil_maps import coil_combined
 
 OUT = Path(__file__).parents[1] / "results" / "error-bars"

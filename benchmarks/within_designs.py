@@ -27,13 +27,13 @@ from study.scans import NOISE, Scan, anew
 
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row
+from mri_design.evidence.registration import RigidMotion
 from mri_design.experiment.around import neighbours, told_to_neighbours
 from mri_design.experiment.designing import run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy
 from mri_design.model.companion import Companion
-from mri_design.scan.registration import RigidMotion
 
 SHARES = (8, 4)
 DRIFT, FRAMES = RigidMotion((0.7, -0.5), 1.0), 3

@@ -27,14 +27,14 @@ from mri_design.experiment.settings import Kind, Settings
 ROOT = Path(__file__).parents[1]
 GROUPS = {
     "from-scan-to-image": ("From scan to image", ("interactive",)),
-    "scans": ("Scans and recipes", ("scan", "experiment")),
+    "scans": ("Scans and recipes", ("scan", "experiment", "evidence", "calibration")),
     "models": ("Models", ("model", "priors")),
-    "operators": ("Operators", ("operators",)),
+    "operators": ("Operators", ("operators", "readouts")),
     "sites": ("Sites", ("potentials",)),
     "inference": ("Inference and variances", ("inference", "variances")),
     "estimation": ("Point estimates", ("estimation",)),
     "design": ("Line design", ("design",)),
-    "active-learning": ("Labels and queries", ("active_learning",)),
+    "glm": ("Labels, queries and dense engines", ("glm",)),
     "judging": ("Metrics, endings and errors", ("evaluation", "status", "errors")),
 }
 """File of the reference: title, and the packages whose public names stand there."""

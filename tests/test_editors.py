@@ -8,7 +8,7 @@ from pathlib import Path
 import jedi
 import pytest
 
-from tests.architecture.test_layers import PACKAGE
+PACKAGE = Path(__file__).parents[1] / "mri_design"
 
 SCRIPT = """import mri_design as md
 

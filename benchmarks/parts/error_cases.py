@@ -22,7 +22,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.simulation.coil_maps import simulate_coil_maps
 from mri_design.scan.simulation.scanner import simulate_scan

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mri_design.calibration.espirit import central, coil_directions, espirit
 from mri_design.operators.base import Array
-from mri_design.scan.calibration.espirit import central, coil_directions, espirit
 
 WINDOW = 5
 ITERATIONS = 80

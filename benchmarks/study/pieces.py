@@ -20,7 +20,7 @@ from mri_design.evaluation.tables import Row
 from mri_design.experiment.designing import refinement, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategy_names import make_strategy
-from mri_design.operators.readouts import Readouts
+from mri_design.readouts import Readouts
 from mri_design.runs.study import (
     DesignedMask,
     Lines,

@@ -20,7 +20,7 @@ from mri_design.design.strategy import ChoosesBlocks, DesignView, best_line
 from mri_design.errors import InputError
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import PlaneReadouts, Readouts
+from mri_design.readouts import PlaneReadouts, Readouts
 
 Numbers = NDArray[np.float64]
 

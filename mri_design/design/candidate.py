@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.design.constraints import Constraints, LineConstraints, open_moves
 from mri_design.errors import InputError
-from mri_design.operators.readouts import LineReadouts, Readouts
+from mri_design.readouts import LineReadouts, Readouts
 
 
 @briefly

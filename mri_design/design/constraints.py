@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described, require_counts, require_instance, require_numbers
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 
 Half = Literal["positive", "negative"]
 

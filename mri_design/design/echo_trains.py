@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option, require_counts
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts
 
 ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")
 """Names of the orders."""

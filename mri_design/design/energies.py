@@ -20,7 +20,7 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array, squared_modulus
 from mri_design.operators.cartesian_fourier import CartesianLines, FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.operators.readouts import LineReadouts, Readouts, Rows
+from mri_design.readouts import LineReadouts, Readouts, Rows
 from mri_design.variances.base import VarianceEstimator
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.control_variate import LEAST, PhasedControl, best_share

@@ -25,7 +25,7 @@ from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.readouts import Readouts, ShotReadouts
+from mri_design.readouts import Readouts, ShotReadouts
 from mri_design.scan.sampling import require_whole_lines
 
 StopRule = Callable[[DesignStep], bool]

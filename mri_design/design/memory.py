@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from mri_design.errors import InputError, option
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 
 COMPLEX, REAL = 8, 8
 """Bytes of a value: k-space is in single precision, energies are in double."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice
 from mri_design.errors import InputError
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 
 LEAST = 1e-4
 """Share of the way to the corners of the plane that is left there: every sample can be drawn."""

@@ -13,7 +13,7 @@ from mri_design.brief import briefly
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice, DesignStep, Forecast
 from mri_design.errors import MriDesignError
-from mri_design.operators.readouts import Readouts
+from mri_design.readouts import Readouts
 
 if TYPE_CHECKING:  # masks that look at no data are made without inference
     from mri_design.model.posterior import GaussianPosterior

@@ -19,7 +19,7 @@ from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 
 
 @dataclass(frozen=True)

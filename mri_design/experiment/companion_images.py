@@ -11,6 +11,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
+from mri_design.calibration.map_grids import places_in
 from mri_design.errors import InputError, UsageError, option
 from mri_design.experiment.around import is_around
 from mri_design.experiment.inputs import load_scan, names_file, prepare, scan_of
@@ -20,7 +21,6 @@ from mri_design.experiment.trajectories.reconstructing import reconstruct_sample
 from mri_design.kinds import count_text
 from mri_design.model.companion import Companion
 from mri_design.operators.cartesian_fourier import CentredFFT
-from mri_design.scan.calibration.map_grids import places_in
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, stacked
 from mri_design.scan.io.companions import read_images

@@ -23,7 +23,7 @@ from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_refined
 from mri_design.operators.chosen import Chosen
-from mri_design.operators.readouts import PlaneReadouts, Readouts
+from mri_design.readouts import PlaneReadouts, Readouts
 
 FEWEST_DRAWS = 8
 """Posterior draws behind the scores of samples, where inference makes fewer."""

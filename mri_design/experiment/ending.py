@@ -14,7 +14,7 @@ from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError, option
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts
+from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts
 
 FEWEST_SAMPLES = 16
 """Samples of a plane that must have been predicted and then measured; each says much less than a line does."""

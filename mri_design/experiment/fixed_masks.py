@@ -23,7 +23,7 @@ from mri_design.experiment.strategy_names import (
     strategy_names,
 )
 from mri_design.kinds import KINDS, count_text, designed_kinds
-from mri_design.operators.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
+from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
 from mri_design.registry import full_name
 from mri_design.scan.trajectories.point_spread import compensated_spread, spread_of_mask
 

@@ -11,13 +11,13 @@ from mri_design.brief import briefly
 from mri_design.design.decision import relative_error
 from mri_design.design.engine import DesignState
 from mri_design.errors import require_counts, require_instance
+from mri_design.evidence.evidence import energy_of
 from mri_design.experiment.designing import final_model
-from mri_design.experiment.held_back.evidence import energy_of
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, image_rng, reconstruct_prepared
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.readouts import ShotReadouts
+from mri_design.readouts import ShotReadouts
 
 MOST_SLICES = 4
 """Slices whose images are made, evenly out of those that share the lines."""

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
+from mri_design.calibration.espirit import central
 from mri_design.errors import InputError, did_you_mean, number_array, option, require_counts, require_instance
 from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.recipe import NoiseRecipe, Recipe, recipe_or_default
+from mri_design.operators.centred_fft import to_image
 from mri_design.scan.calibration.coil_maps import (
     calibrates_itself,
     calibration_width,
@@ -27,7 +29,6 @@ from mri_design.scan.calibration.coil_maps import (
     calibration_lines as gapless_centre,
 )
 from mri_design.scan.calibration.compression import compression
-from mri_design.scan.calibration.espirit import central
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
     back_from,
@@ -41,7 +42,6 @@ from mri_design.scan.calibration.noise import (
     refuse_copies,
     with_volume_noise,
 )
-from mri_design.scan.centred_fft import to_image
 from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData
 from mri_design.scan.io.companions import mask_of_measured, with_maps
 from mri_design.scan.io.formats import read, read_noise, summary
@@ -55,11 +55,11 @@ from mri_design.scan.sampling import require_dynamic_range
 from mri_design.scan.summary import ImageSummary, ScanSummary, summarised
 
 if TYPE_CHECKING:  # models, and the simulated scanner below, are imported where they are made: info needs neither
+    from mri_design.calibration.growing_maps import MapEstimate
     from mri_design.model.generalized_linear import GeneralizedLinearModel
     from mri_design.model.mr_image import MRSlice
     from mri_design.model.own_maps import OwnMaps
     from mri_design.operators.base import Array
-    from mri_design.scan.calibration.growing_maps import MapEstimate
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 PHANTOM_PREFIX = "phantom:"
@@ -233,7 +233,7 @@ def _at_its_noise(data: KSpaceData, recipe: Recipe) -> KSpaceData:
 
 def _with_maps_of(data: AnyScan, scanned: KSpaceData, name: str, recipe: Recipe) -> AnyScan:
     """The scan with coil maps that are estimated from another one, on its own grid."""
-    from mri_design.scan.calibration.map_grids import maps_on_grid
+    from mri_design.calibration.map_grids import maps_on_grid
 
     require_dynamic_range(scanned.kspace, f"{name}: kspace")
     one = scanned.n_slices == 1
@@ -650,7 +650,7 @@ def _with_share(data: KSpaceData, looked_at: KSpaceData, source: str) -> tuple[K
 
 def _with_check(data: KSpaceData, looked_at: KSpaceData, width: int, source: str) -> tuple[KSpaceData, str]:
     """The data and the source of their maps, with how well the centre of the strongest slice predicts coils of it."""
-    from mri_design.scan.calibration.growing_maps import error_of_held_coils, is_bad, words_of_check
+    from mri_design.calibration.growing_maps import error_of_held_coils, is_bad, words_of_check
 
     number = _strongest(looked_at)
     inner = np.zeros(data.grid_shape, dtype=bool)
@@ -672,7 +672,7 @@ def causes_of_bad_maps(data: KSpaceData | TrajectoryData) -> list[str]:
     data : KSpaceData or TrajectoryData
         Of white coils.
     """
-    from mri_design.scan.calibration.growing_maps import error_of_held_coils, is_bad
+    from mri_design.calibration.growing_maps import error_of_held_coils, is_bad
 
     causes = ["the object may have moved", "coils be mixed up"]
     if not isinstance(data, KSpaceData):
@@ -719,7 +719,7 @@ def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: 
     centre : int, optional
         Side of the gapless square of all slices (`gapless_square`), where the data are one of them.
     """
-    from mri_design.scan.calibration.growing_maps import method_for
+    from mri_design.calibration.growing_maps import method_for
 
     centre = gapless_centre(data) if centre is None else centre
     return estimates_own_maps(data) and method_for(centre, lines, recipe.coils.maps) == "nlinv"
@@ -736,7 +736,7 @@ def maps_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, directions: Arr
     InputError
         Where too few were measured around the centre.
     """
-    from mri_design.scan.calibration.growing_maps import maps_from_lines
+    from mri_design.calibration.growing_maps import maps_from_lines
 
     looked_at = np.ones(data.grid_shape, dtype=bool)
     if gapless_centre(data) > lines:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, MissingPackageError
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 
 Flags = NDArray[np.bool_]
 _NEAR = 0.1

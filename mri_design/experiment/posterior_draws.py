@@ -9,8 +9,8 @@ import scipy  # whose parts are loaded when they are first used
 
 from mri_design.brief import briefly
 from mri_design.errors import InputError, UsageError, option
-from mri_design.experiment.held_back.draw_spectrum import found_ratios, with_brightness, with_spectrum_of_errors
-from mri_design.experiment.held_back.prediction import HeldBack
+from mri_design.evidence.draw_spectrum import found_ratios, with_brightness, with_spectrum_of_errors
+from mri_design.evidence.prediction import HeldBack
 from mri_design.experiment.recipe import ReconstructionRecipe
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # what settings become is imported where it is made: to read 
     from mri_design.model.phase import PhasePrior
     from mri_design.model.sparsity import SparsityBlock
     from mri_design.operators.base import Array
-    from mri_design.operators.readouts import Readouts
+    from mri_design.readouts import Readouts
     from mri_design.variances.base import VarianceEstimator
 
 S = TypeVar("S", bound=Settings)
@@ -721,7 +721,7 @@ class ConstraintRecipe(Settings):
             As `rules`; in a plane, for what only lines can be asked; of shots, for anything.
         """
         from mri_design.design.constraints import AngleConstraints, PlaneConstraints
-        from mri_design.operators.readouts import PlaneReadouts, ShotReadouts
+        from mri_design.readouts import PlaneReadouts, ShotReadouts
 
         if isinstance(encoding, ShotReadouts):
             self._refuse(self.plain(), "none where shots are chosen", "Leave it out.")

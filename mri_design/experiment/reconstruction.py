@@ -14,16 +14,11 @@ from mri_design.errors import InputError, UnknownNameError, require_counts, requ
 from mri_design.estimation.least_squares import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
 from mri_design.estimation.textbook import TEXTBOOK, textbook
-from mri_design.experiment.ending import expected_total
-from mri_design.experiment.held_back.choosing import FEWEST, NARROW_CENTRE
-from mri_design.experiment.held_back.companion import CompanionChoice, choose_companions, renew_companions
-from mri_design.experiment.held_back.error_bars import StdFactor, shaped_std, std_factor
-from mri_design.experiment.held_back.evidence import Estimates, energy_of
-from mri_design.experiment.held_back.phase import PhaseChoice, choose_phase, is_one_sided
-from mri_design.experiment.held_back.prediction import HeldBack, hold_back
-from mri_design.experiment.held_back.spectral_correction import shipped_spectral_correction, strength
-from mri_design.experiment.held_back.squared_error import predicted_error
-from mri_design.experiment.non_local import (
+from mri_design.evidence.choosing import FEWEST, NARROW_CENTRE
+from mri_design.evidence.companion import CompanionChoice, choose_companions, renew_companions
+from mri_design.evidence.error_bars import StdFactor, shaped_std, std_factor
+from mri_design.evidence.evidence import Estimates, energy_of
+from mri_design.evidence.non_local import (
     LastStage,
     carried,
     counting_on,
@@ -34,6 +29,11 @@ from mri_design.experiment.non_local import (
     mean_stages,
     why_left_out,
 )
+from mri_design.evidence.phase import PhaseChoice, choose_phase, is_one_sided
+from mri_design.evidence.prediction import HeldBack, hold_back
+from mri_design.evidence.spectral_correction import shipped_spectral_correction, strength
+from mri_design.evidence.squared_error import predicted_error
+from mri_design.experiment.ending import expected_total
 from mri_design.experiment.posterior_draws import PosteriorDraws
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.inference.base import StepInfo, WarmStart

@@ -14,7 +14,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 
 FEWEST_CALIBRATING, ENOUGH_CALIBRATING = 8, 12
 """Centre lines that coil maps need at least, and from which on more of them gain little (results of raw heads)."""

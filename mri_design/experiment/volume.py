@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.calibration.espirit import coil_directions
+from mri_design.calibration.growing_maps import block_energies
 from mri_design.errors import InputError
 from mri_design.experiment.given_maps import GivenMaps
 from mri_design.experiment.inputs import (
@@ -29,8 +31,6 @@ from mri_design.experiment.inputs import (
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.slice_choice import slices_text
 from mri_design.scan.calibration.coil_maps import calibration_energies
-from mri_design.scan.calibration.espirit import coil_directions
-from mri_design.scan.calibration.growing_maps import block_energies
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
     MeasuredNoise,

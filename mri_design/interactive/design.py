@@ -18,7 +18,7 @@ from mri_design.interactive.image import ScanImage, image_of
 from mri_design.interactive.running import Origin, Saved, Told, exported, reconstructed
 from mri_design.interactive.shown import facts_html, facts_text, image_png, mask_png
 from mri_design.kinds import count_text
-from mri_design.operators.readouts import PlaneReadouts, ShotReadouts
+from mri_design.readouts import PlaneReadouts, ShotReadouts
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.image_sections import layout_of

@@ -13,6 +13,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mri_design.calibration.growing_maps import MapMethod
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, UsageError, described, number_array, positive_number, require_counts
 from mri_design.experiment.inputs import (
@@ -56,7 +57,6 @@ from mri_design.runs.design.run import DesignRequest
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.recon.one_slice import what_is_used
 from mri_design.runs.recon.run import ReconRequest
-from mri_design.scan.calibration.growing_maps import MapMethod
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.companions import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed

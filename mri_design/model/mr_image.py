@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
+from mri_design.calibration.growing_maps import MapEstimate
 from mri_design.errors import InputError, require_instance
 from mri_design.model.alike_patches import AlikePatches, find_alike
 from mri_design.model.companion import Companion
@@ -21,8 +22,7 @@ from mri_design.model.sparsity import DEFAULT_PRIOR, PriorBlock, SparsityBlock, 
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibrary
 from mri_design.operators.chosen import Chosen, chosen_numbers
-from mri_design.operators.readouts import LineReadouts, Readouts, Rows, ShotReadouts
-from mri_design.scan.calibration.growing_maps import MapEstimate
+from mri_design.readouts import LineReadouts, Readouts, Rows, ShotReadouts
 from mri_design.scan.calibration.noise import image_units
 from mri_design.scan.data import Scan
 from mri_design.scan.sampling import Sampling

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mri_design.brief import briefly
+from mri_design.calibration.growing_maps import MapEstimate, MapMethod, maps_from_lines
 from mri_design.operators.base import Array
-from mri_design.scan.calibration.growing_maps import MapEstimate, MapMethod, maps_from_lines
 
 _KEPT = 2
 """Estimates that are remembered: those of the decision at hand and of the one before."""

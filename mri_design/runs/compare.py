@@ -50,7 +50,7 @@ from mri_design.experiment.strategy_names import (
     strategy_named,
 )
 from mri_design.kinds import KINDS, count_text
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.runs.error_tables import (
     CENTRE_CAPTION,
     COMPANIONS_CAPTION,

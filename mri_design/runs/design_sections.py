@@ -30,7 +30,7 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.runs.image_sections import curves_figure, mask_figure, point_spread_figure
 from mri_design.runs.scan_facts import KnownScan, NamedImage
 from mri_design.runs.verdicts import RelativeError

@@ -20,7 +20,7 @@ from mri_design.evaluation.tables import percent
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS, count_text
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 
 ERROR = (
     "Error: norm of the difference of magnitudes to the reference, divided by the norm of the reference. 5 % is hard "

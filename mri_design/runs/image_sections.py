@@ -20,7 +20,7 @@ from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS
 from mri_design.model.companion import unit_modulus
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import Readouts
+from mri_design.readouts import Readouts
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage, pixel_of
 from mri_design.runs.verdicts import RelativeError
 from mri_design.scan.data import Orientation

@@ -16,7 +16,7 @@ from mri_design.experiment.fixed_masks import DrawnMask, draw_mask, named_kind
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.starting import amount_wanted, require_amount
 from mri_design.kinds import KINDS, count_text
-from mri_design.operators.readouts import ShotReadouts
+from mri_design.readouts import ShotReadouts
 from mri_design.runs.export import ExportRequest, SequenceRequest, export_of
 from mri_design.runs.made_files import MadeFiles, ending_of
 from mri_design.runs.stored_run import StoredRun, order_of_shots

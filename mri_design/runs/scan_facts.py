@@ -20,7 +20,7 @@ from mri_design.experiment.starting import mostly_calibration
 from mri_design.experiment.trajectories.preparing import PreparedSamples
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import Readouts, ShotReadouts
+from mri_design.readouts import Readouts, ShotReadouts
 from mri_design.runs.given_reference import FittedReference
 from mri_design.runs.run import Progress
 from mri_design.runs.verdicts import RelativeError

@@ -47,7 +47,7 @@ from mri_design.experiment.strategy_words import explained
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.readouts import Readouts, ShotReadouts
+from mri_design.readouts import Readouts, ShotReadouts
 from mri_design.runs.error_tables import (
     COMPANION_COLUMNS,
     FORMATS,

@@ -29,7 +29,7 @@ from mri_design.scan.sampling import Sampling, measured_samples, require_finite,
 from mri_design.scan.source_image import SourceImage
 
 if TYPE_CHECKING:  # they load the Fourier transforms, which reading a file does without
-    from mri_design.operators.readouts import Readouts, ShotReadouts
+    from mri_design.readouts import Readouts, ShotReadouts
 
 Orientation = Literal["ky-rows", "ky-columns"]
 """How the source file lays its image out: phase encode along rows' index or along columns' index."""
@@ -283,7 +283,7 @@ class KSpaceData(Scan):
     @property
     def readouts(self) -> Readouts:
         """The lines of the grid, or its samples."""
-        from mri_design.operators.readouts import readouts_named
+        from mri_design.readouts import readouts_named
 
         return readouts_named(self.encoding, self.grid_shape)
 
@@ -430,7 +430,7 @@ class TrajectoryData(Scan):
     @cached_property
     def readouts(self) -> ShotReadouts:
         """The shots of the trajectory, with the density compensation that came with them."""
-        from mri_design.operators.readouts import ShotReadouts
+        from mri_design.readouts import ShotReadouts
 
         weights = None if self.density is None else self.density.reshape(self.n_readouts, -1)
         shots = self.trajectory.reshape(self.n_readouts, -1, 2)

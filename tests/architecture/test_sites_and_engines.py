@@ -14,7 +14,7 @@ from mri_design.potentials.requirements import ENGINES
 
 NAMED = ("DecoupledGaussian", "DoubleLoop", "LaplaceFilter", "LaplacePropagation", "VariationalGaussian")
 PACKAGE = Path(__file__).parents[2] / "mri_design"
-ABOVE = ("model", "estimation", "variances", "inference", "active_learning")
+ABOVE = ("model", "estimation", "variances", "inference", "glm")
 
 
 def site_classes() -> set[str]:
@@ -51,8 +51,8 @@ def test_the_check_sees_a_branch() -> None:
 
 
 def engine_files() -> dict[str, ast.Module]:
-    """Every file of `inference` that defines engines, by its dotted name."""
-    paths = sorted(set((PACKAGE / "inference").rglob("*.py")) - {PACKAGE / "inference" / "base.py"})
+    """Every file of `inference` and `glm` that defines engines, by its dotted name."""
+    paths = sorted({*PACKAGE.glob("inference/*.py"), *PACKAGE.glob("glm/*.py")} - {PACKAGE / "inference" / "base.py"})
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     return {
         ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): tree
@@ -69,7 +69,6 @@ def engine_classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
 
 
 def test_engines_do_not_import_one_another() -> None:
-    """Those in one package neither; packages are read by `test_layers`."""
     engines = engine_files()
     assert "mri_design.inference.double_loop" in engines
     for name, tree in engines.items():

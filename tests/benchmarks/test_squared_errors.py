@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from mri_design.experiment.held_back.squared_error import features, shipped_squared_error_model
+from mri_design.evidence.squared_error import features, shipped_squared_error_model
 
 Module = Callable[[str], ModuleType]
 

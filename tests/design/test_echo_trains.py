@@ -5,7 +5,7 @@ import pytest
 
 from mri_design import InputError
 from mri_design.design.echo_trains import ORDERS, acquisition_order
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts
 
 GRID = LineReadouts((16, 8))
 PLANE = PlaneReadouts((24, 20))

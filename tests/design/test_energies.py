@@ -35,7 +35,7 @@ from mri_design.design.energies import (
 from mri_design.design.strategies.information_gain import exact_gains
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.phased import PhasedParts
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.scan.trajectories.radial import radial_spokes
 from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.control_variate import PhasedControl

@@ -30,7 +30,7 @@ from mri_design.design.keeping import Found, InferenceRequest, KeptSlice, LocalK
 from mri_design.design.posteriors import KeptPosteriors, generators, of_each
 from mri_design.design.strategies.expected_error import ExpectedError
 from mri_design.design.strategies.line_masks import RandomLines
-from mri_design.operators.readouts import Readouts
+from mri_design.readouts import Readouts
 from tests.slow_cases import slow_case
 
 SliceMaker = Callable[..., MRSlice]

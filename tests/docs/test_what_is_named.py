@@ -45,11 +45,6 @@ def test_functions_of_the_theory_s_table_exist() -> None:
             assert any(name in file.read_text(encoding="utf-8") for file in files), cell
 
 
-def test_files_that_contributing_names_exist() -> None:
-    for named in re.findall(r"`([\w/]+\.py)`", _text("CONTRIBUTING.md")):
-        assert (REPOSITORY / named).exists() or list(PACKAGE.rglob(named)), named
-
-
 def test_the_reference_has_every_public_name(build_pages: ModuleType) -> None:
     pages = "".join(build_pages.reference_page(name) for name in build_pages.GROUPS)
     listed = [line.split(".")[-1] for line in pages.splitlines() if line.startswith("::: ")]

@@ -7,8 +7,8 @@ import pytest
 from scipy.ndimage import affine_transform
 
 from mri_design import InputError
+from mri_design.evidence.companion import Offered, choose_companions
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
-from mri_design.experiment.held_back.companion import Offered, choose_companions
 from mri_design.experiment.recipe import CompanionRecipe, load_recipe
 from mri_design.model.companion import Companion
 from mri_design.scan.data import ImageStack, KSpaceData

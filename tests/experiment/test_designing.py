@@ -23,7 +23,7 @@ from mri_design.experiment import checkpoint
 from mri_design.experiment.checkpoint import load_state
 from mri_design.experiment.designing import NO_OPTIONS, design_inference
 from mri_design.experiment.starting import start_count
-from mri_design.operators.readouts import LineReadouts
+from mri_design.readouts import LineReadouts
 
 
 class PlugPulledError(Exception):

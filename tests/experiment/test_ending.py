@@ -30,7 +30,7 @@ from mri_design.experiment.ending import (
     what_was_missed,
 )
 from mri_design.experiment.starting import start_count, start_lines
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.design_steps import changed, design_step
 
 GAIN, RANDOM = make_strategy("information-gain"), make_strategy("random")

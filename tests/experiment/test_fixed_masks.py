@@ -15,7 +15,7 @@ from mri_design.errors import InputError, MissingPackageError, UsageError
 from mri_design.experiment.fixed_masks import DrawnMask, draw_mask, named_kind
 from mri_design.experiment.starting import readouts_wanted
 from mri_design.experiment.strategy_names import STRATEGIES, kinds_of_masks, strategy_names
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 
 SHAPES = {"lines": [(32, 20), (45, 16)], "plane": [(24, 18), (17, 26)]}
 

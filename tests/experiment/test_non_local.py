@@ -29,7 +29,7 @@ from mri_design import (
     reconstruct,
 )
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.experiment.non_local import is_non_local, mean_stages
+from mri_design.evidence.non_local import is_non_local, mean_stages
 from mri_design.experiment.reconstruction import loops_at_most
 from mri_design.model.mr_image import non_locally_refined
 from mri_design.model.phase import PhasePrior

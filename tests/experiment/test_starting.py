@@ -13,7 +13,7 @@ from mri_design.experiment.starting import (
     require_amount,
 )
 from mri_design.experiment.strategy_names import make_strategy
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts
 
 
 @pytest.mark.parametrize(

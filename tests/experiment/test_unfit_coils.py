@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, Recipe, load_phantom, prepare, reconstruct
-from mri_design.experiment.held_back.phase import is_one_sided
+from mri_design.evidence.phase import is_one_sided
 from mri_design.experiment.inputs import only_measured
 from mri_design.experiment.reconstruction import Method
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts
 
 SMALL = Recipe.of({"inference": {"samples": 4, "loops": 3}, "phase": {"model": "modulus"}})
 

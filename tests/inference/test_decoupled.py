@@ -20,9 +20,9 @@ from mri_design import (
     StudentT,
     VariationalGaussian,
 )
-from mri_design.inference.decoupled import Anchor, DecoupledDual, conjugate, slope_range
-from mri_design.inference.references import CholeskyGaussian, OpperArchambeau
-from mri_design.inference.site_gaussians import DualState, PriorAndSites
+from mri_design.glm.decoupled import Anchor, DecoupledDual, conjugate, slope_range
+from mri_design.glm.references import CholeskyGaussian, OpperArchambeau
+from mri_design.glm.site_gaussians import DualState, PriorAndSites
 
 RNG = np.random.default_rng(0)
 

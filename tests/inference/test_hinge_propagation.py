@@ -9,8 +9,8 @@ import scipy.stats
 
 import mri_design as md
 from mri_design import Dense, Gaussian, Hinge
-from mri_design.inference.messages import minimise_in_box
-from mri_design.inference.references import CholeskyGaussian
+from mri_design.glm.messages import minimise_in_box
+from mri_design.glm.references import CholeskyGaussian
 from mri_design.potentials.requirements import represented
 
 SEED = 3

@@ -7,7 +7,7 @@ import pytest
 
 import mri_design as md
 from mri_design import Dense, Laplace, Logistic, Sech2, Tilted, WarmStart
-from mri_design.inference.messages import (
+from mri_design.glm.messages import (
     DensePrecision,
     LowRankCovariance,
     Message,

@@ -25,7 +25,7 @@ from mri_design import (
     learn_hyperparameters,
     log_evidence,
 )
-from mri_design.inference.references import exact_criterion
+from mri_design.glm.references import exact_criterion
 
 
 def logistic_regression(cases: int = 30, features: int = 2, seed: int = 0) -> GeneralizedLinearModel:

@@ -27,7 +27,7 @@ from mri_design import (
     WarmStart,
     evidence_bound,
 )
-from mri_design.inference.references import CholeskyGaussian
+from mri_design.glm.references import CholeskyGaussian
 from tests.slow_cases import slow_case
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import Dense, GeneralizedLinearModel, Laplace, SiteBlock
-from mri_design.inference.references import exact_criterion
+from mri_design.glm.references import exact_criterion
 
 
 def test_one_unknown_by_hand():

@@ -15,7 +15,7 @@ from mri_design import (
     Wavelet,
 )
 from mri_design.operators.cartesian_fourier import CentredFFT
-from mri_design.operators.readouts.lines import central_run
+from mri_design.readouts.lines import central_run
 
 N = (16, 12)
 

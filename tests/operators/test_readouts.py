@@ -7,7 +7,7 @@ import pytest
 
 from mri_design import InputError, turned
 from mri_design.kinds import KINDS, count_text
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts, readouts_named
+from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts, readouts_named
 
 GRID = (6, 5)
 SHOT = np.stack([np.zeros(5), np.arange(5) - 2.0], axis=1)

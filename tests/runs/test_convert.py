@@ -14,10 +14,10 @@ import pytest
 
 from mri_design import ImageStack, InputError, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom, read
 from mri_design.experiment.slice_choice import SliceChoice
+from mri_design.operators.centred_fft import to_kspace
 from mri_design.runs.convert import convert_file
 from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.made_files import MadeFiles, write_made_files
-from mri_design.scan.centred_fft import to_kspace
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import write_json, write_npy, write_npz
 from mri_design.scan.io.bart import read_pair

@@ -25,11 +25,11 @@ from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Sec
 from mri_design.evaluation.predictions import PredictionCheck
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.ending import in_acquisition_order
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
+from mri_design.operators.centred_fft import to_kspace
+from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.design_sections import save_acquisition, save_design, score_rows, step_explorer, step_rows
 from mri_design.runs.scan_facts import KnownScan, NamedImage
 from mri_design.runs.verdicts import RelativeError
-from mri_design.scan.centred_fft import to_kspace
 from tests import short_trace
 from tests.design_steps import changed, design_step
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from mri_design import Convergence, Reconstruction, Status
 from mri_design.evaluation.plots.panels import Frame, displayed, object_top
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.first_pictures import (
     facts_of,
     first_row,

@@ -33,7 +33,7 @@ from mri_design.evaluation.pictures import THEMED
 from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.operators.nonuniform import density_weights
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts, ShotReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import (
     curves_figure,

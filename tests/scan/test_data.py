@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, InputError, KSpaceData, TrajectoryData, read
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts
 from mri_design.scan.data import left_out, left_out_text
 
 

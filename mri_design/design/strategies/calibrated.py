@@ -30,7 +30,7 @@ from mri_design.design.strategies.error_model import (
 from mri_design.design.strategy import DesignView
 from mri_design.errors import require_counts, require_instance
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.readouts import Readouts
+from mri_design.readouts import Readouts
 
 Numbers = NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from mri_design.design.posteriors import fewest_coils, means_of, of_each
 from mri_design.design.strategy import DesignView
 from mri_design.errors import InputError, require_counts, require_instance, require_numbers
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.readouts import PlaneReadouts, Readouts
+from mri_design.readouts import PlaneReadouts, Readouts
 
 Numbers = NDArray[np.float64]
 

@@ -29,7 +29,7 @@ from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.cartesian_fourier import CartesianLines
-from mri_design.operators.readouts import Readouts
+from mri_design.readouts import Readouts
 
 
 def exact_gains(precision: PosteriorPrecision, readouts: Readouts) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.decision import Choice
 from mri_design.design.strategy import ChoosesBlocks, DesignView, best_line
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.operators.readouts import Readouts
+from mri_design.readouts import Readouts
 
 GOLDEN = (np.sqrt(5) - 1) / 2
 """The golden ratio less one."""

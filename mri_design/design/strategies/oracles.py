@@ -18,7 +18,7 @@ from mri_design.design.strategy import DesignView, Strategy, best_line
 from mri_design.design.trials import NO_TRUTH, relative_error, require_true_images, require_truths
 from mri_design.errors import InputError, require_counts, require_working
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import Readouts
+from mri_design.readouts import Readouts
 
 Reconstruct = Callable[[int, Sequence[int]], Array]
 """(number of the slice, lines) -> image (ky, kx)."""

@@ -17,7 +17,7 @@ from mri_design.design.decision import Choice
 from mri_design.design.poisson_disc import poisson_disc, radial_density
 from mri_design.design.strategy import ChoosesBlocks, DesignView
 from mri_design.errors import InputError, require_counts, require_numbers
-from mri_design.operators.readouts import PlaneReadouts, Readouts
+from mri_design.readouts import PlaneReadouts, Readouts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mri_design.design.decision import Choice
 from mri_design.design.strategy import DesignView, best_line
 from mri_design.errors import InputError, require_counts
-from mri_design.operators.readouts import Readouts
+from mri_design.readouts import Readouts
 from mri_design.scan.trajectories.radial import golden_angles, interleaf_angles
 
 AngleSet = Literal["half-turn", "full-turn", "one-missing", "golden"]

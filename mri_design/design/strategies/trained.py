@@ -18,7 +18,7 @@ from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.errors import InputError, require_instance, require_numbers, require_working, sequence_of
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import Readouts
+from mri_design.readouts import Readouts
 
 Numbers = NDArray[np.float64]
 

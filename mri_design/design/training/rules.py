@@ -26,7 +26,7 @@ from mri_design.design.strategy import best_line
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import require_counts, require_numbers
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 
 NOTHING = LineConstraints()
 """No constraints."""

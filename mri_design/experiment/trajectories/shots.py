@@ -17,7 +17,7 @@ from mri_design.kinds import KINDS, Kind
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.operators.readouts import ShotReadouts
+from mri_design.readouts import ShotReadouts
 from mri_design.registry import require_part
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes, turned
 from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout

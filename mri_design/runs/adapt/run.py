@@ -29,7 +29,7 @@ from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.starting import calibration_for, centre_for_maps, require_lines, start_lines
 from mri_design.experiment.strategy_names import ORACLES, strategy_files
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.readouts import readouts_named
+from mri_design.readouts import readouts_named
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
 from mri_design.runs.design.within import SUCCESSIVE, OtherFrame, companions_within, frame_of_design
 from mri_design.runs.run import Ending, Record, Run, require_resume

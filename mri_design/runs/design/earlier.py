@@ -21,7 +21,7 @@ from mri_design.experiment.slice_choice import ScanSource
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 from mri_design.runs.run import Work
 from mri_design.runs.scan_facts import warn_of_left_out, warn_of_noise
 from mri_design.scan.data import KSpaceData

@@ -15,7 +15,7 @@ from mri_design.experiment.slice_choice import slices_text
 from mri_design.experiment.starting import mostly_calibration
 from mri_design.experiment.strategy_names import ORACLES, strategy_label
 from mri_design.experiment.strategy_words import explained
-from mri_design.operators.readouts import ShotReadouts
+from mri_design.readouts import ShotReadouts
 from mri_design.runs.design.earlier import contradicted, final_weight, weight_in_words
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.design_sections import (

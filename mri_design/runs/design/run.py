@@ -67,7 +67,7 @@ from mri_design.kinds import KINDS, count_text
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.nonuniform import require_finufft
-from mri_design.operators.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
+from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
 from mri_design.runs.design.earlier import contradicted, informed, load_earlier
 from mri_design.runs.design.within import companions_within, other_frames
 from mri_design.runs.resident import keeper_of

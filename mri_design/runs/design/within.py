@@ -23,7 +23,7 @@ from mri_design.experiment.recipe import EVERY, Recipe
 from mri_design.experiment.volume import opened_slices
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.readouts import Readouts
+from mri_design.readouts import Readouts
 from mri_design.runs.run import Run
 from mri_design.scan.data import KSpaceData
 

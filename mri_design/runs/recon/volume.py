@@ -16,10 +16,10 @@ from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
+from mri_design.evidence.error_bars import StdFactor
 from mri_design.experiment.around import NEIGHBOURS, NOT_AROUND, Around, neighbours
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.coverage import Coverage
-from mri_design.experiment.held_back.error_bars import StdFactor
 from mri_design.experiment.posterior_draws import check_size_of_draws
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction

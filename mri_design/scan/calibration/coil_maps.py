@@ -9,9 +9,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.calibration.espirit import central, coil_directions, espirit, gapless_side
 from mri_design.errors import InputError, option, require_instance
-from mri_design.scan.calibration.espirit import central, coil_directions, espirit, gapless_side
-from mri_design.scan.centred_fft import to_image, to_kspace
+from mri_design.operators.centred_fft import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling, measured_samples
 

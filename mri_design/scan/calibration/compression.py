@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.calibration.espirit import central, coil_directions
 from mri_design.errors import InputError, require_counts
-from mri_design.scan.calibration.espirit import central, coil_directions
 from mri_design.scan.calibration.noise import mixed_coils
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import measured_samples

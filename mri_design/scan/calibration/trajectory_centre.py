@@ -9,8 +9,8 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.operators.centred_fft import to_kspace
 from mri_design.operators.nonuniform import NonUniformFourier, density_weights
-from mri_design.scan.centred_fft import to_kspace
 from mri_design.scan.data import KSpaceData, TrajectoryData
 
 _NEAR = 0.75

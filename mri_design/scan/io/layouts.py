@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.calibration.espirit import central, gapless_side
+from mri_design.calibration.growing_maps import error_of_held_coils
+from mri_design.calibration.nlinv import BLOCK
 from mri_design.errors import InputError, option
-from mri_design.scan.calibration.espirit import central, gapless_side
-from mri_design.scan.calibration.growing_maps import error_of_held_coils
-from mri_design.scan.calibration.nlinv import BLOCK
-from mri_design.scan.centred_fft import to_image
+from mri_design.operators.centred_fft import to_image
 from mri_design.scan.sampling import refused_samples, require_finite
 
 BARE = {2: ("ky", "kx"), 3: ("coil", "ky", "kx"), 4: ("slice", "coil", "ky", "kx")}

@@ -19,7 +19,7 @@ from mri_design import (
 )
 from mri_design.design.earlier_scan import EarlierScan
 from mri_design.design.strategies.calibrated import weight_of_side_information
-from mri_design.operators.readouts import LineReadouts
+from mri_design.readouts import LineReadouts
 
 SliceMaker = Callable[..., MRSlice]
 START = (16, 15, 17, 14, 18, 13, 19, 12)

@@ -8,7 +8,7 @@ import pytest
 
 from mri_design import ControlVariate, DesignView, DoubleLoop, GaussianPosterior, LineCandidates, MRSlice, load_phantom
 from mri_design.design.constraints import PlaneConstraints
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 
 
 @cache

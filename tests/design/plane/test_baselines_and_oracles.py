@@ -10,7 +10,7 @@ from mri_design.design.poisson_disc import poisson_disc, radial_density
 from mri_design.design.strategies.line_masks import LowPass
 from mri_design.design.strategies.oracles import OracleHole
 from mri_design.design.strategies.plane_masks import CaipiSamples, PoissonDisc, RandomSamples
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior
 
 PLANE = PlaneReadouts((32, 32))

@@ -19,7 +19,7 @@ from mri_design.design.strategies.calibrated_plane import (
 )
 from mri_design.design.strategies.oracles import OracleResidual
 from mri_design.design.strategy import Strategy
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts
 
 SIZE, START, TARGET = 32, 40, 240
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)

@@ -28,7 +28,7 @@ from mri_design.design.strategies.calibrated_plane import CalibratedSamples
 from mri_design.design.strategies.expected_error import ExpectedError
 from mri_design.design.strategies.plane_masks import RandomSamples
 from mri_design.design.strategy import Strategy
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import plane_slice
 
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)

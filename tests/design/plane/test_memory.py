@@ -11,7 +11,7 @@ from mri_design.design import memory
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.memory import available_memory, needed_memory, require_memory
 from mri_design.design.strategies.calibrated_plane import CalibratedSamples
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import plane_slice
 
 PLANE = PlaneReadouts((64, 64))

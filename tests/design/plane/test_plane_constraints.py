@@ -5,7 +5,7 @@ import pytest
 
 from mri_design import InputError, LineCandidates
 from mri_design.design.constraints import PlaneConstraints
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 
 PLANE = PlaneReadouts((16, 12))
 EVERY = np.ones(PLANE.size, dtype=bool)

@@ -6,7 +6,7 @@ import pytest
 from mri_design import DesignView, InputError, LineCandidates
 from mri_design.design.blocks import block_by_scores, plane_of, thinned
 from mri_design.design.strategy import NoUsableScoreError
-from mri_design.operators.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior
 
 PLANE = PlaneReadouts((8, 6))

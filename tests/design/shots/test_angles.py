@@ -21,7 +21,7 @@ from mri_design.design.energies import gains_and_energies
 from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.strategies.shot_sets import FixedAngles
 from mri_design.model.phase import PhasePrior
-from mri_design.operators.readouts import LineReadouts, ShotReadouts
+from mri_design.readouts import LineReadouts, ShotReadouts
 
 N = 16
 SHOTS = ShotReadouts((N, N), radial_spokes(N, np.pi * np.arange(8) / 8))

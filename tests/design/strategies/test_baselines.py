@@ -16,7 +16,7 @@ from mri_design.design.strategies.line_masks import (
     inclusion_masses,
 )
 from mri_design.design.strategy import Strategy
-from mri_design.operators.readouts import LineReadouts
+from mri_design.readouts import LineReadouts
 
 RULES: list[Strategy] = [
     LowPass(),

@@ -27,7 +27,7 @@ from mri_design.design.strategies.error_model import (
     shipped_error_model,
 )
 from mri_design.design.strategies.expected_error import ExpectedError
-from mri_design.operators.readouts import LineReadouts
+from mri_design.readouts import LineReadouts
 
 SliceMaker = Callable[..., MRSlice]
 START = (16, 15, 17, 14, 18, 13, 19, 12)

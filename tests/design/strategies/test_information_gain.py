@@ -28,7 +28,7 @@ from mri_design.design.strategies.information_gain import (
 )
 from mri_design.krylov.lanczos import lanczos
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.readouts import LineReadouts
+from mri_design.readouts import LineReadouts
 from tests.slow_cases import slow_case
 
 Maker = Callable[..., GaussianPosterior]

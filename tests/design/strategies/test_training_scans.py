@@ -18,7 +18,7 @@ from mri_design import (
 from mri_design.design.strategies.trained import TrainingScans
 from mri_design.design.trace import DesignTrace
 from mri_design.design.trained_design import TrainedDesign
-from mri_design.operators.readouts import LineReadouts
+from mri_design.readouts import LineReadouts
 
 SliceMaker = Callable[..., MRSlice]
 START = (16, 15, 17, 14, 18, 13, 19, 12)

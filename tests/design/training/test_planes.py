@@ -16,7 +16,7 @@ from mri_design.design.training.rules import OrderTraining, ResidualGreedy, begi
 from mri_design.design.trials import ReferenceSlice, replayed
 from mri_design.experiment.trained_file import load_trained, save_trained
 from mri_design.operators.base import Array
-from mri_design.operators.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.design.plane.conftest import plane_slice
 
 PLANE = PlaneReadouts((16, 16))

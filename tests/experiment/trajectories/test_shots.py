@@ -9,7 +9,7 @@ from mri_design import InputError, MRSlice, Recipe, load_input, prepare, radial_
 from mri_design.design.strategies.information_gain import InformationGain
 from mri_design.design.strategies.shot_sets import FixedAngles
 from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
-from mri_design.operators.readouts import ShotReadouts
+from mri_design.readouts import ShotReadouts
 
 GRID = (16, 16)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, Recipe, load_phantom, prepare, reconstruct
+from mri_design.calibration.espirit import coil_directions
 from mri_design.scan.calibration.compression import COMPRESSED, compression
-from mri_design.scan.calibration.espirit import coil_directions
 
 GRID, COILS = (48, 40), 8
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from mri_design import load_input
+from mri_design.calibration.growing_maps import MapEstimate, maps_from_lines
+from mri_design.calibration.nlinv import joint_estimate
 from mri_design.errors import InputError
-from mri_design.scan.calibration.growing_maps import MapEstimate, maps_from_lines
-from mri_design.scan.calibration.nlinv import joint_estimate
-from mri_design.scan.centred_fft import to_image
+from mri_design.operators.centred_fft import to_image
 
 
 @pytest.fixture(scope="module")

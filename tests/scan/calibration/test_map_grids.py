@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mri_design.scan.calibration.map_grids import maps_on_grid
+from mri_design.calibration.map_grids import maps_on_grid
 
 
 def smooth(shape, field=(1.0, 1.0)):

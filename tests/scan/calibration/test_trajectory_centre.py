@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, NonUniformFourier, TrajectoryData
+from mri_design.operators.centred_fft import to_kspace
 from mri_design.scan.calibration.trajectory_centre import (
     dense_centre,
     gridded_centre,
     rim_holds_signal,
     rim_noise_variance,
 )
-from mri_design.scan.centred_fft import to_kspace
 
 N = 32
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.operators.centred_fft import to_image
 from mri_design.scan.calibration.noise.regions import ERROR_OF_MEDIAN, NoiseRegions, median_variance
-from mri_design.scan.centred_fft import to_image
 
 _BLOCKS, _PIXELS = 16, 64
 """Blocks along either side of the image at most, and pixels of a block at least, of all coils that count."""

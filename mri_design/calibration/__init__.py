@@ -1,0 +1,1 @@
+"""Coil sensitivities from k-space samples: arrays in, arrays out."""

@@ -1,0 +1,223 @@
+"""Coil maps from the lines measured so far: what they rest on, and how well they predict coils that were held back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.calibration.espirit import central, coil_directions, espirit, gapless_side
+from mri_design.calibration.nlinv import BLOCK, joint_estimate
+from mri_design.errors import InputError, option
+
+MapMethod = Literal["auto", "espirit", "nlinv"]
+"""How maps are estimated; see `maps_from_lines`."""
+
+USUAL_LINES = 24
+"""Centre lines from which ESPIRiT takes maps, and from which on it is preferred (results/coils/maps.md)."""
+FEWEST_FOR_ESPIRIT = 8
+_FEWEST = 2
+"""Without neighbours at the centre, image and maps can take each other's place: nothing tells a fold from an image."""
+_HELD_PART = 8
+"""One in so many coils is held back of each line."""
+_COILS_THAT_PREDICT = 4
+BAD_PREDICTION = 0.2
+"""Relative error of coils held back from which on maps are said to predict badly (results/coils/maps.md)."""
+
+
+@dataclass(frozen=True)
+class MapEstimate:
+    """Coil maps of one slice, and what they rest on.
+
+    Parameters
+    ----------
+    maps : complex64 array, shape (coil, ky, kx)
+        Unit root-sum-of-squares at every pixel.
+    method : {"espirit", "nlinv"}
+        ESPIRiT on the gapless centre, or image and maps together (NLINV) from all lines of the central block.
+    centre : int
+        Side of the gapless square at the centre of k-space.
+    lines : int
+        Measured lines of the central 32 that they rest on.
+    prediction_error : float
+        Relative error of coils that were held back (`error_of_held_coils`); NaN where none were.
+    samples : int
+        Of a plane, or of lines that stop short, the measured samples of the central 32 x 32; 0 of whole lines.
+    """
+
+    maps: NDArray[np.complex64]
+    method: str
+    centre: int
+    lines: int
+    prediction_error: float = float("nan")
+    samples: int = 0
+
+    @property
+    def predicts_badly(self) -> bool:
+        """Whether coils held back speak against the maps; never of fewer than four coils, which predict little."""
+        return is_bad(self.prediction_error, len(self.maps))
+
+    @property
+    def rests_on(self) -> int:
+        """How many lines the maps rest on: ESPIRiT's gapless ones, or all measured ones of the block."""
+        return min(self.centre, USUAL_LINES) if self.method == "espirit" else self.lines
+
+    @property
+    def text(self) -> str:
+        """What the maps rest on and how well they predict what was held back."""
+        measured = f"{self.lines} measured lines of the central {BLOCK}"
+        if self.samples:
+            measured = f"{self.samples} measured samples of the central {BLOCK} x {BLOCK}"
+        rests = f"estimated together with the image (NLINV) from the {measured}"
+        if self.method == "espirit":
+            rests = f"estimated by ESPIRiT from {min(self.centre, USUAL_LINES)} gapless centre lines"
+        return f"{rests}; {words_of_check(self.prediction_error, len(self.maps))}"
+
+
+def is_bad(prediction_error: float, n_coils: int) -> bool:
+    """Whether coils held back speak against maps; see `MapEstimate.predicts_badly`."""
+    return n_coils >= _COILS_THAT_PREDICT and prediction_error > BAD_PREDICTION
+
+
+def words_of_check(prediction_error: float, n_coils: int) -> str:
+    """How well coils were predicted that had been held back, as the end of a sentence."""
+    if isnan(prediction_error):
+        return "none were held back as a check"
+    check = f"coils held back as a check are predicted with an error of {prediction_error:.0%} beyond noise"
+    return f"{check}, which is bad" if is_bad(prediction_error, n_coils) else check
+
+
+def method_for(centre: int, lines: int, method: MapMethod) -> Literal["espirit", "nlinv"]:
+    """The method by name: of ``auto`` ESPIRiT where it may use 24 gapless lines, else NLINV.
+
+    Parameters
+    ----------
+    centre : int
+        Side of the gapless square at the centre of k-space.
+    lines : int
+        Centre lines that may be used at most.
+    method : {"auto", "espirit", "nlinv"}
+        As asked.
+    """
+    if method != "auto":
+        return method
+    return "espirit" if min(centre, lines) >= USUAL_LINES else "nlinv"
+
+
+def block_energies(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) -> NDArray[np.complex128]:
+    """Sum over the measured samples s of the central block of s s^H, shape (coil, coil), for `coil_directions`."""
+    inner = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0).reshape(len(kspace), -1).astype(np.complex128)
+    return np.asarray(inner @ inner.conj().T)
+
+
+def maps_from_lines(
+    kspace: NDArray[np.complex64],
+    measured: NDArray[np.bool_],
+    *,
+    method: MapMethod = "auto",
+    directions: NDArray[np.complex128] | None = None,
+    noise_variance: float = 0.0,
+    check: bool = True,
+    rough: bool = False,
+) -> MapEstimate:
+    """Coil maps of one slice from the lines, or samples, that were measured; nothing else is looked at.
+
+    The phase of the maps is that of `estimate_coil_maps`: their combination along the strongest direction of coil space
+    is real and positive.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (coil, ky, kx)
+        Of white coils (`prewhiten`). What stands where nothing was measured is of no account.
+    measured : bool array, shape (ky,) or (ky, kx)
+        Which lines or samples were measured.
+    method : {"auto", "espirit", "nlinv"}
+        By default ESPIRiT where 24 gapless lines were measured, and NLINV where there are fewer.
+    directions : complex array, shape (coil, coil), optional
+        `coil_directions`, so that the phase of the maps runs on from slice to slice; by default those of this slice.
+    noise_variance : float
+        Per real component of a sample, for the check alone (`error_of_held_coils`).
+    check : bool
+        Whether to hold coils back line by line and see how well they are predicted.
+    rough : bool
+        Whether NLINV may solve less accurately, with fewer iterations: for maps on the way to those of an image.
+
+    Raises
+    ------
+    InputError
+        Where the centre of k-space was not measured, fewer than eight gapless lines were for ESPIRiT, or the central
+        samples hold no signal.
+    """
+    if method not in get_args(MapMethod):
+        raise InputError(field="maps", got=repr(method), wanted="'auto', 'espirit' or 'nlinv'")
+    samples = measured if measured.ndim == 2 else np.repeat(measured[:, None], kspace.shape[-1], axis=1)
+    centre = gapless_side(samples)
+    method = method_for(centre, USUAL_LINES, method)
+    fewest = FEWEST_FOR_ESPIRIT if method == "espirit" else _FEWEST
+    if centre < fewest:
+        raise InputError(
+            field="measured",
+            got=f"{centre} gapless lines and columns around the centre of k-space",
+            wanted=f"at least {fewest} for coil calibration",
+            cure=f"Give coil maps ({option('maps')} or {option('maps-from')}), or measure a centre"
+            + (f", or leave {option('maps', 'espirit')} out." if method == "espirit" else "."),
+        )
+    energies = block_energies(kspace, samples)
+    if not energies.any():
+        raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
+    directions = coil_directions(energies) if directions is None else directions
+    inside = central(samples, BLOCK)
+    lines, count = int(inside.any(axis=1).sum()), int(inside.sum())
+    count = 0 if count == lines * inside.shape[1] else count
+    if method == "espirit":
+        square = np.where(central(samples, centre), central(kspace, centre), 0)
+        whole = np.zeros(kspace.shape, np.complex64)
+        central(whole, centre)[:] = square
+        missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
+        return MapEstimate(espirit(whole, directions, min(centre, USUAL_LINES)), method, centre, lines, missed, count)
+    maps = joint_estimate(kspace, samples, rough=rough).maps((samples.shape[0], samples.shape[1]))
+    strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
+    maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
+    missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
+    return MapEstimate(maps, method, centre, lines, missed, count)
+
+
+def error_of_held_coils(
+    kspace: NDArray[np.complex64], samples: NDArray[np.bool_], noise_variance: float = 0.0
+) -> float:
+    """Relative error of NLINV on one in eight coils of each measured line of the block, which it does not get.
+
+    The other coils have the same line, so that maps are judged and not the width of gaps, and few lines are enough.
+    What it says holds for any maps of these lines: whether one image and smooth maps explain all coils. The noise of
+    the samples that were held back is no error of maps, nor is as much again that the prediction has from the others:
+    both are taken off, so that sound maps of noisy scans are not called bad (results/coils/maps.md).
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (coil, ky, kx)
+        Of white coils.
+    samples : bool array, shape (ky, kx) or (coil, ky, kx)
+        Which were measured, or may be looked at.
+    noise_variance : float
+        Per real component of a sample.
+
+    Returns
+    -------
+    float
+        NaN where the samples hold no signal, or no more than noise has.
+    """
+    kept = np.broadcast_to(samples, kspace.shape).copy()
+    inside = central(kept, BLOCK).copy()
+    order = np.cumsum(inside.any(axis=(0, 2))) - 1
+    held = ((np.arange(len(kspace))[:, None] + order) % _HELD_PART == 0)[:, :, None] & inside
+    central(kept, BLOCK)[held] = False
+    wanted = central(kspace, BLOCK)[held]
+    noise = 2 * noise_variance * wanted.size
+    signal = float(np.linalg.norm(wanted)) ** 2 - noise
+    if not signal > 0 or not np.any(kspace[kept]):
+        return float("nan")
+    missed = float(np.linalg.norm(joint_estimate(kspace, kept, rough=True).block[held] - wanted)) ** 2 - 2 * noise
+    return float(np.sqrt(max(missed, 0.0) / signal))

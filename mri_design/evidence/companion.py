@@ -1,0 +1,401 @@
+"""Which other images of the object help a scan: lines held back are predicted with them and without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.brief import briefly
+from mri_design.design.recording import found_energies
+from mri_design.errors import InputError
+from mri_design.evidence.choosing import FEWEST
+from mri_design.evidence.evidence import share_measured
+from mri_design.evidence.non_local import carried
+from mri_design.evidence.prediction import HeldBack
+from mri_design.evidence.registration import Registration, alike_after, register
+from mri_design.evidence.repeat import expected_image
+from mri_design.experiment.recipe import CompanionRecipe
+from mri_design.inference.double_loop import DoubleLoop
+from mri_design.kinds import count_text
+from mri_design.model.alike_patches import AlikePatches
+from mri_design.model.companion import Companion, companion_patches
+from mri_design.model.expected import ExpectedImage
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+
+CLEARLY = 1.5
+"""Standard errors by which lines held back have to be predicted better with a companion."""
+LEAST_GAIN = 0.03
+"""Mean logarithm of the energy left unpredicted without over that with it, where half of the lines are measured."""
+JUDGED_AT = 0.25
+"""Share of the readouts at least for whose limit companions are judged; at smaller limits what they change is no more
+than what an inference that is cut short leaves."""
+REPEATED = 0.5
+"""As `LEAST_GAIN`, of one that is used as a repeat."""
+FARTHEST = 10.0
+"""Millimetres by which an image that headers have placed may have to be moved; beyond them it is left out."""
+ACROSS = 1.06
+"""Times the mutual information by which a volume has to tell more of the image beside its slice: half-way between two
+there is less noise, which looks alike (results/companions/across.md has the trials)."""
+ANEW = 0.5
+"""Pixels by which companions have to lie elsewhere in the image that they helped to make before they are laid anew."""
+REPEAT_ANEW = 0.1
+"""As `ANEW`, of a repeat, whose differences between pixels are expected where they lie (results/companions/repeats.md
+has what that gains)."""
+
+
+@briefly
+@dataclass(frozen=True)
+class Offered:
+    """A companion, as it was laid over the image.
+
+    Parameters
+    ----------
+    companion : Companion
+        After its registration.
+    registration : Registration, optional
+        How it was moved; None where that was not asked for, or there was no image yet.
+    gain : float
+        Mean over the lines held back of log(energy left without it / with it); NaN where that is not known.
+    refused : str
+        Why it cannot serve, as the end of a sentence; empty where it can.
+    used : bool
+        Whether it is in the prior.
+    renewed : float
+        Pixels by which it was laid elsewhere once there was an image that it had helped to make; 0 where it was not.
+    aside : str
+        Where it was taken from, if that is not the slice that headers or numbers name.
+    """
+
+    companion: Companion
+    registration: Registration | None = None
+    gain: float = float("nan")
+    refused: str = ""
+    used: bool = False
+    renewed: float = 0.0
+    aside: str = ""
+
+    def __str__(self) -> str:
+        said = [self.companion.name]
+        if self.registration is not None and self.registration.motion.displacement(self.companion.image.shape):
+            (down, right), angle = self.registration.motion.shift, self.registration.motion.angle
+            said.append(f"moved by {down:+.1f}, {right:+.1f} pixels and {angle:+.1f} degrees")
+        if self.aside:
+            said.append(f"taken from {self.aside}")
+        if self.renewed:
+            said.append(f"registered once more when there was an image made with it, by {self.renewed:.1f} pixels")
+        if self.refused:
+            said.append(f"left out: {self.refused}")
+        elif np.isfinite(self.gain):
+            less = 100 * (1 - np.exp(-self.gain))
+            better = "better" if less >= 0 else "worse"
+            said.append(f"with it what is held back is predicted {abs(less):.0f} % {better}")
+        return ", ".join(said)
+
+
+@briefly
+@dataclass(frozen=True)
+class CompanionChoice:
+    """The companions that a slice's own lines have chosen.
+
+    Parameters
+    ----------
+    offered : tuple of Offered
+        All there are.
+    gain : float
+        As `Offered.gain`, of those that are used together; NaN where nothing could be held back.
+    held_back : int
+        Lines (or samples, shots) that it was judged by.
+    trusted : bool
+        Whether they are used because the recipe says so.
+    unit : str
+        What was held back, in the singular.
+    patches : AlikePatches, optional
+        What the companions used say; None where none is, or one is a repeat.
+    expected : ExpectedImage, optional
+        What a companion makes expect that is used as a repeat.
+    share : float
+        See `CompanionRecipe.limit`.
+    """
+
+    offered: tuple[Offered, ...]
+    _: KW_ONLY
+    gain: float = float("nan")
+    held_back: int = 0
+    trusted: bool = False
+    unit: str = "line"
+    patches: AlikePatches | None = field(default=None, compare=False, repr=False)
+    expected: ExpectedImage | None = field(default=None, compare=False, repr=False)
+    share: float = 1.0
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of those in the prior; empty where there are none."""
+        return tuple(one.companion.name for one in self.offered if one.used)
+
+    def applied(self, slice_model: MRSlice, recipe: CompanionRecipe) -> MRSlice:
+        """The slice with the companions that are used in its prior."""
+        if self.expected is not None:
+            return replace(slice_model, expected=self.expected, prior=recipe.repeat_prior(slice_model.prior))
+        if self.patches is None:
+            return slice_model
+        return replace(slice_model, companion=self.patches, prior=recipe.prior(slice_model.prior, self.share))
+
+    def using(self, places: Sequence[int]) -> CompanionChoice:
+        """A copy in which the companions at these places of `offered` are used, and no others."""
+        return replace(self, offered=tuple(replace(one, used=n in places) for n, one in enumerate(self.offered)))
+
+    def columns(self) -> dict[str, object]:
+        """For tables of errors: names of the companions used, lines that were held back, and `gain` (None for NaN)."""
+        gain = self.gain if np.isfinite(self.gain) else None
+        return {"companions": " and ".join(self.used) or "none", "held_back": self.held_back, "companion_gain": gain}
+
+    def __str__(self) -> str:
+        held = f"{count_text(self.held_back, self.unit)} held back" if self.held_back else "nothing to hold back"
+        why = "as the recipe asks" if self.trusted else f"after {held}"
+        each = "; ".join(str(one) for one in self.offered)
+        repeat = " as a repeat" if self.expected is not None else ""
+        unsure = not self.used and any(one.gain > 0 for one in self.offered if not one.refused)
+        doubt = ", which is too little, or too uncertain, to use it" if unsure else ""
+        return (
+            f"{' and '.join(self.used) or 'none'} {'are' if len(self.used) > 1 else 'is'} used{repeat}, {why} "
+            f"({each}{doubt})"
+        )
+
+
+def choose_companions(
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    without: HeldBack | None,
+    recipe: CompanionRecipe,
+    engine: DoubleLoop,
+    image: Array,
+) -> CompanionChoice:
+    """The companions, each by itself or all together, with which lines that are held back are predicted best.
+
+    Parameters
+    ----------
+    slice_model : MRSlice
+        Its ``companions`` are offered.
+    lines : sequence of int
+        Measured readouts.
+    without : HeldBack, optional
+        The prediction without companions; None where nothing can be held back.
+    recipe : CompanionRecipe
+        Strength; whether companions are registered, or trusted.
+    engine : DoubleLoop
+        Infers once with every candidate, from where the inference without it ended.
+    image : complex array, shape (ky, kx)
+        To register to, where nothing is held back; else that of the lines that are not.
+
+    Returns
+    -------
+    CompanionChoice
+        None is used where fewer than four lines are held back, unless the recipe trusts them; else only such as are
+        better by more than `LEAST_GAIN`, less where fewer lines are measured, and by more than `CLEARLY` standard
+        errors, at the limit of `JUDGED_AT` or of the lines measured, whichever is larger.
+    """
+    judged = without is not None and len(without.held) >= FEWEST
+    seen = without.posterior.mean if without is not None and judged else image
+    offered = tuple(_laid_over(companion, seen, recipe.register_companion) for companion in slice_model.companions)
+    share = share_measured(slice_model, lines)
+    held = 0 if without is None or not judged else len(without.held)
+    choice = CompanionChoice(offered, held_back=held, unit=slice_model.candidates.unit, share=share)
+    usable = [place for place, one in enumerate(offered) if not one.refused]
+    sets = [[place] for place in usable] + ([usable] if len(usable) > 1 else [])
+    if not sets:
+        return choice
+    patches = [companion_patches([offered[place].companion.image for place in places]) for places in sets]
+    trusted = recipe.trust_companion
+    if without is None or not judged:
+        return replace(choice.using(sets[-1]), trusted=True, patches=patches[-1]) if trusted else choice
+    before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
+    judged_at = max(share, JUDGED_AT)
+    gains = np.array([before - _left_with(without, found, recipe, judged_at, engine) for found in patches])
+    mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
+    each = dict(zip(usable, mean.tolist(), strict=False))  # those by themselves come first
+    choice = replace(
+        choice,
+        offered=tuple(replace(one, gain=each.get(place, float("nan"))) for place, one in enumerate(offered)),
+        trusted=trusted,
+    )
+    clear = (mean > LEAST_GAIN * min(1.0, 2 * share)) & (mean > CLEARLY * error)
+    repeated = _as_repeat(
+        slice_model, lines, without, [offered[place].companion for place in usable], recipe, share, engine
+    )
+    if repeated is not None and repeated.gain > max(mean[clear], default=0.0):
+        at = usable[repeated.number]
+        each_gain = tuple(replace(one, gain=repeated.gain) if n == at else one for n, one in enumerate(choice.offered))
+        chosen = replace(choice, offered=each_gain).using([at])
+        return replace(chosen, gain=repeated.gain, expected=repeated.expected)
+    if not (trusted or clear.any()):
+        return choice
+    best = len(sets) - 1 if trusted else int(np.argmax(np.where(clear, mean, -np.inf)))
+    return replace(choice.using(sets[best]), gain=float(mean[best]), patches=patches[best])
+
+
+def renew_companions(
+    choice: CompanionChoice,
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    without: HeldBack | None,
+    recipe: CompanionRecipe,
+    engine: DoubleLoop,
+    image: Array,
+) -> CompanionChoice | None:
+    """The companions used, registered once more: to the image that they helped to make, which shows more.
+
+    Parameters
+    ----------
+    choice : CompanionChoice
+        As `choose_companions` has made it.
+    slice_model, lines, without, recipe, engine
+        As it was asked.
+    image : complex array, shape (ky, kx)
+        The image with the companions in its prior.
+
+    Returns
+    -------
+    CompanionChoice or None
+        None where they stay as they are: none lies elsewhere by more than `ANEW` or, as a repeat, `REPEAT_ANEW`;
+        nothing was held back; or the lines held back would be predicted worse than before. These lines have a say in
+        the image and so in the motion now, but in nothing else that they are predicted by.
+    """
+    if without is None or not choice.held_back:
+        return None
+    pairs = zip(choice.offered, slice_model.companions, strict=True)
+    least = ANEW if choice.expected is None else REPEAT_ANEW
+    offered = tuple(_laid_anew(one, given, image, least) for one, given in pairs)
+    if all(one is first for one, first in zip(offered, choice.offered, strict=True)):
+        return None
+    before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
+    used = [one.companion for one in offered if one.used]
+    share, doubt = choice.share, recipe.doubt(choice.share)
+    if choice.expected is not None and doubt is not None:
+        (repeat,) = used
+        gain = float(np.mean(before - _left_as_repeat(without, repeat, recipe, doubt, engine)))
+        expected = expected_image(slice_model, lines, repeat.image, doubt, without.posterior, engine, without.seed)
+        renewed = replace(choice, gain=gain, expected=expected)
+    else:
+        patches = companion_patches([one.image for one in used])
+        gain = float(np.mean(before - _left_with(without, patches, recipe, max(share, JUDGED_AT), engine)))
+        renewed = replace(choice, gain=gain, patches=patches)
+    if gain < choice.gain:
+        return None
+    alone = len(used) == 1
+    return replace(renewed, offered=tuple(replace(one, gain=gain) if alone and one.used else one for one in offered))
+
+
+@dataclass(frozen=True)
+class _Repeat:
+    """The companion that predicts lines held back best as a repeat: its place, its gain, and what it makes expect."""
+
+    number: int
+    gain: float
+    expected: ExpectedImage
+
+
+def _as_repeat(
+    slice_model: MRSlice,
+    lines: Sequence[int],
+    without: HeldBack,
+    companions: Sequence[Companion],
+    recipe: CompanionRecipe,
+    share: float,
+    engine: DoubleLoop,
+) -> _Repeat | None:
+    """The best of those companions that are repeats of the scan, as its lines held back say; None where none is."""
+    doubt, best = recipe.doubt(share), None
+    if doubt is None:
+        return None
+    before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
+    for number, companion in enumerate(companions):
+        gains = before - _left_as_repeat(without, companion, recipe, doubt, engine)
+        mean, error = float(gains.mean()), float(gains.std(ddof=1)) / np.sqrt(len(gains))
+        if mean > max(REPEATED, CLEARLY * error, 0.0 if best is None else best[1]):
+            best = number, mean
+    if best is None:
+        return None
+    image = companions[best[0]].image
+    return _Repeat(*best, expected_image(slice_model, lines, image, doubt, without.posterior, engine, without.seed))
+
+
+def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
+    """The companion moved to where the image is."""
+    if companion.refused:
+        return Offered(companion, refused=companion.refused)
+    across = 0.0
+    try:
+        companion_patches([companion.image])  # refused before it is moved, which smooths noise
+        found = register(image, companion.image) if registered and not companion.in_place else None
+        if found is not None:
+            companion, found, across = _across(companion, found, image)
+        moved = companion if found is None else replace(companion, image=found.motion.applied(companion.image))
+        companion_patches([moved.image])
+    except InputError as error:
+        return Offered(companion, refused=f"{error.got} where {error.wanted} is needed")
+    pixel, aside = companion.pixel, companion.volume.words(across) if across and companion.volume else ""
+    if found is not None and companion.by_headers and pixel is not None:
+        far = float(np.hypot(found.motion.displacement(image.shape) * max(pixel), across))
+        if far > FARTHEST:
+            return Offered(moved, found, refused=f"it fits {far:.0f} mm from where the headers place it", aside=aside)
+    return Offered(moved, found, aside=aside)
+
+
+def _across(companion: Companion, found: Registration, image: Array) -> tuple[Companion, Registration, float]:
+    """The place across the slice where the companion's volume tells clearly the most of the image, and its motion."""
+    if companion.volume is None:
+        return companion, found, 0.0
+    best, at, slices = ACROSS * (alike_after(found.motion, image, companion.image) - 1), 0.0, companion.image
+    for place in companion.volume.places:
+        there = companion.volume.at(place)
+        if there is None or not there.any():
+            continue
+        alike = alike_after(found.motion, image, there) - 1
+        if alike > best:
+            best, at, slices = alike, place, there
+    return (replace(companion, image=slices), register(image, slices), at) if at else (companion, found, 0.0)
+
+
+def _laid_anew(one: Offered, given: Companion, image: Array, least: float) -> Offered:
+    """A companion as it lies over another image, if it is used, and lies elsewhere there by so many pixels."""
+    if not one.used or one.registration is None:
+        return one
+    again = _laid_over(given, image, True)
+    if again.refused or again.registration is None:
+        return one
+    far = again.registration.motion.apart(one.registration.motion, image.shape)
+    if far <= least and again.aside == one.aside:
+        return one
+    return replace(again, gain=one.gain, used=True, renewed=far)
+
+
+def _left_as_repeat(
+    without: HeldBack, companion: Companion, recipe: CompanionRecipe, doubt: float, engine: DoubleLoop
+) -> NDArray[np.float64]:
+    """Logarithm of the energy that is left unpredicted with a companion as a repeat, of every line held back."""
+    one = without.slice_model
+    seen = expected_image(one, without.known, companion.image, doubt, without.posterior, engine, without.seed)
+    model = replace(one, expected=seen, prior=recipe.repeat_prior(one.prior)).model(without.known, without.signal)
+    return _left_under(without, model, engine)
+
+
+def _left_with(
+    without: HeldBack, patches: AlikePatches, recipe: CompanionRecipe, share: float, engine: DoubleLoop
+) -> NDArray[np.float64]:
+    """Logarithm of the energy that is left unpredicted with companions, of every line held back."""
+    one = without.slice_model
+    model = replace(one, companion=patches, prior=recipe.prior(one.prior, share)).model(without.known, without.signal)
+    return _left_under(without, model, engine)
+
+
+def _left_under(without: HeldBack, model: GeneralizedLinearModel, engine: DoubleLoop) -> NDArray[np.float64]:
+    """Logarithm of the energy that is left unpredicted under a model of the lines known, of every line held back."""
+    posterior = engine.cut_short(1).infer(
+        model, np.random.default_rng(without.seed), warm_start=carried(without.posterior, model)
+    )
+    return np.log(found_energies(without.slice_model, posterior.mean, without.held))

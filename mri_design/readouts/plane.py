@@ -1,0 +1,183 @@
+"""Phase encoding along two directions of a 3-D scan: a candidate is one sample of the plane (ky, kz).
+
+The readout runs across the plane. Its inverse FFT leaves one plane for every readout position, and all of them are
+sampled alike: a sample of the plane is one readout of the scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import scipy  # whose parts are loaded when they are first used
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, number_array, require_grid
+from mri_design.operators.base import Array, FilterBand
+from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT, FourierLibrary
+from mri_design.operators.coils import Coils
+from mri_design.readouts.base import Numbers
+
+LEAST_START, START_SHARE = 16, 128
+"""Samples that a design begins with at least, and the part of the plane that they are."""
+
+
+@dataclass(frozen=True)
+class PlaneReadouts:
+    """The samples of a plane (ky, kz), numbered row by row: sample (y, z) has number ``y * n_z + z``.
+
+    Parameters
+    ----------
+    grid : tuple of int
+        (ky, kz).
+
+    Raises
+    ------
+    InputError
+        For a grid that is not two whole numbers.
+    """
+
+    grid: tuple[int, int]
+    name: str = "plane"
+    unit: str = "sample"
+    independent: ClassVar[bool] = True
+    thinned: ClassVar[bool] = True
+    draws: ClassVar[int] = 8
+
+    def __post_init__(self) -> None:
+        require_grid("grid", self.grid, axes=2)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(ky, kz)."""
+        return self.grid
+
+    @property
+    def size(self) -> int:
+        """Number of samples of the plane."""
+        return self.grid[0] * self.grid[1]
+
+    @cached_property
+    def frequencies(self) -> NDArray[np.int_]:
+        """(ky, kz) of every sample, DC = 0, shape (size, 2)."""
+        at = np.stack(np.divmod(np.arange(self.size), self.grid[1]), axis=1)
+        return np.asarray(at - np.array(self.grid) // 2)
+
+    @cached_property
+    def radius(self) -> NDArray[np.float64]:
+        """Distance of every sample from DC, 1 at the middle of the plane's edges, shape (size,)."""
+        return np.asarray(np.hypot(*(self.frequencies / np.maximum(np.array(self.grid) / 2, 1)).T))
+
+    @cached_property
+    def outwards(self) -> NDArray[np.intp]:
+        """All samples by their distance from DC, DC first; ties go to the lower number."""
+        return np.argsort(self.radius.round(12), kind="stable")
+
+    @cached_property
+    def opposite(self) -> NDArray[np.intp]:
+        """The sample at -k of every sample, on the periodic grid."""
+        y, z = (self.frequencies[:, axis] for axis in (0, 1))
+        rows, columns = self.grid
+        return np.asarray(((rows // 2 - y) % rows) * columns + (columns // 2 - z) % columns, dtype=np.intp)
+
+    def mask(self, ids: Sequence[int]) -> NDArray[np.bool_]:
+        """Bool (ky, kz), true where a sample is among ``ids``.
+
+        Raises
+        ------
+        InputError
+            For numbers outside the plane, or named twice.
+        """
+        wanted = f"different sample numbers from 0 to {self.size - 1}"
+        chosen = number_array("samples", ids, wanted=wanted)
+        inside = chosen.ndim == 1 and chosen.dtype.kind in "iu" and bool(np.all((chosen >= 0) & (chosen < self.size)))
+        if not inside or len(np.unique(chosen)) != len(chosen):
+            raise InputError(field="samples", got=str(chosen.tolist())[:80], wanted=wanted)
+        flags = np.zeros(self.size, dtype=bool)
+        flags[chosen.astype(np.intp)] = True
+        return flags.reshape(self.grid)
+
+    def rows(
+        self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy"
+    ) -> CartesianSamples:
+        """X of some samples, which come in ascending order whatever the order of ``ids``."""
+        return CartesianSamples(self.mask(ids), maps, library)
+
+    def data(self, kspace: Array, ids: Sequence[int]) -> Array:
+        """(coil, sample), samples in ascending order."""
+        return np.ascontiguousarray(kspace[:, self.mask(ids)])
+
+    def density(self, ids: Sequence[int], *, given: bool = False) -> float:
+        """1: the grid is equally dense everywhere."""
+        return 1.0
+
+    def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
+        """Values (count, coil, sample, 1): samples of the FFT of every coil's image."""
+        coil_images = images[..., None, :, :] if maps is None else Coils(maps)(images)
+        kspace = CentredFFT(self.grid, library)(coil_images)
+        return np.asarray(kspace.reshape(*kspace.shape[:2], self.size, 1))
+
+    def moments(
+        self, inverse: Array, gram: Array | None, sites: Sequence[tuple[FilterBand, Array]]
+    ) -> tuple[Numbers, Numbers] | None:
+        """See `Readouts.moments`, shape (size, 1).
+
+        Notes
+        -----
+        A sample of k-space is one row of the Fourier transform, which makes every circulant diagonal: P itself, and
+        P A P, in which the sites of a band of filters count with their mean site precision.
+        """
+        if gram is None:
+            return None
+        spectrum = gram + sum(
+            np.mean(weights, dtype=np.float64) / filters.stride**2 * np.abs(filters.response) ** 2
+            for filters, weights in sites
+        )
+        first, second = (scipy.fft.fftshift(each).reshape(-1, 1) for each in (inverse, inverse**2 * spectrum))
+        return first, second
+
+    def phased_moment(self, own: Array, rotation: Array) -> None:
+        """None: no closed form is known."""
+
+    def start(self, target: int, lines: int) -> int:
+        """Samples nearest to DC, whatever is asked of lines: see `start_for_posterior`."""
+        return self.start_for_posterior(target)
+
+    def start_for_posterior(self, target: int) -> int:
+        """A 128th of the plane, 16 samples at least, and half of the target at most.
+
+        The image's scale is seen in them; wider centres are wasted where samples are chosen one by one.
+        """
+        return min(target, max(1, min(max(LEAST_START, self.size // START_SHARE), target // 2)))
+
+    def energies(self, data: Array, ids: Sequence[int]) -> NDArray[np.float64]:
+        """Energy of every sample of ``data`` (coil, sample), summed over coils, in the order of ``ids``."""
+        ascending = np.asarray(np.sum(np.abs(data) ** 2, axis=0, dtype=np.float64))
+        return np.asarray(ascending[np.argsort(np.argsort(ids))])
+
+    def measured_flags(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The samples themselves, row by row."""
+        return np.asarray(samples.reshape(-1))
+
+    def predictable(self, ids: Sequence[int]) -> list[int]:
+        """Samples outside the largest ellipse around DC that is measured without a gap."""
+        return sorted(set(ids).difference(self.central_run(ids)))
+
+    def opposite_of(self, candidate: int) -> int:
+        """The sample at -k on the periodic grid."""
+        return int(self.opposite[candidate])
+
+    def central_run(self, ids: Sequence[int]) -> list[int]:
+        """Samples of the largest ellipse around DC that is measured without a gap; all where DC is not."""
+        flags = self.mask(ids).reshape(-1)
+        missing = np.flatnonzero(~flags[self.outwards])
+        run = self.outwards[: int(missing[0])] if len(missing) else self.outwards
+        return sorted((run if len(run) else np.flatnonzero(flags)).tolist())
+
+    def nearest_to_centre(self, ids: Sequence[int], count: int) -> list[int]:
+        """Samples by their distance from DC."""
+        flags = self.mask(ids).reshape(-1)
+        return [int(sample) for sample in self.outwards[flags[self.outwards]][:count]]

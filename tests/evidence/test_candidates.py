@@ -1,0 +1,156 @@
+"""What is held back to choose a model of the phase: lines, samples of a plane, or readouts of any trajectory."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from mri_design import DoubleLoop, MRSlice, Recipe, radial_spokes, reconstruct, turned
+from mri_design.design.recording import found_energies, innovation
+from mri_design.evidence import phase
+from mri_design.evidence.choosing import held_back
+from mri_design.evidence.phase import PhaseChoice, choose_phase
+from mri_design.evidence.prediction import hold_back
+from mri_design.operators.base import Array
+from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+
+N, SD = 24, 0.005
+PLANE = PlaneReadouts((N, N))
+ANYWHERE = Recipe().replacing("phase", model="held-back-anywhere", imaginary_ratios=(3.0,))
+needs_finufft = pytest.mark.skipif(find_spec("finufft") is None, reason="needs FINUFFT")
+
+
+def spokes(count: int, turn: float = np.pi) -> ShotReadouts:
+    angles = np.arange(count) * turn / count
+    return ShotReadouts((N, N), turned(radial_spokes(N, [0.0], oversampling=2)[0], angles), "readouts")
+
+
+def samples() -> list[int]:
+    """A fully sampled centre and a random third of the rest."""
+    drawn = np.random.default_rng(3).uniform(size=PLANE.size) < 1 / 3
+    return np.flatnonzero(drawn | (PLANE.radius < 0.3)).tolist()
+
+
+def textured(encoding: Readouts, angle: Array) -> MRSlice:
+    """Nothing to predict it by but its phase, measured in full."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:N, :N] / N - 0.5
+    image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=(N, N))) * np.exp(1j * angle)
+    rows = encoding.rows(range(encoding.size))
+    exact = rows(image)
+    data = exact + SD * (rng.standard_normal(exact.shape) + 1j * rng.standard_normal(exact.shape))
+    laid_out = encoding.shots.shape[:2] if isinstance(encoding, ShotReadouts) else (N, N)
+    kspace = data.reshape(1, *laid_out).astype(np.complex64)
+    return MRSlice(kspace, np.ones(encoding.size, bool), SD**2, readouts=encoding)
+
+
+def chosen(one: MRSlice, ids: Sequence[int]) -> PhaseChoice:
+    engine = ANYWHERE.inference.engine()
+    return choose_phase(hold_back(one, ids, engine, 0), ANYWHERE.phase, engine.cut_short(1))
+
+
+def smooth() -> Array:
+    y, x = np.mgrid[:N, :N] / N - 0.5
+    return 1.5 * y + 3 * x**2
+
+
+def rough() -> Array:
+    return np.random.default_rng(2).uniform(-np.pi, np.pi, (N, N))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "ids"),
+    [
+        (LineReadouts((N, N)), [*range(9, 16), 0, 2, 4, 5, 18, 19, 21, 22, 23]),
+        (PLANE, samples()),
+        (spokes(16), range(16)),
+    ],
+    ids=["lines", "plane", "spokes"],
+)
+def test_a_third_of_what_can_be_predicted_is_held_back_without_mirror_images(
+    encoding: Readouts, ids: list[int]
+) -> None:
+    known, held = held_back(ids, encoding)
+    outer = encoding.predictable(ids)
+    assert sorted([*known, *held]) == sorted(ids) and set(held) <= set(outer)
+    assert 0.25 < len(held) / len(outer) <= 0.5
+    opposites = [(candidate, encoding.opposite_of(candidate)) for candidate in held]
+    assert not any(there != here and there in held for here, there in opposites)
+    backwards, same = held_back(list(ids)[::-1], encoding)
+    assert same == held and sorted(backwards) == sorted(known)
+
+
+def test_what_holds_the_contrast_is_not_held_back() -> None:
+    assert PLANE.predictable(samples()) == [s for s in samples() if s not in PLANE.central_run(samples())]
+    assert not set(held_back(samples(), PLANE)[1]) & set(np.flatnonzero(PLANE.radius < 0.3).tolist())
+
+
+def test_opposites_of_shots_are_half_a_turn_further() -> None:
+    full = spokes(8, turn=2 * np.pi)
+    assert [full.opposite_of(shot) for shot in range(8)] == [4, 5, 6, 7, 0, 1, 2, 3]
+    assert [spokes(8).opposite_of(shot) for shot in range(8)] == list(range(8))
+
+
+@needs_finufft
+@pytest.mark.parametrize(
+    ("encoding", "ids"), [(LineReadouts((N, N)), range(4, 20)), (PLANE, samples()), (spokes(12), range(12))]
+)
+def test_energies_of_one_transform_are_those_one_by_one(encoding: Readouts, ids: list[int]) -> None:
+    one = textured(encoding, smooth())
+    posterior = DoubleLoop(outer_iterations=1).infer(one.model(ids), np.random.default_rng(0))
+    asked = list(ids)[::-3][:6]
+    alone = [innovation(one, posterior.mean, candidate) for candidate in asked]
+    np.testing.assert_allclose(found_energies(one, posterior.mean, asked), alone, rtol=1e-3)
+
+
+@needs_finufft
+@pytest.mark.parametrize(
+    ("encoding", "ids"),
+    [(PLANE, samples()), pytest.param(spokes(14), range(14), marks=pytest.mark.slow)],
+    ids=["plane", "spokes"],
+)
+def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not(encoding: Readouts, ids: list[int]) -> None:
+    choice = chosen(textured(encoding, smooth()), ids)
+    assert choice.phase is not None and choice.phase.imaginary_ratio == 3.0
+    assert str(choice).endswith(f"less of {choice.held_back} {encoding.unit}s held back is left unpredicted")
+    assert chosen(textured(encoding, rough()), ids).phase is None
+
+
+@pytest.mark.parametrize(("standard_errors", "taken"), [(0.5, False), (1.3, False), (1.7, True), (-2.0, False)])
+def test_a_small_advantage_is_no_reason_for_another_model(
+    standard_errors: float, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines held back have to be predicted better than under moduli by one and a half standard errors."""
+    alike: list[Array] = []  # energies under the models, one after the other
+
+    def energies(_: MRSlice, image: Array, held: Sequence[int]) -> Array:
+        spread = np.resize([0.5, -0.5], len(held))
+        spread -= spread.mean()
+        error = spread.std(ddof=1) / np.sqrt(len(held))
+        alike.append(np.ones(len(held)) if not alike else np.exp(-(standard_errors * error + spread)))
+        return alike[-1]
+
+    monkeypatch.setattr(phase, "found_energies", energies)
+    choice = chosen(textured(LineReadouts((N, N)), smooth()), [*range(8, 17), 0, 2, 4, 5, 6, 18, 19, 21, 22, 23])
+    assert len(alike) == 2 and choice.held_back == len(alike[0]) >= 4
+    assert (choice.phase is not None) == taken
+
+
+@needs_finufft
+def test_too_few_readouts_leave_no_choice() -> None:
+    few = textured(spokes(7), smooth())
+    assert chosen(few, range(7)) == PhaseChoice()
+
+
+@pytest.mark.slow
+def test_an_automatic_reconstruction_of_a_plane_is_that_of_the_chosen_model() -> None:
+    one, ids, rng = textured(PLANE, smooth()), samples(), np.random.default_rng
+    result = reconstruct(one, ids, "map", ANYWHERE, rng(0))
+    assert result.phase_choice is not None and result.phase_choice.phase is not None
+    aware = replace(one, phase=result.phase_choice.phase)
+    np.testing.assert_array_equal(result.image, reconstruct(aware, ids, "map", ANYWHERE, rng(0)).image)
+    plain = reconstruct(one, ids, "map", Recipe(), rng(0))
+    assert plain.phase_choice is None  # by default only lines choose
+    assert np.linalg.norm(result.image - plain.image) > 1e-3 * np.linalg.norm(plain.image)

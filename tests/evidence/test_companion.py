@@ -1,0 +1,217 @@
+"""Companions are chosen by what the scan has measured itself: the right one is taken, others are left out and said."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design.evidence.companion import CompanionChoice, choose_companions, renew_companions
+from mri_design.evidence.prediction import hold_back
+from mri_design.evidence.registration import RigidMotion
+from mri_design.experiment.recipe import CompanionRecipe, Recipe, load_recipe
+from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.trajectories.shots import shot_slice
+from mri_design.model.companion import Companion
+from mri_design.model.mr_image import MRSlice
+from mri_design.readouts import PlaneReadouts, ShotReadouts
+from mri_design.scan.trajectories.radial import radial_spokes
+from tests.two_contrasts import FIRST, OTHER, PRIOR, head, scanned, slice_of, some_lines
+
+TRUTH, T1 = head(FIRST), head(OTHER)
+LINES, SD = some_lines(32), 0.007
+RECIPE = load_recipe("local").replacing("phase", model="modulus").replacing("reconstruction", band_factors=False)
+
+
+CAREFUL, TRUSTING = CompanionRecipe(), CompanionRecipe(trust_companion=True)
+
+
+def choice(
+    one: MRSlice, *companions: Companion, lines: list[int] = LINES, recipe: CompanionRecipe = CAREFUL
+) -> CompanionChoice:
+    one = replace(one, companions=companions)
+    engine = RECIPE.inference.engine()
+    return choose_companions(one, lines, hold_back(one, lines, engine, 0), recipe, engine, one.central_image(lines))
+
+
+@pytest.mark.parametrize("seed", (0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))))
+def test_another_contrast_is_taken_and_lowers_the_error(seed):
+    one = slice_of(TRUTH, SD, seed)
+    lines = some_lines(32, seed=seed)
+    made = reconstruct(replace(one, companions=(Companion("T1", T1),)), lines, "mean", RECIPE, np.random.default_rng(0))
+    plain = reconstruct(one, lines, "mean", RECIPE, np.random.default_rng(0))
+    assert made.companions is not None and made.companions.used == ("T1",)
+    assert made.companions.gain > 0
+    assert made.companions.held_back == len(hold_back(one, lines, RECIPE.inference.engine(), 0).held)
+    errors = [np.linalg.norm(result.image - TRUTH) for result in (made, plain)]
+    assert errors[0] < 0.99 * errors[1]
+    assert "T1 is used, after" in made.account()["companions"]
+    assert made.alone is not None and plain.alone is None
+    assert np.linalg.norm(made.alone - plain.image) < 0.2 * errors[1]
+
+
+def test_a_companion_that_moved_is_found_and_said():
+    moved = Companion("moved", RigidMotion((2.0, -3.0), 4.0).applied(T1))
+    found = choice(slice_of(TRUTH, SD), moved)
+    (offered,) = found.offered
+    assert found.used == ("moved",)
+    assert offered.registration.motion.angle == pytest.approx(-4.0 - 2.7, abs=1.0)  # T1 itself is turned by 2.7
+    assert "pixels" in str(found) and "degrees" in str(found)
+    still = choice(slice_of(TRUTH, SD), moved, recipe=CompanionRecipe(register_companion=False))
+    assert still.offered[0].registration is None
+
+
+def one_pixel_off(found: CompanionChoice, given: Companion, gain: float) -> CompanionChoice:
+    """The choice as it were, had the first registration been wrong."""
+    (offered,) = found.offered
+    (down, right), angle = offered.registration.motion.shift, offered.registration.motion.angle
+    motion = RigidMotion((down + 1, right), angle)
+    laid = replace(offered.companion, image=motion.applied(given.image))
+    registration = replace(offered.registration, motion=motion)
+    return replace(found, offered=(replace(offered, companion=laid, registration=registration),), gain=gain)
+
+
+def test_one_that_was_registered_wrongly_is_laid_anew_over_a_better_image_if_the_lines_agree():
+    one, engine = slice_of(TRUTH, SD), RECIPE.inference.engine()
+    moved = Companion("moved", RigidMotion((2.0, -3.0), 4.0).applied(T1))
+    found, without = choice(one, moved), hold_back(one, LINES, engine, 0)
+
+    def renewed(first: CompanionChoice) -> CompanionChoice | None:
+        beside = replace(one, companions=(moved,))
+        return renew_companions(first, beside, LINES, without, CAREFUL, engine, TRUTH)
+
+    assert renewed(found) is None  # where it lies already
+    again = renewed(one_pixel_off(found, moved, gain=0.5 * found.gain))
+    assert again.used == ("moved",) and again.offered[0].renewed == pytest.approx(1, abs=0.4)
+    assert again.offered[0].registration.motion.apart(found.offered[0].registration.motion, T1.shape) < 0.5
+    assert again.gain == again.offered[0].gain == pytest.approx(found.gain, rel=0.2)
+    assert "registered once more" in str(again)
+    assert renewed(one_pixel_off(found, moved, gain=2 * found.gain)) is None  # the lines have the first one
+
+
+def unrelated(seed: int) -> np.ndarray:
+    """Blocks that lie anywhere."""
+    rng, image = np.random.default_rng(seed), np.zeros((64, 64))
+    for _ in range(14):
+        y, x = rng.integers(2, 50, 2)
+        image[y : y + rng.integers(4, 12), x : x + rng.integers(4, 12)] += rng.uniform(0.2, 0.8)
+    return image
+
+
+@pytest.mark.parametrize("seed", (0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))))
+def test_one_of_another_object_is_left_out_and_the_image_is_as_without_it(seed):
+    one = slice_of(TRUTH, SD, seed)
+    other = Companion("other", unrelated(seed))
+    made = reconstruct(replace(one, companions=(other,)), LINES, "mean", RECIPE, np.random.default_rng(0))
+    plain = reconstruct(one, LINES, "mean", RECIPE, np.random.default_rng(0))
+    assert made.companions.used == ()
+    np.testing.assert_array_equal(made.image, plain.image)
+    assert "none is used" in str(made.companions)
+
+
+def test_of_two_the_right_one_is_taken():
+    found = choice(slice_of(TRUTH, SD), Companion("other", unrelated(4)), Companion("T1", T1))
+    assert found.used == ("T1",)
+    assert found.offered[1].gain > found.offered[0].gain
+
+
+def test_one_that_is_trusted_is_used_whatever_the_lines_say():
+    found = choice(slice_of(TRUTH, SD), Companion("other", unrelated(4)), recipe=TRUSTING)
+    assert found.used == ("other",) and found.trusted
+    assert "as the recipe asks" in str(found)
+
+
+def test_with_too_few_lines_to_hold_back_none_is_used_unless_trusted():
+    centre = list(range(26, 38))
+    found = choice(slice_of(TRUTH, SD), Companion("T1", T1), lines=centre)
+    assert found.used == () and found.held_back == 0
+    assert "nothing to hold back" in str(found)
+    trusted = choice(slice_of(TRUTH, SD), Companion("T1", T1), lines=centre, recipe=TRUSTING)
+    assert trusted.used == ("T1",)
+
+
+@pytest.mark.parametrize(
+    ("outer", "held"), [((5, 12, 50, 57), 4), ((5, 57), 0), ((), 0)], ids=["narrow centre", "too few", "a centre alone"]
+)
+def test_a_wide_centre_leaves_lines_to_judge_by_where_some_lie_outside(outer, held):
+    one = replace(slice_of(TRUTH, SD), companions=(Companion("T1", T1),))
+    made = reconstruct(
+        one, sorted([*range(26, 38), *outer]), "mean", RECIPE, np.random.default_rng(0), with_std=False
+    ).companions
+    assert made.held_back == held
+    assert not made.used or held
+
+
+@pytest.mark.parametrize(
+    "image", [np.random.default_rng(0).random((64, 64)), np.ones((64, 64))], ids=["noise", "constant"]
+)
+def test_images_that_show_nothing_are_left_out_and_said(image):
+    found = choice(slice_of(TRUTH, SD), Companion("nothing", image))
+    assert found.used == ()
+    assert "left out" in str(found)
+
+
+def test_one_that_is_refused_beforehand_is_left_out_even_where_companions_are_trusted():
+    found = choice(slice_of(TRUTH, SD), Companion("T1", T1, refused="it is the scan itself"), recipe=TRUSTING)
+    assert found.used == () and "T1, left out: it is the scan itself" in str(found)
+
+
+def test_map_and_error_bars_know_companions_too():
+    one = replace(slice_of(TRUTH, SD), companions=(Companion("T1", T1),))
+    made = reconstruct(one, LINES, "map", RECIPE, np.random.default_rng(0))
+    plain = reconstruct(slice_of(TRUTH, SD), LINES, "map", RECIPE, np.random.default_rng(0))
+    assert np.linalg.norm(made.image - TRUTH) < np.linalg.norm(plain.image - TRUTH)
+    mean = reconstruct(one, LINES, "mean", RECIPE, np.random.default_rng(0))
+    ratio = np.sum(mean.std.astype(float) ** 2) / np.sum(np.abs(mean.image - TRUTH) ** 2)
+    assert 0.3 < ratio < 3
+    assert mean.std_factor is not None
+
+
+def test_the_default_recipe_is_careful_and_the_strong_one_has_to_be_named():
+    for share in (0.125, 0.25, 0.5, 1.0):
+        assert Recipe().companion.limit(share) < CompanionRecipe(companion_strength="strong").limit(share)
+    assert Recipe().companion.limit(0.125) == pytest.approx(Recipe().companion.limit(0.25) / 4)
+    assert Recipe().companion.limit(0.25) == pytest.approx(Recipe().companion.limit(0.5) / 2)
+
+
+def test_few_lines_judge_as_a_quarter_of_them_would_and_ask_for_less():
+    one, few = slice_of(TRUTH, SD), [18, 24, 27, 29, 32, 34, 36, 39, 45, 51]
+    found = choice(one, Companion("T1", T1), lines=few)
+    assert found.used == ("T1",)
+    assert found.gain > 0.1  # 0.03 at their own limit, which is a third
+    assert found.applied(one, CAREFUL).prior[-1].tau_limit == CAREFUL.limit(10 / 64) < 0.5 * CAREFUL.limit(0.25)
+
+
+def plane() -> tuple[MRSlice, list[int]]:
+    """A third of the samples of a plane."""
+    rng, readouts = np.random.default_rng(3), PlaneReadouts((64, 64))
+    y, x = np.mgrid[-32:32, -32:32]
+    chosen = (np.hypot(y, x) < 8) | (rng.random((64, 64)) < 0.25 / (1 + np.hypot(y, x) / 20))
+    one = MRSlice(scanned(TRUTH)[None], np.ones(64 * 64, bool), 0.02**2, prior=PRIOR, readouts=readouts)
+    return one, np.flatnonzero(chosen).tolist()
+
+
+def coils() -> tuple[MRSlice, list[int]]:
+    """Two coils with known maps, a fifth of the lines."""
+    side = np.linspace(0, 1, 64)[None, :] * np.ones((64, 1))
+    maps = np.stack([np.sqrt(side), np.sqrt(1 - side)]).astype(np.complex64)
+    kspace = np.stack([scanned(coil * TRUTH, 0.01, seed) for seed, coil in enumerate(maps)])
+    return MRSlice(kspace, np.ones(64, bool), 0.01**2, maps, prior=PRIOR), some_lines(14)
+
+
+def spokes() -> tuple[MRSlice, list[int]]:
+    """Sixteen spokes."""
+    shots = ShotReadouts((64, 64), radial_spokes(64, np.arange(16) * np.pi / 16))
+    every = MRSlice(scanned(TRUTH)[None], np.ones(64, bool), 0.01**2, prior=PRIOR)
+    return shot_slice(every, shots, np.random.default_rng(0), truth=TRUTH.astype(complex)), list(range(shots.size))
+
+
+@pytest.mark.parametrize("case", (plane, coils, spokes), ids=lambda case: case.__name__)
+def test_planes_coils_and_spokes_have_companions(case):
+    one, lines = case()
+    strong = RECIPE.replacing("companion", companion_strength="strong", trust_companion=True)
+    with_t1 = replace(one, companions=(Companion("T1", T1),))
+    made = reconstruct(with_t1, lines, "mean", strong, np.random.default_rng(0), with_std=False)
+    plain = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
+    assert made.companions.used == ("T1",)
+    assert made.companions.unit == one.candidates.unit
+    assert np.linalg.norm(made.image - TRUTH) < np.linalg.norm(plain.image - TRUTH)

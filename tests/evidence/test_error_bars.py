@@ -1,0 +1,260 @@
+"""Error bars are scaled to the error predicted for the image, and stay as they are where nothing is predicted."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design import PreparedScan, Recipe, load_input, load_recipe, prepare, reconstruct
+from mri_design.evidence.choosing import held_back
+from mri_design.evidence.error_bars import BOUNDS, shaped_std, std_factor
+from mri_design.evidence.evidence import ErrorEvidence, Innovations, energy_missing
+from mri_design.evidence.prediction import HeldBack, hold_back
+from mri_design.evidence.squared_error import (
+    ImagesAlike,
+    PredictedError,
+    predicted_error,
+    shipped_squared_error_model,
+)
+from mri_design.experiment.reconstruction import OF_THE_POSTERIOR
+from mri_design.operators.base import Array
+from mri_design.readouts import Readouts
+from mri_design.variances.monte_carlo import MonteCarlo
+
+LINES = sorted({*range(19, 29), *range(1, 48, 4)})
+
+
+def recipe_of(name: str = "default", **inference: object) -> Recipe:
+    return load_recipe(name).replacing("simulation", matrix=48).replacing("inference", **inference)
+
+
+def scan_of(recipe: Recipe, name: str = "brain") -> PreparedScan:
+    return prepare(load_input(f"phantom:{name}", recipe), recipe)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("name", ["local", "default"])
+def test_all_pixels_are_scaled_by_one_factor_that_brings_them_to_the_actual_error(name: str) -> None:
+    recipe = recipe_of(name)
+    scan = scan_of(recipe)
+    result = reconstruct(scan.slice_model(0, recipe), LINES, "mean", recipe, rng())
+    assert result.std is not None and result.std_factor is not None and result.std.dtype == np.float32
+    truth = scan.reference(0)
+    assert truth is not None
+    wrong = float(np.sum(np.abs(result.image - truth) ** 2))
+    ratio = float(np.sum(result.std.astype(float) ** 2)) / wrong
+    before = ratio / result.std_factor.factor**2
+    assert abs(np.log(ratio)) < 0.7 * abs(np.log(before)) and 0.5 < ratio < 2
+    assert np.isfinite(result.std).all() and (result.std > 0).all()
+    assert f"after {result.std_factor.held_back} lines held back" in str(result.std_factor)
+
+
+def test_lines_are_held_back_twice_and_samples_of_a_plane_once() -> None:
+    for encoding, folds in (("lines", 2), ("plane", 1)):
+        recipe = recipe_of("local", loops=2).replacing("design", encoding=encoding)
+        one = scan_of(recipe).slice_model(0, recipe)
+        lines = some_of(one.candidates, 1 / 3)
+        held = [held_back(lines, one.candidates, fold=fold)[1] for fold in range(folds)]
+        result = reconstruct(one, lines, "mean", recipe, rng())
+        assert result.std_factor is not None and result.std_factor.held_back == sum(map(len, held))
+        assert folds == 1 or len(set(held[0]) & set(held[1])) < len(held[0]) / 2
+
+
+@pytest.mark.parametrize("name", ["local", "default"])
+def test_where_no_line_can_be_held_back_error_bars_are_the_posterior_s_and_that_is_said(name: str) -> None:
+    recipe = recipe_of(name, loops=2)
+    result = reconstruct(scan_of(recipe).slice_model(0, recipe), range(14, 34), "mean", recipe, rng())
+    assert result.std is not None and result.std_factor is None
+    assert result.account()["error bars"] == OF_THE_POSTERIOR and "too small" in OF_THE_POSTERIOR
+    if name == "local":  # whose posterior is at hand
+        one = scan_of(recipe).slice_model(0, recipe)
+        plain = recipe.inference.engine().infer(one.model(range(14, 34)), rng())
+        assert np.sum(result.std.astype(float) ** 2) == pytest.approx(plain.image_variances.sum(), rel=0.05)
+
+
+def test_a_factor_that_a_bound_has_set_says_so() -> None:
+    for squared, word in ((1e9, "the most"), (1e-9, "the least"), (2 * KNOWN.variance, "after 6 lines")):
+        factor = std_factor(PredictedError(squared, "learnt"), KNOWN, "line")
+        assert factor is not None and word in str(factor)
+
+
+def test_under_other_priors_lines_held_back_say_all() -> None:
+    recipe = recipe_of("tv-wavelet").replacing("reconstruction", method="mean")
+    result = reconstruct(scan_of(recipe).slice_model(0, recipe), LINES, "mean", recipe, rng())
+    assert result.std is not None and result.std_factor is not None and result.std_factor.evidence is not None
+    known = result.std_factor.evidence
+    assert result.std_factor.how == "held back" and "by these alone" in str(result.std_factor)
+    assert known.innovations is not None
+    wanted = known.variance * known.innovations.found / known.innovations.expected
+    assert np.sum(result.std.astype(float) ** 2) == pytest.approx(wanted, rel=1e-4)
+
+
+def some_of(readouts: Readouts, share: float) -> list[int]:
+    """The centre, and others at random, fewer towards the edges."""
+    k = np.linalg.norm(readouts.frequencies, axis=1)
+    density = 1 / (3 + k) ** 1.5
+    chosen = np.random.default_rng(1).choice(readouts.size, int(share * readouts.size), False, density / density.sum())
+    return sorted({*chosen.tolist(), *readouts.nearest_to_centre(range(readouts.size), readouts.size // 12)})
+
+
+@pytest.mark.parametrize("coils", [1, 4])
+@pytest.mark.parametrize("encoding", ["lines", "plane"])
+def test_lines_and_planes_with_one_coil_and_several_are_scaled_to_their_errors(encoding: str, coils: int) -> None:
+    recipe = recipe_of("local").replacing("design", encoding=encoding).replacing("simulation", coils=coils)
+    scan = scan_of(recipe)
+    one, truth = scan.slice_model(0, recipe), scan.reference(0)
+    assert truth is not None
+    result = reconstruct(one, some_of(one.candidates, 1 / 3), "mean", recipe, rng())
+    assert result.std is not None and result.std_factor is not None
+    ratio = float(np.sum(result.std.astype(float) ** 2) / np.sum(np.abs(result.image - truth) ** 2))
+    assert 0.5 < ratio < 2 and result.std_factor.how == "learnt"
+    assert one.candidates.unit in str(result.std_factor)
+
+
+def test_what_is_expected_of_lines_held_back_is_that_of_dense_algebra() -> None:
+    recipe = load_recipe("local").replacing("simulation", matrix=16)
+    one = scan_of(recipe).slice_model(0, recipe)
+    lines = [3, *range(5, 12), 13, 15, 1]
+    without = hold_back(one, lines, replace(recipe.inference.engine(), variances=MonteCarlo(samples=200)), 0)
+    assert without is not None
+    found = Innovations.of([without], without.posterior, 0)
+    assert found is not None and found.count == len(without.held)
+    posterior = without.posterior
+    covariance = np.linalg.inv(posterior.precision.dense_real())
+    rows = one.measurement(without.held)
+    basis = np.eye(256).reshape(256, 16, 16)
+    images = np.concatenate([basis, 1j * basis])
+    seen = np.stack([rows(image.astype(np.complex64)).ravel() for image in images], axis=1)
+    real = np.concatenate([seen.real, seen.imag])
+    exact = one.noise_variance * np.trace(real @ covariance @ real.T)
+    assert found.expected == pytest.approx(exact, rel=0.15)
+    energy = sum(
+        float(np.sum(np.abs(one.acquire([k]) - one.measurement([k])(posterior.mean)) ** 2)) for k in without.held
+    )
+    assert found.found == pytest.approx(energy - 2 * one.noise_variance * 16 * len(without.held), rel=1e-3)
+
+
+def test_lines_with_holes_are_scaled_by_lines_held_back_alone() -> None:
+    recipe = recipe_of("local", loops=2)
+    one = replace(scan_of(recipe).slice_model(0, recipe), samples=np.ones((48, 48), dtype=bool))
+    result = reconstruct(one, LINES, "mean", recipe, rng())
+    assert result.std_factor is not None and result.std_factor.how == "held back"
+
+
+def test_rings_count_by_what_is_expected_of_the_image_there() -> None:
+    """Samples held back that hold c times what is expected in every ring make c, whatever the rings weigh."""
+    recipe = load_recipe("local").replacing("simulation", matrix=32)
+    one = scan_of(recipe).slice_model(0, recipe)
+    without = hold_back(one, sorted({*range(11, 21), *range(0, 32, 3)}), recipe.inference.engine(), 0)
+    assert without is not None
+    rows, posterior = one.measurement(without.held), without.posterior
+    draws = posterior.own_deviations(np.random.default_rng(without.seed), 8)
+    power = one.noise_variance * np.mean([np.abs(rows(draw)) ** 2 for draw in draws], axis=0)
+    shown = rows(posterior.mean) + np.sqrt(5 * power + 2 * one.noise_variance)
+    kspace = one.kspace.copy()
+    kspace[:, list(without.held)] = shown.astype(np.complex64)
+    found = Innovations.of([_with_data(without, kspace)], posterior, 0)
+    assert found is not None
+    assert found.by_ring == pytest.approx(5, rel=0.02) and found.found / found.expected == pytest.approx(5, rel=0.02)
+
+
+def _with_data(without: HeldBack, kspace: Array) -> HeldBack:
+    changed = replace(without, slice_model=replace(without.slice_model, kspace=kspace))
+    changed.__dict__["posterior"] = without.posterior
+    return changed
+
+
+@pytest.mark.parametrize("encoding", ["lines", "plane"])
+def test_an_image_lacks_what_was_measured_at_the_same_distance_and_it_does_not_show(encoding: str) -> None:
+    recipe = load_recipe("local").replacing("simulation", matrix=32).replacing("design", encoding=encoding)
+    one = scan_of(recipe).slice_model(0, recipe)
+    white = np.random.default_rng(0).standard_normal((2, 1, 32, 32)) * np.sqrt(50 * one.noise_variance)
+    one = replace(one, kspace=(white[0] + 1j * white[1]).astype(np.complex64))
+    lines = some_of(one.candidates, 1 / 2)
+    nothing = np.zeros((32, 32), dtype=np.complex64)
+    left = 1024 * (1 - len(lines) / one.candidates.size) * 98 * one.noise_variance
+    assert energy_missing(one, lines, nothing) == pytest.approx(left, rel=0.15)
+    assert energy_missing(one, lines, one.plain_image(lines)) == pytest.approx(left, rel=0.15)
+    truth = one.plain_image(range(one.candidates.size))
+    assert energy_missing(one, lines, truth) < 0.2 * left
+    assert energy_missing(one, range(one.candidates.size), truth) == 0
+
+
+KNOWN = ErrorEvidence(
+    10.0,
+    local_variance=12.0,
+    noise=3.0,
+    share=0.25,
+    coils=1,
+    encoding="lines",
+    phase_aware=False,
+    innovations=Innovations(6, found=4.0, expected=2.0, surprise=1.5, by_ring=2.0),
+    from_held=20.0,
+    from_local=5.0,
+    missing=20.0,
+)
+
+
+def test_the_factor_is_bounded_and_the_way_it_was_found_is_told() -> None:
+    for squared, bound in ((1e-6, BOUNDS[0]), (1e9, BOUNDS[1])):
+        scale = std_factor(PredictedError(squared, "learnt", 0.2), KNOWN, "line")
+        assert scale is not None and scale.factor == pytest.approx(np.sqrt(bound))
+        assert "in two thirds of such images the error is within 11 % of that" in str(scale)
+    assert std_factor(None, KNOWN, "line") is None
+
+
+def test_a_scan_unlike_those_that_were_learnt_from_is_scaled_by_what_it_holds_back() -> None:
+    usual, model = predicted_error(KNOWN), shipped_squared_error_model()
+    assert usual is not None and usual.how == "learnt" and usual.spread > 0 and not model.unlike(KNOWN)
+    for name, far in (
+        ("log coils", replace(KNOWN, coils=4000)),
+        ("log noise", replace(KNOWN, noise=1e9)),
+        ("log share measured", replace(KNOWN, share=1e-6)),
+    ):
+        found = predicted_error(far)
+        assert name in model.unlike(far) and found is not None and found.how == "held back"
+        assert found.squared == pytest.approx(12.0 * 4.0 / 2.0)
+    foreign = predicted_error(KNOWN, learnt=False)
+    assert foreign is not None and foreign.how == "held back"
+    with_companion = predicted_error(replace(KNOWN, gain=0.5), learnt=False)
+    assert with_companion is not None and with_companion.squared == pytest.approx(24.0 * np.exp(-0.3))
+    assert predicted_error(replace(KNOWN, innovations=None)) is None
+    one = Innovations(1, found=4.0, expected=2.0, surprise=1.5, by_ring=2.0)
+    assert predicted_error(replace(KNOWN, innovations=one), learnt=False) is None
+
+
+def test_images_alike_pull_a_straight_line_and_others_leave_it() -> None:
+    """At an image that was learnt from, the pull is its own and those of its neighbours; far from all there is none."""
+    shipped = shipped_squared_error_model().images
+    two = ImagesAlike(np.array([[0.0, 0.0], [2.0, 8.0]]), np.array([0.3, -0.1]), np.array([1.0, 2.0]), reach=2.0)
+    distance = 2.0**2 + (8.0 / 2.0) ** 2
+    assert two(np.zeros(2)) == pytest.approx(0.3 - 0.1 * np.exp(-distance / 8))
+    assert two(np.array([50.0, 0.0])) == pytest.approx(0.0, abs=1e-12)
+    place = int(np.argmax(np.abs(shipped.pulls)))
+    assert shipped.alike(shipped.features[place])[place] == 1.0
+    assert shipped(shipped.features[place] + 100 * shipped.unit) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_more_than_expected_on_what_was_held_back_means_a_larger_error() -> None:
+    def predicted(found: float) -> float:
+        seen = Innovations(6, found=found, expected=2.0, surprise=1 + found / 4, by_ring=found / 2)
+        asked = predicted_error(replace(KNOWN, innovations=seen))
+        assert asked is not None
+        return asked.squared
+
+    assert predicted(1.0) < predicted(4.0) < predicted(16.0)
+
+
+def test_the_map_shows_where_the_image_moved_and_its_squares_sum_to_the_same() -> None:
+    std, image = np.full((32, 32), 0.1, dtype=np.float32), np.zeros((32, 32), dtype=np.complex64)
+    moved = image.copy()
+    moved[8, 20] = 1j
+    shaped = shaped_std(std, image, [moved, image])
+    assert np.sum(shaped.astype(float) ** 2) == pytest.approx(32 * 32 * 0.01, rel=1e-5)
+    assert np.unravel_index(np.argmax(shaped), shaped.shape) == (8, 20)
+    assert shaped[28, 4] == pytest.approx(0.1 * np.sqrt(0.5), rel=1e-3)
+    np.testing.assert_array_equal(shaped_std(std, image, []), std)
+    np.testing.assert_array_equal(shaped_std(std, image, [image]), std)

@@ -1,0 +1,108 @@
+"""Factors on bands of k-space: where they act, how the scan scales them, and that they are what was learnt."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from mri_design import InputError, MRSlice, Recipe, load_input, prepare, reconstruct
+from mri_design.evidence.prediction import HeldBack, hold_back
+from mri_design.evidence.spectral_correction import (
+    KX_EDGES,
+    KY_EDGES,
+    SHARES,
+    SpectralCorrection,
+    bands,
+    shipped_spectral_correction,
+    strength,
+)
+
+RECIPE = Recipe().replacing("simulation", matrix=48).replacing("phase", model="modulus")
+LINES = sorted({*range(19, 29), *range(1, 48, 3)})
+TABLE = (len(SHARES), len(KY_EDGES) - 1, len(KX_EDGES) - 1)
+
+
+def brain(recipe: Recipe = RECIPE) -> MRSlice:
+    return prepare(load_input("phantom:brain", recipe), recipe).slice_model(0, recipe)
+
+
+@cache
+def honest() -> HeldBack:
+    """Lines held back as they were measured."""
+    without = hold_back(brain(), LINES, RECIPE.inference.engine(), 0)
+    assert without is not None
+    return without
+
+
+def predicted(factor: float) -> HeldBack:
+    """Lines held back that are the prediction times a factor."""
+    without = honest()
+    kspace = without.slice_model.encoding()(without.posterior.mean) * factor
+    lying = replace(without, slice_model=replace(without.slice_model, kspace=kspace.astype(np.complex64)))
+    lying.__dict__["posterior"] = without.posterior
+    return lying
+
+
+def test_every_sample_is_in_the_band_of_its_frequencies() -> None:
+    numbers = bands((8, 16))
+    k_y, k_x = np.abs(np.arange(8) - 4) / 4, np.abs(np.arange(16) - 8) / 8
+    for row, of_row in zip(k_y, numbers, strict=True):
+        for column, number in zip(k_x, of_row, strict=True):
+            y, x = divmod(int(number), len(KX_EDGES) - 1)
+            assert KY_EDGES[y] <= row and (row < KY_EDGES[y + 1] or row == 1)
+            assert KX_EDGES[x] <= column and (column < KX_EDGES[x + 1] or column == 1)
+
+
+def test_factors_are_interpolated_between_shares_and_constant_beyond() -> None:
+    table = np.ones(TABLE) * np.array([1.0, 2.0, 4.0])[:, None, None]
+    factors = SpectralCorrection(table)
+    assert factors.on((64, 64), 16)[0, 0] == 2
+    assert factors.on((64, 64), 32)[0, 0] == factors.on((64, 64), 60)[0, 0] == 4
+    assert factors.on((64, 64), 2)[0, 0] == 1
+    assert factors.on((64, 64), 11)[0, 0] == pytest.approx(1 + np.log2(11 / 8))
+
+
+def test_measured_lines_stay_and_the_others_are_multiplied() -> None:
+    one, rng = brain(), np.random.default_rng(0)
+    image = (rng.standard_normal(one.shape) + 1j * rng.standard_normal(one.shape)).astype(np.complex64)
+    factors = SpectralCorrection(rng.uniform(0.5, 1.5, TABLE))
+    before, after = one.encoding()(image)[0], one.encoding()(factors.applied(one, LINES, image, 0.5))[0]
+    wanted = 1 + 0.5 * (factors.on(one.shape, len(LINES)) - 1)
+    wanted[LINES] = 1
+    np.testing.assert_allclose(after, before * wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(("factor", "share"), [(1.0, 0.0), (1.1, 0.5), (1.2, 1.0), (1.5, 1.0), (0.9, 0.0)])
+def test_a_scan_takes_the_share_of_the_correction_that_its_lines_held_back_ask_for(factor: float, share: float) -> None:
+    assert strength(predicted(factor), SpectralCorrection(np.full(TABLE, 1.2))) == pytest.approx(share, abs=1e-4)
+
+
+def test_few_lines_several_coils_and_holes_are_not_corrected() -> None:
+    factors, without = SpectralCorrection(np.full(TABLE, 1.2)), predicted(1.1)
+    assert strength(None, factors) == 0
+    assert strength(replace(without, held=without.held[:3]), factors) == 0
+    holes = replace(without.slice_model, samples=np.ones(without.slice_model.shape, dtype=bool))
+    assert strength(replace(without, slice_model=holes), factors) == 0
+    coils = RECIPE.replacing("simulation", coils=2)
+    assert strength(hold_back(brain(coils), LINES, coils.inference.engine(), 0), factors) == 0
+
+
+def test_the_mean_is_corrected_by_the_share_it_tells_and_map_is_not() -> None:
+    off = RECIPE.replacing("reconstruction", band_factors=False)
+    rng = np.random.default_rng
+    plain = reconstruct(brain(), LINES, "mean", off, rng(0), with_std=False)
+    result = reconstruct(brain(), LINES, "mean", RECIPE, rng(0), with_std=False)
+    share = strength(honest(), shipped_spectral_correction())
+    assert plain.band_strength is None and result.band_strength is not None and 0 < result.band_strength <= 1
+    assert result.band_strength == pytest.approx(share, abs=0.1)  # other draws behind the prediction
+    expected = shipped_spectral_correction().applied(brain(), LINES, plain.image, result.band_strength)
+    np.testing.assert_allclose(result.image, expected, atol=1e-5)
+    assert result.account() == {"band factors": f"{100 * result.band_strength:.0f} % of the correction"}
+    assert reconstruct(brain(), LINES, "map", RECIPE, rng(0)).band_strength is None
+
+
+def test_tables_that_are_none_are_refused() -> None:
+    for table in (np.ones((2, 3)), np.zeros(TABLE), np.full(TABLE, np.nan)):
+        with pytest.raises(InputError, match="band factors"):
+            SpectralCorrection(table)

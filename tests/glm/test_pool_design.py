@@ -1,0 +1,253 @@
+"""Active learning over a pool: rank-one updates against dense algebra, choices against inference anew, resumption."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from mri_design import DoubleLoop, Exact, Identity, InputError, LabelPool, Lanczos, Laplace, PoolDesign, SiteBlock
+from mri_design.glm.labels import PoolMarginals
+from mri_design.glm.references import exact_criterion
+from mri_design.operators.dense import SparseMatrix
+
+CONVERGED = DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-6)
+CASES, WEIGHTS, FIRST = 60, 7, 10
+
+
+@pytest.fixture
+def data():
+    """Sparse features, labels by noisy weights."""
+    rng = np.random.default_rng(3)
+    features = scipy.sparse.random(CASES, WEIGHTS, 0.6, format="csr", rng=rng)
+    features.data[:] = rng.standard_normal(features.nnz)
+    labels = np.where(features @ rng.standard_normal(WEIGHTS) + 0.3 * rng.standard_normal(CASES) > 0, 1.0, -1.0)
+    return features, labels
+
+
+def pool_of(features, prior="gaussian"):
+    if prior == "gaussian":
+        return LabelPool(features)
+    return LabelPool(features, (SiteBlock("weights", Identity((WEIGHTS,), is_complex=False), Laplace(1.5)),))
+
+
+def begun(design, pool, labels, count=FIRST):
+    return design.begin(pool, np.arange(count), labels[:count], np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("prior", ["gaussian", "laplace"])
+@pytest.mark.parametrize("storage", ["sparse", "dense"])
+def test_rank_one_updates_are_dense_algebra(prior, storage, data):
+    features, labels = data
+    B = features.toarray()
+    design = PoolDesign(block=10, engine=CONVERGED)
+    state = begun(design, pool_of(features if storage == "sparse" else B, prior), labels)
+    A = state.posterior.precision.dense_real()
+    rhs = A @ state.posterior.mean
+    for index in (20, 33, 41, 12):
+        state = design.update(state, index, labels[index], np.random.default_rng(0))
+        made = state.marginals
+        pi = made.shrinkage[-1] / (1 - made.shrinkage[-1] * (B[index] @ np.linalg.solve(A, B[index])))
+        A, rhs = A + pi * np.outer(B[index], B[index]), rhs + 0.5 * labels[index] * B[index]
+        covariance = np.linalg.inv(A)
+        np.testing.assert_allclose(state.mean, covariance @ rhs, atol=1e-12)
+        np.testing.assert_allclose(made.means, B @ state.mean, atol=1e-12)
+        np.testing.assert_allclose(made.variances, np.einsum("ij,jk,ik->i", B, covariance, B), atol=1e-12)
+        assert made.log_determinant == pytest.approx(np.linalg.slogdet(A)[1], abs=1e-11)
+        if prior == "laplace":
+            np.testing.assert_allclose(made.prior_variances[0], np.diag(covariance), atol=1e-12)
+    assert state.block_start == FIRST and made.recomputed == 0
+
+
+def test_the_width_of_a_new_site_minimises_the_exact_criterion_over_it(data):
+    features, labels = data
+    design = PoolDesign(block=10, engine=CONVERGED)
+    state = begun(design, pool_of(features), labels)
+    index = 25
+    r, old = state.marginals.variances[index], state.posterior.precision.site_precisions[0]
+    after = design.update(state, index, labels[index], np.random.default_rng(0))
+    shrink = after.marginals.shrinkage[-1]
+    pi = shrink / (1 - shrink * r)
+    model = after.pool.model(after.indices, after.labels)
+    values = [exact_criterion(model, (np.append(old, factor * pi),)) for factor in (0.98, 1.0, 1.02)]
+    assert values[1] < values[0] and values[1] < values[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", ["gaussian", "laplace"])
+@pytest.mark.parametrize("score", ["uncertainty", "information_gain", "bald"])
+def test_blocks_of_one_choose_as_inference_from_scratch_does(prior, score, data):
+    features, labels = data
+    pool, design = pool_of(features, prior), PoolDesign(score, 1, CONVERGED)
+    state, rng = begun(design, pool, labels), np.random.default_rng(0)
+    for _ in range(5):
+        fresh = design.begin(pool, state.indices, state.labels, rng)
+        ours, theirs = design.propose(state, rng), design.propose(fresh, rng)
+        assert ours.index == theirs.index
+        np.testing.assert_allclose(ours.scores, theirs.scores, atol=1e-5)
+        assert np.all(np.isneginf(ours.scores[state.indices]))
+        state = design.update(state, ours.index, labels[ours.index], rng)
+
+
+def test_an_inclusion_takes_one_solve(data, monkeypatch):
+    features, labels = data
+    design, rng, solve, solved = PoolDesign(block=10), np.random.default_rng(0), PoolMarginals.solve, []
+    state = begun(design, pool_of(features, "laplace"), labels)
+    monkeypatch.setattr(PoolMarginals, "solve", lambda self, b: solved.append(1) or solve(self, b))
+    design.ask(state, lambda index: labels[index], 4, rng)
+    assert len(solved) == 4
+
+
+def test_a_full_block_is_inferred_anew_from_the_updated_marginals(data):
+    features, labels = data
+    design, rng = PoolDesign(block=2), np.random.default_rng(0)
+    state = begun(design, pool_of(features, "laplace"), labels)
+    one = design.update(state, 30, labels[30], rng)
+    assert one.block_start == FIRST and one.posterior is state.posterior
+    two = design.update(one, 31, labels[31], rng)
+    assert two.block_start == FIRST + 2 and len(two.marginals.shrinkage) == 0
+    assert two.posterior.convergence.iterations == 1
+    full = replace(design, block=100).update(one, 31, labels[31], rng)
+    model = two.pool.model(two.indices, two.labels)
+    np.testing.assert_array_equal(two.mean, design.engine.infer(model, rng, warm_start=full.warm_start).mean)
+    converged, cold = CONVERGED.infer(model, rng).mean, design.engine.infer(model, rng).mean
+    assert np.linalg.norm(two.mean - converged) < 0.2 * np.linalg.norm(cold - converged)
+
+
+@pytest.mark.parametrize("score", ["uncertainty", "random"])
+def test_a_pickled_state_goes_on_as_if_it_had_never_stopped(score, data):
+    features, labels = data
+    design = PoolDesign(score, block=3)
+    rng = np.random.default_rng(5)
+    state = design.ask(begun(design, pool_of(features), labels), labels.__getitem__, 4, rng)
+    kept = pickle.dumps((state, rng))
+    whole = design.ask(state, labels.__getitem__, 9, rng)
+    resumed, generator = pickle.loads(kept)
+    again = design.ask(resumed, labels.__getitem__, 9, generator)
+    np.testing.assert_array_equal(whole.indices, again.indices)
+    np.testing.assert_array_equal(whole.mean, again.mean)
+
+
+def test_all_of_a_pool_can_be_asked_and_every_label_is_reported(data):
+    features, labels = data
+    design, seen = PoolDesign("random", 25), []
+    state = begun(design, pool_of(features), labels)
+    state = design.ask(state, labels.__getitem__, 1000, np.random.default_rng(0), lambda s: seen.append(len(s.indices)))
+    assert sorted(state.indices) == list(range(CASES)) and seen == list(range(FIRST + 1, CASES + 1))
+    with pytest.raises(InputError, match="no case without a label"):
+        design.propose(state, np.random.default_rng(0))
+
+
+def test_negative_variances_drop_candidates_and_mend_sites_of_the_model():
+    rng = np.random.default_rng(1)
+    features = rng.standard_normal((80, 30))
+    labels = np.where(features[:, 0] > 0, 1.0, -1.0)
+    prior = (SiteBlock("weights", Identity((30,), is_complex=False), Laplace(1.0)),)
+    pool, lanczos = LabelPool(features, prior), Lanczos(3)
+    design = PoolDesign(block=20, engine=DoubleLoop(lanczos, outer_iterations=2), variances=lanczos)
+    state = design.begin(pool, np.arange(10), labels[:10], rng)
+    state = design.ask(state, labels.__getitem__, 12, rng)
+    made = state.marginals
+    dropped = np.flatnonzero(~made.valid)
+    assert dropped.size and made.recomputed
+    assert np.all(made.variances[state.indices] > 0) and np.all(made.prior_variances[0] > 0)
+    scores = design.propose(state, rng).scores
+    assert np.all(np.isneginf(scores[dropped]))
+    b = features[7]
+    A = state.posterior.precision.dense_real()
+    for index, shrink, d in zip(state.indices[10:], made.shrinkage, made.directions, strict=True):
+        r = features[index] @ d
+        A = A + shrink / (1 - shrink * r) * np.outer(features[index], features[index])
+    np.testing.assert_allclose(made.solve(b), np.linalg.solve(A, b), atol=1e-10)
+
+
+def test_conjugate_gradients_serve_many_weights(data, monkeypatch):
+    features, labels = data
+    dense = begun(PoolDesign(block=5), pool_of(features), labels)
+    monkeypatch.setattr("mri_design.glm.labels.DENSE_LIMIT", 3)
+    design = PoolDesign(block=5)
+    free = begun(design, pool_of(features), labels)
+    assert free.marginals.factor is None and dense.marginals.factor is not None
+    for index in (20, 21):
+        dense = design.update(dense, index, labels[index], np.random.default_rng(0))
+        free = design.update(free, index, labels[index], np.random.default_rng(0))
+    np.testing.assert_allclose(free.marginals.variances, dense.marginals.variances, rtol=1e-7)
+
+
+def test_ties_go_to_the_lowest_index():
+    pool = LabelPool(np.ones((5, 2)))
+    design, rng = PoolDesign(), np.random.default_rng(0)
+    assert design.propose(design.begin(pool, [0, 3], [1, -1], rng), rng).index == 1
+
+
+@pytest.mark.parametrize("block", [0, -3, 1.5])
+def test_blocks_of_none_are_refused(block):
+    with pytest.raises(InputError, match="block"):
+        PoolDesign(block=block)
+
+
+def test_a_likelihood_among_the_priors_of_a_pool_is_refused():
+    weights = Identity((2,), is_complex=False)
+    with pytest.raises(InputError, match=r"prior block 'w': got a factor of the likelihood.*role=\"prior\""):
+        LabelPool(np.ones((5, 2)), (SiteBlock("w", weights, Laplace(1.0), offset=np.ones(2)),))
+    LabelPool(np.ones((5, 2)), (SiteBlock("w", weights, Laplace(1.0), offset=np.ones(2), role="prior"),))
+
+
+def test_unknown_scores_are_refused():
+    with pytest.raises(InputError, match="information_gain"):
+        PoolDesign("margin")
+
+
+@pytest.mark.parametrize(
+    ("indices", "labels", "match"),
+    [
+        ([], [], "at least one"),
+        ([1, 2], [1], "as many labels"),
+        ([1, 2], [0, 1], "Map labels 0 and 1"),
+        ([1, 2], [1, np.nan], "-1 or \\+1"),
+        ([1, 2], ["a", "b"], "-1 or \\+1"),
+        ([1, 1], [1, -1], "every case once"),
+        ([1, 60], [1, -1], "0 to 59"),
+        ([-1, 2], [1, -1], "0 to 59"),
+        ([0.5, 2], [1, -1], "0 to 59"),
+    ],
+)
+def test_labelled_cases_that_cannot_be_are_refused(indices, labels, match, data):
+    with pytest.raises(InputError, match=match):
+        PoolDesign().begin(LabelPool(data[0]), indices, labels, np.random.default_rng(0))
+
+
+def test_answers_that_are_no_labels_are_refused(data):
+    features, labels = data
+    design, rng = PoolDesign(), np.random.default_rng(0)
+    state = begun(design, LabelPool(features), labels)
+    with pytest.raises(InputError, match="-1 or \\+1"):
+        design.update(state, 30, 0, rng)
+    with pytest.raises(InputError, match="every case once"):
+        design.update(state, 3, 1, rng)
+    with pytest.raises(InputError, match="count"):
+        design.ask(state, labels.__getitem__, -1, rng)
+
+
+@pytest.mark.parametrize(
+    ("features", "settings", "match"),
+    [
+        (np.zeros((0, 3)), {}, "pool"),
+        (np.zeros((3, 0)), {}, "pool"),
+        (np.zeros(3), {}, "pool"),
+        (scipy.sparse.csr_array((0, 3)), {}, "pool"),
+        (np.eye(3) * 1j, {}, "complex"),
+        (np.array([[np.nan, 1.0]]), {}, "finite"),
+        (np.eye(3), {"scale": 0.0}, "scale"),
+        (np.eye(3), {"scale": -1.0}, "scale"),
+        (
+            np.eye(3),
+            {"prior": (SiteBlock("w", SparseMatrix(scipy.sparse.eye_array(2)), Laplace(1.0)),)},
+            "weights of shape",
+        ),
+    ],
+)
+def test_pools_that_cannot_be_are_refused(features, settings, match):
+    with pytest.raises(InputError, match=match):
+        LabelPool(features, **settings)

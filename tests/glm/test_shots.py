@@ -1,0 +1,160 @@
+"""Scores of shots against those of their rows, gradients against finite differences, and the way uphill."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from mri_design import (
+    DoubleLoop,
+    Exact,
+    FiniteDifferences,
+    Identity,
+    InputError,
+    MRSlice,
+    best_shot,
+    drawn_root,
+    exact_root,
+    information_gain,
+    load_phantom,
+    radial_spokes,
+    rotations,
+    shot_gain,
+    turned,
+)
+from mri_design.glm.shots import CovarianceRoot
+from mri_design.krylov.lanczos import lanczos
+from mri_design.operators.cartesian_fourier import DirectFourier
+from mri_design.operators.phased import PhasedParts
+from mri_design.scan.trajectories.spiral import spiral_curve
+
+N = 12
+SPOKE = radial_spokes(N, [0.0])[0]
+SPIRAL = spiral_curve(N, 2.0, points=25) * 0.99
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def posterior(request):
+    data = load_phantom("brain", shape=N, n_coils=request.param, rng=np.random.default_rng(0))
+    model = MRSlice.from_data(data).model((6, 5, 7, 3, 10))
+    return DoubleLoop(Exact(), outer_iterations=3).infer(model, np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def encode(posterior):
+    return partial(DirectFourier, grid=(N, N), maps=posterior.model.measurement.maps)
+
+
+@pytest.fixture(scope="module")
+def root(posterior):
+    return exact_root(posterior)
+
+
+def differences(function, at, step=1e-5):
+    """Central differences of a scalar function in every entry of ``at``."""
+    slopes = np.empty_like(at)
+    for index in np.ndindex(at.shape):
+        shift = np.zeros_like(at)
+        shift[index] = step
+        slopes[index] = (function(at + shift) - function(at - shift)) / (2 * step)
+    return slopes
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.7, 2.0])
+def test_the_score_is_that_of_the_rows(posterior, root, encode, angle):
+    (shot,) = turned(SPIRAL, [angle])
+    gain, real, precision = shot_gain(root, shot, encode).gain, encode(shot).to_dense_real(), posterior.precision
+    dense = np.linalg.slogdet(precision.dense_real() + real.T @ real)[1] - np.linalg.slogdet(precision.dense_real())[1]
+    np.testing.assert_allclose(gain, dense, rtol=1e-10)
+    solved = information_gain(posterior, encode(shot), tolerance=1e-10)  # by products of single precision
+    np.testing.assert_allclose(gain, solved, rtol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["exact", "draws", "lanczos"])
+def test_the_gradient_by_every_sample_is_that_of_finite_differences(posterior, root, encode, kind):
+    rng = np.random.default_rng(1)
+    if kind == "draws":
+        root = drawn_root(posterior, rng, 6)
+    elif kind == "lanczos":
+        start = rng.standard_normal((N, N)) + 1j * rng.standard_normal((N, N))
+        root = CovarianceRoot(lanczos(posterior.precision, start, 20).inverse_root(), with_turned=True)
+    (shot,) = turned(SPIRAL[::4], [0.4])
+    made = shot_gain(root, shot, encode)
+    expected = differences(lambda k: shot_gain(root, k, encode).gain, shot)
+    np.testing.assert_allclose(made.gradient, expected, atol=2e-8 * np.abs(expected).max() + 1e-8)
+    assert np.abs(expected).max() > 0.01
+
+
+def test_draws_and_their_turned_copies_are_one_set(posterior, encode):
+    """A root that says it holds half of its images scores as the whole one."""
+    half = drawn_root(posterior, np.random.default_rng(2), 5)
+    whole = CovarianceRoot(np.concatenate([half.images, 1j * half.images]), with_turned=False)
+    for part in ("gain", "gradient"):
+        np.testing.assert_allclose(
+            getattr(shot_gain(half, SPIRAL, encode), part), getattr(shot_gain(whole, SPIRAL, encode), part), atol=1e-9
+        )
+
+
+def test_sites_that_know_a_phase_have_scores_and_gradients_too(posterior, encode):
+    phase = np.exp(1j * np.random.default_rng(3).uniform(-1, 1, (N, N)))
+    blocks = tuple(
+        replace(block, analysis=PhasedParts(inner, phase))
+        for block, inner in zip(posterior.precision.blocks, (Identity((N, N)), FiniteDifferences((N, N))), strict=False)
+    )
+    weights = tuple(np.random.default_rng(4).uniform(0.1, 2, block.analysis.out_shape) for block in blocks)
+    precision = replace(posterior.precision, blocks=blocks, site_precisions=weights)
+    phased = replace(posterior, precision=precision)
+    assert not precision.complex_linear
+    root = exact_root(phased)
+    expected = information_gain(phased, encode(SPIRAL), tolerance=1e-10)
+    made = shot_gain(root, SPIRAL, encode)
+    np.testing.assert_allclose(made.gain, expected, rtol=1e-7)
+    slopes = differences(lambda k: shot_gain(root, k, encode).gain, SPIRAL[:3].copy())
+    np.testing.assert_allclose(shot_gain(root, SPIRAL[:3], encode).gradient, slopes, atol=1e-7)
+
+
+def test_slopes_by_an_angle_and_by_any_parameter(root, encode):
+    def stretched(parameters):
+        """A spiral with a density and an angle of its own: both derivatives written out."""
+        density, angle = parameters
+        t = np.linspace(0, 1, 25)[1:]
+        radius, turn = 5.9 * t**density, 4 * np.pi * t + angle
+        k = radius[:, None] * np.stack([np.sin(turn), np.cos(turn)], axis=1)
+        across = radius[:, None] * np.stack([np.cos(turn), -np.sin(turn)], axis=1)
+        return k, np.stack([k * np.log(t)[:, None], across])
+
+    for family, at in ((rotations(SPOKE), np.array([0.4])), (stretched, np.array([1.4, 0.3]))):
+        trajectory, derivatives = family(at)
+        slope = np.sum(shot_gain(root, trajectory, encode).gradient * derivatives, axis=(1, 2))
+        expected = differences(lambda p, family=family: shot_gain(root, family(p)[0], encode).gain, at)
+        np.testing.assert_allclose(slope, expected, rtol=1e-6)
+
+
+def test_the_best_angle_between_candidates(root, encode):
+    family, grid = rotations(SPOKE * 0.99), np.arange(8) * np.pi / 8
+    best = best_shot(root, family, grid, encode, radius=np.pi / 8)
+    assert best.gain >= best.candidate_gains.max() == best.candidate_gains[best.candidate]
+    fine = grid[best.candidate] + np.linspace(-1, 1, 81) * np.pi / 8
+    scan = np.array([shot_gain(root, family(np.array([a]))[0], encode).gain for a in fine])
+    top = fine[np.argmax(scan)]
+    assert best.gain >= scan.max() - 1e-6 or abs(best.parameters[0] - top) > np.pi / 80  # else another hill
+    assert best.gain > best.candidate_gains.max() * (1 + 1e-6)
+    at_edge = np.isclose(abs(best.parameters[0] - grid[best.candidate]), np.pi / 8)
+    assert at_edge or best.convergence.residual < 1e-3
+    np.testing.assert_allclose(best.trajectory, family(best.parameters)[0])
+
+
+def test_bad_input(posterior, root, encode):
+    with pytest.raises(InputError, match="encode"):
+        shot_gain(root, SPOKE, lambda k: DirectFourier(k, (N + 2, N)))
+    with pytest.raises(InputError, match="candidates"):
+        best_shot(root, rotations(SPOKE), [], encode, radius=0.1)
+    with pytest.raises(InputError, match="radius"):
+        best_shot(root, rotations(SPOKE), [0.0], encode, radius=0.0)
+    with pytest.raises(InputError, match="shot"):
+        rotations(np.zeros(4))
+    with pytest.raises(InputError, match="draws"):
+        drawn_root(posterior, np.random.default_rng(0), 0)
+    with pytest.raises(InputError, match="posterior"):
+        exact_root("posterior")
