@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from parts.exams import GROUPS, Pair, designed_lines, random_lines
-from parts.kept import Kept, lacking
+from parts.pages import Kept, lacking
 
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evidence.registration import RigidMotion

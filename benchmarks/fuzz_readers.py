@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from fuzzing.corpus import CORPUS, KINDS
-from fuzzing.damage import DAMAGES, damaged
+from fuzzing.corpus import CORPUS, DAMAGES, KINDS, damaged
 from fuzzing.reading import checksum, outcome, value_of
 from parts.pages import put_table
 

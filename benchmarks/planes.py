@@ -1,26 +1,23 @@
 """Samples of a plane (ky, kz): designed masks against tuned ones, as tables in a folder.
 
-    OMP_NUM_THREADS=1 python benchmarks/planes.py DATA [--only masks|seen|default-recipe] [--out results/encodings]
+    OMP_NUM_THREADS=1 python benchmarks/planes.py DATA [--only masks|default-recipe] [--out results/encodings]
 
 DATA is the folder of the study's scans, or ``phantom:NAME``. Densities are tuned on training subjects and judged on
-others, with coil maps known and the posterior mean of the recipe ``local`` for every mask. ``seen`` designs masks after
-an earlier scan of the object, ``default-recipe`` reconstructs masks under the default recipe, too. What has been
-computed is kept in the folder, and the same command goes on from there; some two days of processor time in all.
-``--quick`` is the same at toy size in seconds.
+others, with coil maps known and the posterior mean of the recipe ``local`` for every mask. ``default-recipe`` judges
+masks by the default recipe, too. What has been computed is kept in the folder, and the same command goes on from there;
+some two days of processor time in all. ``--quick`` is the same at toy size in seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from parts.pages import put_conditions, put_table
-from study.movements import MOVEMENTS, SAME
-from study.scans import Scan, simulated, simulating
-from study.split import TEST_HEADS, TRAINING_HEADS
+from study.scans import TEST_HEADS, TRAINING_HEADS, Scan, simulated, simulating
 
 from mri_design.design.trials import relative_error
 from mri_design.evaluation.tables import Row, csv_text, read_csv_texts, write_csv
@@ -30,9 +27,7 @@ from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.starting import start_lines
 from mri_design.experiment.strategy_names import make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
-from mri_design.operators.base import Array
 from mri_design.readouts import PlaneReadouts
-from mri_design.runs.design.earlier import EarlierImage, final_weight, informed
 from mri_design.runs.scans import knowing_oracle
 from mri_design.scan.io.atomic import write_text
 
@@ -44,9 +39,8 @@ DESIGNED = {
     1: ("calibrated", "oracle-hole", "expected-error"),
     8: ("calibrated", "oracle-hole", "expected-error", "caipi"),
 }
-ALONE, SEEN, ANOTHER, NOW = "calibrated", "calibrated, earlier scan seen", "another object", "scan now"
-EARLIER_SEED = 100
-KEY = ("matrix", "coils", "acceleration", "strategy", "image", "draw", NOW)
+ALONE = "calibrated"
+KEY = ("matrix", "coils", "acceleration", "strategy", "image", "draw")
 FORMATS = {"error": ".4f", "change_percent": "+.1f", "worst_percent": "+.1f", "better_share": ".2f", "explained": ".2f"}
 
 
@@ -105,8 +99,6 @@ class Setting:
         Images of ``source`` that densities are tuned on, and that masks are judged on.
     draws : int
         Random masks of each density on every test image.
-    seen : float
-        Acceleration of designs after an earlier scan.
     powers : tuple of float, optional
         That tuning tries; by default those of `compare`.
     block : int, optional
@@ -121,7 +113,6 @@ class Setting:
     training: tuple[int, ...] = TRAINING_HEADS
     tests: tuple[int, ...] = TEST_HEADS[:10]
     draws: int = 3
-    seen: float = 8.0
     powers: tuple[float, ...] | None = None
     block: int | None = None
 
@@ -194,42 +185,6 @@ def measured_by_both(setting: Setting, cell: Row) -> Row:
     chosen = mask_by(scan, slices["local_error"], cell, recipes["local_error"])
     made = {name: reconstruct_by_recipe(one, chosen, recipes[name], 0).image for name, one in slices.items()}
     return {name: relative_error(image, scan.reference) for name, image in made.items()} | {"chosen": len(chosen)}
-
-
-def measured_after(setting: Setting, cell: Row) -> Row:
-    """A mask of a scan whose object was scanned before, and the error of its image."""
-    recipe, explained = setting.recipe(), float("nan")
-    scan, before = scans_after(setting, cell, recipe)
-    mr_slice = scan.prepared.slice_model(0, recipe)
-    if cell["strategy"] != SEEN:
-        chosen = mask_by(scan, mr_slice, cell, recipe)
-    else:
-        earlier = EarlierImage.of("earlier", before, recipe, np.random.default_rng([0, 3]))
-        plane, target = mr_slice.candidates, max(1, round(mr_slice.candidates.size / float(str(cell["acceleration"]))))
-        assert isinstance(plane, PlaneReadouts)
-        alone = make_strategy(ALONE, "plane")
-        start = start_lines(mr_slice.measured, alone, target, recipe, 0, mr_slice.n_coils, plane)
-        rule, options = informed([earlier], [mr_slice], start, recipe, 0), DesignOptions(closing=True)
-        trace = run_design([mr_slice], rule, target, recipe, seed=0, start=start, options=options).trace
-        chosen, explained = trace.lines, final_weight(trace)
-    image = reconstruct_by_recipe(mr_slice, chosen, recipe, 0).image
-    return {"error": relative_error(image, scan.reference), "chosen": len(chosen), "explained": explained}
-
-
-def scans_after(setting: Setting, cell: Row, recipe: Recipe) -> tuple[Scan, MRSlice]:
-    """The scan to be measured, and the earlier one: of the same head, moved since or not, or of another head."""
-    scan, now, tests = setting.scan(cell), str(cell[NOW]), setting.tests
-    at = tests.index(int(str(cell["image"]))) + (len(tests) // 2 if now == ANOTHER else 0)
-    before = setting.scan({**cell, "image": tests[at % len(tests)]}, EARLIER_SEED).prepared.slice_model(0, recipe)
-    if now in (SAME, ANOTHER):
-        return scan, before
-    truth: Array = MOVEMENTS[now](scan.reference)
-    mr_slice = scan.prepared.slice_model(0, recipe)
-    every = mr_slice.encoding()(truth).reshape(mr_slice.kspace.shape)
-    parts = np.random.default_rng([int(str(cell["image"])), int(str(cell["coils"]))]).standard_normal((2, *every.shape))
-    kspace = (every + np.sqrt(mr_slice.noise_variance) * (parts[0] + 1j * parts[1])).astype(np.complex64)
-    prepared = replace(scan.prepared, data=replace(scan.prepared.data, kspace=kspace[None]))
-    return Scan(scan.name, prepared, truth), before
 
 
 def tuning_cells(setting: Setting) -> list[Row]:
@@ -319,30 +274,6 @@ def masks(setting: Setting) -> None:
     write(setting, "Masks", "changes", rows)
 
 
-def seen(setting: Setting) -> None:
-    """Masks that ``design --encoding plane --seen`` chooses, against the mask of the same scan without it."""
-    kept, rows = setting.table("seen-cells"), list[Row]()
-    tuned = {case: names for case, names in tuned_names(setting).items() if case[1] == setting.seen}
-    scans = (*MOVEMENTS, ANOTHER)
-    cells = [
-        setting.cell(case, strategy, image, **{NOW: now})
-        for image in setting.tests
-        for case, names in tuned.items()
-        for now in scans
-        for strategy in (first_density(names)[1], ALONE, SEEN)
-    ]
-    kept.fill(cells, lambda cell: measured_after(setting, cell))
-    for (coils, factor), names in tuned.items():
-        shown, stored = first_density(names)
-        for now in scans:
-            case = {"matrix": setting.matrix, "coils": coils, "acceleration": factor, NOW: now}
-            explained = [x for found in kept.draws("explained", **case, strategy=SEEN).values() for x in found]
-            for against in (ALONE, shown):
-                found = changes(kept, case, {SEEN: SEEN, ALONE: ALONE, shown: stored}, SEEN, against)
-                rows.append({**found, "explained": float(np.mean(explained))})
-    write(setting, "After an earlier scan of the object", "seen-changes", rows)
-
-
 def default_recipe(setting: Setting) -> None:
     """Masks made under `local`, reconstructed by the default recipe and by `local`."""
     kept, rows = setting.table("default-cells"), list[Row]()
@@ -370,7 +301,7 @@ def write(setting: Setting, heading: str, table: str, rows: Sequence[Row]) -> No
     put_conditions(setting.folder / "README.md", "mri-design", "numpy", "scipy")
 
 
-PARTS = {"masks": masks, "seen": seen, "default-recipe": default_recipe}
+PARTS = {"masks": masks, "default-recipe": default_recipe}
 
 
 def main() -> None:
@@ -385,7 +316,7 @@ def main() -> None:
     setting = Setting(str(Path(given.data) / "img_3T_complex.npz"), given.out)
     if given.quick:
         few = {"coils": (1,), "accelerations": (4.0,), "training": (0,), "tests": (0,), "draws": 1}
-        setting = Setting("phantom:t2w", given.out, 16, seen=4.0, powers=(2.0, 6.0), block=12, **few)
+        setting = Setting("phantom:t2w", given.out, 16, powers=(2.0, 6.0), block=12, **few)
     for name in PARTS if given.only is None else [given.only]:
         PARTS[name](setting)
 

@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 from parts.pages import put_conditions, put_table
 from parts.pulseq_text import played
-from parts.random_sequences import IMPOSSIBLE, Sequence, random_sequence
-from parts.random_shots import ENCODINGS, IMPOSSIBLE_SHOTS, random_shots
+from parts.random_sequences import ENCODINGS, IMPOSSIBLE, IMPOSSIBLE_SHOTS, Sequence, random_sequence, random_shots
 
 from mri_design.errors import MriDesignError
 from mri_design.evaluation.tables import Row, write_csv

@@ -1,9 +1,9 @@
-"""Spokes and spirals: which sets to take, how good error bars are, and total variation beside BART.
+"""Spokes and spirals: which sets to take, how good error bars are, and a measured scan.
 
     OMP_NUM_THREADS=1 python benchmarks/shots.py --data DATA --out results/encodings
 
 measures everything (some half an hour of processor time) and writes a table shots-SECTION.csv for each section, and
-those of shots.md. DATA is the folder of the study's scans (`study/split.py`). ``--only SECTION`` (again for more)
+those of shots.md. DATA is the folder of the study's scans (`study/scans.py`). ``--only SECTION`` (again for more)
 measures some. ``--quick`` is the same on toy sizes in seconds; it needs no data.
 """
 
@@ -16,16 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from parts.bart_solver import bart_version
 from parts.pages import put_conditions, put_table
-from study.split import TEST_HEADS
+from study.scans import TEST_HEADS
 from threadpoolctl import threadpool_limits
-from trajectories.coverage import RATIOS, SHARES, coverage_rows, coverage_summary, covered_sets
+from trajectories.error_bars import RATIOS, SHARES, coverage_rows, coverage_summary, covered_sets, variance_rows
 from trajectories.measured import measured_rows, measured_spirals, resampled_rows, toy_spirals
-from trajectories.scenes import Scene, ellipses, heads
-from trajectories.sets import DENSITIES, HALF, USUAL, Against, radial_rows, spiral_rows, summary
-from trajectories.total_variation import total_variation_rows
-from trajectories.variances import variance_rows
+from trajectories.sets import DENSITIES, HALF, USUAL, Against, Scene, ellipses, heads, radial_rows, spiral_rows, summary
 
 from mri_design.evaluation.tables import Row, read_csv, write_csv
 
@@ -46,18 +42,16 @@ class Sizes:
     ----------
     source : str or Path
         Heads.
-    matrix, large, small : int
-        Grids of the sets, of costs, and of dense algebra.
+    matrix, small : int
+        Grids of the sets, and of dense algebra.
     interleaves, spokes : int
         Shots of a set.
     numbers : sequence of int
         Which heads.
     seeds : sequence of int
         Of the noise on the first image; the others have the first of them.
-    repeats, runs : int
-        Of the variances, and of what is timed.
-    coils : sequence of int
-        Of total-variation MAP.
+    repeats : int
+        Of the variances.
     spirals : Path, optional
         A measured spiral scan, ``sp_phantom_8.npz``; without it a simulated toy takes its place.
     scan : str or Path
@@ -70,15 +64,12 @@ class Sizes:
 
     source: str | Path
     matrix: int
-    large: int
     small: int
     interleaves: int
     spokes: int
     numbers: Sequence[int]
     seeds: Sequence[int]
     repeats: int
-    runs: int
-    coils: Sequence[int] = (1, 8)
     spirals: Path | None = None
     scan: str | Path = "phantom:brain"
     covered: Mapping[int, Sequence[int]] = field(default_factory=lambda: {1: (0,), 2: (0,)})
@@ -91,14 +82,12 @@ class Sizes:
         return cls(
             file,
             128,
-            256,
             40,
             INTERLEAVES,
             SPOKES,
             HEADS,
             (0, 1, 2),
             32,
-            2,
             spirals=data / SPIRALS,
             scan=data / SCAN,
             covered=COVERED,
@@ -108,7 +97,7 @@ class Sizes:
     @classmethod
     def quick(cls) -> Sizes:
         """In seconds."""
-        return cls("phantom:t2w", 16, 16, 20, 2, 4, (0,), (0,), 3, 1, (1, 2))
+        return cls("phantom:t2w", 16, 20, 2, 4, (0,), (0,), 3)
 
     def scenes(self) -> list[Scene]:
         """Heads, then the scene in closed form."""
@@ -130,7 +119,6 @@ SECTIONS: Mapping[str, Callable[[Sizes], Sequence[Row]]] = {
     ),
     "measured": lambda s: measured_rows(toy_spirals() if s.spirals is None else measured_spirals(s.spirals)),
     "resampled": lambda s: resampled_rows(s.scan, s.interleaves, DENSITIES),
-    "tv": lambda s: total_variation_rows(s.alone(s.large), s.spokes, s.interleaves, s.coils, s.runs),
 }
 
 
@@ -146,20 +134,17 @@ SHOWN: Mapping[str, tuple[str, Callable[[Sequence[Row]], Sequence[Row]]]] = {
     "coverage": ("Error bars against actual errors", coverage_summary),
     "resampled": ("Spirals through a measured brain", list),
     "measured": ("A measured spiral scan", list),
-    "tv": ("Total-variation MAP", list),
 }
 """Section to its heading on the page, and the rows that stand there."""
 FORMATS = {
     "k and -k": ".0%",
     "noise": ".3f",
-    "f": ".6g",
     **dict.fromkeys(("error", "sd over noise", "vs least squares", "vs same method"), ".4f"),
     **dict.fromkeys(("bias", "its error", "stated bias", "of one run"), ".2%"),
     "median error": ".1%",
     **dict.fromkeys((f"{worst}{of}" for worst in ("", "worst ") for of in SPIRAL_COMPETITORS), "+.1%"),
     **dict.fromkeys(("vs uniform", "worst vs uniform"), "+.1%"),
-    **dict.fromkeys(("gap", "certified gap"), ".1e"),
-    **dict.fromkeys(("CPU s", "s"), ".3g"),
+    "CPU s": ".3g",
     **dict.fromkeys(SHARES, ".0%"),
     **dict.fromkeys(RATIOS, ".2f"),
 }
@@ -183,7 +168,7 @@ def main() -> None:
         write_csv(file, rows)
         put_table(given.out / "shots.md", heading, shown(read_csv(file)), None, FORMATS)
         print(f"... {name}: {time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
-    put_conditions(given.out / "shots.md", "numpy", "scipy", "finufft", also=f"; bart {bart_version()}")
+    put_conditions(given.out / "shots.md", "numpy", "scipy", "finufft")
 
 
 if __name__ == "__main__":

@@ -18,8 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from parts.pages import put_conditions, put_table
-from parts.timed_design import timed_design
-from parts.timed_image import CASES, timed_image
+from parts.timed import CASES, timed
 
 from mri_design.evaluation.tables import Row, write_csv
 
@@ -33,7 +32,7 @@ def image_row(case: str, checkouts: Mapping[str, Path], data: Path, turns: int) 
     found = {name: [] for name in checkouts}  # type: dict[str, list[dict[str, dict[str, object]]]]
     for seed in range(turns):
         for name, checkout in checkouts.items():
-            found[name].append(timed_image(checkout, case, seed, data))
+            found[name].append(timed(checkout, "image", case, seed, data))
 
     def median(version: str, recipe: str, what: str) -> float:
         return statistics.median(float(str(turn[recipe][what])) for turn in found[version])
@@ -70,7 +69,7 @@ def image_row(case: str, checkouts: Mapping[str, Path], data: Path, turns: int) 
 def design_row(name: str, case: tuple[int, int, int, int], checkouts: Mapping[str, Path], turns: int) -> Row:
     """Seconds and products of a step of a design under both versions, and whether they take the same lines."""
     found = {
-        version: [timed_design(checkout, case, 0) for _ in range(turns)] for version, checkout in checkouts.items()
+        version: [timed(checkout, "design", *case, 0) for _ in range(turns)] for version, checkout in checkouts.items()
     }
     steps = case[3] - case[2]
     row: dict[str, object] = {"design": name, "steps": steps}

@@ -1,27 +1,20 @@
-"""Small sound files of every kind that the package reads."""
+"""Small sound files of every kind that the package reads, scans and others, and damages to them."""
 
 from __future__ import annotations
 
 import json
+import re
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import h5py
 import ismrmrd
 import numpy as np
-from fuzzing.others import (
-    json_stream,
-    mrd_skeleton,
-    mrd_stream,
-    plane_order,
-    run_folder,
-    scanner,
-    sequence,
-    shot_order,
-    stored_run,
-)
-from fuzzing.siemens import siemens_bytes
+from ismrmrd.serialization import ProtocolSerializer
+from typer.testing import CliRunner
 
+from mri_design.cli.main import app
 from mri_design.design.strategies.line_masks import LowPass
 from mri_design.design.trained_design import TrainedDesign
 from mri_design.experiment.checkpoint import Checkpoint
@@ -32,7 +25,156 @@ from mri_design.experiment.trained_file import save_trained
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
+from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 from mri_design.scan.writing.nifti import nifti_bytes
+from mri_design.sequences.orders import LineOrder
+from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.scanner import load_scanner
+from mri_design.sequences.settings import SequenceSettings
+
+_START = 10240  # where the first measurement of such a file begins
+_PROTOCOL = """### ASCCONV BEGIN ###
+sRXSPEC.alDwellTime[0] = 10000
+sKSpace.lBaseResolution = {columns}
+sKSpace.lPhaseEncodingLines = {lines}
+sKSpace.ucDimension = 0x2
+sKSpace.ucTrajectory = 0x1
+sSliceArray.asSlice[0].dThickness = 5.0
+sSliceArray.asSlice[0].dPhaseFOV = 200.0
+sSliceArray.asSlice[0].dReadoutFOV = 200.0
+### ASCCONV END ###
+<ParamDouble."flReadoutOSFactor"> {{ <Precision> 6 1.0 }}"""
+_NOISE, _END = 1 << 25, 1
+
+
+def siemens_bytes(kspace: np.ndarray, noise: np.ndarray) -> bytes:
+    """K-space (coil, ky, kx) behind readouts (readout, coil, sample) of noise alone."""
+    lines = kspace.shape[1]
+    blocks = [_readout(samples, _NOISE, 0, 0) for samples in noise]
+    blocks += [_readout(kspace[:, line], 0, line, lines // 2) for line in range(lines)]
+    blocks.append(_header(_END, (0, 0), 0, 0, 352) + bytes(160))
+    text = _PROTOCOL.format(columns=kspace.shape[2], lines=lines).encode()
+    text = b"MeasYaps\0" + struct.pack("<I", len(text)) + text
+    content = struct.pack("<II", 8 + len(text), 1) + text + b"".join(blocks)
+    listed = struct.pack("<II", 0, 1) + struct.pack("<IIQQ64s64s", 1, 1, _START, len(content), b"", b"")
+    return listed.ljust(_START, b"\0") + content
+
+
+def _readout(samples: np.ndarray, flags: int, line: int, centre: int) -> bytes:
+    rows = np.ascontiguousarray(samples, "<c8")
+    stored = b"".join(
+        struct.pack("<IiIiIIHHI", 0, 1, 1, 0, 0, 0, n, 0, 0) + row.tobytes() for n, row in enumerate(rows)
+    )
+    return _header(flags, rows.shape, line, centre, 192 + len(stored)) + stored
+
+
+def _header(flags: int, shape: tuple[int, ...], line: int, centre: int, length: int) -> bytes:
+    coils, samples = shape
+    head = struct.pack("<IiIIIHHiiii", length, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+    head += struct.pack("<QHH14H", flags, samples, coils, line, *[0] * 13)
+    head += struct.pack("<4HfIHH", 0, 0, samples // 2, 0, 0.0, 0, centre, 0)
+    return (head + struct.pack("<7f", 0, 0, 0, 1, 0, 0, 0)).ljust(192, b"\0")
+
+
+NY, NX = 12, 16
+PLAIN = '[simulation]\nmatrix = 16\n[reconstruction]\nmethod = "zero-filled"\n'
+STREAM_HEADER = """<?xml version="1.0"?><ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">
+<experimentalConditions><H1resonanceFrequency_Hz>127000000</H1resonanceFrequency_Hz></experimentalConditions><encoding>
+<encodedSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize>
+<fieldOfView_mm><x>200</x><y>200</y><z>5</z></fieldOfView_mm></encodedSpace>
+<reconSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize>
+<fieldOfView_mm><x>200</x><y>200</y><z>5</z></fieldOfView_mm></reconSpace>
+<encodingLimits/><trajectory>cartesian</trajectory></encoding></ismrmrdHeader>"""
+
+
+def _design(folder: Path, *words: str) -> Path:
+    """The folder of a small design, made by the command line; no figure is drawn, since no reader looks at one."""
+    (folder / "plain.toml").write_text(PLAIN)
+    places = ("--recipe", str(folder / "plain.toml"), "--out", str(folder / "run"))
+    done = CliRunner().invoke(app, ["design", "phantom:brain", *words, *places, "--no-report"])
+    if done.exit_code:
+        raise RuntimeError(done.output)
+    return folder / "run"
+
+
+def run_folder(folder: Path) -> Path:
+    """The manifest of a run, as `info` reads it."""
+    return _design(folder, "--lines", "6") / "manifest.json"
+
+
+def stored_run(folder: Path) -> Path:
+    """The run folder as `export` reads it."""
+    return run_folder(folder)
+
+
+def plane_order(folder: Path) -> Path:
+    """The samples of a design over a plane, as `export` reads them."""
+    return _design(folder, "--encoding", "plane", "--samples", "40", "--strategy", "vd-polynomial") / "samples.csv"
+
+
+def shot_order(folder: Path) -> Path:
+    """The trajectory of a design over spokes, as `export` reads it."""
+    return _design(folder, "--encoding", "radial", "--shots", "6", "--strategy", "golden") / "trajectory.npz"
+
+
+def sequence(folder: Path) -> Path:
+    """A Pulseq sequence, as `info` reads it."""
+    settings = SequenceSettings(
+        kind="gre",
+        field_of_view=(0.24, 0.2),
+        samples=NX,
+        echo_time=0.008,
+        repetition_time=0.025,
+        flip_angle=15.0,
+        bandwidth=400.0,
+    )
+    made = pulseq_file(LineOrder.of_lines((6, 3, 8, 1), NY), settings, load_scanner("generic"))
+    (folder / "lines.seq").write_bytes(made.content)
+    return folder / "lines.seq"
+
+
+def mrd_skeleton(folder: Path) -> Path:
+    """Labels of lines without samples."""
+    content = mrd_skeleton_bytes(((6, 3), (1, 8)), (NY, NX), SliceGeometry((1.5, 2.0), 5.0))
+    (folder / "labels.h5").write_bytes(content)
+    return folder / "labels.h5"
+
+
+def scanner(folder: Path) -> Path:
+    """The limits of a scanner."""
+    limits = {"max_gradient": 0.03, "max_slew": 120.0, "max_b1": 2e-5}
+    times = {"rf_dead_time": 1e-4, "rf_ringdown_time": 3e-5, "adc_dead_time": 1e-5}
+    lines = [f"{name} = {value}" for name, value in (limits | times).items()]
+    (folder / "mine.toml").write_text("\n".join(["[mine]", *lines, ""]))
+    return folder / "mine.toml"
+
+
+def _readouts() -> np.ndarray:
+    real, imaginary = np.random.default_rng(6).standard_normal((2, NY, NX))
+    return (real + 1j * imaginary).astype(np.complex64)
+
+
+def json_stream(folder: Path) -> Path:
+    """Readouts as lines of JSON, as `adapt` reads them."""
+    said: list[dict[str, object]] = [{"lines": NY, "samples": NX, "noise_variance": 0.5}]
+    for line, samples in enumerate(_readouts()):
+        said.append({"line": line, "real": samples.real.tolist(), "imag": samples.imag.tolist()})
+    (folder / "stream.jsonl").write_text("".join(json.dumps(message) + "\n" for message in [*said, {"close": True}]))
+    return folder / "stream.jsonl"
+
+
+def mrd_stream(folder: Path) -> Path:
+    """Readouts in the streaming protocol of ISMRMRD."""
+    with (folder / "stream.mrd").open("wb") as file:
+        out = ProtocolSerializer(file)
+        out.serialize(ismrmrd.xsd.CreateFromDocument(STREAM_HEADER))
+        for line, samples in enumerate(_readouts()):
+            readout = ismrmrd.Acquisition.from_array(samples[np.newaxis], center_sample=NX // 2)
+            readout.idx.kspace_encode_step_1 = line
+            out.serialize(readout)
+        out.close()
+    return folder / "stream.mrd"
+
 
 NY, NX, COILS = 12, 16, 2
 PHANTOM = Path(__file__).parents[2] / "phantoms" / "shepp_logan.json"
@@ -256,3 +398,50 @@ CORPUS: dict[str, Callable[[Path], Path]] = {each.__name__: each for each in (*_
 """Makes a sound file in a folder, and whatever stands beside it; returns the file that is damaged then."""
 
 KINDS = tuple(CORPUS)
+
+
+LIES = (b"0", b"-1", b"1e999", b"999999999", b"18446744073709551616", b"NaN", b"'")
+DAMAGES = ("bit", "bits", "bytes", "cut", "insertion", "lie", "header", "link")
+"""Kinds of damage; "header" is bits among the first bytes, "lie" another number where a number stands as text."""
+
+
+def damaged(path: Path, kind: str, secret: Path, rng: np.random.Generator) -> None:
+    """Damage a file in place.
+
+    Parameters
+    ----------
+    path : Path
+        A sound file.
+    kind : str
+        One of `DAMAGES`.
+    secret : Path
+        A file that nobody was asked to read: where "link" leads.
+    rng : Generator
+        Of places and values.
+    """
+    if kind == "link":
+        path.unlink()
+        path.symlink_to(secret)
+        return
+    path.write_bytes(_changed(path.read_bytes(), kind, rng))
+
+
+def _changed(content: bytes, kind: str, rng: np.random.Generator) -> bytes:
+    data, size = bytearray(content), len(content)
+    if kind in ("bit", "bits", "header"):
+        within = min(size, 128) if kind == "header" else size
+        for at in rng.integers(within, size=1 if kind == "bit" else int(rng.integers(2, 17))):
+            data[at] ^= 1 << int(rng.integers(8))
+    elif kind == "bytes":
+        start, length = int(rng.integers(size)), int(rng.integers(1, 33))
+        data[start : start + length] = rng.choice([b"\x00", b"\xff", b"\x80"]) * len(data[start : start + length])
+    elif kind == "cut":
+        del data[int(rng.integers(size)) :]
+    elif kind == "insertion":
+        at = int(rng.integers(size + 1))
+        data[at:at] = rng.bytes(int(rng.integers(1, 65)))
+    else:
+        numbers = list(re.finditer(rb"\d+", content[:4096])) or list(re.finditer(rb".", content[:64], re.DOTALL))
+        found = numbers[int(rng.integers(len(numbers)))]
+        data[found.start() : found.end()] = LIES[int(rng.integers(len(LIES)))]
+    return bytes(data)

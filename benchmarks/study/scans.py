@@ -1,4 +1,4 @@
-"""Scans of the study with the image each is judged by: real phase from several sources, and synthetic phase."""
+"""Scans of the study with the image each is judged by, and which subjects are for what."""
 
 from __future__ import annotations
 
@@ -15,8 +15,18 @@ from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.operators.base import Array
 from mri_design.scan.calibration.coil_maps import coil_combined
 from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.io.formats import read
 from mri_design.scan.simulation.scanner import simulate_scan
+
+TRAINING_HEADS = (0, 2, 4)
+TEST_HEADS = (6, 7, 9, 10, 12, 13, 15, 16, 18, 19, 21, 22)  # four of each subject
+OTHER_TEST_HEADS = (8, 11, 14, 17, 20, 23)
+LARGE_TEST_HEADS = (7, 13)  # at 256 x 256
+COIL_TEST_HEADS = {4: (7, 12, 18), 8: (9, 13, 21), 16: (6, 15, 22)}  # one of each subject
+TRAINED_ON = "0-5"
+TEST_SUBJECTS = ("6B", "7A", "7B")
+TRAINING_SUBJECT = "6A"
+MIDDLE = 2  # of four slices
+
 
 NOISE = 0.007  # sd per real component, relative to the 99.5th percentile: 3 T
 LOW_FIELD_NOISE = 0.02  # between that and what the low-field scans had themselves (0.022 to 0.05)
@@ -78,22 +88,6 @@ def simulated(
     data = load_input(str(source), recipe, seed)
     name = label or data.name
     return [Scan.of(f"{name} {index}", data.select_slice(index)) for index in indices]
-
-
-def volume_planes(path: Path, positions: Sequence[int], matrix: int, seed: int = 0) -> list[Scan]:
-    """Planes of a volume without phase, each the truth of a simulated scan with a rough phase of its own.
-
-    The phase is the same whatever the seed, which draws the noise.
-    """
-    volume = read(str(path))
-    assert isinstance(volume, ImageStack)
-    stack = ImageStack(volume.images[list(positions)], volume.name)
-    rng = np.random.default_rng([0, 2])
-    truths = simulate_scan(stack, matrix=matrix, noise=0.0, phase="rough", rng=rng).reference
-    assert truths is not None
-    rng = np.random.default_rng([seed, 1])
-    data = simulate_scan(ImageStack(truths, volume.name), noise=NOISE, phase="own", rng=rng)
-    return [Scan.of(f"{volume.name} {position}", data.select_slice(i)) for i, position in enumerate(positions)]
 
 
 def combined(path: Path, matrix: int, seed: int = 0) -> Scan:

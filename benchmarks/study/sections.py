@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from study.groups import BESIDE, FAMILIES, INFORMED, TUNED, Entry, Group, Tuning
-from study.scans import Scan, combined, denoised, raw, repeated, self_calibrated, simulated, simulating
-from study.split import (
+from study.scans import (
     COIL_TEST_HEADS,
     LARGE_TEST_HEADS,
     MIDDLE,
@@ -17,6 +16,14 @@ from study.split import (
     TEST_SUBJECTS,
     TRAINING_HEADS,
     TRAINING_SUBJECT,
+    Scan,
+    combined,
+    denoised,
+    raw,
+    repeated,
+    self_calibrated,
+    simulated,
+    simulating,
 )
 from study.tables import HOLE, ORACLE
 from study.tuning import map_recipe, partial_fourier

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from study.ledger import Ledger
-from study.scans import simulating
+from study.scans import TRAINED_ON, simulating
 from study.sections import Setting
-from study.split import TRAINED_ON
 from study.tuning import Show
 
 from mri_design.experiment.recipe import Recipe

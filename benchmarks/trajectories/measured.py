@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from trajectories.scenes import RECIPE
+from trajectories.sets import RECIPE
 
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import measure

@@ -1,18 +1,26 @@
-"""Processor time of an image with error bars, by whichever checkout stands on PYTHONPATH before these benchmarks.
+"""Processor time of a design and of an image with error bars, by whichever checkout stands on PYTHONPATH.
 
-    PYTHONPATH=CHECKOUT:benchmarks python benchmarks/parts/timed_image.py CASE SEED [DATA]
+    PYTHONPATH=CHECKOUT:benchmarks python benchmarks/parts/timed.py design GRID COILS START LINES SEED
+    PYTHONPATH=CHECKOUT:benchmarks python benchmarks/parts/timed.py image CASE SEED DATA
 
-prints as JSON, under the recipe `local` and under the default one, seconds, error, and the total of the variances.
+prints as JSON what the design cost, its peak memory and its lines; and of the image, under the recipe `local` and under
+the default one, seconds, error, and the total of the variances.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+PHANTOM = "phantom:t2w"
+MIB_PER_UNIT = 1 / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+"""Mebibytes in a unit of what `getrusage` calls the largest resident size."""
+
 
 HERE = Path(__file__).parents[1]
 HEADS, LOW_FIELD = "img_3T_complex.npz", "lf_6B_gre.npy"
@@ -30,16 +38,62 @@ CASES = {
 WARM = "head, 128"
 
 
-def timed_image(checkout: Path, case: str, seed: int, data: Path) -> dict[str, dict[str, object]]:
-    """Output of `main`, from a fresh process that runs the code of a checkout on one thread."""
+def timed(checkout: Path, *words: object) -> dict[str, dict[str, object]]:
+    """What a fresh process prints that runs `design` or `image` by the code of a checkout, on one thread.
+
+    Parameters
+    ----------
+    checkout : Path
+        Root of a working tree of this repository.
+    words : objects
+        ``design`` and its five numbers (sides of the grid, coils, lines at the start and in the end, seed), or
+        ``image`` with case, seed and folder of the data.
+    """
     path = os.pathsep.join((str(checkout.resolve()), str(HERE)))
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-P", __file__, case, str(seed), str(data)]
+    command = [sys.executable, "-P", __file__, *map(str, words)]
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return dict(json.loads(found.stdout))
 
 
-def main(case: str, seed: int, data: Path) -> None:
+def peak_mib() -> float:
+    """Largest resident size of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MIB_PER_UNIT
+
+
+def design(grid: int, coils: int, start: int, lines: int, seed: int) -> None:
+    """Design, after one line on a small grid that compiles or loads the loops, and print."""
+    from threadpoolctl import threadpool_limits
+
+    import mri_design as md
+
+    def made(grid: int, start: int, lines: int) -> tuple[object, float, float]:
+        recipe = md.load_recipe(None)
+        recipe = recipe.replacing("simulation", matrix=grid, coils=coils)
+        scan = md.prepare(md.load_input(PHANTOM, recipe, seed), recipe).slice_model(0, recipe)
+        used, began = resource.getrusage(resource.RUSAGE_SELF), time.process_time()
+        state = md.run_design([scan], md.make_strategy("calibrated"), lines, recipe, seed=seed, start=start)
+        now = resource.getrusage(resource.RUSAGE_SELF)
+        return state.trace, time.process_time() - began, now.ru_stime - used.ru_stime
+
+    with threadpool_limits(1):
+        for side in (32, 80):  # exact variances by columns, and samples
+            made(side, 8, 10)
+        before = peak_mib()
+        trace, seconds, system = made(grid, start, lines)
+    products = [step.cost.matvecs for step in trace.steps]
+    found = {
+        "processor s": seconds,
+        "of which system": system,
+        "products": sum(products),
+        "peak MiB": peak_mib(),
+        "before the design": before,
+        "lines": [int(line) for line in trace.lines],
+    }
+    print(json.dumps(found))
+
+
+def image(case: str, seed: int, data: Path) -> None:
     """Reconstruct twice, after something small that compiles or loads the loops, and print."""
     import numpy as np
     from study.scans import Scan, denoised, simulated, simulating
@@ -111,4 +165,7 @@ def main(case: str, seed: int, data: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    if sys.argv[1] == "design":
+        design(*map(int, sys.argv[2:]))
+    else:
+        image(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))

@@ -1,0 +1,395 @@
+"""Several coils whose maps are estimated from the lines measured: designed lines beside fixed masks, and the maps.
+
+    OMP_NUM_THREADS=1 python benchmarks/coils.py lines DATA [--scans 8a-96,...] [--known] [--out results/coils]
+    OMP_NUM_THREADS=1 python benchmarks/coils.py maps DATA [--seeds 3] [--out results/coils]
+
+DATA is the folder of raw scans. `lines` crops every scan to a square grid, estimates its noise once, and holds designs
+against fixed masks as `mri-design compare` does, with the same kind of maps and the same centre lines, and with 24 or
+what is published: fair.csv. With --known it holds them against the same rule where the maps of all lines are known:
+known.csv. Errors are relative L2 errors of the magnitude against the scan's own image from all lines, under the recipe
+``local``. What has been computed is kept, and the same command goes on from there; some two minutes of processor time
+for a row of 8 coils on 96 x 96.
+
+`maps` takes masks of eight centre lines (four or six where a mask has sixteen or ten) and random ones of a density that
+falls with the third power. Maps are estimated from these lines alone, by NLINV and by ESPIRiT on the gapless centre.
+Every set of maps gives a least-squares image (SENSE, the better of two regularisations) and a posterior mean, whose
+errors are divided by those with maps of the whole scan: maps.csv. Tables go to lines.md and maps.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from parts.pages import Kept, put_conditions, put_table
+
+from mri_design.calibration.growing_maps import maps_from_lines
+from mri_design.design.trials import ReferenceSlice, relative_error
+from mri_design.evaluation.metrics import relative_l2
+from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
+from mri_design.experiment.designing import run_design
+from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.experiment.reconstruction import reconstruct_by_recipe, reconstruct_prepared
+from mri_design.experiment.slice_choice import ScanSource, SliceChoice
+from mri_design.experiment.starting import centre_for_maps, readouts_wanted, start_lines
+from mri_design.experiment.strategy_names import make_strategy
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+from mri_design.operators.centred_fft import to_image, to_kspace
+from mri_design.runs.run import Work
+from mri_design.runs.scans import load_images
+from mri_design.runs.study import Study, StudyProgress
+from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.simulation.scanner import simulate_scan
+
+LOCAL = load_recipe("local")
+RIDGES = (1e-3, 1e-2)
+SCANS = {
+    "8a-96": ("mc_brain_8a.npy", 96),
+    "16-96": ("mc_brain_cimax16.npy", 96),
+    "prescan16-64": ("mc_brain_prescan16.npy", 64),
+    "sim8-96": ("mag3T_6B_T2w.npz", 96),
+    "8a-128": ("mc_brain_8a.npy", 128),
+    "16-128": ("mc_brain_cimax16.npy", 128),
+    "sim8-128": ("mag3T_7A_T1w.npz", 128),
+    "pfile8-96": ("ge_pfile8.npy", 96),
+    "ffe12-88": ("mc_phantom_ffe12.npy", 88),
+    "sim8b-96": ("mag3T_7B_T2w.npz", 96),
+    "sim4-96": ("mag3T_6B_T2w.npz", 96),
+    "8a-64": ("mc_brain_8a.npy", 64),
+    "pfile8-64": ("ge_pfile8.npy", 64),
+    "gre2-80": ("../raw/twix_gre.dat", 80),
+    "sim8b-64": ("mag3T_7B_T2w.npz", 64),
+}
+"""Files, and the sides that they are cropped to, or simulated on with eight coils (``sim4``: four)."""
+FAIR = ("calibrated", "regular", "fastmri-equispaced", "fastmri-random", "vd-polynomial:2", "vd-systematic:1")
+FAIR = (*FAIR, "vd-systematic:2")
+"""The design, and the fixed masks that it is held against fairly."""
+FORMATS = dict.fromkeys(("designed", "best_fixed", "usual", "few"), ".4f") | {"sd_percent": ".1f"}
+FORMATS |= dict.fromkeys(("against_best_percent", "mean_percent", "worst_percent"), "+.1f")
+FORMATS |= dict.fromkeys(("by_maps_percent", "by_lines_percent", "together_percent"), "+.1f")
+
+
+def middle_of(
+    folder: Path, name: str, recipe: Recipe, side: int, file: str | None = None, **simulation: object
+) -> KSpaceData:
+    """The middle of a scan's k-space, or the simulated scan of an image, with coil maps that are not known.
+
+    Simulations have eight coils and a smooth phase, where ``simulation`` says nothing else.
+    """
+    simulated = recipe.replacing("simulation", **{"matrix": side, "coils": 8, "phase": "smooth"} | simulation)
+    data = load_input(folder / (file or SCANS[name][0]), simulated).select_slice(0)
+    middle = tuple(slice(n // 2 - side // 2, n // 2 - side // 2 + side) for n in data.grid_shape)
+    covariance = data.noise_covariance
+    if covariance is None and data.noise_variance is not None:
+        covariance = 2 * data.noise_variance * np.eye(data.n_coils)
+    return KSpaceData(
+        np.ascontiguousarray(data.kspace[..., *middle]), np.ones(side, bool), name=name, noise_covariance=covariance
+    )
+
+
+def image_of(scan: KSpaceData, recipe: Recipe) -> ReferenceSlice:
+    """A scan of one slice, with its own image of all lines as the reference."""
+    source = ScanSource(f"memory:{scan.name}", SliceChoice("all"), loaded=scan)
+    return load_images([source], recipe, Work())[0][0]
+
+
+def loaded(folder: Path, name: str, recipe: Recipe) -> ReferenceSlice:
+    """A scan, cropped to its side."""
+    simulation = {"coils": 4} if name.startswith("sim4") else {}
+    return image_of(middle_of(folder, name, recipe, SCANS[name][1], **simulation), recipe)
+
+
+def error(image: ReferenceSlice, seen: MRSlice, lines: Sequence[int], recipe: Recipe) -> float:
+    """Relative error of the image from some lines."""
+    seen = seen.calibrated(lines)
+    made = reconstruct_by_recipe(seen, lines, recipe, 0)
+    return relative_error(made.image * image.unit_of(seen), image.shown)
+
+
+def known_row(image: ReferenceSlice, acceleration: float) -> Row:
+    """Errors and seconds of the design whose maps grow with it, and of the same rule under the maps of all lines."""
+    size, rule = image.slice_model.candidates.size, make_strategy("calibrated")
+    count = readouts_wanted(size, acceleration)
+    start = centre_for_maps(rule, LOCAL, count)
+    row: dict[str, object] = {"coils": image.slice_model.n_coils, "lines": count, "start": start}
+    for name, seen in (("growing", image.as_measured), ("known", image.slice_model)):
+        began = time.process_time()
+        first = start_lines(np.ones(size, dtype=bool), rule, count, LOCAL, start, seen.n_coils)
+        lines = run_design([seen], rule, count, LOCAL, start=first).trace.lines
+        row |= {name: error(image, seen, lines, LOCAL), f"CPU s, {name}": time.process_time() - began}
+    return row | {"change in %": 100 * (float(str(row["growing"])) / float(str(row["known"])) - 1)}
+
+
+def fair_rows(image: ReferenceSlice, acceleration: float, seed: int, recipe: Recipe) -> list[Row]:
+    """Errors of the design and of every fixed mask with both numbers of centre lines, as `mri-design compare` has."""
+    count = readouts_wanted(image.slice_model.candidates.size, acceleration)
+    study = Study(tests=[image], strategies=FAIR, lines=[count], recipe=recipe, seeds=1, seed=seed)
+    return [
+        {
+            "scan": image.name.removesuffix("[0]"),
+            "coils": image.slice_model.n_coils,
+            "acceleration": f"{acceleration:g}",
+            "lines": count,
+            "seed": seed,
+            "mask": row["strategy"],
+            "centre": row["centre"],
+            "error": row["relative_l2"],
+            "maps": row["maps"],
+        }
+        for row in study.errors(study.run(StudyProgress())).rows
+    ]
+
+
+def _errors(rows: Sequence[Row]) -> dict[tuple[str, int], NDArray[np.float64]]:
+    """Errors of one cell of `fair_rows`, in the order of the seeds, by mask and centre lines."""
+    masks = dict.fromkeys((str(row["mask"]), int(str(row["centre"]))) for row in rows)
+    return {
+        (name, centre): np.array(
+            [float(str(r["error"])) for r in rows if (r["mask"], str(r["centre"])) == (name, str(centre))]
+        )
+        for name, centre in masks
+    }
+
+
+def _cells(rows: Sequence[Row]) -> Iterator[tuple[Row, dict[tuple[str, int], NDArray[np.float64]]]]:
+    """The first row of every scan and acceleration, and `_errors` of it."""
+    for key in dict.fromkeys((row["scan"], row["acceleration"]) for row in rows):
+        cell = [row for row in rows if (row["scan"], row["acceleration"]) == key]
+        yield cell[0], _errors(cell)
+
+
+def fair_cells(rows: Sequence[Row]) -> list[Row]:
+    """A row for each scan and acceleration: the design beside the best fixed mask, each with the better of its centres.
+
+    The best is that of least mean over the seeds; ``against_best_percent`` is the change of the means, ``sd_percent``
+    and ``worst_percent`` its spread and its worst over the seeds. ``usual`` is the best of the masks with the most
+    centre lines, ``few`` the best of those with fewer, as in `gains_table`.
+    """
+    table: list[Row] = []
+    for first, errors in _cells(rows):
+        ((_, begun),) = [mask for mask in errors if mask[0] == FAIR[0]]
+        designed, means = errors.pop((FAIR[0], begun)), {mask: found.mean() for mask, found in errors.items()}
+        most = max(centre for _, centre in errors)
+        best = min(means, key=means.__getitem__)
+        usual = min(means[mask] for mask in means if mask[1] == most)
+        few = min(means[mask] for mask in means if mask[1] < most)
+        by_seed = 100 * (designed / errors[best] - 1)
+        table.append(
+            {name: first[name] for name in ("scan", "coils", "acceleration", "lines")}
+            | {
+                "seeds": len(designed),
+                "start": begun,
+                "designed": designed.mean(),
+                "best_fixed": means[best],
+                "best_fixed_mask": "{}, {} centre lines".format(*best),
+                "against_best_percent": 100 * (designed.mean() / means[best] - 1),
+                "sd_percent": by_seed.std(ddof=1) if len(by_seed) > 1 else None,
+                "worst_percent": by_seed.max(),
+                "usual": usual,
+                "few": few,
+                "by_maps_percent": 100 * (few / usual - 1),
+                "by_lines_percent": 100 * (designed.mean() / few - 1),
+                "together_percent": 100 * (designed.mean() / usual - 1),
+            }
+        )
+    return table
+
+
+def fair_masks(rows: Sequence[Row]) -> list[Row]:
+    """A row for each fixed mask, with the better of its numbers of centre lines: how designs do beside it."""
+    changes: dict[str, list[float]] = {}
+    lost: dict[str, list[str]] = {}
+    for first, errors in _cells(rows):
+        designed = next(found for (name, _), found in errors.items() if name == FAIR[0]).mean()
+        for name in dict.fromkeys(mask for mask, _ in errors if mask != FAIR[0]):
+            better = min(found.mean() for (mask, _), found in errors.items() if mask == name)
+            changes.setdefault(name, []).append(100 * (designed / better - 1))
+            if designed > better:
+                lost.setdefault(name, []).append(f"{first['scan']} {first['acceleration']}x")
+    return [
+        {
+            "mask": name,
+            "mean_percent": np.mean(found),
+            "sd_percent": np.std(found, ddof=1) if len(found) > 1 else None,
+            "worst_percent": max(found),
+            "better_on": f"{sum(value < 0 for value in found)} of {len(found)}",
+            "worse_on": ", ".join(lost.get(name, [])),
+        }
+        for name, found in changes.items()
+    ]
+
+
+@dataclass(frozen=True)
+class Head:
+    """A whole scan of white coils, the image of all its lines, and the maps of its 24 central ones."""
+
+    name: str
+    data: KSpaceData
+    image: Array
+
+    @property
+    def kspace(self) -> Array:
+        return self.data.kspace[0]
+
+    @property
+    def maps(self) -> Array:
+        assert self.data.coil_maps is not None
+        return self.data.coil_maps[0]
+
+
+def heads(folder: Path) -> Iterator[Head]:
+    """Raw scans cut to several sizes, and simulated ones."""
+    raw = {"mc_brain_8a": (96, 128), "mc_brain_cimax16": (96, 128), "mc_brain_prescan16": (64,)}
+    for name, sides in raw.items():
+        kspace = np.load(folder / f"{name}.npy")[:1]
+        for side in sides:
+            cut = [slice(n // 2 - min(n, side) // 2, n // 2 - min(n, side) // 2 + side) for n in kspace.shape[-2:]]
+            yield head(f"{name} {side}", np.ascontiguousarray(kspace[..., cut[0], cut[1]]))
+    with np.load(folder / "img_3T_complex.npz") as archive:
+        for index in (0, 7):
+            pair = archive["image"][index].astype(np.float32)
+            stack = ImageStack((pair[..., 0] + 1j * pair[..., 1])[None], f"head {index}, simulated coils")
+            scan = simulate_scan(stack, matrix=128, n_coils=8, rng=np.random.default_rng([index, 1]))
+            yield head(f"{stack.name} 128", scan.kspace, scan.noise_variance)
+
+
+def head(name: str, kspace: Array, noise_variance: float | None = None) -> Head:
+    """Calibrated by all its lines."""
+    known = KSpaceData(kspace, np.ones(kspace.shape[-2], dtype=bool), noise_variance=noise_variance, name=name)
+    scan = prepare(known, LOCAL)
+    image = scan.reference(0)
+    assert image is not None
+    return Head(name, scan.data, image)
+
+
+def mask(lines: int, count: int, seed: int) -> Array:
+    """Centre lines, and others by a density that falls with the third power of the distance."""
+    centre = 8 if count > 16 else 6 if count > 10 else 4
+    chosen = np.zeros(lines, dtype=bool)
+    chosen[lines // 2 - centre // 2 :][:centre] = True
+    density = (1 - 0.98 * np.abs(np.arange(lines) - lines // 2) / (lines / 2)) ** 3 * ~chosen
+    rng = np.random.default_rng([seed, lines, count])
+    chosen[rng.choice(lines, count - centre, replace=False, p=density / density.sum())] = True
+    return chosen
+
+
+def least_squares_error(head: Head, maps: Array, lines: Array) -> float:
+    """Error of the best of two regularised SENSE images."""
+    inside = lines[:, None]
+
+    def adjoint(samples: Array) -> Array:
+        return np.asarray(np.sum(maps.conj() * to_image(samples), axis=0))
+
+    def image(ridge: float) -> Array:
+        found, residual = np.zeros(head.image.shape, np.complex64), adjoint(np.where(inside, head.kspace, 0))
+        direction, energy = residual, float(np.vdot(residual, residual).real)
+        for _ in range(40):
+            image_of = adjoint(np.where(inside, to_kspace(maps * direction), 0)) + np.float32(ridge) * direction
+            step = np.float32(energy / float(np.vdot(direction, image_of).real))
+            found, residual = found + step * direction, residual - step * image_of
+            before, energy = energy, float(np.vdot(residual, residual).real)
+            direction = residual + np.float32(energy / before) * direction
+        return found
+
+    return min(relative_l2(np.abs(image(ridge)), np.abs(head.image)) for ridge in RIDGES)
+
+
+def mean_error(head: Head, maps: Array, lines: Array) -> float:
+    """Error of the posterior mean."""
+    data = replace(head.data, coil_maps=np.asarray(maps, np.complex64)[None])
+    model = prepare(data, LOCAL).slice_model(0, LOCAL)
+    found = reconstruct_prepared(model, np.flatnonzero(lines), "mean", LOCAL, np.random.default_rng(0))
+    return relative_l2(np.abs(found.image), np.abs(head.image))
+
+
+def map_rows(one: Head, acceleration: int, seed: int) -> Iterator[Row]:
+    """Errors of images with the maps of the whole scan, and with each estimate from the lines of a mask."""
+    lines = mask(len(one.kspace[0]), len(one.kspace[0]) // acceleration, seed)
+    ways = ["NLINV", *(["ESPIRiT"] if lines[len(lines) // 2 - 4 :][:8].all() else [])]
+    for way in ("of the whole scan", *ways):
+        began = time.process_time()
+        found = one.maps if way not in ways else maps_from_lines(one.kspace, lines, method=way.lower()).maps
+        seconds = time.process_time() - began
+        row: dict[str, object] = {"scan": one.name, "acceleration": acceleration, "seed": seed, "maps": way}
+        errors = {"SENSE": least_squares_error(one, found, lines), "mean": mean_error(one, found, lines)}
+        yield row | errors | {"CPU s": seconds}
+
+
+def summary(rows: list[Row], error: str) -> list[Row]:
+    """Errors over those with maps of the whole scan, the mean over seeds, a column for each way."""
+    table: dict[tuple[str, int], dict[str, object]] = {}
+    known = {(r["scan"], r["acceleration"], r["seed"]): r[error] for r in rows if r["maps"] == "of the whole scan"}
+    for place in dict.fromkeys((str(r["scan"]), int(str(r["acceleration"]))) for r in rows):
+        there = [r for r in rows if (r["scan"], r["acceleration"]) == place]
+        table[place] = {"scan": place[0], "acceleration": place[1]}
+        for way in dict.fromkeys(str(r["maps"]) for r in rows):
+            own = [r for r in there if r["maps"] == way]
+            ratios = [float(str(r[error])) / float(str(known[*place, r["seed"]])) for r in own]
+            found = float(np.mean([float(str(r[error])) for r in own])) if own else float("nan")
+            table[place][way] = f"{found:.4f}" if way == "of the whole scan" else _percent(ratios)
+    return list(table.values())
+
+
+def _percent(ratios: list[float]) -> str:
+    return f"{100 * (np.mean(ratios) - 1):+.1f} %" if ratios else "-"
+
+
+def measure_lines(given: argparse.Namespace) -> None:
+    """Measure cells of fair.csv or known.csv that are not there yet, and write the tables of lines.md."""
+    page, path = given.out / "lines.md", given.out / "fair.csv"
+    fair: list[Row] = list(read_csv_texts(path)) if path.exists() else []
+    known = Kept.at(given.out / "known.csv", "scan", "acceleration")
+    for seed, acceleration, name in product(range(given.seeds), given.accelerations, given.scans.split(",")):
+        cell = (name, f"{acceleration:g}", str(seed))
+        if given.known:
+            row = {"scan": name, "acceleration": f"{acceleration:g}"}
+            if seed == 0 and "known" not in known.row(row):
+                known.put(row | dict(known_row(loaded(given.data, name, LOCAL), acceleration)))
+        elif cell not in {(r["scan"], r["acceleration"], str(r["seed"])) for r in fair}:
+            fair += fair_rows(loaded(given.data, name, LOCAL), acceleration, seed, LOCAL)
+            write_csv(path, fair)
+            print(*cell, f"{time.process_time():.0f} s", flush=True)
+    put_table(page, "Designs beside fixed masks", fair_cells(fair), None, FORMATS)
+    put_table(page, "Each fixed mask", fair_masks(fair), None, FORMATS)
+    if known.rows:
+        put_table(page, "Maps of the lines measured and of all lines", list(known.rows.values()))
+
+
+def measure_maps(given: argparse.Namespace) -> None:
+    """Measure the errors of every estimate of maps, and write the tables of maps.md."""
+    rows: list[Row] = []
+    page = given.out / "maps.md"
+    for seed, one, acceleration in product(range(given.seeds), list(heads(given.data)), (4, 6)):
+        for row in map_rows(one, acceleration, seed):
+            rows.append(row)
+            print(*row.values(), flush=True)
+        write_csv(given.out / "maps.csv", rows)
+    put_table(page, "Posterior mean", summary(rows, "mean"))
+    put_table(page, "Least squares", summary(rows, "SENSE"))
+    put_conditions(page, "numpy", "scipy", also=", one thread")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("lines", "maps"))
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--scans", default=",".join(SCANS))
+    parser.add_argument("--accelerations", type=float, nargs="+", default=[4, 6])
+    parser.add_argument("--known", action="store_true", help="designs against the same rule under known maps")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=Path("results/coils"))
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    (measure_lines if given.what == "lines" else measure_maps)(given)
+
+
+if __name__ == "__main__":
+    main()
