@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sigpy.mri.app import EspiritCalib
 
+from mri_design.calibration import espirit as module
 from mri_design.calibration.espirit import central, espirit
-from mri_design.scan.calibration import espirit as module
 
 
 @pytest.mark.parametrize(("shape", "coils", "width", "kernel"), [((40, 33), 5, 24, 6), ((25, 32), 3, 12, 4)])
