@@ -46,12 +46,8 @@ def _sentence(run: RunStatus) -> str:
         took = "" if run.seconds is None else f", took {duration_text(run.seconds)}"
         return "; ".join(filter(None, [f"finished, {run.ended}{took}", run.about]))
     stages = "" if run.progress is None else _stages(run.progress, now if run.state == "running" else None)
-    heard = ""
-    if run.holder is not None and run.state != "running":
-        where = "" if run.holder.is_here else f" from {run.holder}"
-        heard = f", no sign of life for {duration_text(run.holder.silent)}{where}"
-    last = str(run.holder) if run.state != "stopped" else _way_on(run)
-    return "; ".join(filter(None, [f"{run.state}{heard}", stages, run.about, last]))
+    last = run.holder if run.state == "running" else _way_on(run)
+    return "; ".join(filter(None, [run.state, stages, run.about, last]))
 
 
 def _stages(progress: RunProgress, now: float | None) -> str:

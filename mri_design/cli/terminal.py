@@ -278,8 +278,6 @@ class Destination:
         keeping = kept_on_interruption(self.out / kept, resume=hasattr(self, "resume")) if kept else nullcontext()
         opened = RunFolder(self.out, overwrite=self.overwrite, command=command, reported=reported, png=self.png)
         with keeping, opened as folder, telling(self.quiet, None if aloud else sys.stderr) as told:
-            if folder.taken_over:
-                warn(folder.taken_over)
             yield Run(
                 folder=folder,
                 command=command,

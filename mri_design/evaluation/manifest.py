@@ -17,7 +17,6 @@ from pathlib import Path, PurePath, PureWindowsPath
 
 import numpy as np
 
-from mri_design.errors import InputError
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.strategy_names import reads_file, strategy_label
 from mri_design.scan.io.safe import check_file
@@ -67,13 +66,9 @@ class InputFile:
         InputError
             Where the file cannot be read.
         """
-        if Path(path).is_dir() or not Path(path).exists():
-            check_file(Path(path))  # which says what to do
-        try:
-            with open(path, "rb") as source:
-                return cls(Path(path).name, hashlib.file_digest(source, "sha256").hexdigest())
-        except OSError as error:
-            raise InputError(field=str(path), got=error.strerror or str(error), wanted="a readable file") from error
+        check_file(Path(path))
+        with open(path, "rb") as source:
+            return cls(Path(path).name, hashlib.file_digest(source, "sha256").hexdigest())
 
     @classmethod
     def of_all(cls, sources: Sequence[str]) -> list[InputFile]:
@@ -132,13 +127,6 @@ class Manifest:
         converged = self.status == Status.CONVERGED.value
         return [] if converged else [f"{self.status[:1].upper()}{self.status[1:]}."]
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain values, ready for `manifest_text`."""
-        plain = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
-        plain["command"] = [_without_folders(argument) for argument in self.command]
-        plain["wall_seconds"] = round(self.wall_seconds, 3)
-        return plain
-
 
 def installed_versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
     """Version of Python and of each package, "not installed" where it is absent."""
@@ -151,7 +139,7 @@ def installed_versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
     return versions
 
 
-def manifest_text(manifest: Manifest | Mapping[str, object]) -> str:
+def manifest_text(manifest: Manifest) -> str:
     """The manifest as JSON with sorted keys, so that two runs can be compared as text.
 
     Notes
@@ -159,7 +147,9 @@ def manifest_text(manifest: Manifest | Mapping[str, object]) -> str:
     Arrays become lists, numbers that JSON lacks ("nan", "inf") become text, absolute paths lose their
     folders.
     """
-    plain = manifest.as_dict() if isinstance(manifest, Manifest) else manifest
+    plain = {entry.name: getattr(manifest, entry.name) for entry in dataclasses.fields(manifest)}
+    plain["command"] = [_without_folders(argument) for argument in manifest.command]
+    plain["wall_seconds"] = round(manifest.wall_seconds, 3)
     return json.dumps(_portable(plain), indent=2, sort_keys=True, allow_nan=False) + "\n"
 
 
@@ -182,11 +172,10 @@ def _portable(value: object) -> object:
     """The value in what JSON knows, without machine paths."""
     match value:
         case str():
-            return PureWindowsPath(value).name if _is_machine_path(value) else value
+            machine = value.startswith(("/", "~/")) or PureWindowsPath(value).is_absolute()
+            return PureWindowsPath(value).name if machine else value
         case PurePath():
             return value.name
-        case None | bool() | int():
-            return value
         case float():
             return value if math.isfinite(value) else str(value)
         case np.ndarray() | np.generic():
@@ -197,14 +186,6 @@ def _portable(value: object) -> object:
             return _portable(value.value)
         case list() | tuple():
             return [_portable(entry) for entry in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if dataclasses.is_dataclass(value):
         return {entry.name: _portable(getattr(value, entry.name)) for entry in dataclasses.fields(value)}
-    raise InputError(
-        field="manifest",
-        got=f"a value of type {type(value).__name__}",
-        wanted="text, numbers, lists, mappings or arrays",
-    )
-
-
-def _is_machine_path(text: str) -> bool:
-    return text.startswith(("/", "~/")) or PureWindowsPath(text).is_absolute()
+    return value

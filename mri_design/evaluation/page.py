@@ -340,7 +340,7 @@ def write_report(
     sections: Sequence[Section],
     *,
     warnings: Sequence[str] = (),
-    manifest: Manifest | Mapping[str, object] | None = None,
+    manifest: Manifest | None = None,
 ) -> None:
     """Write a report that needs no other file and no network; only what `Links` names lies elsewhere.
 
@@ -356,7 +356,7 @@ def write_report(
         In the order in which a reader asks.
     warnings : sequence of str
         Shown above everything, for example that a computation did not converge.
-    manifest : Manifest or mapping, optional
+    manifest : Manifest, optional
         Folded away at the end.
 
     Raises
@@ -462,7 +462,7 @@ def save_report(
     manifest : Manifest
         Of the run.
     """
-    folder.write_manifest(manifest)
+    folder.write_text("manifest.json", manifest_text(manifest))
     if not folder.reported:
         folder.remove_report()
         return

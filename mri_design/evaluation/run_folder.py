@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, UsageError, option
-from mri_design.evaluation.folder_lock import FolderLock
-from mri_design.evaluation.manifest import Manifest, manifest_text
 from mri_design.evaluation.pictures import Drawing, placed, png_bytes, svg_text
-from mri_design.evaluation.run_status import CHECKPOINT, PROGRESS, PROGRESS_NAME, ProgressFile
+from mri_design.evaluation.run_status import CHECKPOINT, PROGRESS, PROGRESS_NAME, FolderLock, ProgressFile
 from mri_design.evaluation.tables import Row, csv_text
 from mri_design.scan.io.atomic import (
     remove_stale_temporaries,
     require_folder_of,
     write_bytes,
+    write_json,
     write_npy,
     write_npy_parts,
     write_npz,
@@ -81,10 +80,6 @@ OUTPUTS = {
 """Every file that a verb may write into its folder, figures apart, and what reports say of those that people open."""
 
 
-_EARLIER = ("manifest.json", "checkpoint.npz", "progress.json")
-"""Files by which a folder of version 0.1.0, which kept no ledger, is known."""
-
-
 class FolderLedger:
     """The files of a run in its folder, kept in a hidden file beside them.
 
@@ -112,23 +107,22 @@ class FolderLedger:
                 f"give another {option('out')}"
             )
         names = _names(folder / LEDGER_NAME)
-        if names is None and _is_earlier_run(folder):
-            names = {_relative(folder, path) for path in _files(entries)}
         if names is None and entries and not overwrite:
             raise UsageError(
                 f"{folder.name} holds {entries[0].name}, and no run of this program; give another "
                 f"{option('out')}, or add {option('overwrite')} to write beside and over what is there"
             )
         self._names = names or set()
-        theirs = [path.name for path in entries if path.name in OUTPUTS.keys() - self._names]
-        if theirs and not overwrite:
-            raise self._refusal(theirs[0])
+        for path in entries if not overwrite else ():
+            if path.name in OUTPUTS:
+                self._require_own(path)
 
-    def _refusal(self, name: str) -> UsageError:
-        return UsageError(
-            f"{self._folder.name} holds a file {name} that no run of this program wrote; move it, give another "
-            f"{option('out')}, or add {option('overwrite')}"
-        )
+    def _require_own(self, path: Path) -> None:
+        if not self.owns(path):
+            raise UsageError(
+                f"{self._folder.name} holds a file {path.name} that no run of this program wrote; move it, give "
+                f"another {option('out')}, or add {option('overwrite')}"
+            )
 
     @property
     def empty(self) -> bool:
@@ -143,17 +137,15 @@ class FolderLedger:
         UsageError
             Where somebody else's file of that name is there, unless the folder may be overwritten.
         """
-        name = _relative(self._folder, path)
-        if name in self._names:
-            return
         if path.exists() and not self._overwrite:
-            raise self._refusal(name)
-        self._names.add(name)
-        self.save()
+            self._require_own(path)
+        if not self.owns(path):
+            self._names.add(path.relative_to(self._folder).as_posix())
+            self.save()
 
     def owns(self, path: Path) -> bool:
         """Whether a run of this program wrote ``path``."""
-        return _relative(self._folder, path) in self._names
+        return path.relative_to(self._folder).as_posix() in self._names
 
     def clear(self) -> None:
         """Remove the files of earlier runs."""
@@ -170,49 +162,24 @@ class FolderLedger:
 
     def save(self) -> None:
         """Write the ledger, which marks the folder as this program's."""
-        content = {"written_by": "mri-design", "files": sorted(self._names)}
-        write_text(self._folder / LEDGER_NAME, json.dumps(content, indent=1) + "\n")
+        write_json(self._folder / LEDGER_NAME, {"written_by": "mri-design", "files": sorted(self._names)})
 
 
 def _names(path: Path) -> set[str] | None:
-    """Names in a ledger; None where there is none that can be read."""
+    """Names of files in a ledger, none of which leads out of the folder; None where there is none that can be read."""
     try:
         if path.is_symlink() or path.stat().st_size > _MAX_BYTES:
             return None
         files = json.loads(path.read_text(encoding="utf-8"))["files"]
+        return set(files) if all(_LISTED.fullmatch(name) for name in files) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    plain = isinstance(files, list) and all(isinstance(name, str) and _is_plain(name) for name in files)
-    return set(files) if plain else None
-
-
-def _is_plain(name: str) -> bool:
-    """A file of the folder or of one folder in it: nothing that leads elsewhere."""
-    parts = name.split("/")
-    return 1 <= len(parts) <= 2 and all(part and not part.startswith(".") and "\0" not in part for part in parts)
-
-
-def _is_earlier_run(folder: Path) -> bool:
-    if any((folder / name).is_file() for name in _EARLIER[1:]):
-        return True
-    try:
-        return "identity" in json.loads((folder / _EARLIER[0]).read_text(encoding="utf-8"))["settings"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _files(entries: Iterable[Path]) -> Iterable[Path]:
-    for path in entries:
-        yield from (inner for inner in path.iterdir() if inner.is_file()) if path.is_dir() else (path,)
-
-
-def _relative(folder: Path, path: Path) -> str:
-    return path.relative_to(folder).as_posix()
 
 
 _FIGURES = "figures"
 # a letter or digit first keeps out "..", hidden files (the lock) and names that look like options
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
+_LISTED = re.compile(rf"(?:{_FIGURES}/)?{_PLAIN_NAME.pattern}")
 
 
 class RunFolder:
@@ -269,7 +236,6 @@ class RunFolder:
         self.progress = ProgressFile(self.path / PROGRESS_NAME, command)
         self.overwrite = overwrite
         self._new = _make_folder(self.path)
-        FolderLedger(self.path, overwrite=overwrite)  # before the lock, which would leave a file behind
         self._lock = FolderLock(self.path)
         try:
             self._ledger = FolderLedger(self.path, overwrite=overwrite)
@@ -303,11 +269,6 @@ class RunFolder:
         for made in (self.path / _FIGURES, *([self.path] if self._new else [])):
             with suppress(OSError):  # not there, or not empty: something was written before the error
                 made.rmdir()
-
-    @property
-    def taken_over(self) -> str:
-        """Sentence about the holder of a lock that was taken over, see `FolderLock`; empty where there was none."""
-        return self._lock.taken_over
 
     def close(self) -> None:
         """Release the folder to the next run; a second call does nothing."""
@@ -409,49 +370,25 @@ class RunFolder:
             self.progress.waiting = False
             self.progress.write()
 
-    def write_manifest(self, manifest: Manifest | Mapping[str, object]) -> Path:
-        """Write manifest.json with sorted keys."""
-        return self._write_text("manifest.json", manifest_text(manifest))
+    def write_text(self, name: str, text: str) -> None:
+        """Write a text called ``name`` in UTF-8."""
+        write_text(self.output_path(name), text)
 
-    def write_table(self, name: str, rows: Sequence[Row]) -> Path:
+    def write_table(self, name: str, rows: Sequence[Row], formats: Mapping[str, str] | None = None) -> None:
         """Write a CSV table called ``name``; columns in order of first appearance."""
-        return self._write_text(name, csv_text(rows))
+        self.write_text(name, csv_text(rows, formats=formats))
 
-    def write_mask(self, mask: NDArray[np.bool_]) -> Path:
-        """Write mask.npy, bool (ky,) or, over a plane, (ky, kz): True where the line or sample is measured.
+    def write_mask(self, mask: NDArray[np.bool_]) -> None:
+        """Write mask.npy, bool (ky,), (ky, kz) or (shot,): True where the line, sample or shot is measured."""
+        write_npy(self.output_path("mask.npy"), mask)
 
-        Raises
-        ------
-        InputError
-            Where the mask is no bool array of one or two axes.
-        """
-        if mask.ndim not in (1, 2) or mask.dtype != np.bool_:
-            raise InputError(field="mask", got=f"{mask.dtype} {mask.shape}", wanted="bool (ky,), or (ky, kz)")
-        return self._write_array("mask.npy", mask)
+    def write_image(self, name: str, image: NDArray[np.complexfloating]) -> None:
+        """Write complex pixels as complex64 npy, for example ``recon.npy``; refused where one is not finite."""
+        write_npy(self.output_path(name), _finite(name, image, np.complex64))
 
-    def write_image(self, name: str, image: NDArray[np.complexfloating]) -> Path:
-        """Write complex pixels as complex64 npy, for example ``recon.npy``.
-
-        Raises
-        ------
-        InputError
-            Where the name does not end in .npy, the pixels are not complex, or one is not finite.
-        """
-        if not np.iscomplexobj(image):
-            raise InputError(field=name, got=f"dtype {image.dtype}", wanted="complex pixels")
-        return self._write_array(name, _finite(name, image, np.complex64))
-
-    def write_std(self, name: str, std: NDArray[np.floating]) -> Path:
-        """Write standard deviations as float32 npy, for example ``std.npy``.
-
-        Raises
-        ------
-        InputError
-            Where the name does not end in .npy, or a value is not real, finite and at least zero.
-        """
-        if np.iscomplexobj(std) or np.any(std < 0):
-            raise InputError(field=name, got="complex or negative values", wanted="standard deviations")
-        return self._write_array(name, _finite(name, std, np.float32))
+    def write_std(self, name: str, std: NDArray[np.floating]) -> None:
+        """Write standard deviations as float32 npy, for example ``std.npy``; refused where one is not finite."""
+        write_npy(self.output_path(name), _finite(name, std, np.float32))
 
     def write_stack(self, name: str, parts: Iterable[NDArray[Any]], *counts: int) -> Path:
         """Write arrays of one shape, which come one by one, as one npy array along a first axis or several.
@@ -476,11 +413,9 @@ class RunFolder:
         write_npy_parts(path, (*counts, *first.shape), first.dtype, checked, axes=len(counts))
         return path
 
-    def write_archive(self, name: str, arrays: Mapping[str, ArrayLike]) -> Path:
+    def write_archive(self, name: str, arrays: Mapping[str, ArrayLike]) -> None:
         """Write arrays by name as one .npz archive called ``name``."""
-        path = self.output_path(name)
-        write_npz(path, arrays)
-        return path
+        write_npz(self.output_path(name), arrays)
 
     def write_figure(self, name: str, figure: Drawing) -> Path:
         """Write figures/NAME.svg, and NAME.png where PNG is wanted; return the path of the first.
@@ -510,18 +445,6 @@ class RunFolder:
         folder = self.path / _FIGURES
         _make_folder(folder)
         return folder
-
-    def _write_text(self, name: str, text: str) -> Path:
-        path = self.output_path(name)
-        write_text(path, text)
-        return path
-
-    def _write_array(self, name: str, array: ArrayLike) -> Path:
-        if not name.endswith(".npy"):
-            raise InputError(field="output name", got=repr(name), wanted="a name ending in .npy")
-        path = self.output_path(name)
-        write_npy(path, array)
-        return path
 
 
 def _make_folder(path: Path) -> bool:
@@ -580,3 +503,36 @@ def require_same_run(path: Path, stored: object, identity: object, left: str) ->
             f"{path.name} is {left}, with other inputs or options; give the same as before, another "
             f"{option('out')}, or add {option('overwrite')}"
         )
+
+
+State = TypeVar("State")
+
+
+def read_kept(path: Path, identity: str, what: str, other: str, parse: Callable[[dict[str, Any]], State]) -> State:
+    """Read the state that an interrupted run kept in a JSON file.
+
+    Parameters
+    ----------
+    path, identity : Path, str
+        The file, and the checksum of the run that goes on, which has to be that of the run that wrote it.
+    what, other : str
+        Names of the right file and of a wrong one, for messages.
+    parse : callable
+        Makes a state of the file's content.
+
+    Raises
+    ------
+    InputError
+        For a damaged file.
+    UsageError
+        For the file of another run.
+    """
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        own, state = stored["identity"], parse(stored)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            field=path.name, got=f"an unreadable file ({error})", wanted=what, cure="Delete it."
+        ) from error
+    require_same_run(path, own, identity, other)
+    return state

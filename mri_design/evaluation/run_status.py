@@ -1,8 +1,11 @@
-"""Progress of runs: the file that each keeps beside its results while it lasts, and what others read of it."""
+"""Who works in a run folder, how far the work is, and how it ended: lock, progress file, status."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -11,9 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 from mri_design.errors import InputError
-from mri_design.evaluation.folder_lock import LOCK_NAME, SILENCE, Holder
 from mri_design.scan.io.atomic import write_text
 
+LOCK_NAME = ".lock"
 STATE = "state.npz"
 """What a finished design leaves, so that one of more lines can go on from it."""
 CHECKPOINT = "checkpoint.npz"
@@ -25,6 +28,82 @@ EVERY = 1.0
 """Seconds between two writings, at least; beginnings and ends of stages are written at once."""
 
 _MOST_BYTES = 1 << 20
+_ATTEMPTS, _PAUSE = 3, 0.05
+
+
+class FolderLock:
+    """The right to write into a folder, which one process has at a time.
+
+    The lock is the kernel's (``flock``) and ends with the process that took it: the file that a killed run leaves locks
+    nothing. Hosts share it as far as their file system does.
+
+    Parameters
+    ----------
+    folder : Path
+        An existing folder.
+    name : str
+        Of the lock file.
+
+    Raises
+    ------
+    InputError
+        Where another process, or another `FolderLock` of this process, holds the folder, or no lock can be had there.
+    """
+
+    def __init__(self, folder: Path, name: str = LOCK_NAME) -> None:
+        self._path = folder / name
+        holder, held = "another process", self._taken()
+        for _ in range(_ATTEMPTS - 1):  # it may just have been released, or looked at by `lock_holder`
+            if held is None:
+                holder = lock_holder(self._path) or holder
+                time.sleep(_PAUSE)
+                held = self._taken()
+        if held is None:
+            raise InputError(
+                field=str(folder),
+                got=f"a folder in use by {holder}",
+                wanted="a folder no other run is writing to",
+                cure="Wait for that run to end or choose another output folder.",
+            )
+        os.ftruncate(held, 0)
+        os.pwrite(held, f"process {os.getpid()} on host {socket.gethostname()}".encode(), 0)
+        self._descriptor: int | None = held
+
+    def _taken(self) -> int | None:
+        """Descriptor of the lock file, locked; None where somebody has the lock, or removed the file on the way."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            with suppress(BlockingIOError, FileNotFoundError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(descriptor), os.stat(self._path, follow_symlinks=False)):
+                    return descriptor
+            os.close(descriptor)
+        except OSError as error:
+            got = error.strerror or str(error)
+            raise InputError(field=str(self._path), got=got, wanted="a file that can be written and locked") from error
+        return None
+
+    def release(self) -> None:
+        """Release the folder; a second call does nothing."""
+        if self._descriptor is not None:
+            self._path.unlink(missing_ok=True)  # before the lock goes, so that none locks a file about to vanish
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def lock_holder(path: Path) -> str:
+    """Process and host that hold the lock file at ``path``; empty where it is free or absent. Nothing is written."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return os.pread(descriptor, 512, 0).decode(errors="replace") or "another process"
+    finally:
+        os.close(descriptor)
+    return ""
 
 
 @dataclass(frozen=True)
@@ -94,19 +173,10 @@ class RunProgress:
             if path.is_symlink() or path.stat().st_size > _MOST_BYTES:
                 return None
             stored = json.loads(path.read_text(encoding="utf-8"))
-            command = [str(word) for word in stored["command"]]
-            stages = [
-                Stage(
-                    str(s["name"]),
-                    *(int(s[k]) for k in ("done", "total", "already")),
-                    *(float(s[k]) for k in ("began", "updated")),
-                )
-                for s in stored["stages"]
-            ]
-            about = str(stored.get("about", ""))
+            stages = [Stage(**stage) for stage in stored["stages"]]
+            return cls([str(word) for word in stored["command"]], stages, str(stored["about"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return cls(command, stages, about)
 
 
 class ProgressFile:
@@ -163,10 +233,8 @@ class ProgressFile:
             self.path.unlink(missing_ok=True)
 
 
-State = Literal["running", "silent", "stopped", "finished"]
 DEEPEST = 4
 """Folders inside folders that are looked into."""
-_FIGURES = "figures"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,10 +245,10 @@ class RunStatus:
     ----------
     path : Path
         Its folder; of a training, the file of the order.
-    state : {"running", "silent", "stopped", "finished"}
-        A silent run has a process that gave no sign of life for a while; a stopped one has none, and is not finished.
-    holder : Holder or None
-        The process that runs, or ran when it was last heard of.
+    state : {"running", "stopped", "finished"}
+        A stopped run is not finished, and no process works on it.
+    holder : str
+        The process that runs, and its host; empty where none does.
     progress : RunProgress or None
         Stages and command, unless nothing was kept.
     ended : str
@@ -194,8 +262,8 @@ class RunStatus:
     """
 
     path: Path
-    state: State
-    holder: Holder | None = None
+    state: Literal["running", "stopped", "finished"]
+    holder: str = ""
     progress: RunProgress | None = None
     ended: str = ""
     seconds: float | None = None
@@ -204,7 +272,7 @@ class RunStatus:
 
 
 def run_statuses(folder: Path) -> list[RunStatus]:
-    """The runs of a folder and of the folders inside it, in the order of their names; nothing is written or locked.
+    """The runs of a folder and of the folders inside it, in the order of their names; nothing is written.
 
     Raises
     ------
@@ -230,51 +298,27 @@ def _runs_in(folder: Path, deeper: int) -> Iterator[RunStatus]:
             made = _status(folder / path.name.removesuffix(PROGRESS_NAME).removeprefix("."), folder)
             if made is not None:
                 yield made
-        elif deeper and path.is_dir() and not path.name.startswith(".") and path.name != _FIGURES:
+        elif deeper and path.is_dir() and not path.name.startswith(".") and path.name != "figures":
             yield from _runs_in(path, deeper - 1)
 
 
 def _status(path: Path, folder: Path) -> RunStatus | None:
     """Status of the run that makes a folder, or a file of a folder; None where there is none."""
     before = "" if path == folder else f".{path.name}"
-    holder = Holder.of(folder / f"{before}{LOCK_NAME}")
-    kept_progress = folder / f"{before}{PROGRESS_NAME}"
-    progress = RunProgress.read(kept_progress)
+    progress = RunProgress.read(folder / f"{before}{PROGRESS_NAME}")
     about = "" if progress is None else progress.about
-    if holder is not None and holder.alive:
-        return RunStatus(
-            path=path,
-            state="running" if holder.silent < SILENCE else "silent",
-            holder=holder,
-            progress=progress,
-            about=about,
-        )
+    holder = lock_holder(folder / f"{before}{LOCK_NAME}")
+    if holder:
+        return RunStatus(path=path, state="running", holder=holder, progress=progress, about=about)
+    if not before and progress is None:
+        with suppress(OSError, ValueError, KeyError, TypeError):  # no manifest, or another program's
+            stored = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+            status, seconds, settings = str(stored["status"]), float(stored["wall_seconds"]), stored["settings"]
+            if "identity" in settings:
+                about = str(settings.get("part_of_scan", ""))
+                return RunStatus(path=path, state="finished", ended=status, seconds=seconds, about=about)
     names = (f"{path.name}.unfinished",) if before else (CHECKPOINT, PROGRESS)
     kept = [name for name in names if (folder / name).is_file()]
-    manifest = folder / "manifest.json"
-    if not before and _is_newer(manifest, kept_progress):
-        ended = _ending(manifest)
-        if ended is not None:
-            status, seconds, of = ended
-            return RunStatus(path=path, state="finished", ended=status, seconds=seconds, about=of)
-    known = kept or progress is not None or holder is not None
-    if not known:
+    if not kept and progress is None:
         return None
-    return RunStatus(path=path, state="stopped", holder=holder, progress=progress, kept=kept, about=about)
-
-
-def _is_newer(manifest: Path, progress: Path) -> bool:
-    if not manifest.is_file():
-        return False
-    return not progress.is_file() or manifest.stat().st_mtime >= progress.stat().st_mtime
-
-
-def _ending(manifest: Path) -> tuple[str, float, str] | None:
-    """Status, seconds and part of the input of a finished run of this program; None for another manifest."""
-    try:
-        stored = json.loads(manifest.read_text(encoding="utf-8"))
-        settings = stored["settings"]
-        about = str(settings.get("part_of_scan", ""))
-        return (str(stored["status"]), float(stored["wall_seconds"]), about) if "identity" in settings else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    return RunStatus(path=path, state="stopped", progress=progress, kept=kept, about=about)

@@ -26,7 +26,7 @@ from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import Paragraph, ReportTable, Section
 from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.reference_noise import noise_caption
-from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_folder import RunFolder, read_kept
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.checkpoint import Checkpoint
 from mri_design.experiment.designing import DesignOptions, require_room, run_design
@@ -56,7 +56,6 @@ from mri_design.runs.first_pictures import (
     measured_text,
 )
 from mri_design.runs.image_sections import companion_sections, layout_of
-from mri_design.runs.kept_state import read_kept
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run, Work
 from mri_design.runs.scan_facts import facts_of_all, simulation_summary, tell_calibration

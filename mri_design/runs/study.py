@@ -26,7 +26,7 @@ from mri_design.errors import InputError
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.predictions import truth_or_none
-from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_folder import RunFolder, read_kept
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
 from mri_design.experiment.companion_images import companion_file
 from mri_design.experiment.designing import DesignOptions, run_design
@@ -61,7 +61,6 @@ from mri_design.runs.error_tables import (
     summary_table,
     winners_table,
 )
-from mri_design.runs.kept_state import read_kept
 from mri_design.runs.run import Record, Work
 from mri_design.runs.scans import knowing_oracle, knowing_rule
 from mri_design.runs.workers import Workers

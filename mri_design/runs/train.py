@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +11,8 @@ from mri_design.design.trained_design import TrainedDesign
 from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
 from mri_design.design.trials import Outcome, Trial, shared_lines
 from mri_design.errors import InputError, UnknownNameError, UsageError
-from mri_design.evaluation.folder_lock import LOCK_NAME, FolderLock
 from mri_design.evaluation.run_folder import require_same_run
-from mri_design.evaluation.run_status import PROGRESS_NAME, ProgressFile
+from mri_design.evaluation.run_status import LOCK_NAME, PROGRESS_NAME, FolderLock, ProgressFile
 from mri_design.experiment.ending import refuse_shots
 from mri_design.experiment.starting import amount_wanted, require_amount, start_of_growing, with_calibration
 from mri_design.experiment.trained_file import load_trained, save_trained
@@ -161,11 +160,10 @@ class OrderFile:
         return design
 
     @contextmanager
-    def begun(self, say: Callable[[str], None]) -> Iterator[ProgressFile]:
+    def begun(self) -> Iterator[ProgressFile]:
         """Begin anew where that was asked for; a finished order stays until the next.
 
-        Entered once everything that can be refused has been. Within it no other training makes the same file; whoever
-        held the file and fell silent is told to ``say``.
+        Entered once everything that can be refused has been. Within it no other training makes the same file.
 
         Raises
         ------
@@ -176,8 +174,6 @@ class OrderFile:
         """
         lock = FolderLock(self.path.parent, f".{self.path.name}{LOCK_NAME}")
         try:
-            if lock.taken_over:
-                say(lock.taken_over)
             if self.overwrite:
                 self.beginning.unlink(missing_ok=True)
             elif self.beginning.exists():
@@ -249,7 +245,7 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
     centre = rules.start(shared_lines(scans), first, 0 if readouts.thinned else calibration)
 
     with (
-        file.begun(work.progress.say) as kept,
+        file.begun() as kept,
         Workers(Material(training=scans, recipe=recipe, seed=work.seed), work.jobs, work.executor) as workers,
     ):
         show = work.progress.also(kept.show).show

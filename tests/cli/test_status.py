@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.evaluation.folder_lock import SILENCE
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.run_status import ProgressFile, run_statuses
+from mri_design.evaluation.run_status import ProgressFile
 from tests.cli.folders import Designed, Run, files, manifest
 from tests.interruptions import interrupted
 
@@ -55,17 +54,6 @@ def test_of_a_running_one_it_tells_what_is_left_and_who_has_it(
     assert told.startswith("b: running; designing masks 3 of 8, 1.7 min each, about 8.3 min left; ")
     assert f"then reconstructing (30); process {os.getpid()} on host {socket.gethostname()}" in told
     assert not (tmp_path / "b" / ".progress.json").exists()
-
-
-def test_a_silent_host_counts_as_gone(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "checkpoint.npz").write_bytes(b"lines so far")
-    lock = tmp_path / ".lock"
-    lock.write_text("12 elsewhere\n")
-    assert [found.state for found in run_statuses(tmp_path)] == ["running"]
-    long_ago = time.time() - 2 * SILENCE
-    os.utime(lock, (long_ago, long_ago))
-    told = run("status", tmp_path).output
-    assert "stopped, no sign of life for 10 min from process 12 on host elsewhere; checkpoint.npz can be" in told
 
 
 def test_folders_of_folders_are_counted_and_others_left_out(run: Run, designed: Designed, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, option
 from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation.plots.panels import ImagePanel
-from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_folder import RunFolder, read_kept
 from mri_design.evaluation.run_status import PROGRESS
 from mri_design.evidence.error_bars import StdFactor
 from mri_design.experiment.around import NEIGHBOURS, NOT_AROUND, Around, neighbours
@@ -27,7 +27,6 @@ from mri_design.experiment.volume import AnySlice, Frames, Shared, Slices, Surve
 from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.image_sections import CompanionPictures, Rows, reconstruction_rows, sample_rows
-from mri_design.runs.kept_state import read_kept
 from mri_design.runs.recon.calibrated_on import FIELD, Group, coverage_of
 from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
 from mri_design.runs.recon.stages import REPORT
