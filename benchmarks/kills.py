@@ -30,6 +30,10 @@ from parts.pages import put_table
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.scan.simulation.phantoms import load_phantom
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.simulated_scanner import stream_of
+
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "results/reliability"
 KILLS, MATRIX, LONGEST = 50, 32, 900
@@ -92,9 +96,9 @@ def verbs(matrix: int) -> list[Verb]:
         Verb("protocol", ("protocol", "stack.npz#all", "--test", "scan.npz", *of_lines, "--jobs", "1"), resume=again),
         Verb(
             "adapt",
-            ("adapt", "readouts.jsonl", *of_lines),
+            ("adapt", "readouts.mrd", *of_lines),
             resume=again,
-            records=("readouts.jsonl", "messages.jsonl", "latency.csv"),
+            records=("readouts.mrd", "messages.jsonl", "latency.csv"),
         ),
         Verb(
             "compare",
@@ -111,7 +115,7 @@ def verbs(matrix: int) -> list[Verb]:
 
 
 def prepare(folder: Path, matrix: int) -> None:
-    """Scans, readouts as JSON lines, and a recipe of small settings."""
+    """Scans, readouts as an MRD client sends them, and a recipe of small settings."""
     (folder / "quick.toml").write_text(QUICK)
     scans = {
         name: load_phantom(phantom, shape=(matrix, matrix), n_coils=coils, rng=np.random.default_rng(7))
@@ -126,13 +130,7 @@ def prepare(folder: Path, matrix: int) -> None:
     ]
     np.savez(folder / "stack.npz", kspace=stack[0], reference=stack[1], noise_variance=scans["scan"].noise_variance)
     kspace = scans["scan"].kspace[0]
-    header = {"lines": matrix, "samples": matrix, "noise_variance": scans["scan"].noise_variance}
-    messages: list[dict[str, object]] = [header]
-    messages += [
-        {"line": line, "real": kspace[:, line].real.tolist(), "imag": kspace[:, line].imag.tolist()}
-        for line in range(matrix)
-    ]
-    (folder / "readouts.jsonl").write_text("".join(json.dumps(message) + "\n" for message in messages))
+    (folder / "readouts.mrd").write_bytes(stream_of(kspace))
 
 
 def started(verb: Verb, folder: Path, out: Path, more: Sequence[str] = ()) -> subprocess.Popen[bytes]:

@@ -79,6 +79,18 @@ def write_file(path: Path, kspace: np.ndarray, noise: list[Acquisition]) -> None
     file.close()
 
 
+def stream_of(kspace: np.ndarray, readouts: list[Acquisition] | None = None) -> bytes:
+    """The messages of a scan (coil, ky, kx), without the closing one: its header, and every line or these readouts."""
+    content = io.BytesIO()
+    out = ProtocolSerializer(content)
+    out.serialize(CreateFromDocument(header_text(kspace)))
+    if readouts is None:
+        readouts = [readout(kspace[:, line], counter_of(line)) for line in range(kspace.shape[1])]
+    for made in readouts:
+        out.serialize(made)
+    return content.getvalue()
+
+
 def connected(port: int, seconds: float = 60.0) -> socket.socket:
     """A connection, as soon as somebody listens."""
     deadline = time.monotonic() + seconds

@@ -154,15 +154,6 @@ def _readouts() -> np.ndarray:
     return (real + 1j * imaginary).astype(np.complex64)
 
 
-def json_stream(folder: Path) -> Path:
-    """Readouts as lines of JSON, as `adapt` reads them."""
-    said: list[dict[str, object]] = [{"lines": NY, "samples": NX, "noise_variance": 0.5}]
-    for line, samples in enumerate(_readouts()):
-        said.append({"line": line, "real": samples.real.tolist(), "imag": samples.imag.tolist()})
-    (folder / "stream.jsonl").write_text("".join(json.dumps(message) + "\n" for message in [*said, {"close": True}]))
-    return folder / "stream.jsonl"
-
-
 def mrd_stream(folder: Path) -> Path:
     """Readouts in the streaming protocol of ISMRMRD."""
     with (folder / "stream.mrd").open("wb") as file:
@@ -393,7 +384,7 @@ def checkpoint(folder: Path) -> Path:
 _SCANS = (npy, npz, trajectory, header, fastmri, mrd, mrd_volume, mrd_trajectory, twix, cfl, hdr, nifti, dicom)
 _OUTLINES = (npy_outline, fastmri_outline, mrd_outline, twix_outline, mrd_skeleton, sequence, run_folder)
 _OTHERS = (maps_file, mask, recipe, ellipses, trained, checkpoint, stored_run, plane_order, shot_order, scanner)
-_STREAMS = (json_stream, mrd_stream)
+_STREAMS = (mrd_stream,)
 CORPUS: dict[str, Callable[[Path], Path]] = {each.__name__: each for each in (*_SCANS, *_OUTLINES, *_OTHERS, *_STREAMS)}
 """Makes a sound file in a folder, and whatever stands beside it; returns the file that is damaged then."""
 

@@ -31,8 +31,7 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.companions import read_mask, with_maps
 from mri_design.scan.io.formats import read, summary
 from mri_design.scan.simulation.phantoms import read_ellipse_table
-from mri_design.scan.streaming.messages import JsonLines, LeftOut, Message, StreamProtocol
-from mri_design.scan.streaming.mrd import MrdStream
+from mri_design.scan.streaming.mrd import LeftOut, Message, MrdStream
 from mri_design.sequences.scanner import load_scanner
 
 LINES, SAMPLES, COILS = 12, 16, 2
@@ -66,14 +65,14 @@ def value_of(kind: str, path: Path, *, isolated: bool = False) -> Any:
         return run.plane_order() if kind == "plane_order" else run.shot_order()
     if kind == "scanner":
         return load_scanner(str(path))
-    if kind in ("json_stream", "mrd_stream"):
-        return list(_messages(path, JsonLines() if kind == "json_stream" else MrdStream()))
+    if kind == "mrd_stream":
+        return list(_messages(path, MrdStream()))
     if kind == "mrd_skeleton" or kind.endswith("_outline"):
         return summary(path, isolated=isolated)
     return read(path.with_suffix(".npy") if kind == "header" else path, isolated=isolated)
 
 
-def _messages(path: Path, protocol: StreamProtocol) -> Iterator[Message]:
+def _messages(path: Path, protocol: MrdStream) -> Iterator[Message]:
     """Contents of a stream; one that leaves something out, and says why, is refused."""
     with path.open("rb") as stream:
         while (taken := protocol.read(stream)) is not None:

@@ -32,7 +32,6 @@ from mri_design.errors import InputError, UsageError
 from mri_design.experiment.recipe import Recipe
 
 if TYPE_CHECKING:
-    from mri_design.runs.adapt.run import StreamForm
     from mri_design.scan.streaming.channel import Connection
 
 _SCANNER = "The scanner"
@@ -50,7 +49,7 @@ def adapt(
         str | None,
         typer.Argument(
             metavar="[READOUTS]",
-            help="File of readouts (JSON lines, or the messages of an MRD stream), or - for JSON lines from stdin.",
+            help="File of the messages of an MRD stream, or - for such messages from stdin.",
             show_default=False,
         ),
     ] = None,
@@ -105,7 +104,8 @@ def adapt(
     """Decide LINES while the scanner measures them: readouts come in, the next lines go out.
 
     The scanner is an MRD client that connects to --listen PORT, sends the header and then every readout, and is told
-    the next lines in text messages. Or it writes JSON lines: with - the messages to it are the lines of stdout.
+    the next lines in text messages. Who sends them in a file or, with -, through a pipe is told in lines of JSON on
+    stdout.
 
     Every readout is on the disk before anything is decided from it. Lines may come in any order; those that do not come
     are asked for again, and in the end done without. If the scanner goes away, the image is made from what there is.
@@ -115,7 +115,7 @@ def adapt(
     repetition before, in the same MRD stream; with --contrast and the like what came of those around it.
     """
     from mri_design.runs.adapt.report import report_adapt
-    from mri_design.runs.adapt.run import AdaptRequest, adapt_scan
+    from mri_design.runs.adapt.run import JOURNAL, AdaptRequest, adapt_scan
     from mri_design.runs.design.run import DesignRequest
     from mri_design.scan.streaming.scanner import Patience
 
@@ -132,40 +132,31 @@ def adapt(
             acceleration=acceleration,
             companions=check_with(companions, recipe),
         ),
-        form="mrd" if source is None else _form(source),
         repeated=repeated,  # type: ignore[arg-type]
         patience=Patience(timeout, requests),
     )
-    if source is not None and Path(source).resolve() == (to.out / request.journal).resolve():
-        raise UsageError(f"{request.journal} of that folder is where this run writes what arrives; give another --out")
-    with to.opened(request.journal, aloud=False) as run, _connections(source, host, listen, to.quiet) as connections:
+    if source is not None and source != "-":
+        _require_stream(Path(source))
+    if source is not None and Path(source).resolve() == (to.out / JOURNAL).resolve():
+        raise UsageError(f"{JOURNAL} of that folder is where this run writes what arrives; give another --out")
+    with to.opened(JOURNAL, aloud=False) as run, _connections(source, host, listen, to.quiet) as connections:
         ended = report_adapt(run, adapt_scan(request, run, connections))
     return to.ended(f"{len(ended.lines)} lines", ended, aloud=False)
 
 
-def _form(source: str) -> StreamForm:
-    """How the messages of a file are written; those of the standard input are JSON lines.
-
-    Raises
-    ------
-    InputError
-        For a finished scan in the place of a stream of readouts.
-    """
+def _require_stream(source: Path) -> None:
+    """Refuse a finished scan where a stream of readouts is wanted."""
     from mri_design.scan.io.hdf5 import is_hdf5
     from mri_design.scan.io.safe import check_file
 
-    if source == "-":
-        return "json lines"
-    check_file(Path(source))
-    if is_hdf5(Path(source)):
+    check_file(source)
+    if is_hdf5(source):
         raise InputError(
-            source,
+            str(source),
             "a file of a finished scan (HDF5)",
-            "readouts as they come: an MRD stream, or JSON lines",
+            "readouts as they come: an MRD stream",
             cure=f"To replay a finished scan: mri-design design {source}.",
         )
-    with open(source, "rb") as stream:
-        return "json lines" if stream.read(1) == b"{" else "mrd file"
 
 
 @contextmanager

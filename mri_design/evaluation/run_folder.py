@@ -72,7 +72,7 @@ OUTPUTS = {
 } | dict.fromkeys(
     (
         *("checkpoint.npz", "exchanges.json", "kspace.npz", "latency.csv", "messages.jsonl", "paired.md"),
-        *("progress.json", "readouts.jsonl", "readouts.mrd", "report.html", "summary.md", "test-progress.json"),
+        *("progress.json", "readouts.mrd", "report.html", "summary.md", "test-progress.json"),
         *("maps.md", "winners.md", "companions.md", "gains.md", "enough.md"),
     ),
     "",

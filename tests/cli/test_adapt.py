@@ -4,7 +4,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,16 @@ from mri_design import load_phantom
 from mri_design.scan.streaming.scanner import Scanner
 from tests.cli.folders import Run, Spawn, manifest, order, page, rows, settings
 from tests.interruptions import interrupted
-from tests.simulated_scanner import GoneError, connected, main, noise_readouts, write_file
+from tests.simulated_scanner import (
+    GoneError,
+    connected,
+    counter_of,
+    main,
+    noise_readouts,
+    readout,
+    stream_of,
+    write_file,
+)
 
 REPORTED = ("--recipe", "fast.toml", "--strategy", "vd-polynomial", "--lines", 12, "--start", 4)
 BLIND = (*REPORTED, "--no-report")
@@ -266,26 +275,6 @@ def test_garbage_is_refused_and_the_scanner_may_still_come(
     assert order(tmp_path / "run") == blind
 
 
-HEADER = json.dumps({"lines": 24, "samples": 20, "noise_variance": 4.9e-5})
-
-
-@pytest.fixture
-def json_readouts(work: Path) -> list[str]:
-    """A line of JSON for every line of scan.npz."""
-    parts = ((samples.real.tolist(), samples.imag.tolist()) for samples in np.load(work / "scan.npz")["kspace"][0, 0])
-    return [json.dumps({"line": i, "real": [real], "imag": [imag]}) for i, (real, imag) in enumerate(parts)]
-
-
-def test_json_lines_come_in_and_go_out(run: Run, tmp_path: Path, blind: list[int], json_readouts: list[str]) -> None:
-    file = tmp_path / "readouts.jsonl"
-    file.write_text("\n".join([HEADER, "{not json", *json_readouts, '{"line": 99}', ""]))
-    result = run("adapt", file, *BLIND, "--out", tmp_path / "run", code=0)
-    assert "left out: a line that is no JSON" in result.stderr
-    told = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [line for message in told[:-1] for line in message["lines"]] == told[-1]["lines"] == blind
-    assert order(tmp_path / "run") == blind
-
-
 def test_a_finished_scan_is_no_stream(run: Run, tmp_path: Path) -> None:
     (tmp_path / "scan.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
     result = run("adapt", tmp_path / "scan.h5", *BLIND, "--out", tmp_path / "run")
@@ -293,39 +282,35 @@ def test_a_finished_scan_is_no_stream(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == 3 and "a file of a finished scan" in said and "mri-design design" in said
 
 
-def test_a_file_that_ends_early_makes_no_complete_design(run: Run, tmp_path: Path, json_readouts: list[str]) -> None:
+def messages(work: Path, lines: Sequence[int]) -> bytes:
+    """The header of scan.npz and some lines, as a scanner sends them."""
+    kspace = np.load(work / "scan.npz")["kspace"][0]
+    return stream_of(kspace, [readout(kspace[:, line], counter_of(line)) for line in lines])
+
+
+@pytest.mark.parametrize("cut", [0, 20], ids=["between messages", "within a message"])
+def test_a_file_that_ends_early_makes_no_complete_design(work: Path, run: Run, tmp_path: Path, cut: int) -> None:
     there = [11, 12, 13, 3, 20]  # some of the lines to start with are not among them
-    file = tmp_path / "readouts.jsonl"
-    file.write_text("\n".join([HEADER, *(json_readouts[line] for line in there), ""]))
+    file = tmp_path / "readouts.mrd"
+    file.write_bytes(messages(work, there) + messages(work, [9])[len(messages(work, [])) :][:cut])
     result = run("adapt", file, *BLIND, "--out", tmp_path / "run", code=4)
     last = json.loads(result.stdout.splitlines()[-1])
     assert last["kind"] == "done" and sorted(last["lines"]) == sorted(there)
-    status = manifest(tmp_path / "run")["status"]
-    assert status == last["status"] and status.startswith("5 of 12 lines measured: ")
+    assert manifest(tmp_path / "run")["status"] == last["status"]
+    assert settings(tmp_path / "run").get("readouts_left_out", 0) == bool(cut)
 
 
-def test_a_stream_that_ends_within_a_line_says_what_is_lost(run: Run, tmp_path: Path, json_readouts: list[str]) -> None:
-    last = json_readouts.pop(12)  # the design begins with it
-    file = tmp_path / "readouts.jsonl"
-    file.write_text("\n".join([HEADER, *json_readouts, last]))
-    result = run("adapt", file, *REPORTED, "--out", tmp_path / "run", code=0)
-    assert 12 not in order(tmp_path / "run")
-    assert "left out: the stream ended within a line of JSON" in result.stderr and '{"line": 12' in result.stderr
-    assert "left out" in page(tmp_path / "run")
-
-
-def test_a_program_talks_to_it_through_pipes(
-    spawn: Spawn, tmp_path: Path, blind: list[int], json_readouts: list[str]
-) -> None:
+def test_a_program_talks_to_it_through_pipes(spawn: Spawn, work: Path, tmp_path: Path, blind: list[int]) -> None:
     with spawn("adapt", "-", *BLIND, "--out", tmp_path / "run") as process:
-        process.stdin.write(json.dumps({"lines": 24, "samples": 20}) + "\n")
-        process.stdin.flush()
+        sent = process.stdin.buffer
+        sent.write(messages(work, []))
+        sent.flush()
         for told in map(json.loads, process.stdout):
             if told["kind"] == "done":
                 break
-            process.stdin.write("".join(json_readouts[line] + "\n" for line in told["lines"]))
-            process.stdin.flush()
-        assert process.stdout.read() == ""  # it ends although nobody closed its input
+            sent.write(messages(work, told["lines"]))
+            sent.flush()
+        assert process.stdout.read() == ""  # it ends although its input was not closed
         said = process.stderr.read()
     assert process.returncode == 0, said
     assert told["lines"] == order(tmp_path / "run") == blind

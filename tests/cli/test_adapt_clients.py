@@ -13,7 +13,7 @@ from typer.testing import Result
 from tests.cli.folders import Run, order
 from tests.cli.test_adapt import free_port, simulated
 from tests.mrd_clients import Heard, bytes_of, conversation, messages_of
-from tests.scan.streaming.test_clients import CALIBRATION, RECORDED, of_mode
+from tests.scan.streaming.test_mrd import CALIBRATION, RECORDED, of_mode
 from tests.simulated_scanner import connected, counter_of, header_text, readout
 
 pytestmark = pytest.mark.slow

@@ -10,6 +10,7 @@ import mri_design as md
 from mri_design.runs import study as comparison_pieces
 from tests.cli.folders import Run, manifest, page, rows, settings
 from tests.quick_recipes import quickened
+from tests.simulated_scanner import stream_of
 from tests.two_contrasts import FIRST, OTHER, head, scanned, some_lines
 
 
@@ -132,23 +133,20 @@ def test_a_protocol_is_judged_by_images_that_know_them(run: Run, exam: Path, tmp
 
 @pytest.mark.slow
 def test_a_design_at_the_scanner_ends_with_the_image_of_a_replayed_one(run: Run, exam: Path, tmp_path: Path) -> None:
-    readouts = [{"lines": 64, "samples": 64}]
-    kspace = np.load(exam / "t2.npy")
-    readouts += [{"line": n, "real": [row.real.tolist()], "imag": [row.imag.tolist()]} for n, row in enumerate(kspace)]
-    (tmp_path / "readouts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in readouts))
+    (tmp_path / "readouts.mrd").write_bytes(stream_of(np.load(exam / "t2.npy")[np.newaxis]))
     asked = ("--strategy", "vd-polynomial", "--lines", 20, "--recipe", exam / "local.toml", "--noise-sd", "0.007")
     earlier = tmp_path / "frame-0"  # the run of an earlier frame
     earlier.mkdir()
     np.save(earlier / "recon.npy", 1j * np.load(exam / "t1.npy"))
     given = ("--with", earlier, "--trust-companion", "--no-report")
-    run("adapt", tmp_path / "readouts.jsonl", *asked, *given, "--out", tmp_path / "adapt")
+    run("adapt", tmp_path / "readouts.mrd", *asked, *given, "--out", tmp_path / "adapt")
     run("design", exam / "t2.npy", *asked, *given, "--out", tmp_path / "design")
     assert settings(tmp_path / "adapt")["companions"].startswith("frame-0/recon.npy is used, as the recipe asks")
     assert settings(tmp_path / "adapt")["with"] == ["frame-0"]
     images = [np.load(tmp_path / name / "recon.npy") for name in ("adapt", "design")]
     np.testing.assert_allclose(*images, rtol=1e-5, atol=1e-5 * np.abs(images[0]).max())
     others = ("--with", tmp_path / "missing.npy", "--out", tmp_path / "refused")
-    assert "missing.npy" in run("adapt", tmp_path / "readouts.jsonl", *asked, *others, code=3).stderr
+    assert "missing.npy" in run("adapt", tmp_path / "readouts.mrd", *asked, *others, code=3).stderr
 
 
 def test_methods_without_a_prior_and_files_that_show_nothing_are_refused(run: Run, exam: Path, tmp_path: Path) -> None:

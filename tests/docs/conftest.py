@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +18,7 @@ from tests.docs.pages import REPOSITORY
 from tests.quick_recipes import quickened
 from tests.read_here import read_here
 from tests.scan.io.conftest import MrdFile
+from tests.simulated_scanner import stream_of
 from tests.undrawn import undrawn
 
 __all__ = ["read_here"]
@@ -51,16 +51,6 @@ def _write_heads(path: Path, count: int, seed: int) -> None:
         file["kspace"] = kspace.swapaxes(-1, -2).astype(np.complex64)  # phase encoding along the columns
 
 
-def _write_readouts(path: Path, kspace: np.ndarray) -> None:
-    """Every line of a scan (coil, ky, kx) as JSON lines."""
-    readouts = [
-        {"line": line, "real": kspace[:, line].real.tolist(), "imag": kspace[:, line].imag.tolist()}
-        for line in range(LINES)
-    ]
-    lines = [{"lines": LINES, "samples": SAMPLES}, *readouts]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
 @pytest.fixture(scope="session")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files, made once."""
@@ -75,7 +65,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "coils.npz", kspace=coils.kspace, noise_variance=np.float64(coils.noise_variance or 0))
     assert coils.coil_maps is not None
     np.save(folder / "maps.npy", coils.coil_maps[0])
-    _write_readouts(folder / "readouts.jsonl", coils.kspace[0, :1])
+    (folder / "readouts.mrd").write_bytes(stream_of(coils.kspace[0, :1]))
     raw = MrdFile(folder, nx=SAMPLES, ny=LINES, rx=SAMPLES)
     for number in range(2):
         raw.add_scan(coils.kspace[:, :1], repetition=number)

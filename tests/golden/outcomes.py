@@ -20,6 +20,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.simulated_scanner import stream_of
 from tests.undrawn import undrawn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +96,9 @@ def _write_inputs(folder: Path) -> None:
         header = {"lines": 32, "samples": 32, "coils": coils, "noise_variance": VARIANCE}
         lines = enumerate(kspace.swapaxes(0, 1))  # (coil, kx) each
         readouts = ({"line": line, "real": one.real.tolist(), "imag": one.imag.tolist()} for line, one in lines)
+        # Read by versions before adapt read MRD alone, to which later ones are compared.
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(message) + "\n" for message in (header, *readouts)))
+        (folder / f"{name}.mrd").write_bytes(stream_of(kspace))
 
 
 VARIANCE = 1e-4  # of the noise, real and imaginary part together; the object has moduli up to 1

@@ -13,7 +13,7 @@ class GoldenRun(NamedTuple):
     words : str
         The verb and its arguments; or ``python`` and a script of this folder, which is run where its arrays are to be.
         Runs are called in one folder, where each leaves a folder of its own name. It has ``not-square.npz``, a scan of
-        three coils on a grid of 24 x 40, and ``readouts.jsonl`` and ``readouts-coils.jsonl``, 32 lines each as a
+        three coils on a grid of 24 x 40, and ``readouts.mrd`` and ``readouts-coils.mrd``, 32 lines each as a
         scanner would send them, of one coil and of three.
     recipe : str
         TOML text.
@@ -34,6 +34,7 @@ def _recipe(simulation: str = "", reconstruction: str = "", more: str = "") -> s
 
 SMALL = _recipe()
 COILS = _recipe("coils = 3", more="[coils]\ncalibration_lines = 10")
+KNOWN_NOISE = "[noise]\nvariance = 1e-4\n"
 LANCZOS = _recipe(
     more='[inference]\nvariances = "lanczos"\nlanczos_steps = 20\ntolerance = 0.5\nsolver = "irls"\n'
     '[design]\nstrategy = "information-gain-lanczos"'
@@ -143,8 +144,8 @@ RUNS = {
         SMALL,
     ),
     "protocol-coils": GoldenRun("protocol phantom:brain phantom:t2w --lines 14 --strategy calibrated --jobs 1", COILS),
-    "adapt": GoldenRun("adapt readouts.jsonl --lines 12 --start 6", SMALL),
-    "adapt-coils": GoldenRun("adapt readouts-coils.jsonl --lines 14 --start 10 --block 2", COILS),
+    "adapt": GoldenRun("adapt readouts.mrd --lines 12 --start 6", SMALL + KNOWN_NOISE),
+    "adapt-coils": GoldenRun("adapt readouts-coils.mrd --lines 14 --start 10 --block 2", COILS + KNOWN_NOISE),
     "protocol-planes": GoldenRun(
         "protocol phantom:brain phantom:t2w --encoding plane --samples 180 --block 40 --test phantom:t1w --seeds 1 "
         "--method zero-filled --jobs 1",

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +38,11 @@ from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.kspace_centre import Centre, find_centre, given_centre, strongest_of_lines
 from mri_design.scan.sampling import gapless_run
 from mri_design.scan.streaming.channel import Channel, Connection
-from mri_design.scan.streaming.messages import Journal, JsonLines, StreamProtocol, recorded
-from mri_design.scan.streaming.mrd import MrdFile, MrdStream
+from mri_design.scan.streaming.mrd import Journal, MrdStream, recorded
 from mri_design.scan.streaming.scanner import Arrivals, Exchange, Patience, RepeatPolicy, Scanner
 
-StreamForm = Literal["mrd", "mrd file", "json lines"]
+JOURNAL = "readouts.mrd"
+"""File of everything that arrives."""
 CONVERSATION = "messages.jsonl"
 """File of the messages to the scanner."""
 LATENCY = "latency.csv"
@@ -65,8 +64,6 @@ class AdaptRequest:
     ----------
     design : DesignRequest
         The design, as of a file; its source is not read.
-    form : {"mrd", "mrd file", "json lines"}
-        How messages are written; those of a file are answered with JSON lines on the standard output.
     repeated : {"first", "last"}
         Which readout of a line that comes again counts.
     patience : Patience
@@ -79,7 +76,6 @@ class AdaptRequest:
     """
 
     design: DesignRequest
-    form: StreamForm = "mrd"
     repeated: RepeatPolicy = "first"
     patience: Patience = field(default_factory=Patience)
 
@@ -99,22 +95,8 @@ class AdaptRequest:
             raise UsageError("adapt writes what every coil measured: leave compress_coils out of the recipe")
         if chosen.order != "as-chosen":
             raise UsageError("adapt measures lines in the order in which they are chosen: leave out --order")
-        if self.form == "json lines" and self.design.recipe.input.counters:
-            named = ", ".join(f"--{name}" for name in self.design.recipe.input.counters)
-            raise UsageError(f"lines of JSON have no numbers of series: leave out {named}, in the recipe too")
         if self.repeated not in ("first", "last"):
             raise InputError(field="repeated", got=repr(self.repeated), wanted="first or last")
-
-    @property
-    def journal(self) -> str:
-        """Name of the file of everything that arrives."""
-        return "readouts.jsonl" if self.form == "json lines" else "readouts.mrd"
-
-    def protocol(self) -> StreamProtocol:
-        """How messages are written."""
-        if self.form == "json lines":
-            return JsonLines()
-        return (MrdStream if self.form == "mrd" else MrdFile)(self.design.index, self.design.recipe.input.counters)
 
     @cached_property
     def beside(self) -> list[InputFile]:
@@ -164,14 +146,14 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
     """Have a scanner measure one line after another, each chosen from those before; reconstruct from them.
 
     Everything that arrives is on the disk, in the run's folder, before it is looked at, and a checkpoint is written
-    after every decision. Noise, coil maps and the image's brightness are from the start lines where noise readouts, the
-    header or the request do not say more. The lines are those that `design_scan` chooses from a complete file of the
+    after every decision. Noise, coil maps and the image's brightness are from the start lines where noise readouts or
+    the request do not say more. The lines are those that `design_scan` chooses from a complete file of the
     same scan, if it is given the same noise.
 
     Parameters
     ----------
     request : AdaptRequest
-        Design, form of the stream and patience.
+        Design and patience.
     run : Run
         Its folder.
     connections : iterator of Connection
@@ -193,12 +175,13 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
     if before is not None:
         return before
-    if run.folder.existing(request.journal) and not run.folder.overwrite:
+    if run.folder.existing(JOURNAL) and not run.folder.overwrite:
         require_resume(run.folder.path.name, "readouts of an unfinished design", run.resume)
     companions = request.design.read_companions(run.seed)  # refused before anybody measures for them
     run.begin()
-    path = run.folder.output_path(request.journal)
-    protocol, arrivals, kept = request.protocol(), Arrivals(request.repeated), 0
+    path = run.folder.output_path(JOURNAL)
+    protocol = MrdStream(request.design.index, request.design.recipe.input.counters)
+    arrivals, kept = Arrivals(request.repeated), 0
     for end, message in recorded(path, protocol):
         arrivals.take(message)
         kept = end
@@ -252,8 +235,8 @@ def _frames_that_came(request: AdaptRequest, journal: Path, centre: Centre | Non
     axis, frame = frame_of_design(design.recipe)
     steps = range(1, design.around.frames + 1)
     for number in [frame - step for step in steps] + ([] if axis == SUCCESSIVE else [frame + step for step in steps]):
-        protocol, arrivals = (MrdStream if request.form == "mrd" else MrdFile), Arrivals(request.repeated)
-        for _, message in recorded(journal, protocol(design.index, {axis: number})) if number >= 0 else ():
+        arrivals = Arrivals(request.repeated)
+        for _, message in recorded(journal, MrdStream(design.index, {axis: number})) if number >= 0 else ():
             arrivals.take(message)
         arrivals.settle()
         if centre is not None and arrivals.header is not None:

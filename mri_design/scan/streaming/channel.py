@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import queue
 import socket
 import struct
@@ -14,7 +15,7 @@ from functools import partial
 from typing import BinaryIO
 
 from mri_design.errors import InputError, MriDesignError
-from mri_design.scan.streaming.messages import Closed, CutShort, Message, StreamProtocol
+from mri_design.scan.streaming.mrd import Closed, CutShort, Message, MrdStream
 
 _WAITING = 64
 _SEND_SECONDS = 5
@@ -33,7 +34,8 @@ class Connection:
     close : callable
         Ends both directions; reading ends then too.
     replaceable : bool
-        Whether somebody else can come once it is closed.
+        True for a client at a socket: another may come once it is closed, and it is answered in MRD messages. A file or
+        a pipe is answered with lines of JSON.
     """
 
     source: BinaryIO
@@ -44,14 +46,14 @@ class Connection:
 
 @dataclass(frozen=True)
 class Connected:
-    """Somebody is there, through a connection that can be refused where it is given."""
+    """A connection has been made; where it is given, it can be refused."""
 
     connection: Connection | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class Gone:
-    """Nobody is there any more; ``for_good`` where nobody can come back."""
+    """The connection has ended; ``for_good`` where there will be no other."""
 
     why: str
     for_good: bool = False
@@ -67,7 +69,7 @@ class Channel:
 
     Parameters
     ----------
-    protocol : StreamProtocol
+    protocol : MrdStream
         How messages are written.
     connections : iterator of Connection
         The next one is asked for when the last has ended.
@@ -75,9 +77,7 @@ class Channel:
         Takes the bytes of every message but the closing one, before `next` shows it.
     """
 
-    def __init__(
-        self, protocol: StreamProtocol, connections: Iterator[Connection], keep: Callable[[bytes], None]
-    ) -> None:
+    def __init__(self, protocol: MrdStream, connections: Iterator[Connection], keep: Callable[[bytes], None]) -> None:
         self.protocol = protocol
         self._connections, self._keep = connections, keep
         self._events: queue.Queue[Event | Exception] = queue.Queue(_WAITING)
@@ -103,8 +103,12 @@ class Channel:
         return event
 
     def send(self, content: Mapping[str, object]) -> bool:
-        """Say something to whoever is there; whether it was taken."""
-        return self._write(self.protocol.text(content))
+        """Send ``content`` to the present connection; whether it was taken."""
+        present = self._present
+        if present is None:
+            return False
+        line = json.dumps(content, allow_nan=False).encode() + b"\n"
+        return self._write(present, self.protocol.text(content) if present.replaceable else line)
 
     def refuse(self, connection: Connection, why: str) -> None:
         """Tell whoever is there at ``connection`` that it is over, and hang up, so that somebody else may come.
@@ -116,10 +120,7 @@ class Channel:
             self.send({"kind": "refused", "why": why})
             connection.close()
 
-    def _write(self, message: bytes) -> bool:
-        present = self._present
-        if present is None:
-            return False
+    def _write(self, present: Connection, message: bytes) -> bool:
         try:
             with self._sending:
                 present.write(message)
@@ -129,8 +130,10 @@ class Channel:
         return True
 
     def close(self) -> None:
-        """Say that it is over, and stop."""
-        self._write(self.protocol.closing())
+        """Send a client the closing message, and stop."""
+        present = self._present
+        if present is not None and present.replaceable:
+            self._write(present, self.protocol.closing())
         self._stopped.set()
         self._hang_up()
 
@@ -175,14 +178,9 @@ class Channel:
         return ""
 
 
-def one_stream(source: BinaryIO, write: Callable[[bytes], object] | None = None) -> Iterator[Connection]:
-    """One conversation: messages from a file or a pipe, answers to the standard output."""
-    yield Connection(source, write or _to_standard_output, lambda: None)
-
-
-def _to_standard_output(message: bytes) -> None:
-    sys.stdout.write(message.decode())
-    sys.stdout.flush()
+def one_stream(source: BinaryIO) -> Iterator[Connection]:
+    """One conversation: messages from a file or a pipe, answers as lines of JSON to the standard output."""
+    yield Connection(source, lambda line: print(line.decode(), end="", file=sys.stdout, flush=True), lambda: None)
 
 
 def listening(host: str, port: int) -> socket.socket:

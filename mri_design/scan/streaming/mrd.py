@@ -1,11 +1,16 @@
-"""The ISMRMRD streaming protocol: a number that says what comes, then the message; little-endian throughout."""
+"""The ISMRMRD streaming protocol: messages between a scanner and a design, and the journal of those that came.
+
+A message is a number that says what it is, then its content; little-endian throughout.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -14,23 +19,17 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import slice_number
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd_acquisitions import Purposes, by_flags, kept_samples, numbers_of
 from mri_design.scan.io.mrd_cartesian import GridImages, kind_of, plan_readouts
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import COUNTERS, ENCODING, checked_counters
-from mri_design.scan.streaming.messages import (
-    STREAM_LIMITS,
-    Closed,
-    CutShort,
-    LeftOut,
-    LineReadout,
-    Message,
-    NoiseReadout,
-    ScanHeader,
-    json_line,
-    require_message_bytes,
-)
+from mri_design.scan.source_image import SourceImage
+
+STREAM_LIMITS = ReadLimits(max_bytes=2**30, max_coils=256, max_side=8192, max_readouts=1_000_000, max_text_bytes=2**20)
+"""The bounds that a stream is held to: of the whole grid, and of its texts."""
+_MESSAGE_BYTES = 64 * 2**20
 
 CONFIG_FILE, CONFIG_TEXT, HEADER, CLOSE, TEXT, ACQUISITION, WAVEFORM = 1, 2, 3, 4, 5, 1008, 1026
 _CONFIG_FILE_BYTES = 1024
@@ -39,6 +38,87 @@ _NUL = b"\0"
 ACQUISITION_HEADER: np.dtype[np.void] = acquisition_header_dtype
 """The 340 bytes in front of a readout's samples."""
 _WAVEFORM_HEADER = struct.Struct("<H6xQIIIHHfH2x")
+
+
+@dataclass(frozen=True)
+class ScanHeader:
+    """Lines to be measured next.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Grid (ky, kx) of the image.
+    coils : int, optional
+        Receive coils; None where the header does not say.
+    noise_bandwidth : float, optional
+        See `MrdHeader`.
+    source : SourceImage, optional
+        Identifiers of the patient, the study and the sequence; None where the header does not say.
+    calibration_mode : str
+        How calibration is acquired, see `MrdEncoding`; empty where the header does not say.
+    place : tuple of int
+        Number of the slice that is taken, from 0, and of how many.
+    """
+
+    shape: tuple[int, int]
+    coils: int | None = None
+    noise_bandwidth: float | None = None
+    source: SourceImage | None = None
+    calibration_mode: str = ""
+    place: tuple[int, int] = (0, 1)
+
+
+@dataclass(frozen=True)
+class LineReadout:
+    """One phase-encode line with all its samples.
+
+    Parameters
+    ----------
+    line : int
+        Row ky of the grid, from 0.
+    samples : complex64 array, shape (coil, kx)
+        As on the grid: reversed readouts are turned, oversampling is removed.
+    dwell : float
+        Microseconds from sample to sample; 0 where the stream does not say.
+    geometry : SliceGeometry, optional
+        Where the slice lies, where the stream says so.
+    calibration : bool
+        True for a readout of calibration alone, which may be from a scan of its own.
+    """
+
+    line: int
+    samples: NDArray[np.complex64]
+    dwell: float = 0.0
+    geometry: SliceGeometry | None = None
+    calibration: bool = False
+
+
+@dataclass(frozen=True)
+class NoiseReadout:
+    """Samples without a signal: complex64 (coil, sample), and their dwell time in microseconds (0: unknown)."""
+
+    samples: NDArray[np.complex64]
+    dwell: float = 0.0
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A message that brings nothing to the image; ``why`` is empty for what is passed over silently."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class CutShort(LeftOut):
+    """The stream ended within a message, of which nothing is used; ``why`` states how much of it had come."""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The scanner sent the message that ends the stream."""
+
+
+Message = ScanHeader | LineReadout | NoiseReadout | LeftOut | Closed
 
 
 class MrdStream:
@@ -75,7 +155,15 @@ class MrdStream:
         self._kind: tuple[int, ...] | None = None
 
     def read(self, stream: BinaryIO) -> tuple[bytes, Message] | None:
-        """See `StreamProtocol`."""
+        """The next message and its bytes; None where the stream ends.
+
+        Where it ends within a message, that message is `CutShort`, and its bytes are none: it counts for nothing.
+
+        Raises
+        ------
+        InputError
+            Where the bytes are no message, or one over the bounds: what follows cannot be found any more.
+        """
         taken = _Taken(stream)
         try:
             (number,) = struct.unpack("<H", taken.next(2))
@@ -95,10 +183,10 @@ class MrdStream:
             taken.next(_CONFIG_FILE_BYTES)
         elif number == WAVEFORM:
             *_, samples, channels, _, _ = _WAVEFORM_HEADER.unpack(taken.next(_WAVEFORM_HEADER.size))
-            taken.next(require_message_bytes("waveform", 4 * samples * channels))
+            taken.next(4 * samples * channels, "waveform")
         elif number in (CONFIG_TEXT, HEADER, TEXT):
             (length,) = struct.unpack("<I", taken.next(4))
-            text = taken.next(require_message_bytes(f"text of message {number}", length, self._limits.max_text_bytes))
+            text = taken.next(length, f"text of message {number}", self._limits.max_text_bytes)
             self._end = text[-1:] if text.endswith(_NUL) else b""
             return self._read_header(text.rstrip(_NUL)) if number == HEADER else LeftOut()
         else:
@@ -118,14 +206,17 @@ class MrdStream:
             raise InputError(field="header", got="bytes that are no UTF-8", wanted="an ISMRMRD header") from error
         header = parse_mrd_header("header", decoded, self._limits)
         encoding = header.encoding("header", self._wanted.get(ENCODING, 0))
-        _require_slices(encoding)
+        if encoding.trajectory not in ("cartesian", ""):
+            raise InputError(field="header: trajectory", got=encoding.trajectory[:40], wanted="cartesian")
+        partitions = encoding.encoded.matrix[2]
+        if partitions != 1:
+            raise InputError(field="header: encodedSpace.matrixSize.z", got=str(partitions), wanted="1: 2-D slices")
         if self._wanted["slice"] < 0:
             self._wanted["slice"] = slice_number(self._wanted["slice"], encoding.slices)
         self._header, self._text = header, text
         return ScanHeader(
             shape=_shape(encoding),
             coils=header.channels,
-            noise_variance=None,
             noise_bandwidth=header.noise_bandwidth,
             source=header.source_of(self._wanted.get("contrast", 0)),
             calibration_mode=encoding.calibration_mode,
@@ -137,10 +228,9 @@ class MrdStream:
         samples, channels, dimensions = (
             int(heads[name][0]) for name in ("number_of_samples", "active_channels", "trajectory_dimensions")
         )
-        size = 4 * samples * dimensions + 8 * samples * channels
-        require_message_bytes(f"readout of {samples} samples in {channels} channels", size)
-        taken.next(4 * samples * dimensions)
-        data = np.frombuffer(taken.next(8 * samples * channels), "<c8").reshape(channels, samples)
+        trajectory, named = 4 * samples * dimensions, f"readout of {samples} samples in {channels} channels"
+        held = taken.next(trajectory + 8 * samples * channels, named)
+        data = np.frombuffer(held, "<c8", offset=trajectory).reshape(channels, samples)
         if self._header is None:
             return LeftOut("a readout before the header")
         noise, calibration, imaging = (bool(flags[0]) for flags in by_flags(heads))
@@ -208,40 +298,85 @@ def _shape(encoding: MrdEncoding) -> tuple[int, int]:
     return encoding.encoded.matrix[1], columns.stop - columns.start
 
 
-def _require_slices(encoding: MrdEncoding) -> None:
-    """Refuse anything but Cartesian lines of a plane."""
-    if encoding.trajectory not in ("cartesian", ""):
-        raise InputError(field="header: trajectory", got=encoding.trajectory[:40], wanted="cartesian")
-    partitions = encoding.encoded.matrix[2]
-    if partitions != 1:
-        raise InputError(field="header: encodedSpace.matrixSize.z", got=str(partitions), wanted="1: 2-D slices")
-
-
-class MrdFile(MrdStream):
-    """Messages of a file, which cannot be answered: what the scanner would be told are lines of JSON."""
-
-    def text(self, content: Mapping[str, object]) -> bytes:
-        """The content as one line."""
-        return json_line(content)
-
-    def closing(self) -> bytes:
-        """Send nothing."""
-        return b""
-
-
 class _Taken:
     """Bytes of one message, as they are taken from the stream."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self._parts = stream, list[bytes]()
+        self._stream, self.content = stream, b""
 
-    def next(self, count: int) -> bytes:
+    def next(self, count: int, field: str = "message", most: int = _MESSAGE_BYTES) -> bytes:
+        """So many bytes, refused over ``most`` (64 MiB) before anything is allocated."""
+        if count > most:
+            raise InputError(field=field, got=f"{count} bytes", wanted=f"at most {most}")
         part = self._stream.read(count) if count else b""
-        self._parts.append(part)
+        self.content += part
         if len(part) < count:
             raise EOFError
         return part
 
-    @property
-    def content(self) -> bytes:
-        return b"".join(self._parts)
+
+class Journal:
+    """A file that messages are added to, each synced to the disk before `add` returns.
+
+    A process that dies while it writes leaves a file that ends within a message. `recorded` reads what is whole, and
+    the next journal at that path begins behind it, so that a message is there entirely or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        Made where it does not exist.
+    keep : int
+        Bytes of it that are whole messages; what comes after them is cut off.
+
+    Raises
+    ------
+    OSError
+        Where the disk does not take it; so does `add`.
+    """
+
+    def __init__(self, path: Path, keep: int = 0) -> None:
+        # No buffer: what is written has left the process.
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by `close`)
+        self._file.truncate(keep)
+        self._readouts = 0
+
+    def add(self, message: bytes) -> None:
+        """Write a message and wait until it is on the disk.
+
+        Raises
+        ------
+        InputError
+            Where more messages came than the bounds allow: a stream without end would fill the disk.
+        """
+        self._readouts += 1
+        if self._readouts > STREAM_LIMITS.max_readouts:
+            wanted = f"at most {STREAM_LIMITS.max_readouts}"
+            raise InputError(field="stream", got=f"{self._readouts} messages", wanted=wanted)
+        left = memoryview(message)
+        while left:
+            left = left[self._file.write(left) :]
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        self._file.close()
+
+
+def recorded(path: Path, protocol: MrdStream) -> Iterator[tuple[int, Message]]:
+    """The messages of a journal, and where each ends in the file; none where there is no file.
+
+    A last message that is cut short was being written when the process died. It is passed over in silence, because
+    nothing was decided from it and its line will be asked for again.
+
+    Raises
+    ------
+    InputError
+        Where the file holds something else.
+    """
+    if not path.exists():
+        return
+    position = 0
+    with path.open("rb") as stream:
+        while (read := protocol.read(stream)) is not None and not isinstance(read[1], CutShort):
+            position += len(read[0])
+            yield position, read[1]

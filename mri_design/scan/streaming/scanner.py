@@ -20,7 +20,7 @@ from mri_design.scan.io.source import DWELL_TIME
 from mri_design.scan.kspace_centre import Centre
 from mri_design.scan.sampling import ROUND_OFF, strongest_component
 from mri_design.scan.streaming.channel import Channel, Connected, Connection, Event, Gone
-from mri_design.scan.streaming.messages import (
+from mri_design.scan.streaming.mrd import (
     STREAM_LIMITS,
     Closed,
     LeftOut,
@@ -77,21 +77,25 @@ class Arrivals:
 
     def take(self, message: Message) -> str:
         """Put a message in its place; what is worth saying about it, empty where nothing is."""
+        why = ""
         if isinstance(message, ScanHeader):
             self.header, self.arrived = message, np.zeros(message.shape[0], dtype=bool)
             self._peaks = np.zeros(message.shape[0])
-            return ""
-        if isinstance(message, LineReadout | NoiseReadout) and not np.isfinite(message.samples).all():
-            message = LeftOut("a readout with NaN or infinite samples")
-        if isinstance(message, LineReadout):
-            message = self._moved(message)
-            message = self._waiting(message) if message.calibration else self._placed(message)
+        elif isinstance(message, LeftOut):
+            why = message.why
+        elif isinstance(message, LineReadout | NoiseReadout) and not np.isfinite(message.samples).all():
+            why = "a readout with NaN or infinite samples"
+        elif isinstance(message, LineReadout):
+            why = self._placed(self._moved(message))
         elif isinstance(message, NoiseReadout):
-            message = self._kept(message)
-        if isinstance(message, LeftOut) and message.why:
-            self.counts["left out"] += 1
-            return f"left out: {message.why}"
-        return ""
+            if sum(one.samples.nbytes for one in (*self._noise, message)) > _NOISE_BYTES:
+                why = "a noise readout after more of them than are needed"
+            else:
+                self._noise.append(message)
+        if not why:
+            return ""
+        self.counts["left out"] += 1
+        return f"left out: {why}"
 
     def move(self, centre: Centre) -> None:
         """Put the centre of k-space, of what is here and of what comes, to ``N // 2``; lines are numbered by that."""
@@ -135,41 +139,16 @@ class Arrivals:
         for line in sorted(set(chosen).intersection(self._calibration)):
             self._fill(self._calibration[line])
 
-    def _waiting(self, readout: LineReadout) -> LeftOut:
-        """Keep a calibration readout, which is data at once where the header says that it may be."""
-        assert self.header is not None
-        mode = self.header.calibration_mode
-        if not calibration_data(mode, (), (readout.line,)):
-            return LeftOut("a readout of a calibration scan of its own, which is not the image's")
-        why = self._misfit(readout)
-        if why:
-            return LeftOut(why)
-        if readout.line in self._calibration:
-            self.counts["repeated"] += 1
-            if self._repeated == "first":
-                return LeftOut()
-        self._calibration[readout.line] = readout
-        if not is_unsaid(mode) and readout.line not in self._imaged:
-            self._fill(readout)
-        return LeftOut()
+    def _placed(self, readout: LineReadout) -> str:
+        """Put a readout on the grid, which the first one makes; why that cannot be, empty where it can.
 
-    def _placed(self, readout: LineReadout) -> LeftOut:
-        why = self._misfit(readout)
-        if why:
-            return LeftOut(why)
-        if readout.line in self._imaged:
-            self.counts["repeated"] += 1
-            if self._repeated == "first":
-                return LeftOut()
-        self._imaged.add(readout.line)
-        self._fill(readout)
-        return LeftOut()
-
-    def _misfit(self, readout: LineReadout) -> str:
-        """Why a readout cannot be put on the grid, which the first one makes; empty where it can."""
-        coils = readout.samples.shape[0]
+        One of calibration is data at once where the header says that it may be; else it is kept for `settle`.
+        """
+        assert self.header is not None  # no readout is read before the header
+        mode, line, coils = self.header.calibration_mode, readout.line, len(readout.samples)
+        if readout.calibration and not calibration_data(mode, (), (line,)):
+            return "a readout of a calibration scan of its own, which is not the image's"
         if self._kspace is None:
-            assert self.header is not None  # protocols place no readout before the header
             shape = (coils, *self.header.shape)
             try:
                 if coils > self._limits.max_coils:
@@ -179,9 +158,20 @@ class Arrivals:
                 return str(error)
             self._kspace = np.zeros(shape, np.complex64)
         if coils != len(self._kspace):
-            return f"line {readout.line} with {coils} coils in the place of {len(self._kspace)}"
+            return f"line {line} with {coils} coils instead of {len(self._kspace)}"
         if strongest_component(readout.samples) <= ROUND_OFF * self._peaks.max():
-            return f"line {readout.line} with zeros alone, which is no measurement"
+            return f"line {line} with zeros alone, which is no measurement"
+        if line in (self._calibration if readout.calibration else self._imaged):
+            self.counts["repeated"] += 1
+            if self._repeated == "first":
+                return ""
+        if readout.calibration:
+            self._calibration[line] = readout
+            if is_unsaid(mode) or line in self._imaged:
+                return ""
+        else:
+            self._imaged.add(line)
+        self._fill(readout)
         return ""
 
     def _fill(self, readout: LineReadout) -> None:
@@ -190,29 +180,18 @@ class Arrivals:
         self.arrived[readout.line] = True
         self._peaks[readout.line] = strongest_component(readout.samples)
         self.changed.add(readout.line)
-        self._drop_round_off()
         self._dwells.append(readout.dwell)
         self._geometry = self._geometry or readout.geometry
-
-    def _kept(self, noise: NoiseReadout) -> LeftOut:
-        held = sum(one.samples.nbytes for one in self._noise)
-        if held + noise.samples.nbytes > _NOISE_BYTES:
-            return LeftOut("a noise readout after more of them than are needed")
-        self._noise.append(noise)
-        return LeftOut()
-
-    def _drop_round_off(self) -> None:
-        """Lines that turn out to hold the round-off of zeros, beside the strongest sample so far, were not measured."""
-        empty = set(np.flatnonzero(self.arrived & (self._peaks <= ROUND_OFF * self._peaks.max())).tolist())
-        if empty:
-            self.arrived[list(empty)] = False
-            self._kspace[:, list(empty)] = 0  # type: ignore[index]
-            self._imaged -= empty
-            self.counts["left out"] += len(empty)
+        # Lines that turn out to hold the round-off of zeros, beside the strongest sample so far, were not measured.
+        empty = np.flatnonzero(self.arrived & (self._peaks <= ROUND_OFF * self._peaks.max()))
+        self.arrived[empty] = False
+        self._kspace[:, empty] = 0
+        self._imaged.difference_update(empty.tolist())
+        self.counts["left out"] += len(empty)
 
     @property
     def coils(self) -> int | None:
-        """Receive coils: of the lines here, else of the noise, else what the header says; None where nobody does."""
+        """Receive coils: of the lines here, else of the noise, else of the header; None where none of them shows it."""
         if self._kspace is not None:
             return len(self._kspace)
         if self._noise:
@@ -238,34 +217,30 @@ class Arrivals:
             chosen[list(lines)] = True
         if self._kspace is None or self.header is None:
             raise InputError(field=name, got="no readout", wanted="at least one line")
-        covariance, notes = self._noise_covariance(len(self._kspace))
+        covariance, noise_notes = self._noise_covariance(len(self._kspace))
+        notes = {"file": name, "format": "readouts as they came"}
+        within = sum(bool(self.arrived[line]) and line not in self._imaged for line in self._calibration)
+        if within:
+            notes["calibration_lines"] = f"{within} readouts within the scan, used as data"
+        if self._dwells:
+            notes[DWELL_TIME] = f"{np.median(self._dwells):g}"
+        notes |= noise_notes
         if self._centre is not None:
             notes |= self._centre.entries("sample")
-        dwell = {DWELL_TIME: f"{np.median(self._dwells):g}"} if self._dwells else {}
         return KSpaceData(
             np.where(chosen[:, np.newaxis], self._kspace, 0)[np.newaxis],
             chosen,
             name=name,
-            noise_variance=self.header.noise_variance,
             noise_covariance=covariance,
-            header=with_part(
-                {"file": name, "format": "readouts as they came", **self._calibration_notes, **dwell, **notes},
-                *self.header.place,
-            ),
+            header=with_part(notes, *self.header.place),
             geometry=None if self._geometry is None else (self._geometry,),
             source=self.header.source,
         )
 
     @property
-    def _calibration_notes(self) -> dict[str, str]:
-        """As from a file: how many calibration readouts are data."""
-        within = sum(bool(self.arrived[line]) and line not in self._imaged for line in self._calibration)
-        return {"calibration_lines": f"{within} readouts within the scan, used as data"} if within else {}
-
-    @property
     def knows_noise(self) -> bool:
-        """Whether the scanner has said how much noise there is, or measured it."""
-        return bool(self._noise) or (self.header is not None and self.header.noise_variance is not None)
+        """Whether noise readouts have come."""
+        return bool(self._noise)
 
     def _noise_covariance(self, coils: int) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:
         alike = [one for one in self._noise if len(one.samples) == coils]
@@ -360,15 +335,11 @@ class Exchange:
             For anything else.
         """
         try:
-            return cls(
-                order=int(row["order"]),
-                lines=tuple(map(int, row["lines"].split())),
-                deciding=float(row["deciding_seconds"]),
-                processor=float(row["processor_seconds"]),
-                waiting=float(row["waiting_seconds"]),
-                requests=int(row["requests"]),
-                lost=tuple(map(int, row["lost"].split())),
+            asked, lost = (tuple(map(int, row[name].split())) for name in ("lines", "lost"))
+            deciding, waiting, processor = (
+                float(row[f"{name}_seconds"]) for name in ("deciding", "waiting", "processor")
             )
+            return cls(int(row["order"]), asked, deciding, waiting, processor, int(row["requests"]), lost)
         except (KeyError, ValueError) as error:
             raise InputError(field="exchange", got=str(error)[:80], wanted="a row that adapt wrote") from error
 

@@ -1,9 +1,11 @@
-"""Messages that the ismrmrd package writes are read, and nothing is allocated for what lies about its size."""
+"""What MRD clients write is read, damaged or not, and nothing is allocated for what lies about its size."""
 
 import ctypes
 import io
+import json
 import struct
 from collections.abc import Callable
+from pathlib import Path
 
 import ismrmrd
 import numpy as np
@@ -12,15 +14,36 @@ from ismrmrd.acquisition import AcquisitionHeader
 from ismrmrd.serialization import ProtocolDeserializer, ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
-from mri_design import InputError
+from mri_design import InputError, ReadLimits
+from mri_design import read as read_file
 from mri_design.scan.data import part_of_scan
-from mri_design.scan.streaming.messages import Closed, CutShort, LeftOut, LineReadout, Message, NoiseReadout, ScanHeader
-from mri_design.scan.streaming.mrd import ACQUISITION_HEADER, MrdStream
+from mri_design.scan.streaming import mrd
+from mri_design.scan.streaming.mrd import (
+    ACQUISITION_HEADER,
+    Closed,
+    CutShort,
+    Journal,
+    LeftOut,
+    LineReadout,
+    Message,
+    MrdStream,
+    NoiseReadout,
+    ScanHeader,
+    recorded,
+)
 from mri_design.scan.streaming.scanner import Arrivals
-from tests.simulated_scanner import header_text, readout
+from tests.mrd_clients import CLIENTS, bytes_of
+from tests.simulated_scanner import counter_of, header_text, readout
+from tests.slow_cases import slow_cases
 
 Said = Callable[..., bytes]
 Line = Callable[[int], ismrmrd.Acquisition]
+RECORDED = Path(__file__).parents[4] / "shared/data/streams"
+"""Bytes that python-ismrmrd-server's client sent; they are not part of the repository."""
+CALIBRATION = ismrmrd.ACQ_IS_PARALLEL_CALIBRATION
+MODE = "<trajectory>cartesian</trajectory><parallelImaging><accelerationFactor><kspace_encoding_step_1>2"
+MODE += "</kspace_encoding_step_1><kspace_encoding_step_2>1</kspace_encoding_step_2></accelerationFactor>"
+MODE += "<calibrationMode>{}</calibrationMode></parallelImaging>"
 
 
 def read(content: bytes, stream: MrdStream | None = None) -> list[Message]:
@@ -33,21 +56,72 @@ def read(content: bytes, stream: MrdStream | None = None) -> list[Message]:
     return found
 
 
+def arrived(messages: list[Message]) -> Arrivals:
+    arrivals = Arrivals()
+    for message in messages:
+        if isinstance(message, Closed):
+            arrivals.settle()
+        else:
+            arrivals.take(message)
+    return arrivals
+
+
+def of_mode(kspace: np.ndarray, mode: str) -> str:
+    """The header of a scan that says how calibration was acquired; nothing where ``mode`` is empty."""
+    plain = header_text(kspace)
+    return plain.replace("<trajectory>cartesian</trajectory>", MODE.format(mode)) if mode else plain
+
+
+def accelerated(kspace: np.ndarray, first: str = "image", repeated: bool = False) -> list[ismrmrd.Acquisition]:
+    """Every second line, and lines 4 to 8 for calibration: those between alone, or (``repeated``) all of them again."""
+    image = [readout(kspace[:, line], counter_of(line)) for line in range(0, 12, 2)]
+    between = range(4, 9) if repeated else (5, 7)
+    strength = 5 if repeated else 1
+    calibration = [readout(strength * kspace[:, line], counter_of(line), CALIBRATION) for line in between]
+    return [*image, *calibration] if first == "image" else [*calibration, *image]
+
+
 def test_the_header_of_a_readout_lies_as_in_the_ismrmrd_package() -> None:
     assert ACQUISITION_HEADER.itemsize == ctypes.sizeof(AcquisitionHeader) == 340
     for name, (_, offset, *_) in ACQUISITION_HEADER.fields.items():  # type: ignore[union-attr]
         assert getattr(AcquisitionHeader, name).offset == offset, name
 
 
-def test_what_the_ismrmrd_package_writes_is_read(kspace: np.ndarray, said: Said, line: Line) -> None:
+@pytest.mark.parametrize("config", [None, "[simulation]\nmatrix = 64\n"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_every_client_sends_arrives_and_each_reads_its_answers(
+    kspace: np.ndarray, client: str, config: str | None
+) -> None:
+    lines = [readout(kspace[:, line], counter_of(line)) for line in range(12)]
+    protocol = MrdStream()
+    found = read(bytes_of(client, header_text(kspace), lines, config=config, waveforms=config is None), protocol)
+    arrivals = arrived(found)
+    assert [message for message in found if isinstance(message, ScanHeader)] == [ScanHeader((12, 16), 2)]
+    assert not [message for message in found if isinstance(message, LeftOut) and message.why]
+    assert found[-1] == Closed() and arrivals.arrived.all()
+    np.testing.assert_array_equal(arrivals.lines(range(12)), kspace)
+    assert protocol.address([0, 11]) == {"kspace_encode_step_1": [7, 18]}
+    answer = protocol.text({"lines": [3]}) + protocol.closing()
+    text = answer[6 : 6 + struct.unpack_from("<I", answer, 2)[0]]
+    assert json.loads(text.decode().split("\0", 1)[0]) == {"lines": [3]}
+    assert text.endswith(b"\0") == (client != "ismrmrd serializer")
+    if client == "ismrmrd serializer":  # which would keep the NUL
+        (heard,) = ProtocolDeserializer(io.BytesIO(answer)).deserialize()
+        assert json.loads(str(heard)) == {"lines": [3]}
+
+
+def test_before_anything_came_an_answer_ends_as_the_format_has_it() -> None:
+    assert MrdStream().text({}) == struct.pack("<HI", 5, 3) + b"{}\0"
+
+
+def test_noise_readouts_are_read_and_a_readout_before_the_header_is_left_out(
+    kspace: np.ndarray, said: Said, line: Line
+) -> None:
     noise = readout(kspace[:, 0], flag=ismrmrd.ACQ_IS_NOISE_MEASUREMENT)
-    header, config, quiet, first, last = read(said("header", "config", noise, line(3), line(11)))
-    assert header == ScanHeader((12, 16), 2) and config == LeftOut()
-    assert isinstance(quiet, NoiseReadout) and isinstance(first, LineReadout) and isinstance(last, LineReadout)
+    early, *_, again, quiet, late = read(said(line(1), "header", "header", noise, line(1)))
+    assert early == LeftOut("a readout before the header") and again == LeftOut()
+    assert isinstance(quiet, NoiseReadout) and isinstance(late, LineReadout)
     np.testing.assert_array_equal(quiet.samples, kspace[:, 0])
-    assert (first.line, last.line) == (3, 11)
-    np.testing.assert_array_equal(first.samples, kspace[:, 3])
-    np.testing.assert_array_equal(last.samples, kspace[:, 11])
 
 
 def test_reversed_readouts_are_turned_and_others_than_the_image_s_left_out(
@@ -64,63 +138,114 @@ def test_reversed_readouts_are_turned_and_others_than_the_image_s_left_out(
     found = read(said("header", turned, other_slice, other_set, navigator, outside, partial))[1:]
     assert isinstance(found[0], LineReadout)
     np.testing.assert_array_equal(found[0].samples, kspace[:, 4])
-    whys = [message.why for message in found[1:] if isinstance(message, LeftOut)]
-    assert whys[0] == "" and len(whys) == 5
-    for why, said_so in zip(whys[1:], ("another", "no imaging readout", "row 53", "partial echo"), strict=True):
-        assert said_so in why
+    assert [isinstance(one, LeftOut) and bool(one.why) for one in found[1:]] == [False, True, True, True, True]
 
 
-def test_waveforms_are_read_over(said: Said, line: Line) -> None:
-    wave = ismrmrd.Waveform.from_array(np.zeros((2, 5), np.uint32))
-    found = read(said("header", wave, line(2), "text"))
-    assert [type(message) for message in found] == [ScanHeader, LeftOut, LineReadout, LeftOut]
-
-
-def test_a_readout_before_the_header_is_left_out_and_the_same_header_may_come_again(said: Said, line: Line) -> None:
-    early, *_, again, late = read(said(line(1), "header", "header", line(1)))
-    assert early == LeftOut("a readout before the header") and again == LeftOut()
-    assert isinstance(late, LineReadout)
-
-
-def test_another_header_is_refused(said: Said) -> None:
-    content = said("header")
-    with pytest.raises(InputError, match="another one"):
-        read(content + content.replace(b"<x>16</x>", b"<x>18</x>"))
-
-
-def test_the_contrast_that_was_asked_for_is_taken_and_others_are_passed_over(
-    kspace: np.ndarray, said: Said, line: Line
-) -> None:
+def test_the_contrast_that_was_asked_for_is_taken_and_others_are_passed_over(said: Said, line: Line) -> None:
     first, second = line(5), line(6)
     second.idx.contrast = 1
     taken = read(said("header", first, second), MrdStream(counters={"contrast": 1}))[1:]
     assert taken[0] == LeftOut() and isinstance(taken[1], LineReadout) and taken[1].line == 6
-    with pytest.raises(InputError, match="contrast"):
+    with pytest.raises(InputError) as caught:
         MrdStream(counters={"contrast": -1})
+    assert caught.value.field == "contrast"
+
+
+@pytest.mark.parametrize("index", [3, -2])
+def test_the_slice_that_is_taken_of_several_is_in_the_header(kspace: np.ndarray, line: Line, index: int) -> None:
+    limits = "<slice><minimum>0</minimum><maximum>4</maximum><center>2</center></slice></encodingLimits>"
+    written = io.BytesIO()
+    out = ProtocolSerializer(written)
+    out.serialize(CreateFromDocument(header_text(kspace).replace("</encodingLimits>", limits)))
+    for number in range(5, 9):
+        made = line(number)
+        made.idx.slice = 3
+        out.serialize(made)
+    header, *readouts = read(written.getvalue(), MrdStream(index))
+    assert isinstance(header, ScanHeader) and header.place == (3, 5)
+    data = arrived([header, *readouts]).data("readouts")
+    assert part_of_scan(data.header) == "slice 3 of 5, numbered from 0"
+    with pytest.raises(InputError) as caught:
+        read(written.getvalue(), MrdStream(-6))
+    assert caught.value.field == "slice"
+
+
+def test_readout_oversampling_is_removed_as_from_a_file(kspace: np.ndarray, said: Said, line: Line) -> None:
+    header, found = read(said("header", line(6)).replace(b"<x>200.0</x>", b"<x>400.0</x>", 1))
+    assert isinstance(header, ScanHeader) and header.shape == (12, 8)
+    assert isinstance(found, LineReadout)
+    profile, got = (
+        np.fft.fftshift(np.fft.ifft(np.fft.ifftshift(samples, axes=-1), norm="ortho"), axes=-1)
+        for samples in (kspace[:, 6], found.samples)
+    )
+    np.testing.assert_allclose(got, profile[:, 4:12], atol=1e-6)
+
+
+@pytest.mark.parametrize("first", ["image", "calibration"])
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("mode", ["", "embedded", "other", "separate"])
+def test_calibration_readouts_are_data_where_they_are_from_a_file(
+    tmp_path: Path, kspace: np.ndarray, mode: str, repeated: bool, first: str
+) -> None:
+    header, data = of_mode(kspace, mode), accelerated(kspace, first, repeated)
+    file = ismrmrd.Dataset(str(tmp_path / "scan.h5"), "dataset", mode="w")
+    file.write_xml_header(header.encode())
+    for one in data:
+        file.append_acquisition(one)
+    file.close()
+    expected = read_file(tmp_path / "scan.h5")
+    arrivals = arrived(read(bytes_of("Gadgetron", header, data)))
+    np.testing.assert_array_equal(arrivals.arrived, expected.measured)
+    got = arrivals.data("scan")
+    np.testing.assert_array_equal(got.kspace, expected.kspace)
+    assert ("calibration_lines" in got.header) == ("calibration_lines" in expected.header)
+
+
+def test_calibration_that_may_be_of_another_scan_waits_until_all_is_known(kspace: np.ndarray) -> None:
+    *messages, _ = read(bytes_of("Gadgetron", header_text(kspace), accelerated(kspace, "calibration", repeated=True)))
+    arrivals = arrived(messages)
+    assert not arrivals.arrived[5:8:2].any()
+    arrivals.settle()
+    assert np.flatnonzero(arrivals.arrived).tolist() == [0, 2, 4, 6, 8, 10]
+    arrivals.settle([5])  # a decision was made with it, before the run that is resumed had died
+    np.testing.assert_array_equal(arrivals.lines([5])[:, 0], 5 * kspace[:, 5])
+
+
+def test_calibration_of_another_contrast_is_no_data(kspace: np.ndarray) -> None:
+    data = accelerated(kspace)
+    for one in data[-2:]:
+        one.idx.contrast = 1
+    arrivals = arrived(read(bytes_of("Gadgetron", of_mode(kspace, "embedded"), data)))
+    assert np.flatnonzero(arrivals.arrived).tolist() == [0, 2, 4, 6, 8, 10]
 
 
 @pytest.mark.parametrize("cut", [1, 2, 5, 60, -1])
-def test_a_stream_that_ends_within_a_message_says_how_much_of_it_came(said: Said, line: Line, cut: int) -> None:
+def test_a_stream_that_ends_within_a_message_is_cut_short(said: Said, line: Line, cut: int) -> None:
     whole, torn = said("header", line(1)), said(line(2))[:cut]
     *before, last = read(whole + torn)
     assert len(before) == len(read(whole)) == 2
-    assert isinstance(last, CutShort) and f"{len(torn)} bytes had come" in last.why
+    assert isinstance(last, CutShort) and str(len(torn)) in last.why
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "field"),
     [
-        struct.pack("<H", 7),
-        struct.pack("<H", 1022) + bytes(400),
-        *(struct.pack("<HI", number, 2**20 + 1) for number in (2, 3, 5)),
-        struct.pack("<HI", 3, 6) + b"\xff\xfe<a/>",
-        struct.pack("<HI", 3, 60) + b"<!DOCTYPE a [<!ENTITY b 'c'>]><ismrmrdHeader></ismrmrdHeader>"[:60],
-        struct.pack("<H6xQIIIHHfH2x", 0, 0, 0, 0, 0, 65535, 65535, 0.0, 0).join([struct.pack("<H", 1026), b""]),
+        (struct.pack("<H", 7), "message"),
+        (struct.pack("<H", 1022) + bytes(400), "message"),
+        *((struct.pack("<HI", number, 2**20 + 1), f"text of message {number}") for number in (2, 3, 5)),
+        (struct.pack("<HI", 3, 6) + b"\xff\xfe<a/>", "header"),
+        (struct.pack("<HI", 3, 60) + b"<!DOCTYPE a [<!ENTITY b 'c'>]><ismrmrdHeader></ismrmrdHeader>"[:60], "header"),
+        (struct.pack("<HH6xQIIIHHfH2x", 1026, 0, 0, 0, 0, 0, 65535, 65535, 0.0, 0), "waveform"),
+        (b"another header", "header"),
     ],
+    ids=str,
 )
-def test_what_is_no_message_or_too_long_is_refused(content: bytes) -> None:
-    with pytest.raises(InputError):
+def test_what_is_no_message_or_too_long_is_refused(said: Said, content: bytes, field: str) -> None:
+    if content == b"another header":
+        content = said("header") + said("header").replace(b"<x>16</x>", b"<x>18</x>")
+    with pytest.raises(InputError) as caught:
         read(content + bytes(100))
+    assert caught.value.field == field
 
 
 def test_a_readout_that_declares_gigabytes_is_refused_before_it_is_read() -> None:
@@ -133,48 +258,87 @@ def test_a_readout_that_declares_gigabytes_is_refused_before_it_is_read() -> Non
             return super().read(size)
 
     content = struct.pack("<H", 1008) + head.tobytes()
-    with pytest.raises(InputError, match="65535 samples in 60000 channels"):
+    with pytest.raises(InputError) as caught:
         MrdStream().read(Stream(content + bytes(500)))
+    assert caught.value.field == "readout of 65535 samples in 60000 channels"
 
 
-def test_answers_are_messages_that_the_ismrmrd_package_reads(said: Said) -> None:
-    protocol = MrdStream()
-    read(said("header"), protocol)
-    assert protocol.address([0, 11]) == {"kspace_encode_step_1": [7, 18]}
-    sent = io.BytesIO(protocol.text({"lines": [1, 2]}) + protocol.closing())
-    assert list(ProtocolDeserializer(sent).deserialize()) == ['{"lines": [1, 2]}']
-    assert read(protocol.closing()) == [Closed()]
+def damaged(content: bytes, rng: np.random.Generator) -> bytes:
+    """The stream with one to four accidents."""
+    made = bytearray(content)
+    for _ in range(int(rng.integers(1, 5))):
+        at = int(rng.integers(len(made)))
+        kind = rng.integers(4)
+        if kind == 0:
+            made[at] ^= 1 << int(rng.integers(8))
+        elif kind == 1:
+            made[at : at + int(rng.integers(1, 40))] = b""
+        elif kind == 2:
+            made[at:at] = rng.bytes(int(rng.integers(1, 40)))
+        else:
+            made[at : at + 8] = b"\xff" * 8
+    return bytes(made)
 
 
-def test_readout_oversampling_is_removed_as_from_a_file(kspace: np.ndarray, said: Said, line: Line) -> None:
-    content = said("header", line(6))
-    wide = content.replace(b"<x>200</x>", b"<x>400</x>", 1) if b"<x>200</x>" in content else content
-    if wide == content:
-        wide = content.replace(b"<x>200.0</x>", b"<x>400.0</x>", 1)
-    header, found = read(wide)
-    assert isinstance(header, ScanHeader) and header.shape == (12, 8)
-    assert isinstance(found, LineReadout)
-    profile = np.fft.fftshift(np.fft.ifft(np.fft.ifftshift(kspace[:, 6], axes=-1), norm="ortho"), axes=-1)
-    got = np.fft.fftshift(np.fft.ifft(np.fft.ifftshift(found.samples, axes=-1), norm="ortho"), axes=-1)
-    np.testing.assert_allclose(got, profile[:, 4:12], atol=1e-6)
+@pytest.mark.parametrize("seed", [0, *slow_cases(1, 2, 3)])
+def test_damaged_streams_are_refused_or_read(said: Said, line: Line, kspace: np.ndarray, seed: int) -> None:
+    noise = readout(kspace[:, 0], flag=ismrmrd.ACQ_IS_NOISE_MEASUREMENT)
+    content = said("config", "header", noise, *(line(number) for number in (6, 5, 7, 2)), "text")
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        protocol, stream, arrivals = MrdStream(), io.BytesIO(damaged(content, rng)), Arrivals()
+        try:
+            while (one := protocol.read(stream)) is not None:
+                arrivals.take(one[1])
+            data = arrivals.data("scan")
+        except InputError:
+            continue
+        assert np.isfinite(data.kspace).all() and data.kspace.nbytes < 2**31
 
 
-@pytest.mark.parametrize("index", [3, -2])
-def test_the_slice_that_is_taken_of_several_is_told(kspace: np.ndarray, line: Line, index: int) -> None:
-    limits = "<slice><minimum>0</minimum><maximum>4</maximum><center>2</center></slice></encodingLimits>"
-    written = io.BytesIO()
-    out = ProtocolSerializer(written)
-    out.serialize(CreateFromDocument(header_text(kspace).replace("</encodingLimits>", limits)))
-    acquisitions = [line(number) for number in range(5, 9)]
-    for each in acquisitions:
-        each.idx.slice = 3
-        out.serialize(each)
-    header, *readouts = read(written.getvalue(), MrdStream(index))
-    assert isinstance(header, ScanHeader) and header.place == (3, 5)
-    arrivals = Arrivals()
-    for message in (header, *readouts):
-        arrivals.take(message)
-    assert part_of_scan(arrivals.data("readouts").header) == "slice 3 of 5, numbered from 0"
-    with pytest.raises(InputError) as refused:
-        read(written.getvalue(), MrdStream(-6))
-    assert refused.value.field == "slice"
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded streams are not here")
+@pytest.mark.parametrize(("stream", "file"), [("sl", "generated_64"), ("acs", "generated_64_acs")])
+def test_the_recorded_client_brings_what_its_file_holds(stream: str, file: str) -> None:
+    expected = read_file(RECORDED / f"{file}.h5")
+    arrivals = arrived(read((RECORDED / f"client_py_{stream}.bin").read_bytes()))
+    np.testing.assert_array_equal(arrivals.arrived, expected.measured)
+    np.testing.assert_allclose(arrivals.data("scan").kspace, expected.kspace, atol=1e-5 * np.abs(expected.kspace).max())
+
+
+def lines_of(path: Path) -> tuple[list[int], int]:
+    found = list(recorded(path, MrdStream()))
+    end = found[-1][0] if found else 0
+    return [message.line for _, message in found if isinstance(message, LineReadout)], end
+
+
+def test_a_journal_that_was_cut_off_goes_on_behind_its_last_whole_message(
+    tmp_path: Path, said: Said, line: Line
+) -> None:
+    path = tmp_path / "readouts.mrd"
+    assert lines_of(path) == ([], 0)
+    journal = Journal(path)
+    for message in ("header", line(3), line(5)):
+        journal.add(said(message))
+    assert lines_of(path)[0] == [3, 5]  # before it is closed
+    journal.close()
+    whole = path.read_bytes()
+    last = len(said(line(5)))
+    for cut in (1, 100, last - 1):
+        path.write_bytes(whole[:-cut])
+        kept, end = lines_of(path)
+        assert kept == [3] and end == len(whole) - last
+        again = Journal(path, end)
+        again.add(said(line(7)))
+        again.close()
+        assert lines_of(path)[0] == [3, 7]
+
+
+def test_a_stream_without_end_does_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mrd, "STREAM_LIMITS", ReadLimits(max_readouts=2))
+    journal = Journal(tmp_path / "readouts")
+    journal.add(b"a")
+    journal.add(b"b")
+    with pytest.raises(InputError) as caught:
+        journal.add(b"c")
+    assert caught.value.field == "stream"
+    journal.close()

@@ -1,8 +1,10 @@
 """Asking, waiting, asking again and giving up, with a scanner that a test plays."""
 
 import io
+import queue
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,42 @@ import pytest
 
 from mri_design import InputError, ReadLimits
 from mri_design.scan.source_image import SourceImage
-from mri_design.scan.streaming.channel import Channel, Connected, Connection, Event, Gone
-from mri_design.scan.streaming.messages import Closed, JsonLines, LeftOut, LineReadout, NoiseReadout, ScanHeader
+from mri_design.scan.streaming.channel import Connected, Connection, Event, Gone
+from mri_design.scan.streaming.mrd import Closed, LeftOut, LineReadout, MrdStream, NoiseReadout, ScanHeader
 from mri_design.scan.streaming.scanner import Arrivals, Exchange, Patience, Scanner
 
 ONE = np.ones((1, 16), np.complex64)
 Answer = Callable[[Mapping[str, Any]], Iterator[Event]]
+
+
+@dataclass
+class Recorded:
+    """A channel of events that a test puts in, which keeps what was sent."""
+
+    protocol: MrdStream = field(default_factory=MrdStream)
+    events: "queue.Queue[Event]" = field(default_factory=queue.Queue)
+    sent: list[Mapping[str, object]] = field(default_factory=list)
+    answer: Answer | None = None
+
+    def next(self, seconds: float | None) -> Event | None:
+        try:
+            return self.events.get(block=False)
+        except queue.Empty:
+            return None
+
+    def send(self, content: Mapping[str, object]) -> bool:
+        self.sent.append(content)
+        for event in self.answer(content) if self.answer is not None else ():
+            self.events.put(event)
+        return True
+
+
+@pytest.fixture
+def channel() -> Recorded:
+    """A channel with a connection."""
+    made = Recorded()
+    made.events.put(Connected())
+    return made
 
 
 @pytest.fixture
@@ -62,8 +94,9 @@ def test_exchanges_go_on_behind_those_of_the_run_that_is_resumed(
     assert one.measure([7], {}) == []
     assert [told["order"] for told in channel.sent] == [1, 2]
     assert [exchange.lines for exchange in one.exchanges] == [(6, 5), (9,), (7,)]
-    with pytest.raises(InputError, match="a row that adapt wrote"):
+    with pytest.raises(InputError) as caught:
         Exchange.of_row({**told[0], "requests": "many"})
+    assert caught.value.field == "exchange"
 
 
 def test_lines_that_came_early_are_not_waited_for(
@@ -96,21 +129,14 @@ def test_a_scanner_that_answers_nothing_any_more_is_gone(scanner: Callable[..., 
     for line in (1, 2, 3):
         assert not one.ended
         assert one.measure([line], {}) == [line]
-    assert one.ended == "the scanner answered none of the last 3 requests"
+    assert one.ended
 
 
-@pytest.mark.parametrize(
-    ("event", "why"),
-    [
-        (Gone("the connection broke"), "did not come back"),
-        (Gone("nothing more comes", for_good=True), "nothing more comes"),
-        (Closed(), "closed the stream"),
-    ],
-)
-def test_who_goes_away_is_not_waited_for(scanner: Callable[..., Scanner], event: Event, why: str) -> None:
+@pytest.mark.parametrize("event", [Gone("broken"), Gone("nothing more comes", for_good=True), Closed()])
+def test_who_goes_away_is_not_waited_for(scanner: Callable[..., Scanner], event: Event) -> None:
     one = scanner(lambda told: iter((event,)), requests=2)
     assert one.measure([4], {}) == [4]
-    assert why in one.ended
+    assert one.ended
     before = len(one.exchanges)
     assert one.measure([5], {}) == [5] and one.exchanges[before].requests == 1
 
@@ -127,14 +153,18 @@ def test_who_comes_back_is_told_again(
 def test_without_a_header_there_is_no_scan(channel: Any) -> None:
     channel.events.put(LeftOut("a readout before the header"))
     channel.events.put(Gone("nothing more comes", for_good=True))
-    with pytest.raises(InputError, match="nothing more comes; wanted the header"):
+    with pytest.raises(InputError) as caught:
         Scanner(channel, Arrivals(), Patience(), [].append, [].append).header()
+    assert caught.value.field == "stream"
 
 
-@pytest.mark.parametrize("settings", [(0.0, 1), (float("inf"), 1), (1.0, 0)])
-def test_patience_is_some_time_and_some_requests(settings: tuple[float, int]) -> None:
-    with pytest.raises(InputError):
+@pytest.mark.parametrize(
+    ("settings", "field"), [((0.0, 1), "timeout"), ((float("inf"), 1), "timeout"), ((1.0, 0), "requests")]
+)
+def test_patience_is_some_time_and_some_requests(settings: tuple[float, int], field: str) -> None:
+    with pytest.raises(InputError) as caught:
         Patience(*settings)
+    assert caught.value.field == field
 
 
 class Doors:
@@ -165,7 +195,7 @@ class Doors:
     def send(self, content: Mapping[str, object]) -> bool:
         return True
 
-    protocol = JsonLines()
+    protocol = MrdStream()
 
 
 def test_who_connects_and_says_nothing_makes_room_for_the_next() -> None:
@@ -175,7 +205,7 @@ def test_who_connects_and_says_nothing_makes_room_for_the_next() -> None:
     began = time.monotonic()
     assert scanner.header().shape == (12, 16)
     assert 0.1 <= time.monotonic() - began < 2
-    assert doors.refused == ["the header did not come within 0.05 s"] * 2
+    assert len(doors.refused) == 2
 
 
 def test_who_comes_back_in_silence_makes_room_for_the_next_too(kspace: np.ndarray) -> None:
@@ -184,16 +214,7 @@ def test_who_comes_back_in_silence_makes_room_for_the_next_too(kspace: np.ndarra
     arrivals.take(ScanHeader((12, 16)))
     scanner = Scanner(doors, arrivals, Patience(0.05, 3), [].append, [].append)  # type: ignore[arg-type]
     assert scanner.measure([5, 6], {}) == []
-    assert doors.refused == ["a readout did not come within 0.05 s"]
-
-
-def test_a_pipe_is_never_hung_up_on() -> None:
-    refused = list[bool]()
-    connection = Connection(io.BytesIO(), len, lambda: refused.append(True))
-    channel = Channel(JsonLines(), iter([connection]), lambda raw: None)
-    assert channel.next(5) == Connected()
-    channel.refuse(connection, "too slow")
-    assert not refused
+    assert len(doors.refused) == 1
 
 
 def test_what_is_left_out_for_the_same_reason_is_said_once() -> None:
@@ -212,20 +233,13 @@ def begun(kspace: np.ndarray, **settings: object) -> Arrivals:
     return arrivals
 
 
-def test_whose_scan_it_is_stays_with_the_data(kspace: np.ndarray) -> None:
-    source = SourceImage({"PatientID": "77"}, image=False)
-    arrivals = Arrivals()
-    arrivals.take(ScanHeader(kspace.shape[1:], source=source))
-    arrivals.take(LineReadout(6, kspace[:, 6]))
-    assert arrivals.data("scan").source == source
-
-
 def test_lines_in_any_order_fill_the_grid(kspace: np.ndarray) -> None:
-    arrivals = begun(kspace)
+    arrivals, source = Arrivals(), SourceImage({"PatientID": "77"}, image=False)
+    arrivals.take(ScanHeader(kspace.shape[1:], source=source))
     for line in (6, 2, 9):
         assert arrivals.take(LineReadout(line, kspace[:, line])) == ""
     data = arrivals.data("scan")
-    assert np.flatnonzero(data.measured).tolist() == [2, 6, 9] == sorted(arrivals.changed)
+    assert np.flatnonzero(data.measured).tolist() == [2, 6, 9] == sorted(arrivals.changed) and data.source == source
     np.testing.assert_array_equal(data.kspace[0][:, [2, 6, 9]], kspace[:, [2, 6, 9]])
     some = arrivals.data("scan", [6, 2])
     assert np.flatnonzero(some.measured).tolist() == [2, 6]
@@ -251,7 +265,7 @@ def test_coils_are_those_of_the_lines_else_of_the_noise_else_of_the_header(kspac
     assert arrivals.coils == 1
     arrivals.take(LineReadout(6, kspace[:, 6]))
     assert arrivals.coils == 2
-    assert "3 coils" in arrivals.take(LineReadout(7, np.zeros((3, 16), np.complex64)))
+    assert arrivals.take(LineReadout(7, np.ones((3, 16), np.complex64)))
     assert not arrivals.arrived[7] and arrivals.counts["left out"] == 1
 
 
@@ -265,26 +279,27 @@ def test_noise_readouts_give_the_covariance_scaled_to_the_dwell_time(kspace: np.
     np.testing.assert_allclose(covariance, np.diag([4.0, 9.0]) * 5 / 10, atol=0.1)
 
 
-def test_what_is_not_finite_or_too_large_is_left_out(kspace: np.ndarray) -> None:
-    arrivals = begun(kspace, limits=ReadLimits(max_bytes=1000))
-    assert "NaN" in arrivals.take(LineReadout(6, kspace[:, 6] * np.nan))
-    assert "at most" in arrivals.take(LineReadout(6, kspace[:, 6]))
-    assert not arrivals.arrived.any()
-    with pytest.raises(InputError, match="no readout"):
+@pytest.mark.parametrize("limits", [{"max_bytes": 1000}, {"max_coils": 1}])
+def test_what_is_not_finite_or_too_large_is_left_out(kspace: np.ndarray, limits: dict[str, int]) -> None:
+    arrivals = begun(kspace, limits=ReadLimits(**limits))
+    assert arrivals.take(LineReadout(6, kspace[:, 6] * np.nan))
+    assert arrivals.take(LineReadout(6, kspace[:, 6]))
+    assert not arrivals.arrived.any() and arrivals.counts["left out"] == 2
+    with pytest.raises(InputError) as caught:
         arrivals.data("scan")
+    assert caught.value.field == "scan"
 
 
 def test_noise_does_not_fill_the_memory(kspace: np.ndarray) -> None:
     arrivals = begun(kspace)
     large = np.zeros((1, 4 * 2**20), np.complex64)
-    said = [arrivals.take(NoiseReadout(large)) for _ in range(3)]
-    assert said[:2] == ["", ""] and "more of them" in said[2]
+    assert [bool(arrivals.take(NoiseReadout(large))) for _ in range(3)] == [False, False, True]
 
 
 def test_a_readout_of_zeros_is_no_measurement(kspace: np.ndarray) -> None:
     arrivals = Arrivals()
     arrivals.take(ScanHeader((12, 16)))
-    assert "zeros alone" in arrivals.take(LineReadout(4, np.zeros_like(kspace[:, 4])))
+    assert arrivals.take(LineReadout(4, np.zeros_like(kspace[:, 4])))
     assert not arrivals.arrived.any() and arrivals.counts["left out"] == 1
     holed = kspace[:, 4].copy()
     holed[:, 3] = 0  # a single zero is a sample
@@ -297,7 +312,7 @@ def test_round_off_of_zeros_is_no_measurement_once_the_signal_is_known(kspace: n
     arrivals.take(ScanHeader((12, 16)))
     arrivals.take(LineReadout(0, np.float32(1e-14) * kspace[:, 0]))
     arrivals.take(LineReadout(6, kspace[:, 6]))
-    assert "zeros alone" in arrivals.take(LineReadout(11, np.float32(1e-14) * kspace[:, 11]))
+    assert arrivals.take(LineReadout(11, np.float32(1e-14) * kspace[:, 11]))
     assert np.flatnonzero(arrivals.arrived).tolist() == [6] and arrivals.counts["left out"] == 2
     assert not arrivals.data("scan").kspace[0, :, 0].any()
     assert not arrivals.take(LineReadout(0, kspace[:, 0])) and arrivals.arrived[0]
