@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from mri_design.design.strategies.line_masks import VariableDensity
+from mri_design.design.strategies.fixed import VariableDensity
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import markdown_text
 from mri_design.evidence.spectral_correction import (
@@ -35,11 +35,11 @@ from mri_design.evidence.spectral_correction import (
     bands,
     unmeasured,
 )
-from mri_design.experiment.designing import run_design
+from mri_design.experiment.design import run_design
+from mri_design.experiment.extent import start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_prepared
-from mri_design.experiment.starting import start_lines
-from mri_design.experiment.strategy_names import make_strategy
+from mri_design.experiment.strategies import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text

@@ -27,13 +27,13 @@ from mri_design.design.strategies.calibrated_plane import CalibratedSamples
 from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.trials import ReferenceSlice, relative_error
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
-from mri_design.experiment.designing import DesignOptions, run_design
-from mri_design.experiment.fixed_masks import draw_mask
+from mri_design.experiment.design import DesignOptions, run_design
+from mri_design.experiment.extent import readouts_wanted, start_lines
 from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.masks import draw_mask
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
-from mri_design.experiment.starting import readouts_wanted, start_lines
-from mri_design.experiment.strategy_names import make_strategy
+from mri_design.experiment.strategies import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.readouts import PlaneReadouts

@@ -33,13 +33,13 @@ from mri_design.calibration.growing_maps import maps_from_lines
 from mri_design.design.trials import ReferenceSlice, relative_error
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
-from mri_design.experiment.designing import run_design
+from mri_design.experiment.design import run_design
+from mri_design.experiment.extent import centre_for_maps, readouts_wanted, start_lines
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe, reconstruct_prepared
-from mri_design.experiment.slice_choice import ScanSource, SliceChoice
-from mri_design.experiment.starting import centre_for_maps, readouts_wanted, start_lines
-from mri_design.experiment.strategy_names import make_strategy
+from mri_design.experiment.sources import ScanSource, SliceChoice
+from mri_design.experiment.strategies import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.centred_fft import to_image, to_kspace

@@ -28,9 +28,9 @@ from study.tuning import Show, tune_weight
 from threadpoolctl import threadpool_limits
 
 from mri_design.evaluation.manifest import InputFile, Manifest, manifest_text
-from mri_design.experiment.checkpoint import fingerprint
 from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.strategy_names import reads_file
+from mri_design.experiment.stored_designs import fingerprint
+from mri_design.experiment.strategies import reads_file
 from mri_design.scan.io.atomic import write_text
 
 SEED = 0

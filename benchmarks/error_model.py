@@ -30,7 +30,7 @@ from mri_design.design.constraints import centre_lines
 from mri_design.design.energies import energies
 from mri_design.design.strategies.error_model import FEATURES, ErrorModel, LineKnowledge, line_features
 from mri_design.evaluation.tables import markdown_text
-from mri_design.experiment.checkpoint import fingerprint
+from mri_design.experiment.stored_designs import fingerprint
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_refined

@@ -21,11 +21,11 @@ from study.scans import TEST_HEADS, TRAINING_HEADS, Scan, simulated, simulating
 
 from mri_design.design.trials import relative_error
 from mri_design.evaluation.tables import Row, csv_text, read_csv_texts, write_csv
-from mri_design.experiment.designing import DesignOptions, run_design
+from mri_design.experiment.design import DesignOptions, run_design
+from mri_design.experiment.extent import start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
-from mri_design.experiment.starting import start_lines
-from mri_design.experiment.strategy_names import make_strategy, tuned_families
+from mri_design.experiment.strategies import make_strategy, tuned_families
 from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import PlaneReadouts
 from mri_design.runs.scans import knowing_oracle

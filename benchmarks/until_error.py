@@ -33,15 +33,14 @@ from mri_design.evaluation.predictions import truth_or_none
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.evidence import squared_error
 from mri_design.evidence.evidence import share_measured
-from mri_design.experiment.designing import DesignOptions, final_model, run_design
-from mri_design.experiment.ending import stop_rule
+from mri_design.experiment.design import DesignOptions, final_model, run_design
+from mri_design.experiment.extent import start_lines, stop_rule, with_calibration
 from mri_design.experiment.image_error import ImageErrors, final_signal
 from mri_design.experiment.inputs import PreparedScan, load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
-from mri_design.experiment.starting import start_lines, with_calibration
-from mri_design.experiment.strategy_names import make_strategy
-from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.experiment.strategies import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import ShotReadouts
 

@@ -49,8 +49,8 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "lines": Kind("line", "lines", "lines"),
     "plane": Kind("sample", "samples", "samples of a plane"),
-    "radial": Kind("spoke", "shots", "spokes", math.pi, Shipped("experiment.trajectories.shots", "spoke")),
-    "spiral": Kind("arm", "shots", "arms of spirals", 2 * math.pi, Shipped("experiment.trajectories.shots", "arm")),
+    "radial": Kind("spoke", "shots", "spokes", math.pi, Shipped("experiment.shots", "spoke")),
+    "spiral": Kind("arm", "shots", "arms of spirals", 2 * math.pi, Shipped("experiment.shots", "arm")),
     "readouts": Kind("readout", "readouts", "readouts"),
 }
 """By the names of encodings; "readouts" are those of a scan along any trajectory, which are not designed."""

@@ -20,7 +20,7 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.experiment.strategy_names import ORACLES, STRATEGIES, TRAINING_RULES
+from mri_design.experiment.strategies import ORACLES, STRATEGIES, TRAINING_RULES
 from mri_design.kinds import KINDS
 from mri_design.notices import say_once
 from mri_design.operators.elementary import RealAndImaginary, RealImage

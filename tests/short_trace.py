@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mri_design.design.decision import DesignStep
-from mri_design.design.trace import DesignTrace
+from mri_design.design.trace import DesignStep, DesignTrace
 from tests.design_steps import design_step
 
 NOISE = 0.5  # per real component

@@ -15,13 +15,12 @@ from ismrmrd.serialization import ProtocolSerializer
 from typer.testing import CliRunner
 
 from mri_design.cli.main import app
-from mri_design.design.strategies.line_masks import LowPass
-from mri_design.design.trained_design import TrainedDesign
-from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import DesignOptions, run_design
+from mri_design.design.strategies.fixed import LowPass
+from mri_design.design.training import TrainedDesign
+from mri_design.experiment.design import DesignOptions, run_design
 from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.trained_file import save_trained
+from mri_design.experiment.stored_designs import Checkpoint, save_trained
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes

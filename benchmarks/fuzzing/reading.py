@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from mri_design.errors import InputError, UsageError
-from mri_design.experiment.checkpoint import Checkpoint, load_state
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.trained_file import load_trained
+from mri_design.experiment.stored_designs import Checkpoint, load_state, load_trained
 from mri_design.runs.info import describe_input
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.data import KSpaceData

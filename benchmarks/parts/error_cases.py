@@ -16,7 +16,7 @@ from trajectories.sets import spiral_sets
 
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.trajectories.preparing import prepare_samples
+from mri_design.experiment.trajectory_scans import prepare_samples
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array

@@ -10,12 +10,12 @@ import numpy as np
 from skimage.transform import resize
 from study.scans import NOISE, Scan, anew, denoised, echo
 
-from mri_design.design.strategies.line_masks import VariableDensity
+from mri_design.design.strategies.fixed import VariableDensity
 from mri_design.evidence.registration import RigidMotion
-from mri_design.experiment.designing import run_design
+from mri_design.experiment.design import run_design
+from mri_design.experiment.extent import start_lines
 from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.starting import start_lines
-from mri_design.experiment.strategy_names import make_strategy
+from mri_design.experiment.strategies import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.scan.simulation.phase import rough_phase

@@ -101,7 +101,7 @@ def image(case: str, seed: int, data: Path) -> None:
 
     from mri_design.experiment.recipe import Recipe, load_recipe
     from mri_design.experiment.reconstruction import reconstruct_prepared
-    from mri_design.experiment.trajectories.shots import shot_slice
+    from mri_design.experiment.shots import shot_slice
     from mri_design.model.mr_image import MRSlice
     from mri_design.readouts import ShotReadouts
     from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes

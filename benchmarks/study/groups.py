@@ -10,7 +10,7 @@ from study.scans import Scan
 
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategy_names import make_strategy, tuned_families
+from mri_design.experiment.strategies import make_strategy, tuned_families
 
 TUNED = "vd-tuned"
 """The competitor: of all families, powers and centres the best on the training images, per number of lines."""

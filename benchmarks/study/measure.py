@@ -11,9 +11,9 @@ from study.pieces import MaskError, NewMask, Prediction, StudyMaterial, compute
 from study.tuning import Density, Show, best_density, tune_densities
 
 from mri_design.evaluation.tables import Row
+from mri_design.experiment.extent import start_count
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.starting import start_count
-from mri_design.experiment.strategy_names import ORACLES, is_random, make_strategy
+from mri_design.experiment.strategies import ORACLES, is_random, make_strategy
 from mri_design.runs.study import Lines, MaskJob
 from mri_design.runs.workers import Workers
 

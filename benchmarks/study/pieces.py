@@ -10,16 +10,16 @@ from functools import lru_cache
 import numpy as np
 from study.scans import Scan
 
-from mri_design.design.decision import Choice
 from mri_design.design.strategy import DesignView, Strategy
-from mri_design.design.training.exchanges import ExchangeRules, begin_refinement, refine
+from mri_design.design.trace import Choice
+from mri_design.design.training import ExchangeRules, begin_refinement, refine
 from mri_design.design.trials import Outcome
 from mri_design.design.trials import Trial as TrainingTrial
 from mri_design.evaluation.predictions import Replay, check_predictions, truth_or_none
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.designing import refinement, run_design
+from mri_design.experiment.design import refinement, run_design
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategy_names import make_strategy
+from mri_design.experiment.strategies import make_strategy
 from mri_design.readouts import Readouts
 from mri_design.runs.study import (
     DesignedMask,

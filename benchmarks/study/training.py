@@ -13,8 +13,8 @@ from study.sections import Setting
 from study.tuning import Show
 
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.slice_choice import scan_sources
-from mri_design.experiment.trained_file import load_trained
+from mri_design.experiment.sources import scan_sources
+from mri_design.experiment.stored_designs import load_trained
 from mri_design.runs.run import Progress, Work
 from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
 

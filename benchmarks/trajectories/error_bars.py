@@ -15,8 +15,7 @@ from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import InferenceOptions
-from mri_design.experiment.trajectories.preparing import prepare_samples
-from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
+from mri_design.experiment.trajectory_scans import prepare_samples, reconstruct_samples
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator

@@ -14,14 +14,13 @@ from trajectories.sets import RECIPE
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.designing import run_design
+from mri_design.experiment.design import run_design
+from mri_design.experiment.extent import start_lines
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.reconstruction import InferenceOptions, Method, reconstruct_prepared
-from mri_design.experiment.starting import start_lines
-from mri_design.experiment.strategy_names import make_strategy, strategy_names
-from mri_design.experiment.trajectories.preparing import prepare_samples
-from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
-from mri_design.experiment.trajectories.shots import shot_candidates, shot_slice
+from mri_design.experiment.shots import shot_candidates, shot_slice
+from mri_design.experiment.strategies import make_strategy, strategy_names
+from mri_design.experiment.trajectory_scans import prepare_samples, reconstruct_samples
 from mri_design.operators.base import Array
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.simulation.phantoms import load_phantom_shots

@@ -24,7 +24,7 @@ from PIL import Image
 
 import mri_design as md
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.experiment.slice_choice import scan_sources
+from mri_design.experiment.sources import scan_sources
 from mri_design.runs.compare import ComparisonRequest, ShownMask, compare_strategies
 from mri_design.runs.run import Run
 

@@ -102,7 +102,7 @@ def design(
     if several:
         load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_status import CHECKPOINT
-    from mri_design.experiment.slice_choice import SliceChoice, require_no_slices, scan_sources
+    from mri_design.experiment.sources import SliceChoice, require_no_slices, scan_sources
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.design.report import report_design
     from mri_design.runs.design.run import DesignRequest, design_scan

@@ -44,7 +44,7 @@ def info(source: Input, maps: Maps, *, recipe: Annotated[Recipe, Override(f"{_RE
     Of raw data the samples of one slice are read, and headers tell the rest. Images, a Pulseq sequence (.seq) and the
     folder of a run are described as what they are.
     """
-    from mri_design.experiment.slice_choice import require_no_slices
+    from mri_design.experiment.sources import require_no_slices
     from mri_design.runs.info import describe_input
 
     require_no_slices(source, "info tells about all slices of {0}")
@@ -84,7 +84,7 @@ def convert(
     All slices of INPUT are taken, or those of --slices; of several contrasts, phases, repetitions and sets of raw data
     the first, or those that are named.
     """
-    from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice
+    from mri_design.experiment.sources import ALL_SLICES, SliceChoice
     from mri_design.runs.convert import convert_file
     from mri_design.runs.made_files import write_made_files
 

@@ -21,8 +21,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from mri_design.errors import InputError, UsageError, argument_behind, did_you_mean
-from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
+from mri_design.experiment.sources import GivenMaps, MapsOfScan
 from mri_design.whole_numbers import whole_number
 
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a", "lf-gre", "lf-fse", "head-16ch")
@@ -326,7 +326,7 @@ class HelpfulCommand(TyperCommand):
 
 
 def _strategies(kind: str) -> list[str]:
-    from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, kinds_of_masks, strategy_names
+    from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, kinds_of_masks, strategy_names
 
     if kind == "protocol":
         return [*TRAINING_RULES, *(name for name in strategy_names() if name not in (*ORACLES, *TRAINING_RULES))]
@@ -733,7 +733,7 @@ def check_angles(angles: int | None, encoding: str, strategies: list[str]) -> No
     """
     if angles is None:
         return
-    from mri_design.experiment.strategy_names import chooses_angles
+    from mri_design.experiment.strategies import chooses_angles
     from mri_design.kinds import KINDS
 
     if any(chooses_angles(name, encoding) for name in strategies):

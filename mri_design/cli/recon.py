@@ -80,7 +80,7 @@ def recon(
     """
     load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_status import PROGRESS
-    from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice, require_no_slices
+    from mri_design.experiment.sources import ALL_SLICES, SliceChoice, require_no_slices
     from mri_design.runs.recon.report import report_reconstruction
     from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
 

@@ -51,7 +51,7 @@ from mri_design.cli.terminal import (
 )
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategy_names import USUAL, usual_strategies
+from mri_design.experiment.strategies import USUAL, usual_strategies
 from mri_design.whole_numbers import whole_number
 
 _SLICES = "files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted."
@@ -123,7 +123,7 @@ def compare(
     """
     load_ahead(to.jobs, to.executor, sources)
     from mri_design.evaluation.run_status import PROGRESS
-    from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.experiment.sources import scan_sources
     from mri_design.runs.compare import ComparisonRequest, compare_strategies, finished_comparison, report_comparison
 
     counts = [] if lines is None else _counts(lines)
@@ -213,7 +213,7 @@ def protocol(
     """
     load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
     from mri_design.evaluation.run_status import CHECKPOINT
-    from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.experiment.sources import scan_sources
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
 
@@ -281,7 +281,7 @@ def train(
     posterior for as long as they predict its lines well. --resume goes on where it was interrupted.
     """
     load_ahead(jobs, executor, sources)
-    from mri_design.experiment.slice_choice import scan_sources
+    from mri_design.experiment.sources import scan_sources
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.run import Work
     from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule

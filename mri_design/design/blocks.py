@@ -1,6 +1,8 @@
-"""Choices from one array of scores: the best candidate, or a block of samples that is thinned.
+"""Choices from scores: the best candidate, or a block of samples of a plane that do not tell the same.
 
-Each sample of a plane that is taken lowers the scores of those that it tells of.
+Samples of a block are thinned by their correlations, cover the error with what they tell of their surroundings, or keep
+a distance from each other (a Poisson disc): with several coils a sample tells much of its surroundings, and even
+distances count for more than the energies of single samples.
 """
 
 from __future__ import annotations
@@ -8,19 +10,235 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.design.decision import Choice, Forecast
-from mri_design.design.energies import coils_of
-from mri_design.design.posteriors import of_each
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.energies import coils_of, of_each
 from mri_design.design.strategy import ChoosesBlocks, DesignView, best_line
-from mri_design.errors import InputError
+from mri_design.design.trace import Choice, Forecast
+from mri_design.errors import InputError, require_numbers, sequence_of
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.readouts import PlaneReadouts, Readouts
+
+_WEIGHTS = "weights of the lines at distance 1, 2, ..., each from 0 to 1"
+
+
+def neighbourhood(energies: NDArray[np.float64], weights: Sequence[float]) -> NDArray[np.float64]:
+    """Energies of lines, (ky,), each with a share of its neighbours': ``weights[d - 1]`` of those at distance d.
+
+    Beyond the grid there are none.
+    """
+    total = energies.copy()
+    for distance, weight in enumerate(weights, 1):
+        total[distance:] += weight * energies[:-distance]
+        total[:-distance] += weight * energies[distance:]
+    return total
+
+
+def unmeasured_around(
+    residual: NDArray[np.float64], candidates: LineCandidates, neighbours: Sequence[float], reach: float
+) -> NDArray[np.float64]:
+    """Residual energies on and around every candidate, (size,), as far as they are not measured.
+
+    Parameters
+    ----------
+    residual : float array, shape (size,)
+        Energy of the error on every candidate.
+    candidates : LineCandidates
+        Those measured take no part.
+    neighbours : sequence of float
+        Weights of `neighbourhood` for lines.
+    reach : float
+        For samples of a plane, standard deviation in samples of the Gaussian window over which energies are averaged.
+    """
+    unmeasured = ~candidates.mask
+    if candidates.readouts.thinned:
+        return mean_around(residual, unmeasured, candidates.readouts.shape, reach)
+    return neighbourhood(np.where(unmeasured, residual, 0.0), neighbours)
+
+
+def mean_around(
+    values: NDArray[np.float64],
+    counted: NDArray[np.bool_],
+    shape: tuple[int, ...],
+    reach: float,
+    *,
+    without_own: bool = False,
+) -> NDArray[np.float64]:
+    """Mean around every candidate in a Gaussian window, (size,); 0 where nothing that counts is near.
+
+    Parameters
+    ----------
+    values : float array, shape (size,)
+        Of every candidate.
+    counted : bool array, shape (size,)
+        Candidates whose values count.
+    shape : tuple of int
+        How candidates lie (`Readouts.shape`).
+    reach : float
+        Standard deviation of the window, in candidates; it ends at four of them.
+    without_own : bool
+        Whether a candidate's own value is left out of its mean.
+    """
+    ends = int(4 * reach + 0.5)
+    own = 1 / np.exp(-(np.arange(-ends, ends + 1) ** 2) / (2 * reach**2)).sum() ** len(shape) if without_own else 0.0
+
+    def spread(each: NDArray[np.float64]) -> NDArray[np.float64]:
+        laid_out = scipy.ndimage.gaussian_filter(each.reshape(shape), reach, mode="constant", truncate=4.0)
+        return np.asarray(laid_out.reshape(-1) - own * each)
+
+    weights = spread(counted.astype(np.float64))
+    total = spread(np.where(counted, values, 0.0))
+    return np.divide(total, weights, out=np.zeros(len(weights)), where=weights > 1e-9)
+
+
+def require_weights(neighbours: Sequence[float]) -> None:
+    """Refuse weights that are not numbers between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        With the distance of the first one.
+    """
+    for distance, weight in enumerate(sequence_of(Real, "neighbours", neighbours, wanted=_WEIGHTS), 1):
+        require_numbers(most=1.0, **{f"neighbours: weight at distance {distance}": weight})
+
+
+LEAST = 1e-4
+"""Share of the way to the corners of the plane that is left there: every sample can be drawn."""
+SHIFT = 0.25
+"""How far, in samples along each axis, a sample may count as lying from its place: distances of a grid are few (1, 1.4,
+2, ...), and without it a distance between two of them makes a checkerboard."""
+BISECTIONS = 20
+SHARE = 0.7
+"""Part of a mask that is a disc where a strategy begins with one (results/coils/planes.md)."""
+POWER = 2.0
+"""Power of its density."""
+
+
+def radial_density(plane: PlaneReadouts, power: float) -> NDArray[np.float64]:
+    """Relative density (1 - r / r_max)^power of every sample, (size,), r the distance from DC; 1 there."""
+    if not power:
+        return np.ones(plane.size)
+    share = 1 - plane.radius / plane.radius.max()
+    return np.asarray(np.maximum(share, 0) ** power + LEAST**power)
+
+
+def first_disc(candidates: LineCandidates, rng: np.random.Generator, count: int, power: float = POWER) -> list[Choice]:
+    """The next ``count`` samples of a plane as a Poisson disc around those that are there: the first part of a mask.
+
+    Parameters
+    ----------
+    candidates : LineCandidates
+        Samples of a plane, and how many there will be in the end.
+    rng : numpy Generator
+        See `poisson_disc`.
+    count : int
+        How many.
+    power : float
+        Of `radial_density`.
+    """
+    plane = candidates.readouts
+    assert isinstance(plane, PlaneReadouts)
+    density = radial_density(plane, power)
+    disc = poisson_disc(plane, density, candidates.remaining, candidates.mask, count, rng)
+    return [Choice(int(sample)) for sample in disc]
+
+
+def poisson_disc(
+    plane: PlaneReadouts,
+    density: NDArray[np.float64],
+    free: NDArray[np.bool_],
+    there: NDArray[np.bool_],
+    count: int,
+    rng: np.random.Generator,
+) -> NDArray[np.intp]:
+    """Exactly ``count`` of the ``free`` samples that keep a distance from each other and from those that are ``there``.
+
+    Parameters
+    ----------
+    plane : PlaneReadouts
+        The samples.
+    density : float array, shape (size,)
+        Positive. No two samples are nearer than the smaller one of their scale / sqrt(density), in samples, each of
+        them being shifted by up to `SHIFT`.
+    free, there : bool arrays, shape (size,)
+        Samples that may be taken, and those that are measured already.
+    count : int
+        How many.
+    rng : numpy Generator
+        Of the order in which samples are tried, and of their shifts.
+
+    Returns
+    -------
+    int array, shape (count,)
+
+    Raises
+    ------
+    InputError
+        Where fewer samples are free.
+
+    Notes
+    -----
+    Samples are tried in a random order, and a sample is taken unless it lies within the distance of one taken before:
+    none can be added then. Bisection finds the largest scale at which there are enough; the few too many are left out,
+    the last ones taken first.
+    """
+    if count > int(free.sum()):
+        raise InputError(field="samples", got=str(count), wanted=f"at most {int(free.sum())}, those that are left")
+    order = rng.permutation(np.flatnonzero(free))
+    distance = 1 / np.sqrt(density / density.max())
+    places = np.indices(plane.grid) + rng.uniform(-SHIFT, SHIFT, (2, *plane.grid))
+    low, high = 0.0, float(max(plane.grid))
+    best = order[:count]  # at no distance everything is taken
+    for _ in range(BISECTIONS):
+        scale = (low + high) / 2
+        taken = _taken(places, scale * distance, order, np.flatnonzero(there), count)
+        if len(taken) >= count:
+            low, best = scale, taken
+        else:
+            high = scale
+    return np.asarray(best, dtype=np.intp)
+
+
+def _taken(
+    places: NDArray[np.float64],
+    distance: NDArray[np.float64],
+    order: NDArray[np.intp],
+    there: NDArray[np.intp],
+    most: int,
+) -> NDArray[np.intp]:
+    """Samples in their order that lie in the disc of none before, ``most`` at most; ``places`` are (2, ky, kz)."""
+    grid = places.shape[1:]
+    covered, square = np.zeros(grid, dtype=bool), (distance**2).reshape(grid)
+    reaches = np.minimum(np.ceil(distance + 2 * SHIFT), max(grid)).astype(int).tolist()
+
+    def cover(sample: int) -> None:
+        if distance[sample] <= 1 - 2 * SHIFT:  # nothing else is as near
+            return
+        y, z = divmod(sample, grid[1])
+        whole = reaches[sample]
+        window = np.s_[max(y - whole, 0) : y + whole + 1, max(z - whole, 0) : z + whole + 1]
+        away_y, away_z = places[0][window] - places[0, y, z], places[1][window] - places[1, y, z]
+        near = away_y * away_y + away_z * away_z < np.minimum(square[window], square[y, z])
+        np.logical_or(covered[window], near, out=covered[window])
+
+    for sample in there.tolist():
+        cover(sample)
+    flat, taken = covered.reshape(-1).data, list[int]()  # its items are read faster than the array's
+    for sample in order.tolist():
+        if not flat[sample]:
+            taken.append(sample)
+            if len(taken) == most:
+                break
+            cover(sample)
+    return np.array(taken, dtype=np.intp)
+
 
 Numbers = NDArray[np.float64]
 

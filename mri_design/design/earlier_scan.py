@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.energies import residual_energies
-from mri_design.design.keeping import infer_slice
+from mri_design.design.slices import infer_slice
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop

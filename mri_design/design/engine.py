@@ -12,14 +12,20 @@ import numpy as np
 from mri_design.brief import briefly
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints, LineConstraints
-from mri_design.design.decision import Choice, DesignStep, Forecast, StepCost
-from mri_design.design.energies import least_energies
-from mri_design.design.keeping import InferenceRequest, Keeper, KeptSlice, LocalKeeper, Refined
-from mri_design.design.map_renewal import map_lines
-from mri_design.design.posteriors import PerSlice, image_energy, of_each
-from mri_design.design.recording import Inferred, decided, measured
+from mri_design.design.energies import PerSlice, image_energy, least_energies, of_each
+from mri_design.design.slices import (
+    InferenceRequest,
+    Inferred,
+    Keeper,
+    KeptSlice,
+    LocalKeeper,
+    Refined,
+    decided,
+    map_lines,
+    measured,
+)
 from mri_design.design.strategy import BeginsUnseen, ChoosesBlocks, DesignView, Predicts, Strategy, rng_of_step
-from mri_design.design.trace import DesignTrace
+from mri_design.design.trace import Choice, DesignStep, DesignTrace, Forecast, StepCost
 from mri_design.errors import InputError, described, require_counts, require_working
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop

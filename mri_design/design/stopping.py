@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mri_design.design.decision import DesignStep, Forecast
+from mri_design.design.trace import DesignStep, Forecast
 from mri_design.errors import InputError, require_counts, require_numbers
 
 FAR = 0.75

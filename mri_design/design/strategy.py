@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.design.candidate import LineCandidates
-from mri_design.design.decision import Choice, DesignStep, Forecast
+from mri_design.design.trace import Choice, DesignStep, Forecast
 from mri_design.errors import MriDesignError
 from mri_design.readouts import Readouts
 

@@ -1,14 +1,255 @@
-"""The history of a design: the lines it began with, and its decisions one after another."""
+"""The history of a design: its decisions one after another, each with what was predicted, found and spent.
+
+The trace keeps a `DesignStep` as it is, a checkpoint writes and reads the fields of its parts whatever they are called
+(`experiment.stored_designs`), and steps.csv has a column for every field that is marked as one (`columns`). A new field
+is added here and nowhere else.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
+from math import isfinite, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.design.decision import DesignStep, Forecast
+
+
+def relative_error(error: float, image: float) -> float:
+    """Norm of the error of a posterior mean over that of the true image, from the energies of error and mean.
+
+    The error of a mean is orthogonal to it, so that the true image is expected to have the energy of both. NaN without
+    any.
+    """
+    return sqrt(error / (error + image)) if error + image > 0 else float("nan")
+
+
+COLUMN: Mapping[str, bool] = {"column": True}
+"""Metadata of a field that is a column of steps.csv under its own name."""
+
+
+@briefly
+@dataclass(frozen=True)
+class Forecast:
+    """Predictions about the image's error at one moment of a design.
+
+    A strategy gives ``expected``, and ``corrected`` and ``information`` where it has them; the engine adds the rest.
+    What is predicted before anything that was predicted has been measured is a guess, from the prior alone, of how
+    wrong the image is: it decides what is measured first, and is not given out as a prediction of the image's error.
+
+    Parameters
+    ----------
+    expected : float array, shape (ky,), optional
+        Energy of the mean's error on every line of the grid as the posterior expects it: summed over readout, coils and
+        posteriors, in the data's units squared, without the noise of a measurement. On measured lines it is what their
+        noise leaves. None for rules without a posterior.
+    corrected : float array, shape (ky,), optional
+        The same as the strategy believes it, where it corrects the posterior; NaN where it cannot say yet.
+    information : float
+        Information about the image, in nats, that the chosen line is expected to bring: as the strategy computes it,
+        else the most that a line of the predicted energy can hold (`recording.most_information`). NaN without a
+        posterior. At the end of a design it is that of the last decision.
+    image_energy : float
+        Energy of the mean, summed over slices.
+    least_error : float
+        Relative L2 error predicted to be left once every line that may be measured has been; NaN where no stop rule
+        needs it.
+    recent_fall : float
+        Share by which the smallest predicted error so far fell over the last lines (an eighth of the grid, eight lines
+        at least); 0 where every line has been measured; NaN where there were fewer lines, or no stop rule
+        needs it.
+    side_information_weight : float
+        How much an earlier scan of the same object, or scans of a training, counted beside this one's own posterior, 0
+        to 1; of a plane, which share it explained of how single samples differ from those around them. NaN where there
+        were none.
+    image_error : float
+        Relative L2 error that is predicted of the image that these lines give in the end, from readouts that are held
+        back (`experiment.image_error`); NaN where the design did not look.
+    tested : float
+        How many candidates had been predicted, measured and held against what was predicted by then
+        (`DesignTrace.found`); NaN where nobody counted.
+    """
+
+    expected: NDArray[np.float64] | None = None
+    corrected: NDArray[np.float64] | None = None
+    information: float = float("nan")
+    image_energy: float = field(default=float("nan"), metadata=COLUMN)
+    _: KW_ONLY
+    least_error: float = float("nan")
+    recent_fall: float = float("nan")
+    side_information_weight: float = float("nan")
+    image_error: float = float("nan")
+    tested: float = float("nan")
+
+    @property
+    def predicted(self) -> NDArray[np.float64] | None:
+        """Energy of the error on every line as the strategy believes it, (ky,); None for rules without a posterior."""
+        return self.expected if self.corrected is None else self.corrected
+
+    @property
+    def predicted_level(self) -> float:
+        """Expected energy of the image: that of the mean and that of its error; NaN without a posterior."""
+        return float("nan") if self.predicted is None else float(self.image_energy + np.sum(self.predicted))
+
+    @property
+    def predicted_error(self) -> float:
+        """Predicted relative L2 error of the mean over all lines, 0 to 1.
+
+        NaN where nothing is predicted, and before the first candidate has been predicted and found.
+        """
+        if self.predicted is None or self.tested == 0 or not self.predicted_level > 0:
+            return float("nan")
+        return relative_error(float(np.sum(self.predicted)), self.image_energy)
+
+
+@briefly
+@dataclass(frozen=True)
+class Choice:
+    """Which line comes next, and why.
+
+    Parameters
+    ----------
+    line : int
+        Line to measure next.
+    scores : float array, shape (ky,), optional
+        Score of every candidate, NaN where a line is not one; None for rules without scores.
+    forecast : Forecast
+        What was predicted before the line was measured.
+    pending : int
+        How many lines were chosen before this one from the same inference, where lines are chosen in blocks.
+        ``forecast.expected`` counts them as measured already; the posterior mean does not contain their data.
+    """
+
+    line: int
+    scores: NDArray[np.float64] | None = None
+    forecast: Forecast = field(default_factory=Forecast)
+    pending: int = 0
+
+    @property
+    def score(self) -> float:
+        """Score of the chosen line, NaN without scores."""
+        return float("nan") if self.scores is None else float(self.scores[self.line])
+
+
+@dataclass(frozen=True)
+class LineOutcome:
+    """Energy that was found on the chosen line, beside the predicted one.
+
+    Parameters
+    ----------
+    predicted_energy, actual_energy : float
+        Energy of the line's innovation |y - X_* mean|^2 summed over readout, coils and slices, noise included: as the
+        strategy predicted it (`Forecast.predicted` at the start of the block), and measured. NaN for rules without a
+        posterior, and predicted where a strategy cannot correct the posterior yet.
+    """
+
+    predicted_energy: float = float("nan")
+    actual_energy: float = float("nan")
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Cost of a decision.
+
+    Parameters
+    ----------
+    converged : bool
+        Whether the inner problem and the variances of the last outer loop met their tolerances.
+    matvecs : int
+        Multiplications with A, per vector, summed over slices.
+    seconds : float
+        Wall time.
+    """
+
+    converged: bool = field(default=True, metadata=COLUMN)
+    matvecs: int = field(default=0, metadata=COLUMN)
+    seconds: float = 0.0
+
+
+@briefly
+@dataclass(frozen=True)
+class DesignStep:
+    """Record of a decision: the choice, its outcome, and what it took.
+
+    Parameters
+    ----------
+    choice : Choice
+        What was chosen and why.
+    outcome : LineOutcome
+        What was found on the line.
+    cost : StepCost
+        What the decision took.
+    """
+
+    choice: Choice
+    outcome: LineOutcome = field(default_factory=LineOutcome)
+    cost: StepCost = field(default_factory=StepCost)
+
+    @property
+    def line(self) -> int:
+        """Chosen line."""
+        return self.choice.line
+
+    @property
+    def found(self) -> bool:
+        """Whether something had been predicted of the candidate, and it has then been measured.
+
+        Of lines and samples their energy is predicted; of shots, which overlap, only the information that they bring.
+        """
+        of_energy = isfinite(self.forecast.image_energy)  # a posterior has expected energies of candidates
+        return isfinite(self.outcome.actual_energy if of_energy else self.information)
+
+    @property
+    def forecast(self) -> Forecast:
+        """The prediction made before the line was measured."""
+        return self.choice.forecast
+
+    @property
+    def predicted_error(self) -> float:
+        """`Forecast.predicted_error` before the line: with the next two, what a stop rule asks a decision for."""
+        return self.forecast.predicted_error
+
+    @property
+    def information(self) -> float:
+        """`Forecast.information` of the line."""
+        return self.forecast.information
+
+    @property
+    def least_error(self) -> float:
+        """`Forecast.least_error` before the line."""
+        return self.forecast.least_error
+
+    @property
+    def recent_fall(self) -> float:
+        """`Forecast.recent_fall` before the line."""
+        return self.forecast.recent_fall
+
+    @property
+    def image_error(self) -> float:
+        """`Forecast.image_error` before the line."""
+        return self.forecast.image_error
+
+    @property
+    def tested(self) -> float:
+        """`Forecast.tested` before the line."""
+        return self.forecast.tested
+
+
+def columns(record: DesignStep | Forecast) -> dict[str, Any]:
+    """Values of the fields that are columns of steps.csv, by name, in the order in which they are declared."""
+    return dict(_columns(record))
+
+
+def _columns(record: Any) -> Iterator[tuple[str, Any]]:
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if is_dataclass(value):
+            yield from _columns(value)
+        elif each.metadata.get("column"):
+            yield each.name, value
 
 
 @briefly

@@ -18,7 +18,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 import numpy as np
 
 from mri_design.experiment.inputs import names_file
-from mri_design.experiment.strategy_names import reads_file, strategy_label
+from mri_design.experiment.strategies import reads_file, strategy_label
 from mri_design.scan.io.safe import check_file
 from mri_design.status import Status
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.design.recording import found_energies
+from mri_design.design.slices import found_energies
 from mri_design.errors import InputError
 from mri_design.evidence.choosing import FEWEST
 from mri_design.evidence.evidence import share_measured

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mri_design.design.recording import found_energies
+from mri_design.design.slices import found_energies
 from mri_design.evidence.choosing import FEWEST, best_model
 from mri_design.evidence.prediction import HeldBack
 from mri_design.experiment.recipe import PhaseRecipe

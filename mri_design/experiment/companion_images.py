@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.calibration.map_grids import places_in
 from mri_design.errors import InputError, UsageError, option
-from mri_design.experiment.around import is_around
 from mri_design.experiment.inputs import load_scan, names_file, prepare, scan_of
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.trajectories.preparing import prepare_samples
-from mri_design.experiment.trajectories.reconstructing import reconstruct_samples
+from mri_design.experiment.trajectory_scans import prepare_samples, reconstruct_samples
+from mri_design.experiment.volume import is_around
 from mri_design.kinds import count_text
 from mri_design.model.companion import Companion
 from mri_design.operators.cartesian_fourier import CentredFFT

@@ -18,11 +18,13 @@ from mri_design.experiment.inputs import (
     with_known_noise,
 )
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.trajectory_scans import samples_with_known_noise, source_of_sample_maps
 from mri_design.scan.calibration.coil_maps import gapless_square
 from mri_design.scan.calibration.noise import largest_correlation, noise_is_beside
-from mri_design.scan.data import Scan
+from mri_design.scan.calibration.trajectory_centre import dense_centre
+from mri_design.scan.data import Scan, TrajectoryData
 from mri_design.scan.kspace_centre import GIVEN_CENTRE, find_centre
-from mri_design.scan.sampling import Sampling, gapless_run, index_runs
+from mri_design.scan.sampling import Sampling, gapless_run, index_runs, refused_samples
 from mri_design.scan.source_image import SourceImage
 from mri_design.scan.summary import ScanSummary
 
@@ -206,3 +208,53 @@ def noise_sentence(scan: Scan, unit: float, source: str, whitened: bool) -> str:
     after = ", after whitening" if whitened else ""
     peak = unit * float(np.abs(scan.kspace).max())
     return f"sd {deviation:.4g} per real component, {source}{after}; largest sample {peak:.4g}"
+
+
+SAME_PLACE = 1e-3
+"""Cycles per field of view: samples on the same point of a grid this fine were measured at the same place."""
+
+
+def describe_samples(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
+    """Size, trajectory, noise, coils and provenance; what cannot be told says why instead.
+
+    Parameters
+    ----------
+    data : TrajectoryData
+        As read.
+    recipe : Recipe
+        Whose noise and calibration settings would be in force.
+
+    Returns
+    -------
+    dict of str to str
+        Label to text, in the order in which people ask.
+    """
+    ky, kx = data.grid_shape
+    count, side = len(data.trajectory), dense_centre(data, min(ky, kx))
+    reach = np.abs(data.trajectory).max(axis=0)
+    rows = {
+        "name": data.name,
+        "grid": f"{ky} x {kx} pixels (ky, kx)",
+        "slices, coils": f"{data.n_slices}, {data.n_coils}",
+        "trajectory": f"{data.n_readouts} readouts of {count // data.n_readouts} samples, up to {reach[0]:.4g} (ky) "
+        f"and {reach[1]:.4g} (kx) cycles per field of view",
+    }
+    if refused := refused_samples(data.kspace):
+        return {**rows, "samples": refused, **data.header}
+    _, times = np.unique(np.round(data.trajectory / SAME_PLACE).astype(np.int64), axis=0, return_counts=True)
+    places, shared = int(np.count_nonzero(times > 1)), int(times[times > 1].sum())
+    where = "one place" if places == 1 else f"{places} places"
+    repeated = f"; {shared} of them lie at {where} that others share, and each counts as a measurement of its own"
+    rows |= {
+        "samples": f"{count}, {count / (ky * kx):.1%} of the number of pixels{repeated if shared else ''}",
+        "density weights": "computed from the trajectory" if data.density is None else "those of the file",
+        "dense": f"in the {side} x {side} central samples of the grid",
+    }
+    try:
+        scan, source, unit = samples_with_known_noise(data, recipe)
+        maps, *_ = source_of_sample_maps(scan, recipe)
+    except InputError as error:
+        return {**rows, "calibration": f"not possible: {error}", **data.header}
+    rows["noise"] = noise_sentence(scan, unit, source, data.noise_covariance is not None and scan.noise_variance == 1)
+    rows |= {"coils": scan.header[DEAD_COILS]} if DEAD_COILS in scan.header else {}
+    return {**rows, "coil maps": maps, **data.header}

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mri_design.brief import briefly
-from mri_design.design.decision import relative_error
 from mri_design.design.engine import DesignState
+from mri_design.design.trace import relative_error
 from mri_design.errors import require_counts, require_instance
 from mri_design.evidence.evidence import energy_of
-from mri_design.experiment.designing import final_model
+from mri_design.experiment.design import final_model
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, image_rng, reconstruct_prepared
 from mri_design.model.companion import Companion

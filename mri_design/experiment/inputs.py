@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.calibration.espirit import central
 from mri_design.errors import InputError, did_you_mean, number_array, option, require_counts, require_instance
-from mri_design.experiment.given_maps import GivenMaps, MapsOfScan
 from mri_design.experiment.recipe import NoiseRecipe, Recipe, recipe_or_default
+from mri_design.experiment.sources import GivenMaps, MapsOfScan
 from mri_design.operators.centred_fft import to_image
 from mri_design.scan.calibration.coil_maps import (
     calibrates_itself,

@@ -49,7 +49,7 @@ _ENOUGH, _CONSTRAINTS, _ORDER = "When it is enough", "What the sequence asks", "
 
 
 def _check_strategy(name: str) -> None:
-    from mri_design.experiment.strategy_names import TRAINING_RULES, check_strategy_name
+    from mri_design.experiment.strategies import TRAINING_RULES, check_strategy_name
 
     try:
         check_strategy_name(name, _encoding_of(name), but=TRAINING_RULES)
@@ -61,7 +61,7 @@ def _check_strategy(name: str) -> None:
 
 def _encoding_of(strategy: str) -> str:
     """The first encoding whose strategies include this one; lines where none do."""
-    from mri_design.experiment.strategy_names import strategy_named, strategy_names
+    from mri_design.experiment.strategies import strategy_named, strategy_names
 
     names = ((each, strategy_named(strategy, each).partition(":")[0]) for each in designed_kinds())
     return next((each for each, family in names if family in strategy_names(each)), "lines")
@@ -69,7 +69,7 @@ def _encoding_of(strategy: str) -> str:
 
 def _require_no_truth(name: str, field: str) -> None:
     """Refuse what a recipe file must not name: strategies that know the image, or learn from other scans."""
-    from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES
+    from mri_design.experiment.strategies import ORACLES, TRAINING_RULES
 
     wanted = ""
     if name.partition(":")[0] in ORACLES:
@@ -622,7 +622,7 @@ class DesignRecipe(Settings):
 
     def __post_init__(self) -> None:
         if isinstance(self.strategy, str) and self.strategy != DesignRecipe.strategy:
-            from mri_design.experiment.strategy_names import strategy_named
+            from mri_design.experiment.strategies import strategy_named
 
             object.__setattr__(self, "strategy", strategy_named(self.strategy, _encoding_of(self.strategy)))
         super().__post_init__()

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mri_design.brief import briefly
-from mri_design.design.decision import relative_error
+from mri_design.design.trace import relative_error
 from mri_design.errors import InputError, UnknownNameError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
@@ -33,7 +33,7 @@ from mri_design.evidence.phase import PhaseChoice, choose_phase, is_one_sided
 from mri_design.evidence.prediction import HeldBack, hold_back
 from mri_design.evidence.spectral_correction import shipped_spectral_correction, strength
 from mri_design.evidence.squared_error import predicted_error
-from mri_design.experiment.ending import expected_total
+from mri_design.experiment.extent import expected_total
 from mri_design.experiment.posterior_draws import PosteriorDraws
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.inference.base import StepInfo, WarmStart

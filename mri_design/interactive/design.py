@@ -13,7 +13,7 @@ from mri_design.errors import UsageError
 from mri_design.evaluation import plots
 from mri_design.evaluation.pictures import Drawing
 from mri_design.experiment.reconstruction import Method
-from mri_design.experiment.slice_choice import SliceChoice
+from mri_design.experiment.sources import SliceChoice
 from mri_design.interactive.image import ScanImage, image_of
 from mri_design.interactive.running import Origin, Saved, Told, exported, reconstructed
 from mri_design.interactive.shown import facts_html, facts_text, image_png, mask_png

@@ -31,9 +31,9 @@ from mri_design.experiment.inputs import (
 )
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.reconstruction import Method
-from mri_design.experiment.slice_choice import ScanSource, SliceChoice
-from mri_design.experiment.strategy_names import name_of_strategy, usual_strategies
-from mri_design.experiment.trajectories.preparing import PreparedSamples, prepare_samples
+from mri_design.experiment.sources import ScanSource, SliceChoice
+from mri_design.experiment.strategies import name_of_strategy, usual_strategies
+from mri_design.experiment.trajectory_scans import PreparedSamples, prepare_samples
 from mri_design.interactive.comparison import StrategyComparison
 from mri_design.interactive.design import ScanDesign
 from mri_design.interactive.image import ScanImage, image_of

@@ -29,19 +29,20 @@ from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
 from mri_design.evaluation.tables import Row, percent, write_csv
-from mri_design.experiment.designing import require_room
-from mri_design.experiment.ending import check_other_than_lines, require_number_only
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
-from mri_design.experiment.slice_choice import ScanSource
-from mri_design.experiment.starting import (
+from mri_design.experiment.design import require_room
+from mri_design.experiment.extent import (
+    check_other_than_lines,
     readouts_wanted,
     require_lines,
+    require_number_only,
     require_one_amount,
     start_of_growing,
     with_calibration,
 )
-from mri_design.experiment.strategy_names import (
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
+from mri_design.experiment.sources import ScanSource
+from mri_design.experiment.strategies import (
     ORACLES,
     TRAINING_RULES,
     learns_from_scans,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mri_design.errors import UsageError, option
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, with_recipe_noise
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice, require_no_slices
+from mri_design.experiment.sources import ALL_SLICES, SliceChoice, require_no_slices
 from mri_design.runs.made_files import (
     NO_SIZES,
     WITHOUT_UNIT,

@@ -25,7 +25,7 @@ from mri_design.evaluation.page import (
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row, read_csv
 from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.slice_choice import scan_sources
+from mri_design.experiment.sources import scan_sources
 from mri_design.runs.compare import ComparisonRequest, ComparisonResult, compare_strategies, pair_screen
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.error_tables import COMPANIONS_CAPTION, FORMATS, paired_caption, where_behind

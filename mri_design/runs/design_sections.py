@@ -9,9 +9,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.decision import DesignStep, Forecast, columns
 from mri_design.design.echo_trains import Acquisition
-from mri_design.design.trace import DesignTrace
+from mri_design.design.trace import DesignStep, DesignTrace, Forecast, columns
 from mri_design.evaluation import plots
 from mri_design.evaluation.account import WINDOW, DesignAccount, score_is_information
 from mri_design.evaluation.page import (

@@ -12,9 +12,9 @@ import numpy as np
 
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.description import describe_scan, measured_how
-from mri_design.experiment.given_maps import GivenMaps
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.sources import GivenMaps
 from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.npy import declared_dtype, declared_shape, is_npy, read_npy, read_npy_stream, read_npz_members
@@ -389,7 +389,7 @@ def _order(path: Path) -> dict[str, str] | None:
         return None  # which its reader refuses, and says why
     if not {"lines", "n_start", "profile", "text"} <= set(present):
         return None
-    from mri_design.experiment.trained_file import load_trained
+    from mri_design.experiment.stored_designs import load_trained
 
     order = load_trained(path)
     what = "samples" if order.counts else "lines"
@@ -448,7 +448,7 @@ def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -
     if isinstance(held, ImageSummary):
         _refuse_maps(maps, "images")
         return describe_images(held, recipe)
-    from mri_design.experiment.trajectories.description import describe_samples  # here: it takes long to import
+    from mri_design.experiment.description import describe_samples  # here: it takes long to import
 
     return describe_samples(held, recipe)
 

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from mri_design.errors import UsageError
 from mri_design.evaluation.pictures import drawing, placed, png_bytes
 from mri_design.evaluation.tables import csv_text
-from mri_design.experiment.ending import check_other_than_lines, in_acquisition_order
-from mri_design.experiment.fixed_masks import DrawnMask, draw_mask, named_kind
+from mri_design.experiment.extent import amount_wanted, check_other_than_lines, in_acquisition_order, require_amount
+from mri_design.experiment.masks import DrawnMask, draw_mask, named_kind
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.starting import amount_wanted, require_amount
 from mri_design.kinds import KINDS, count_text
 from mri_design.readouts import ShotReadouts
 from mri_design.runs.export import ExportRequest, SequenceRequest, export_of

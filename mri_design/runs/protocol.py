@@ -11,7 +11,7 @@ import numpy as np
 
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignTrace
-from mri_design.design.training.exchanges import (
+from mri_design.design.training import (
     Exchange,
     ExchangeRules,
     Refinement,
@@ -28,22 +28,30 @@ from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder, read_kept
 from mri_design.evaluation.run_status import CHECKPOINT
-from mri_design.experiment.checkpoint import Checkpoint
-from mri_design.experiment.designing import DesignOptions, require_room, run_design
-from mri_design.experiment.ending import in_acquisition_order, refuse_shots, require_number_only
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
-from mri_design.experiment.slice_choice import ScanSource
-from mri_design.experiment.starting import (
+from mri_design.experiment.design import DesignOptions, require_room, run_design
+from mri_design.experiment.extent import (
     amount_wanted,
     centre_for_maps,
+    in_acquisition_order,
+    refuse_shots,
     require_amount,
     require_lines,
+    require_number_only,
     start_lines,
     with_calibration,
 )
-from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_label, strategy_named
-from mri_design.experiment.strategy_words import explained
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
+from mri_design.experiment.sources import ScanSource
+from mri_design.experiment.stored_designs import Checkpoint
+from mri_design.experiment.strategies import (
+    ORACLES,
+    TRAINING_RULES,
+    explained,
+    make_strategy,
+    strategy_label,
+    strategy_named,
+)
 from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import COMPANIONS_CAPTION, maps_caption, paired_caption
 from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS

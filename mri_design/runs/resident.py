@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 from uuid import uuid4
 
-from mri_design.design.keeping import Found, InferenceRequest, Keeper, KeptSlice
-from mri_design.design.posteriors import KeptPosteriors
+from mri_design.design.energies import KeptPosteriors
+from mri_design.design.slices import Found, InferenceRequest, Keeper, KeptSlice
 from mri_design.errors import MriDesignError
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array

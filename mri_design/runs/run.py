@@ -11,7 +11,7 @@ from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.page import Section, save_report
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.experiment.checkpoint import fingerprint
+from mri_design.experiment.stored_designs import fingerprint
 from mri_design.runs.verdicts import RelativeError
 
 

@@ -13,12 +13,12 @@ from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.reference_noise import reference_noise
 from mri_design.experiment.companion_images import CompanionImages, companions_over
+from mri_design.experiment.extent import calibration_for
 from mri_design.experiment.inputs import estimates_own_maps, load_input, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
-from mri_design.experiment.slice_choice import ScanSource
-from mri_design.experiment.starting import calibration_for
-from mri_design.experiment.strategy_names import make_strategy
+from mri_design.experiment.sources import ScanSource
+from mri_design.experiment.strategies import make_strategy
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.own_maps import OwnMaps

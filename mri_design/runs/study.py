@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.strategies.line_masks import LowPass
+from mri_design.design.strategies.fixed import LowPass
 from mri_design.design.strategies.trained import TrainedOrder
 from mri_design.design.strategy import BeginsUnseen, Strategy
 from mri_design.design.trials import Outcome, ReferenceSlice
@@ -29,22 +29,22 @@ from mri_design.evaluation.predictions import truth_or_none
 from mri_design.evaluation.run_folder import RunFolder, read_kept
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
 from mri_design.experiment.companion_images import companion_file
-from mri_design.experiment.designing import DesignOptions, run_design
+from mri_design.experiment.design import DesignOptions, run_design
+from mri_design.experiment.extent import centre_for_maps, start_count
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
-from mri_design.experiment.slice_choice import ScanSource, source_files
-from mri_design.experiment.starting import centre_for_maps, start_count
-from mri_design.experiment.strategy_names import (
+from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.experiment.sources import ScanSource, source_files
+from mri_design.experiment.strategies import (
     ORACLES,
     TRAINING_RULES,
+    explained,
     is_random,
     make_strategy,
     strategy_files,
     strategy_label,
     tuned_families,
 )
-from mri_design.experiment.strategy_words import explained
-from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import Readouts, ShotReadouts

@@ -7,15 +7,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mri_design.design.trained_design import TrainedDesign
-from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
+from mri_design.design.training import (
+    LBCS,
+    OrderTraining,
+    ResidualGreedy,
+    TrainedDesign,
+    TrainingRule,
+    begin_training,
+    train,
+)
 from mri_design.design.trials import Outcome, Trial, shared_lines
 from mri_design.errors import InputError, UnknownNameError, UsageError
 from mri_design.evaluation.run_folder import require_same_run
 from mri_design.evaluation.run_status import LOCK_NAME, PROGRESS_NAME, FolderLock, ProgressFile
-from mri_design.experiment.ending import refuse_shots
-from mri_design.experiment.starting import amount_wanted, require_amount, start_of_growing, with_calibration
-from mri_design.experiment.trained_file import load_trained, save_trained
+from mri_design.experiment.extent import amount_wanted, refuse_shots, require_amount, start_of_growing, with_calibration
+from mri_design.experiment.stored_designs import load_trained, save_trained
 from mri_design.runs.run import Ending, Record, Work, require_resume
 from mri_design.runs.scan_facts import facts_of_all
 from mri_design.runs.scans import load_images

@@ -31,9 +31,9 @@ def _warm_up() -> None:
 
     import mri_design.runs.resident
     import mri_design.runs.study  # noqa: F401
-    from mri_design.experiment.designing import run_design
+    from mri_design.experiment.design import run_design
     from mri_design.experiment.recipe import Recipe
-    from mri_design.experiment.strategy_names import make_strategy
+    from mri_design.experiment.strategies import make_strategy
     from mri_design.model.mr_image import MRSlice
 
     rng = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from mri_design.cli import files, flags, sequence_flags, study
 from mri_design.design.echo_trains import ORDERS
 from mri_design.experiment.recipe import DesignRecipe, ReconstructionRecipe
 from mri_design.experiment.reconstruction import METHODS
-from mri_design.experiment.strategy_names import TRAINING_RULES
+from mri_design.experiment.strategies import TRAINING_RULES
 from mri_design.kinds import designed_kinds
 from mri_design.runs.convert import ENDINGS as CONVERTED
 from mri_design.runs.export import ENDINGS

@@ -10,9 +10,8 @@ from ismrmrd.xsd import CreateFromDocument
 
 import mri_design as md
 from mri_design.errors import InputError, UsageError
-from mri_design.experiment.around import Around
 from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.volume import Frames
+from mri_design.experiment.volume import Around, Frames
 from mri_design.readouts import LineReadouts
 from mri_design.runs.design.within import other_frames
 from mri_design.runs.recon import volume

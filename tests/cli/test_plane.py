@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from mri_design.design import memory
+from mri_design.experiment import design as memory
 from mri_design.runs.design import run as design_run
 from tests.cli.folders import Run, manifest, page, rows, settings
 from tests.interruptions import interrupted

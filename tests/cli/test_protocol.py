@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_input, load_recipe, make_strategy, prepare, run_design, zero_filled
-from mri_design.design import keeping
+from mri_design.design import slices as keeping
 from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.run_folder import OUTPUTS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mri_design.evaluation.tables import read_csv_texts
-from mri_design.experiment.trained_file import load_trained
+from mri_design.experiment.stored_designs import load_trained
 from mri_design.runs import train as training_run
 from tests.cli.folders import Designed, Run, Spawn
 

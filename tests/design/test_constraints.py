@@ -15,7 +15,7 @@ from mri_design import (
     VariableDensity,
 )
 from mri_design.design.constraints import LineConstraints, longest_walk, open_moves
-from mri_design.design.strategies.line_masks import (
+from mri_design.design.strategies.fixed import (
     Equispaced,
     GoldenDensity,
     GoldenRatio,

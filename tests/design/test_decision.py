@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import Choice, Forecast
-from mri_design.design.decision import DesignStep, LineOutcome, StepCost, columns, relative_error
+from mri_design.design.trace import DesignStep, LineOutcome, StepCost, columns, relative_error
 from tests.design_steps import changed, design_step
 
 

@@ -32,7 +32,7 @@ from mri_design.design.energies import (
     value_variances,
     with_unseen_candidates,
 )
-from mri_design.design.strategies.information_gain import exact_gains
+from mri_design.design.strategies.greedy import exact_gains
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.phased import PhasedParts
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts

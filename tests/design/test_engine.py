@@ -25,11 +25,10 @@ from mri_design import (
     WarmStart,
     centre_lines,
 )
-from mri_design.design.energies import gains_and_energies
-from mri_design.design.keeping import Found, InferenceRequest, KeptSlice, LocalKeeper
-from mri_design.design.posteriors import KeptPosteriors, generators, of_each
-from mri_design.design.strategies.expected_error import ExpectedError
-from mri_design.design.strategies.line_masks import RandomLines
+from mri_design.design.energies import KeptPosteriors, gains_and_energies, generators, of_each
+from mri_design.design.slices import Found, InferenceRequest, KeptSlice, LocalKeeper
+from mri_design.design.strategies.fixed import RandomLines
+from mri_design.design.strategies.greedy import ExpectedError
 from mri_design.readouts import Readouts
 from tests.slow_cases import slow_case
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from mri_design.design.map_renewal import map_lines
+from mri_design.design.slices import map_lines
 
 
 @pytest.mark.parametrize("start", [1, 2, 4, 8, 24])

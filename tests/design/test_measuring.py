@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from mri_design import Calibrated, DesignEngine, DesignState, DoubleLoop, MonteCarlo, MRSlice
-from mri_design.design.decision import DesignStep
-from mri_design.design.strategies.line_masks import RandomLines
+from mri_design.design.strategies.fixed import RandomLines
 from mri_design.design.strategy import Strategy
+from mri_design.design.trace import DesignStep
 
 SliceMaker = Callable[..., MRSlice]
 START = (8, 7, 9, 6)

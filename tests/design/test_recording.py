@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design import Calibrated, DesignEngine, DoubleLoop, Exact, InformationGain, MRSlice, information_gain
-from mri_design.design.recording import most_information
-from mri_design.design.strategies.expected_error import ExpectedError
+from mri_design.design.slices import most_information
+from mri_design.design.strategies.greedy import ExpectedError
 from mri_design.design.strategy import Strategy
 from tests.slow_cases import slow_case
 

@@ -19,12 +19,12 @@ from mri_design import (
     centre_lines,
 )
 from mri_design.design.constraints import LineConstraints
-from mri_design.design.decision import DesignStep
 from mri_design.design.engine import DesignState
-from mri_design.design.keeping import infer_slice
+from mri_design.design.slices import infer_slice
 from mri_design.design.stopping import AnyOf
-from mri_design.design.strategies.expected_error import ExpectedError
-from mri_design.design.strategies.line_masks import LowPass
+from mri_design.design.strategies.fixed import LowPass
+from mri_design.design.strategies.greedy import ExpectedError
+from mri_design.design.trace import DesignStep
 from mri_design.model.precision import PosteriorPrecision
 from tests.design.conftest import SliceMaker
 from tests.design_steps import changed, design_step

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import rankdata
 
 from mri_design import IRLS, ControlVariate, DesignEngine, DoubleLoop, InformationGain, InputError, MRSlice, Recipe
-from mri_design.design.strategies.line_masks import RandomLines
+from mri_design.design.strategies.fixed import RandomLines
 from mri_design.design.trace import DesignTrace
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.predictions import (

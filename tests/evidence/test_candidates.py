@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design import DoubleLoop, MRSlice, Recipe, radial_spokes, reconstruct, turned
-from mri_design.design.recording import found_energies, innovation
+from mri_design.design.slices import found_energies, innovation
 from mri_design.evidence import phase
 from mri_design.evidence.choosing import held_back
 from mri_design.evidence.phase import PhaseChoice, choose_phase

@@ -10,7 +10,7 @@ from mri_design.evidence.prediction import hold_back
 from mri_design.evidence.registration import RigidMotion
 from mri_design.experiment.recipe import CompanionRecipe, Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
-from mri_design.experiment.trajectories.shots import shot_slice
+from mri_design.experiment.shots import shot_slice
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import PlaneReadouts, ShotReadouts

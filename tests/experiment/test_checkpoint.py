@@ -19,7 +19,7 @@ from mri_design import (
     run_design,
 )
 from mri_design.design.trace import DesignTrace
-from mri_design.experiment.checkpoint import FORMAT, fingerprint, load_state, save_state
+from mri_design.experiment.stored_designs import FORMAT, fingerprint, load_state, save_state
 from mri_design.scan.io.atomic import write_npz
 from tests.design_steps import design_step
 

@@ -19,10 +19,10 @@ from mri_design import (
     prepare,
     run_design,
 )
-from mri_design.experiment import checkpoint
-from mri_design.experiment.checkpoint import load_state
-from mri_design.experiment.designing import NO_OPTIONS, design_inference
-from mri_design.experiment.starting import start_count
+from mri_design.experiment import stored_designs as checkpoint
+from mri_design.experiment.design import NO_OPTIONS, design_inference
+from mri_design.experiment.extent import start_count
+from mri_design.experiment.stored_designs import load_state
 from mri_design.readouts import LineReadouts
 
 

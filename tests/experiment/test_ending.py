@@ -16,20 +16,20 @@ from mri_design import (
     make_strategy,
     run_design,
 )
-from mri_design.design.decision import DesignStep
 from mri_design.design.stopping import AnyOf
-from mri_design.design.trace import DesignTrace
-from mri_design.experiment.ending import (
+from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.experiment.extent import (
     checked_end,
     expected_total,
     how_it_ended,
     in_acquisition_order,
     lines_expected,
     most_lines,
+    start_count,
+    start_lines,
     stop_rule,
     what_was_missed,
 )
-from mri_design.experiment.starting import start_count, start_lines
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.design_steps import changed, design_step
 

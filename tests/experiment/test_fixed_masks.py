@@ -12,9 +12,9 @@ import pytest
 
 from mri_design import Recipe, load_phantom, make_strategy, prepare, run_design
 from mri_design.errors import InputError, MissingPackageError, UsageError
-from mri_design.experiment.fixed_masks import DrawnMask, draw_mask, named_kind
-from mri_design.experiment.starting import readouts_wanted
-from mri_design.experiment.strategy_names import STRATEGIES, kinds_of_masks, strategy_names
+from mri_design.experiment.extent import readouts_wanted
+from mri_design.experiment.masks import DrawnMask, draw_mask, named_kind
+from mri_design.experiment.strategies import STRATEGIES, kinds_of_masks, strategy_names
 from mri_design.readouts import PlaneReadouts
 
 SHAPES = {"lines": [(32, 20), (45, 16)], "plane": [(24, 18), (17, 26)]}

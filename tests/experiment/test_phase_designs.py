@@ -15,7 +15,7 @@ from mri_design import (
     make_strategy,
     run_design,
 )
-from mri_design.experiment.designing import NO_OPTIONS, final_model, refinement
+from mri_design.experiment.design import NO_OPTIONS, final_model, refinement
 from mri_design.model.phase import PhasePrior
 from tests.phased_slices import smooth, textured
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from mri_design import InputError, UsageError
-from mri_design.experiment.given_maps import MapsOfScan
-from mri_design.experiment.slice_choice import SliceChoice, scan_sources, source_files
+from mri_design.experiment.sources import MapsOfScan, SliceChoice, scan_sources, source_files
 
 
 def test_slices_after_the_hash_belong_to_the_input() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from mri_design import Recipe
-from mri_design.experiment.starting import (
+from mri_design.experiment.extent import (
     amount_wanted,
     calibration_for,
     centre_for_maps,
     mostly_calibration,
     require_amount,
 )
-from mri_design.experiment.strategy_names import make_strategy
+from mri_design.experiment.strategies import make_strategy
 from mri_design.readouts import LineReadouts, PlaneReadouts
 
 

@@ -15,8 +15,8 @@ from mri_design import (
     register_strategy,
     strategy_names,
 )
-from mri_design.experiment import strategy_names as registry
-from mri_design.experiment.strategy_names import is_random, tuned_families
+from mri_design.experiment import strategies as registry
+from mri_design.experiment.strategies import is_random, tuned_families
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from mri_design.runs.compare import ComparisonRequest
 from mri_design.runs.protocol import ProtocolRequest

@@ -1,7 +1,6 @@
 """Every strategy of the package is explained where its name stands."""
 
-from mri_design.experiment.strategy_names import STRATEGIES
-from mri_design.experiment.strategy_words import EXPLAINED, explained
+from mri_design.experiment.strategies import EXPLAINED, STRATEGIES, explained
 
 
 def test_every_strategy_is_explained_in_one_clause_and_no_other_is() -> None:

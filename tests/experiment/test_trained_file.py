@@ -6,9 +6,9 @@ import pytest
 
 from mri_design import Calibrated, InputError, UsageError, make_strategy
 from mri_design.design.strategies.trained import TrainedOrder, TrainingScans
-from mri_design.design.trained_design import TrainedDesign
-from mri_design.experiment.strategy_names import is_random, strategy_files, strategy_label
-from mri_design.experiment.trained_file import load_trained, save_trained
+from mri_design.design.training import TrainedDesign
+from mri_design.experiment.stored_designs import load_trained, save_trained
+from mri_design.experiment.strategies import is_random, strategy_files, strategy_label
 
 
 @pytest.fixture

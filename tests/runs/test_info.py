@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, InputError, Recipe, UsageError, read
-from mri_design.design.trained_design import TrainedDesign
-from mri_design.experiment.trained_file import save_trained
+from mri_design.design.training import TrainedDesign
+from mri_design.experiment.stored_designs import save_trained
 from mri_design.runs.info import describe_folder, describe_images, describe_input, describe_sequence, is_sequence
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.geometry import SliceGeometry

@@ -11,7 +11,7 @@ from mri_design import KSpaceData, Recipe, load_phantom
 from mri_design.calibration.growing_maps import maps_from_lines
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import read_csv_texts
-from mri_design.experiment.slice_choice import ScanSource, SliceChoice
+from mri_design.experiment.sources import ScanSource, SliceChoice
 from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
 from mri_design.runs.run import Progress, Run
 

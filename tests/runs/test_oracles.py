@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, Recipe, reconstruct, run_design
-from mri_design.design.trained_design import TrainedDesign
+from mri_design.design.training import TrainedDesign
 from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.experiment.trained_file import save_trained
+from mri_design.experiment.stored_designs import save_trained
 from mri_design.runs.compare import ComparisonResult, report_comparison, shown_masks
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignRequest, design_scan

@@ -25,8 +25,8 @@ from mri_design import (
     run_design,
 )
 from mri_design.design.energies import expected_energies
-from mri_design.design.keeping import InferenceRequest, KeptSlice
-from mri_design.experiment.checkpoint import load_state
+from mri_design.design.slices import InferenceRequest, KeptSlice
+from mri_design.experiment.stored_designs import load_state
 from mri_design.readouts import Readouts
 from mri_design.runs import resident
 from mri_design.runs.resident import ResidentSlices, keeper_of

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, Recipe, TrajectoryData, load_input, prepare, prepare_samples
-from mri_design.experiment.description import describe_scan
-from mri_design.experiment.trajectories.description import describe_samples
+from mri_design.experiment.description import describe_samples, describe_scan
 from mri_design.scan.sampling import (
     Sampling,
     gapless_run,

@@ -14,11 +14,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.blocks import ChoosesByScore, Scores
-from mri_design.design.decision import Forecast
-from mri_design.design.energies import expected_energies
-from mri_design.design.neighbourhood import neighbourhood, require_weights
-from mri_design.design.posteriors import image_energy, of_each
+from mri_design.design.blocks import ChoosesByScore, Scores, neighbourhood, require_weights
+from mri_design.design.energies import expected_energies, image_energy, of_each
 from mri_design.design.strategies.error_model import (
     ErrorModel,
     ErrorModelName,
@@ -28,6 +25,7 @@ from mri_design.design.strategies.error_model import (
     shipped_error_model,
 )
 from mri_design.design.strategy import DesignView
+from mri_design.design.trace import Forecast
 from mri_design.errors import require_counts, require_instance
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.readouts import Readouts

@@ -18,13 +18,11 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.design.blocks import ChoosesByScore, Scores, block_by_gains, plane_of
-from mri_design.design.decision import Choice, Forecast
+from mri_design.design.blocks import POWER, SHARE, ChoosesByScore, Scores, block_by_gains, first_disc, plane_of
 from mri_design.design.earlier_scan import EarlierScan
-from mri_design.design.energies import expected_energies
-from mri_design.design.poisson_disc import POWER, SHARE, first_disc
-from mri_design.design.posteriors import fewest_coils, means_of, of_each
+from mri_design.design.energies import expected_energies, fewest_coils, means_of, of_each
 from mri_design.design.strategy import DesignView
+from mri_design.design.trace import Choice, Forecast
 from mri_design.errors import InputError, require_counts, require_instance, require_numbers
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.readouts import PlaneReadouts, Readouts

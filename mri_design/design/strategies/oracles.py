@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.design.blocks import ChoosesByScore, Scores
-from mri_design.design.decision import Choice
+from mri_design.design.blocks import ChoosesByScore, Scores, mean_around
 from mri_design.design.energies import actual_energies, expected_energies
-from mri_design.design.neighbourhood import mean_around
 from mri_design.design.strategy import DesignView, Strategy, best_line
+from mri_design.design.trace import Choice
 from mri_design.design.trials import NO_TRUTH, relative_error, require_true_images, require_truths
 from mri_design.errors import InputError, require_counts, require_working
 from mri_design.operators.base import Array

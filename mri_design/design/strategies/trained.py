@@ -8,13 +8,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.blocks import ChoosesByScore, Scores, block_by_gains
-from mri_design.design.decision import Choice
-from mri_design.design.neighbourhood import require_weights, unmeasured_around
-from mri_design.design.poisson_disc import SHARE, first_disc
-from mri_design.design.posteriors import fewest_coils, means_of
+from mri_design.design.blocks import (
+    SHARE,
+    ChoosesByScore,
+    Scores,
+    block_by_gains,
+    first_disc,
+    require_weights,
+    unmeasured_around,
+)
+from mri_design.design.energies import fewest_coils, means_of
 from mri_design.design.strategy import ChoosesBlocks, DesignView
-from mri_design.design.trained_design import TrainedDesign
+from mri_design.design.trace import Choice
+from mri_design.design.training import TrainedDesign
 from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.errors import InputError, require_instance, require_numbers, require_working, sequence_of
 from mri_design.operators.base import Array

@@ -12,21 +12,27 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.decision import DesignStep
 from mri_design.design.engine import DesignState
+from mri_design.design.trace import DesignStep
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.evaluation.tables import read_csv_texts
-from mri_design.experiment.checkpoint import Checkpoint, load_state
 from mri_design.experiment.companion_images import CompanionImages, companions_over
-from mri_design.experiment.designing import DesignOptions, run_design
-from mri_design.experiment.ending import lines_expected, most_lines
+from mri_design.experiment.design import DesignOptions, run_design
+from mri_design.experiment.extent import (
+    calibration_for,
+    centre_for_maps,
+    lines_expected,
+    most_lines,
+    require_lines,
+    start_lines,
+)
 from mri_design.experiment.image_error import ImageErrors
 from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, prepare, with_given_maps, with_recipe_noise
 from mri_design.experiment.reconstruction import Reconstruction
-from mri_design.experiment.starting import calibration_for, centre_for_maps, require_lines, start_lines
-from mri_design.experiment.strategy_names import ORACLES, strategy_files
+from mri_design.experiment.stored_designs import Checkpoint, load_state
+from mri_design.experiment.strategies import ORACLES, strategy_files
 from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import readouts_named
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded

@@ -17,7 +17,7 @@ from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.inputs import load_input, prepare
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.slice_choice import ScanSource
+from mri_design.experiment.sources import ScanSource
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array

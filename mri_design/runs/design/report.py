@@ -10,11 +10,9 @@ import numpy as np
 from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import Section
 from mri_design.evaluation.run_status import CHECKPOINT, STATE
-from mri_design.experiment.ending import what_was_missed
-from mri_design.experiment.slice_choice import slices_text
-from mri_design.experiment.starting import mostly_calibration
-from mri_design.experiment.strategy_names import ORACLES, strategy_label
-from mri_design.experiment.strategy_words import explained
+from mri_design.experiment.extent import mostly_calibration, what_was_missed
+from mri_design.experiment.sources import slices_text
+from mri_design.experiment.strategies import ORACLES, explained, strategy_label
 from mri_design.readouts import ShotReadouts
 from mri_design.runs.design.earlier import contradicted, final_weight, weight_in_words
 from mri_design.runs.design.run import DesignResult

@@ -20,10 +20,8 @@ from mri_design.evaluation.account import DesignAccount, account_of
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.predictions import PredictionCheck, Replay, check_predictions, truth_or_none
 from mri_design.evaluation.run_status import CHECKPOINT, STATE
-from mri_design.experiment.around import Around, is_around
-from mri_design.experiment.checkpoint import Checkpoint, fingerprint, has_identity, load_state
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
-from mri_design.experiment.designing import (
+from mri_design.experiment.design import (
     DesignOptions,
     design_inference,
     final_model,
@@ -31,15 +29,21 @@ from mri_design.experiment.designing import (
     require_room,
     run_design,
 )
-from mri_design.experiment.ending import (
+from mri_design.experiment.extent import (
+    calibration_for,
+    centre_for_maps,
     checked_end,
     how_it_ended,
     in_acquisition_order,
     lines_expected,
     most_lines,
+    readouts_wanted,
+    require_lines,
+    require_one_amount,
+    start_lines,
     what_was_missed,
+    with_calibration,
 )
-from mri_design.experiment.given_maps import GivenMaps
 from mri_design.experiment.image_error import MOST_SLICES, ImageErrors, final_signal
 from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, load_input, prepare
 from mri_design.experiment.recipe import Recipe
@@ -50,19 +54,11 @@ from mri_design.experiment.reconstruction import (
     loops_shown,
     reconstruct_prepared,
 )
-from mri_design.experiment.slice_choice import ScanSource, SliceChoice, source_files
-from mri_design.experiment.starting import (
-    calibration_for,
-    centre_for_maps,
-    readouts_wanted,
-    require_lines,
-    require_one_amount,
-    start_lines,
-    with_calibration,
-)
-from mri_design.experiment.strategy_names import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
-from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
-from mri_design.experiment.volume import Frames
+from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.experiment.sources import GivenMaps, ScanSource, SliceChoice, source_files
+from mri_design.experiment.stored_designs import Checkpoint, fingerprint, has_identity, load_state
+from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
+from mri_design.experiment.volume import Around, Frames, is_around
 from mri_design.kinds import KINDS, count_text
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError, option
-from mri_design.experiment.around import NEIGHBOURS, Around, neighbours, told_to_neighbours
-from mri_design.experiment.given_maps import GivenMaps
 from mri_design.experiment.inputs import PreparedScan, names_file, prepare
 from mri_design.experiment.recipe import EVERY, Recipe
-from mri_design.experiment.volume import opened_slices
+from mri_design.experiment.sources import GivenMaps
+from mri_design.experiment.volume import NEIGHBOURS, Around, neighbours, opened_slices, told_to_neighbours
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import Readouts

@@ -14,15 +14,22 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import PROGRESS
-from mri_design.experiment.around import NEIGHBOURS, Around, is_around, neighbours
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.coverage import Coverage
-from mri_design.experiment.given_maps import GivenMaps, maps_origin
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.posterior_draws import check_draws
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.slice_choice import ALL_SLICES, SliceChoice
-from mri_design.experiment.volume import AnySlice, Slices, opened_slices, recipe_of_frame
+from mri_design.experiment.sources import ALL_SLICES, GivenMaps, SliceChoice, maps_origin
+from mri_design.experiment.volume import (
+    NEIGHBOURS,
+    AnySlice,
+    Around,
+    Slices,
+    is_around,
+    neighbours,
+    opened_slices,
+    recipe_of_frame,
+)
 from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.recon.calibrated_on import Group, check_calibrated_on, coverage_of

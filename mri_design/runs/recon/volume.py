@@ -17,13 +17,22 @@ from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.run_folder import RunFolder, read_kept
 from mri_design.evaluation.run_status import PROGRESS
 from mri_design.evidence.error_bars import StdFactor
-from mri_design.experiment.around import NEIGHBOURS, NOT_AROUND, Around, neighbours
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.posterior_draws import check_size_of_draws
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
-from mri_design.experiment.volume import AnySlice, Frames, Shared, Slices, Survey
+from mri_design.experiment.volume import (
+    NEIGHBOURS,
+    NOT_AROUND,
+    AnySlice,
+    Around,
+    Frames,
+    Shared,
+    Slices,
+    Survey,
+    neighbours,
+)
 from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.image_sections import CompanionPictures, Rows, reconstruction_rows, sample_rows

@@ -20,7 +20,7 @@ from mri_design.evaluation.page import (
 )
 from mri_design.evaluation.plots.panels import GREY_SCALE, Frame, ImagePanel, Layout, object_top, scale_top
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.experiment.slice_choice import slices_text
+from mri_design.experiment.sources import slices_text
 from mri_design.runs.coverage_sections import coverage_facts, coverage_sections
 from mri_design.runs.first_pictures import measured_text
 from mri_design.runs.given_reference import scaled_words

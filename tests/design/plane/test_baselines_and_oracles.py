@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, load_phantom
+from mri_design.design.blocks import poisson_disc, radial_density
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.energies import energies
-from mri_design.design.poisson_disc import poisson_disc, radial_density
-from mri_design.design.strategies.line_masks import LowPass
+from mri_design.design.strategies.fixed import CaipiSamples, LowPass, PoissonDisc, RandomSamples
 from mri_design.design.strategies.oracles import OracleHole
-from mri_design.design.strategies.plane_masks import CaipiSamples, PoissonDisc, RandomSamples
 from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior
 

@@ -21,13 +21,12 @@ from mri_design import (
     load_phantom,
 )
 from mri_design.design.constraints import PlaneConstraints
-from mri_design.design.decision import DesignStep
-from mri_design.design.keeping import infer_slice
-from mri_design.design.recording import innovation
+from mri_design.design.slices import infer_slice, innovation
 from mri_design.design.strategies.calibrated_plane import CalibratedSamples
-from mri_design.design.strategies.expected_error import ExpectedError
-from mri_design.design.strategies.plane_masks import RandomSamples
+from mri_design.design.strategies.fixed import RandomSamples
+from mri_design.design.strategies.greedy import ExpectedError
 from mri_design.design.strategy import Strategy
+from mri_design.design.trace import DesignStep
 from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import plane_slice
 

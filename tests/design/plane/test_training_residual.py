@@ -6,7 +6,7 @@ import pytest
 from mri_design import ControlVariate, DesignEngine, DoubleLoop, MRSlice, Recipe, load_phantom
 from mri_design.design.blocks import squared_correlation
 from mri_design.design.constraints import PlaneConstraints
-from mri_design.design.strategies.expected_error import ExpectedError
+from mri_design.design.strategies.greedy import ExpectedError
 from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, line_residual

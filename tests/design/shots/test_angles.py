@@ -18,8 +18,8 @@ from mri_design import (
 )
 from mri_design.design.constraints import AngleConstraints
 from mri_design.design.energies import gains_and_energies
-from mri_design.design.strategies.information_gain import InformationGain
-from mri_design.design.strategies.shot_sets import FixedAngles
+from mri_design.design.strategies.fixed import FixedAngles
+from mri_design.design.strategies.greedy import InformationGain
 from mri_design.model.phase import PhasePrior
 from mri_design.readouts import LineReadouts, ShotReadouts
 

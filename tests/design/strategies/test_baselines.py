@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import chisquare
 
 from mri_design import DesignView, LineCandidates, VariableDensity, centre_lines
-from mri_design.design.strategies.line_masks import (
+from mri_design.design.strategies.fixed import (
     Equispaced,
     GoldenDensity,
     GoldenRatio,

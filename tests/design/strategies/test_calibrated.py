@@ -17,8 +17,8 @@ from mri_design import (
     LineCandidates,
     MRSlice,
 )
+from mri_design.design.blocks import neighbourhood
 from mri_design.design.energies import expected_energies
-from mri_design.design.neighbourhood import neighbourhood
 from mri_design.design.strategies.error_model import (
     LARGEST_DOUBT,
     ErrorModel,
@@ -26,7 +26,7 @@ from mri_design.design.strategies.error_model import (
     line_features,
     shipped_error_model,
 )
-from mri_design.design.strategies.expected_error import ExpectedError
+from mri_design.design.strategies.greedy import ExpectedError
 from mri_design.readouts import LineReadouts
 
 SliceMaker = Callable[..., MRSlice]

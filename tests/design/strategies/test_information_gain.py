@@ -20,7 +20,7 @@ from mri_design import (
     cartesian,
 )
 from mri_design.design.energies import gains_and_energies, gains_of_values, lines_of, rows_of
-from mri_design.design.strategies.information_gain import (
+from mri_design.design.strategies.greedy import (
     exact_gains,
     gain_from_overlaps,
     gains_from_lanczos,

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design import Calibrated, InformationGain, InputError, LanczosInformationGain, OracleResidual, VariableDensity
-from mri_design.design.strategies.expected_error import ExpectedError
-from mri_design.design.strategies.line_masks import (
+from mri_design.design.strategies.fixed import (
     Equispaced,
     GoldenDensity,
     GoldenRatio,
@@ -19,10 +18,11 @@ from mri_design.design.strategies.line_masks import (
     RegularLines,
     SystematicDensity,
 )
+from mri_design.design.strategies.greedy import ExpectedError
 from mri_design.design.strategies.oracles import OracleGreedy, OracleHole
 from mri_design.design.strategies.trained import TrainedOrder, TrainingResidual
-from mri_design.design.trained_design import TrainedDesign
-from mri_design.experiment.strategy_names import STRATEGIES
+from mri_design.design.training import TrainedDesign
+from mri_design.experiment.strategies import STRATEGIES
 
 LEARNT = TrainedDesign(grid=(4, 4), lines=(2, 1), n_start=1, profile=np.ones((2, 4)), errors=np.ones(2), rule="rule")
 

@@ -5,7 +5,7 @@ import pytest
 
 from mri_design import DesignView, InputError, LineCandidates
 from mri_design.design.strategies.trained import TrainedOrder
-from mri_design.design.trained_design import TrainedDesign
+from mri_design.design.training import TrainedDesign
 from mri_design.readouts import LineReadouts
 
 ORDER = (8, 7, 9, 3, 12, 6, 1)

@@ -17,7 +17,7 @@ from mri_design import (
 )
 from mri_design.design.strategies.trained import TrainingScans
 from mri_design.design.trace import DesignTrace
-from mri_design.design.trained_design import TrainedDesign
+from mri_design.design.training import TrainedDesign
 from mri_design.readouts import LineReadouts
 
 SliceMaker = Callable[..., MRSlice]

@@ -7,7 +7,7 @@ import pytest
 
 from mri_design import InputError, MRSlice, zero_filled
 from mri_design.design.trace import DesignTrace
-from mri_design.design.training.exchanges import (
+from mri_design.design.training import (
     Exchange,
     ExchangeRules,
     Refinement,

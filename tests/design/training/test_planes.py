@@ -11,10 +11,9 @@ from mri_design import DesignView, InputError, LineCandidates, MRSlice, zero_fil
 from mri_design.design.blocks import covering, removed_share, thinned
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.strategies.trained import TrainedOrder
-from mri_design.design.trained_design import TrainedDesign
-from mri_design.design.training.rules import OrderTraining, ResidualGreedy, begin_training, train
+from mri_design.design.training import OrderTraining, ResidualGreedy, TrainedDesign, begin_training, train
 from mri_design.design.trials import ReferenceSlice, replayed
-from mri_design.experiment.trained_file import load_trained, save_trained
+from mri_design.experiment.stored_designs import load_trained, save_trained
 from mri_design.operators.base import Array
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.design.plane.conftest import plane_slice

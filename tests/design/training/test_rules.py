@@ -6,8 +6,15 @@ import pytest
 
 from mri_design import InputError, MRSlice, centre_lines, zero_filled
 from mri_design.design.constraints import LineConstraints
-from mri_design.design.trained_design import TrainedDesign
-from mri_design.design.training.rules import LBCS, OrderTraining, ResidualGreedy, TrainingRule, begin_training, train
+from mri_design.design.training import (
+    LBCS,
+    OrderTraining,
+    ResidualGreedy,
+    TrainedDesign,
+    TrainingRule,
+    begin_training,
+    train,
+)
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, replayed
 from mri_design.operators.base import Array
 from tests.slow_cases import slow_cases

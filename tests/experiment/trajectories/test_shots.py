@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, MRSlice, Recipe, load_input, prepare, radial_spokes
-from mri_design.design.strategies.information_gain import InformationGain
-from mri_design.design.strategies.shot_sets import FixedAngles
-from mri_design.experiment.trajectories.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.design.strategies.fixed import FixedAngles
+from mri_design.design.strategies.greedy import InformationGain
+from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.readouts import ShotReadouts
 
 GRID = (16, 16)

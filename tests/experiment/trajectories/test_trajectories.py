@@ -19,8 +19,8 @@ from mri_design import (
     prepare_samples,
     reconstruct_samples,
 )
-from mri_design.experiment.trajectories.description import describe_samples
-from mri_design.experiment.trajectories.preparing import PreparedSamples
+from mri_design.experiment.description import describe_samples
+from mri_design.experiment.trajectory_scans import PreparedSamples
 from mri_design.scan.calibration.trajectory_centre import rim_noise_variance
 
 pytest.importorskip("finufft")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.strategies.shot_sets import FixedAngles
+from mri_design.design.strategies.fixed import FixedAngles
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, positive_number
 from mri_design.experiment.recipe import Recipe, ShotRecipe
@@ -22,7 +22,7 @@ from mri_design.registry import require_part
 from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes, turned
 from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
 
-if TYPE_CHECKING:  # sets of shots that nothing measures need neither scans nor models
+if TYPE_CHECKING:
     from mri_design.model.mr_image import MRSlice
     from mri_design.scan.simulation.scanner import EllipsePhase
 

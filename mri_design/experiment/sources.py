@@ -9,11 +9,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mri_design.errors import InputError, UsageError
-from mri_design.experiment.given_maps import GivenMaps, MapsOfScan, maps_origin
 from mri_design.whole_numbers import number_ranges, whole_number
 
-if TYPE_CHECKING:  # help reads slices before there is a scan
+if TYPE_CHECKING:
     from mri_design.scan.data import KSpaceData
+
+
+@dataclass(frozen=True)
+class MapsOfScan:
+    """A scan, such as a prescan or an earlier one, whose coil maps another scan uses.
+
+    Parameters
+    ----------
+    path : Path
+        Its file, with the same coils in the same order.
+    """
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The file without its folders."""
+        return self.path.name
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+GivenMaps = Path | MapsOfScan
+
+
+def maps_origin(maps: GivenMaps) -> str:
+    """What maps are, in front of the name of their file: ``maps``, or ``maps of`` a scan."""
+    return "maps of" if isinstance(maps, MapsOfScan) else "maps"
+
 
 MIDDLE, EVERY = "middle", "all"
 _MOST_SPANS = 8

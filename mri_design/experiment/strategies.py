@@ -16,8 +16,67 @@ from mri_design.kinds import KINDS
 from mri_design.registry import Shipped, full_name, require_part
 from mri_design.whole_numbers import whole_number
 
-if TYPE_CHECKING:  # loaded when a strategy is made: help lists their names before that
+if TYPE_CHECKING:
     from mri_design.design.strategy import Strategy
+
+EXPLAINED = {
+    "calibrated": (
+        "chosen while the scan is measured, where the image so far is expected to be most wrong; every "
+        "measurement corrects the expectation"
+    ),
+    "information-gain": (
+        "chosen while the scan is measured, to tell most about the image under the posterior (the published rule)"
+    ),
+    "information-gain-lanczos": "chosen as by information-gain, with variances from Lanczos vectors",
+    "expected-error": "chosen while the scan is measured, where the posterior expects its mean to be most wrong",
+    "random": "drawn at random, all equally likely, beside a few at the centre",
+    "fastmri-random": "drawn at random around a full centre of 8 %, as in fastMRI",
+    "fastmri-equispaced": "at equal distances around a full centre of 8 %, with a random offset, as in fastMRI",
+    "vd-polynomial": "drawn at random, from a density that falls with a power of the distance from the centre",
+    "vd-gaussian": "drawn at random, from a Gaussian density around the centre",
+    "vd-jittered": "drawn from a density that falls with the distance from the centre, one from every unit of mass",
+    "vd-systematic": "drawn from a density that falls with the distance from the centre, evenly",
+    "vd-golden": "drawn from a density that falls with the distance from the centre, in steps of the golden ratio",
+    "vd-half": "drawn from a density that falls with the distance from the centre, on one half of k-space",
+    "poisson-disc": "drawn at random with a least distance from each other, around a full centre",
+    "caipi": "in a regular pattern that is shifted from row to row (2-D CAIPIRINHA), and a full centre",
+    "regular": "at equal distances, those left over at the centre (parallel imaging)",
+    "low-pass": "nearest to the centre",
+    "golden-ratio": "in steps of the golden ratio of the grid",
+    "half-turn": "spread evenly over half a turn",
+    "full-turn": "spread evenly over a turn",
+    "one-missing": "spread evenly over a turn as if there were one more",
+    "golden": "a golden angle apart",
+    "tiny-golden": "a tiny golden angle apart",
+    "oracle-residual": "chosen where the image is most wrong, which it sees in the true image: a mark, not a design",
+    "oracle-hole": "chosen by the expected error, which the true image corrects around each: a mark, not a design",
+    "oracle-greedy": (
+        "chosen as those after which the image is best, which it sees in the true image: a mark, not a design"
+    ),
+    "residual-greedy": "chosen where reconstructions of the training scans are most wrong, the same for every scan",
+}
+"""Name of a strategy to a few words that go on from "lines", "samples" or "spokes"; a script may add its own."""
+
+_TRAINED = "in the order that mri-design train learnt on other scans"
+_INFORMED = "; what mri-design train saw on other scans has a say"
+
+
+def explained(name: str) -> str:
+    """What a strategy chooses, in a few words that go on from "lines", "samples" or "shots"; empty where nobody said.
+
+    Parameters
+    ----------
+    name : str
+        As `make_strategy` takes it.
+    """
+    family, _, setting = name.partition(":")
+    if family in FROM_FILES:
+        return _TRAINED
+    about = EXPLAINED.get(family, "")
+    if reads_file(name):
+        return about + _INFORMED
+    return f"{about} (set to {setting})" if setting and about else about
+
 
 SHOTS = "shots"
 """In place of an encoding: every family of shots, those to come included."""
@@ -184,34 +243,32 @@ def _ship(name: str, file: str, kind: str, encodings: str = "lines", /, *, also:
 
 _ship("calibrated", "calibrated", "Calibrated", looks_at="scan")
 _ship("calibrated", "calibrated_plane", "CalibratedSamples", "plane", looks_at="scan")
-_ship("information-gain", "information_gain", "InformationGain", "lines plane shots", looks_at="scan")
-_ship("information-gain-lanczos", "information_gain", "LanczosInformationGain", looks_at="scan")
-_ship("expected-error", "expected_error", "ExpectedError", "lines plane shots", looks_at="scan")
-_ship("random", "line_masks", "RandomLines")
-_ship("random", "plane_masks", "RandomSamples", "plane", also={"power": 0.0, "name": "random"})
-_ship("fastmri-random", "line_masks", "RandomLines", also={"centre_fraction": 0.08, "name": "fastmri-random"})
-_ship("fastmri-equispaced", "line_masks", "Equispaced")
-_ship("vd-polynomial", "line_masks", "VariableDensity", also={"power": 4.0}, tuned=POWERS)
-_ship("vd-polynomial", "plane_masks", "RandomSamples", "plane", tuned=PLANE_POWERS)
+_ship("information-gain", "greedy", "InformationGain", "lines plane shots", looks_at="scan")
+_ship("information-gain-lanczos", "greedy", "LanczosInformationGain", looks_at="scan")
+_ship("expected-error", "greedy", "ExpectedError", "lines plane shots", looks_at="scan")
+_ship("random", "fixed", "RandomLines")
+_ship("random", "fixed", "RandomSamples", "plane", also={"power": 0.0, "name": "random"})
+_ship("fastmri-random", "fixed", "RandomLines", also={"centre_fraction": 0.08, "name": "fastmri-random"})
+_ship("fastmri-equispaced", "fixed", "Equispaced")
+_ship("vd-polynomial", "fixed", "VariableDensity", also={"power": 4.0}, tuned=POWERS)
+_ship("vd-polynomial", "fixed", "RandomSamples", "plane", tuned=PLANE_POWERS)
 _GAUSSIAN = {"family": "gaussian", "power": 20.0, "name": "vd-gaussian"}
-_ship("vd-gaussian", "line_masks", "VariableDensity", also=_GAUSSIAN, tuned=WIDTHS)
-_ship("vd-jittered", "line_masks", "JitteredDensity", tuned=POWERS)
-_ship("vd-systematic", "line_masks", "SystematicDensity", tuned=POWERS)
-_ship("vd-golden", "line_masks", "GoldenDensity", tuned=POWERS)
-_ship("vd-half", "line_masks", "HalfDensity", tuned=POWERS)
-_ship("poisson-disc", "plane_masks", "PoissonDisc", "plane", tuned=DISC_POWERS)
-_ship("caipi", "plane_masks", "CaipiSamples", "plane", random=False, settings=_caipi)
-_ship("regular", "line_masks", "RegularLines", tuned=SPACINGS, settings=_spacing)
-_ship("low-pass", "line_masks", "LowPass", "lines plane", random=False)
-_ship("golden-ratio", "line_masks", "GoldenRatio", random=False)
-_ship("half-turn", "shot_sets", "FixedAngles", "shots", random=False)
-_ship("full-turn", "shot_sets", "FixedAngles", "shots", also={"kind": "full-turn", "name": "full-turn"}, random=False)
-_ship(
-    "one-missing", "shot_sets", "FixedAngles", SHOTS, also={"kind": "one-missing", "name": "one-missing"}, random=False
-)
-_ship("golden", "shot_sets", "FixedAngles", "shots", also={"kind": "golden", "name": "golden"}, random=False)
+_ship("vd-gaussian", "fixed", "VariableDensity", also=_GAUSSIAN, tuned=WIDTHS)
+_ship("vd-jittered", "fixed", "JitteredDensity", tuned=POWERS)
+_ship("vd-systematic", "fixed", "SystematicDensity", tuned=POWERS)
+_ship("vd-golden", "fixed", "GoldenDensity", tuned=POWERS)
+_ship("vd-half", "fixed", "HalfDensity", tuned=POWERS)
+_ship("poisson-disc", "fixed", "PoissonDisc", "plane", tuned=DISC_POWERS)
+_ship("caipi", "fixed", "CaipiSamples", "plane", random=False, settings=_caipi)
+_ship("regular", "fixed", "RegularLines", tuned=SPACINGS, settings=_spacing)
+_ship("low-pass", "fixed", "LowPass", "lines plane", random=False)
+_ship("golden-ratio", "fixed", "GoldenRatio", random=False)
+_ship("half-turn", "fixed", "FixedAngles", "shots", random=False)
+_ship("full-turn", "fixed", "FixedAngles", "shots", also={"kind": "full-turn", "name": "full-turn"}, random=False)
+_ship("one-missing", "fixed", "FixedAngles", SHOTS, also={"kind": "one-missing", "name": "one-missing"}, random=False)
+_ship("golden", "fixed", "FixedAngles", "shots", also={"kind": "golden", "name": "golden"}, random=False)
 _TINY = {"kind": "golden", "tiny": 7, "name": "tiny-golden"}
-_ship("tiny-golden", "shot_sets", "FixedAngles", "shots", also=_TINY, random=False)
+_ship("tiny-golden", "fixed", "FixedAngles", "shots", also=_TINY, random=False)
 _ship("oracle-residual", "oracles", "OracleResidual", "lines plane", looks_at="truth")
 _ship("oracle-hole", "oracles", "OracleHole", "lines plane", looks_at="truth")
 _ship("oracle-greedy", "oracles", "OracleGreedy", looks_at="truth")
@@ -279,7 +336,7 @@ def make_strategy(name: str, encoding: str = "lines", *, but: Collection[str] = 
     if reads_file(name):
         from mri_design.design.strategies.calibrated import Calibrated
         from mri_design.design.strategies.trained import TrainedOrder, TrainingScans
-        from mri_design.experiment.trained_file import load_trained
+        from mri_design.experiment.stored_designs import load_trained
     if family in FROM_FILES:
         return TrainedOrder(design=load_trained(Path(setting)), name=strategy_label(name))
     if reads_file(name):
@@ -324,7 +381,7 @@ def chooses_angles(name: str, encoding: str) -> bool:
     """
     if not KINDS[encoding].shots:
         return False
-    from mri_design.design.strategies.shot_sets import FixedAngles
+    from mri_design.design.strategies.fixed import FixedAngles
 
     return not isinstance(make_strategy(name, encoding), FixedAngles)
 

@@ -1,8 +1,10 @@
-"""Samples along a trajectory, calibrated: noise, coil maps, and the slices that models are made of."""
+"""An image, and where the method knows them its error bars, from samples along a trajectory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.experiment.inputs import (
@@ -16,6 +18,7 @@ from mri_design.experiment.inputs import (
     with_witnesses,
 )
 from mri_design.experiment.recipe import Recipe, recipe_or_default
+from mri_design.experiment.reconstruction import InferenceOptions, Method, Reconstruction, reconstruct
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
@@ -136,3 +139,39 @@ def _with_noise(data: TrajectoryData, used: TrajectoryData, recipe: Recipe, scal
         doubt = falls if rim_holds_signal(data) else ""
         used, source = with_witnesses(used, doubt), f"estimated from the outermost samples{though(doubt)}"
     return replace(used, noise_variance=variance * scale**2, noise_covariance=None), source
+
+
+_NO_OPTIONS = InferenceOptions()
+
+
+def reconstruct_samples(
+    slice_model: MRSlice,
+    method: Method | None = None,
+    recipe: Recipe | None = None,
+    rng: np.random.Generator | None = None,
+    options: InferenceOptions = _NO_OPTIONS,
+) -> Reconstruction:
+    """Reconstruct one slice from all its readouts.
+
+    Parameters
+    ----------
+    slice_model : MRSlice
+        The slice, as `PreparedSamples.slice_model` makes it.
+    method : {"mean", "map", "least-squares", "zero-filled"}, optional
+        Posterior mean, MAP, least squares, or the gridded image, which for lines is the zero-filled one.
+    recipe, rng
+        As for `reconstruct`.
+    options : InferenceOptions
+        Signal level and callback.
+
+    Returns
+    -------
+    Reconstruction
+        Standard deviations are as the posterior has them: what would scale them has learnt on lines.
+
+    Raises
+    ------
+    UsageError
+        For an unknown method.
+    """
+    return reconstruct(slice_model, range(slice_model.candidates.size), method, recipe, rng, options=options)

@@ -1,11 +1,4 @@
-"""The papers' design score: how much information about the image a line would bring.
-
-    score = log det(I + X_* A^-1 X_*^H)   over the real rows of a line's X_*
-
-is twice the mutual information between the image and the line's noisy data, in nats. TR-175 section 6, equation (12).
-Three ways to compute it stand here: dense (the reference), from Lanczos factors (TR-175 section 6.1) and from
-posterior draws.
-"""
+"""A-optimal design: the candidates that carry most of the error that the posterior expects."""
 
 from __future__ import annotations
 
@@ -18,10 +11,17 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from mri_design.design.blocks import PredictsByScore, Scores
-from mri_design.design.decision import Forecast
-from mri_design.design.energies import coils_of, gains_and_energies, lines_of, rows_of
-from mri_design.design.posteriors import generators, of_each
+from mri_design.design.energies import (
+    coils_of,
+    expected_energies,
+    gains_and_energies,
+    generators,
+    lines_of,
+    of_each,
+    rows_of,
+)
 from mri_design.design.strategy import DesignView
+from mri_design.design.trace import Forecast
 from mri_design.errors import InputError, described, require_counts
 from mri_design.krylov.conjugate_gradients import conjugate_gradients
 from mri_design.krylov.lanczos import LanczosFactors, lanczos
@@ -209,3 +209,35 @@ def gains_from_lanczos(
 def _summed(each: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Scores:
     gains, energies = (np.asarray(np.sum([pair[part] for pair in each], axis=0)) for part in (0, 1))
     return Scores(gains, Forecast(energies), in_nats=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedError(PredictsByScore):
+    """The candidates with the largest posterior variance, summed over their values, coils and slices.
+
+    Measuring a candidate removes at least its own share of E|u - mean|^2; what it teaches about others is left out. The
+    log-determinant (`InformationGain`) counts the same variances in relative terms.
+
+    Parameters
+    ----------
+    draws : int, optional
+        Posterior draws behind the variances; inference's own are used, with one coil as far as they go. By default
+        those of the readouts: 12 for lines and shots, 8 for the samples of a plane.
+
+    Raises
+    ------
+    InputError
+        For no draw.
+    """
+
+    draws: int | None = None
+    name: str = "expected-error"
+
+    def __post_init__(self) -> None:
+        if self.draws is not None:
+            require_counts(draws=self.draws, least=1)
+
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Expected energies, which are the forecast, too."""
+        expected = expected_energies(view.posteriors, view.readouts, rng, self.draws or view.readouts.draws)
+        return Scores(expected, Forecast(expected))

@@ -1,0 +1,611 @@
+"""Exchanges at the end of a protocol's design: lines that others have made superfluous are replaced by better ones.
+
+A scan cannot take back what it has measured; a protocol that is still being designed on replayed scans can. One
+exchange drops the line whose loss raises the error least, adds the one on which the reconstructions without it are most
+wrong, and is kept only if the mean error over the training scans has fallen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+import scipy.fft
+from numpy.typing import NDArray
+
+from mri_design.design.blocks import SHARE, covering, first_disc, require_weights, thinned, unmeasured_around
+from mri_design.design.candidate import LineCandidates
+from mri_design.design.constraints import Constraints, LineConstraints
+from mri_design.design.strategy import best_line
+from mri_design.design.trace import Choice, DesignStep, DesignTrace
+from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
+from mri_design.errors import InputError, option, require_counts, require_numbers
+from mri_design.readouts import PlaneReadouts
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedDesign:
+    """An order of lines, or of samples of a plane, with the residuals that training scans had along it.
+
+    Parameters
+    ----------
+    grid : tuple of int
+        (ky, kx) of the training scans, or (ky, kz) of the plane.
+    lines : tuple of int
+        In acquisition order, the start first.
+    n_start : int
+        Lines before the first decision.
+    profile : float array, shape (rows, ky), or (rows, ky * kz) of a plane
+        Mean residual energy of every line, in units of the image's energy, when n_start, n_start + 1, ... lines were
+        measured; the last row is that of all lines.
+    errors : float array, shape (rows,)
+        Mean relative L2 error at the same times.
+    rule : str
+        What decided.
+    reconstructions, unconverged : int
+        How many it took, and how many of these did not converge.
+    training : tuple of str
+        Names of the training images.
+    counts : tuple of int
+        Samples of a plane that were measured at each row of ``profile``; empty for lines.
+    settings : mapping
+        Checksums of the input files, reconstruction, and everything else that the order depends on.
+
+    Raises
+    ------
+    InputError
+        Where these disagree with one another, or a residual is not a finite number of zero or more.
+    """
+
+    grid: tuple[int, int]
+    lines: tuple[int, ...]
+    n_start: int
+    profile: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    rule: str
+    reconstructions: int = 0
+    unconverged: int = 0
+    training: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n, rows = math.prod(self.shape), len(self.stages)
+        if len(set(self.lines)) < len(self.lines) or any(not 0 <= line < n for line in self.lines):
+            raise InputError(
+                field="trained design: lines", got=str(self.lines), wanted=f"different lines, 0 to {n - 1}"
+            )
+        if not 1 <= self.n_start <= len(self.lines):
+            raise InputError(
+                field="trained design: start lines", got=str(self.n_start), wanted=f"1 to {len(self.lines)}"
+            )
+        if self.profile.shape != (rows, n) or self.errors.shape != (rows,):
+            raise InputError(
+                field="trained design: profile",
+                got=f"shapes {self.profile.shape} and {self.errors.shape}",
+                wanted=f"({rows}, {n}) and ({rows},)",
+            )
+        if list(self.stages) != sorted({self.n_start, *self.stages, len(self.lines)}):
+            raise InputError(
+                field="trained design: counts",
+                got=str(self.counts),
+                wanted=f"ascending numbers from {self.n_start} to {len(self.lines)}",
+            )
+        for name, values in (("profile", self.profile), ("errors", self.errors)):
+            if not (np.isfinite(values).all() and (values >= 0).all()):
+                raise InputError(field=f"trained design: {name}", got="other values", wanted="finite, zero or more")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(ky,) where lines were chosen, (ky, kz) where samples of a plane were."""
+        return self.grid if self.counts else self.grid[:1]
+
+    @property
+    def stages(self) -> Sequence[int]:
+        """How many were measured at each row of ``profile``."""
+        return self.counts or range(self.n_start, len(self.lines) + 1)
+
+    def require_grid(self, shape: tuple[int, ...]) -> None:
+        """Refuse a scan with other candidates: (ky,) lines, or (ky, kz) samples.
+
+        Raises
+        ------
+        InputError
+            Naming both.
+        """
+        if shape != self.shape:
+            lines = f"lines of a grid of {self.grid[0]}"
+            learnt = f"samples of a plane of {' x '.join(map(str, self.grid))}" if self.counts else lines
+            plane = f"a plane of {' x '.join(map(str, shape))}"
+            raise InputError(
+                field="trained design",
+                got=f"{learnt} for a scan with {f'{shape[0]} phase-encode lines' if len(shape) == 1 else plane}",
+                wanted="the scan's own grid",
+                cure=f"Take {option('encoding', 'plane')}."
+                if self.counts and len(shape) == 1
+                else "Train on scans of the same matrix size.",
+            )
+
+    def residuals(self, n_acquired: int) -> NDArray[np.float64]:
+        """Residual of every line, were it not measured, when ``n_acquired`` are, (ky,); of samples (ky * kz,).
+
+        A line that training had measured by then has the residual that it had before, but no more than the largest
+        of those that were left.
+        """
+        stages = np.array(self.stages)
+        row = max(int(np.searchsorted(stages, n_acquired, "right")) - 1, 0)
+        values = self.profile[row].copy()
+        measured = np.array(self.lines[: stages[row]])
+        left = np.ones(len(values), dtype=bool)
+        left[measured] = False
+        most = values[left].max() if left.any() else np.inf
+        values[measured[: self.n_start]] = min(most, self.profile[0].max())
+        later = measured[self.n_start :]
+        before = np.searchsorted(stages, np.arange(self.n_start, len(measured)), "right") - 1
+        values[later] = np.minimum(most, self.profile[before, later])
+        return values
+
+
+NOTHING = LineConstraints()
+"""No constraints."""
+
+
+class TrainingRule(Protocol):
+    """Scores of the candidates: larger is better, NaN where not tried."""
+
+    @property
+    def name(self) -> str: ...
+
+    def scores(
+        self,
+        candidates: LineCandidates,
+        residual: NDArray[np.float64],
+        n_scans: int,
+        evaluate: Evaluate,
+        rng: np.random.Generator,
+    ) -> NDArray[np.float64]:
+        """``residual``, (size,), is the mean over the scans with the lines so far."""
+        ...
+
+
+@dataclass(frozen=True)
+class ResidualGreedy:
+    """The candidate on and around which the residual energy is largest: no reconstruction beyond those so far.
+
+    Parameters
+    ----------
+    neighbours : sequence of float
+        Weights of the lines at distance 1, 2, ... on either side, relative to the line itself; other subjects have
+        their details on lines nearby.
+    reach : float
+        In a plane, standard deviation of the Gaussian window, in samples; 0 takes every sample for itself.
+
+    Raises
+    ------
+    InputError
+        For weights that are not numbers between 0 and 1, and a reach that is not a number of zero or more.
+    """
+
+    neighbours: tuple[float, ...] = (0.25,)
+    reach: float = 2.0
+    name: str = "residual-greedy"
+
+    def __post_init__(self) -> None:
+        require_weights(self.neighbours)
+        require_numbers(reach=self.reach)
+
+    def scores(
+        self,
+        candidates: LineCandidates,
+        residual: NDArray[np.float64],
+        n_scans: int,
+        evaluate: Evaluate,
+        rng: np.random.Generator,
+    ) -> NDArray[np.float64]:
+        """The mean residual around a candidate."""
+        return unmeasured_around(residual, candidates, self.neighbours, self.reach)
+
+
+@dataclass(frozen=True)
+class LBCS:
+    """The line after which the mean error over the scans is least: one reconstruction per line and scan tried.
+
+    Parameters
+    ----------
+    candidates : int or None
+        Lines to try at each step, drawn anew; None tries all.
+    scans : int or None
+        Scans to try them on, drawn anew; None takes all.
+    """
+
+    candidates: int | None = None
+    scans: int | None = None
+    name: str = "lbcs"
+
+    def __post_init__(self) -> None:
+        given = {"candidates": self.candidates, "scans": self.scans}
+        require_counts(least=1, **{name: value for name, value in given.items() if value is not None})
+
+    def scores(
+        self,
+        candidates: LineCandidates,
+        residual: NDArray[np.float64],
+        n_scans: int,
+        evaluate: Evaluate,
+        rng: np.random.Generator,
+    ) -> NDArray[np.float64]:
+        """Minus the mean error with each line added."""
+        tried = _some(np.flatnonzero(candidates.remaining), self.candidates, rng)
+        scans = _some(np.arange(n_scans), self.scans, rng)
+        trials = [(int(scan), (*candidates.acquired, int(line))) for line in tried for scan in scans]
+        errors = np.array([outcome.error for outcome in evaluate(trials)]).reshape(len(tried), len(scans))
+        scores = np.full(candidates.n_lines, np.nan)
+        scores[tried] = -errors.mean(axis=1)
+        return scores
+
+
+def _some(items: NDArray[np.int_], count: int | None, rng: np.random.Generator) -> NDArray[np.int_]:
+    """``count`` of the items in their order; all where there are not more."""
+    if count is None or count >= len(items):
+        return items
+    return np.sort(rng.choice(items, count, replace=False))
+
+
+@dataclass(frozen=True)
+class OrderTraining:
+    """Training scans, the rule that learns an order of lines from them, and its settings.
+
+    Parameters
+    ----------
+    scans : sequence of ReferenceSlice
+        On one grid.
+    rule : TrainingRule
+        Decides which line comes next.
+    target : int
+        Lines in the end.
+    evaluate : callable
+        Reconstructs and judges trials, see `replayed`.
+    seed : int
+        Each step has a generator of its own made from it.
+    constraints : Constraints
+        What the sequence asks of the lines.
+    block : int
+        Samples of a plane that are added after each look at the reconstructions; lines are added one by one.
+    """
+
+    scans: Sequence[ReferenceSlice]
+    rule: TrainingRule
+    target: int
+    evaluate: Evaluate
+    _: KW_ONLY
+    seed: int = 0
+    constraints: Constraints = NOTHING
+    block: int = 1
+
+
+def begin_training(training: OrderTraining, start: Sequence[int]) -> TrainedDesign:
+    """The start lines, and the errors that reconstructions from them have.
+
+    Raises
+    ------
+    InputError
+        For no scan, scans on different grids, a target that cannot be reached, or constraints that the start breaks.
+    """
+    candidates = _candidates(training, tuple(start), len(start))  # refuses what is impossible
+    seen = _looked(list(training.evaluate([(i, tuple(start)) for i in range(len(training.scans))])))
+    return TrainedDesign(
+        grid=training.scans[0].slice_model.shape,
+        lines=tuple(start),
+        n_start=len(start),
+        profile=seen.residual[None],
+        errors=np.array([seen.error]),
+        rule=training.rule.name,
+        reconstructions=seen.count,
+        unconverged=seen.unconverged,
+        training=tuple(scan.name for scan in training.scans),
+        counts=(len(start),) if candidates.readouts.thinned else (),
+    )
+
+
+def train(
+    training: OrderTraining, design: TrainedDesign, callback: Callable[[TrainedDesign], None] | None = None
+) -> TrainedDesign:
+    """Add lines, or blocks of samples, until there are as many as the training's target.
+
+    Parameters
+    ----------
+    training : OrderTraining
+        Scans, rule and target.
+    design : TrainedDesign
+        From `begin_training`, or of an interrupted run: the order is the same.
+    callback : callable, optional
+        Sees the design after every line or block.
+
+    Raises
+    ------
+    InputError
+        As `begin_training`.
+    """
+    candidates = _candidates(training, design.lines, design.n_start)
+    n_scans = len(training.scans)
+    removed = None
+    while len(candidates.acquired) < training.target:
+        outcomes: list[Outcome] = []
+
+        def noted(trials: Sequence[Trial], outcomes: list[Outcome] = outcomes) -> list[Outcome]:
+            these = list(training.evaluate(trials))
+            outcomes.extend(these)
+            return these
+
+        rng = np.random.default_rng([training.seed, len(candidates.acquired)])
+        scores = training.rule.scores(candidates, design.profile[-1], n_scans, noted, rng)
+        if candidates.readouts.thinned and removed is None:  # the design does not hold it: begun, or gone on with
+            removed = _looked(list(training.evaluate([(i, candidates.acquired) for i in range(n_scans)]))).removed
+        candidates = candidates.after(*_chosen(scores, candidates, removed, training, rng))
+        seen = _looked(noted([(i, candidates.acquired) for i in range(n_scans)]))
+        removed = seen.removed
+        design = replace(
+            design,
+            lines=candidates.acquired,
+            profile=np.concatenate([design.profile, seen.residual[None]]),
+            errors=np.append(design.errors, seen.error),
+            reconstructions=design.reconstructions + len(outcomes),
+            unconverged=design.unconverged + sum(not outcome.converged for outcome in outcomes),
+            counts=design.counts and (*design.counts, len(candidates.acquired)),
+        )
+        if callback is not None:
+            callback(design)
+    return design
+
+
+def _candidates(training: OrderTraining, lines: tuple[int, ...], n_start: int) -> LineCandidates:
+    measurable, readouts = shared_lines(training.scans), training.scans[0].slice_model.candidates
+    return LineCandidates(measurable, lines, training.target, n_start, training.constraints, readouts)
+
+
+def _chosen(
+    scores: NDArray[np.float64],
+    candidates: LineCandidates,
+    removed: NDArray[np.float64] | None,
+    training: OrderTraining,
+    rng: np.random.Generator,
+) -> list[int]:
+    """The best line; or a block of samples, by what the measurement of one removes of another's error.
+
+    With one coil they are thinned. With several the first part is a Poisson disc, and the others are `covering`.
+    """
+    if removed is None:
+        return [best_line(scores, candidates).line]
+    plane, measured = candidates.readouts, len(candidates.acquired)
+    assert isinstance(plane, PlaneReadouts)
+    count = min(training.block, training.target - measured)
+    if min(scan.slice_model.n_coils for scan in training.scans) == 1:
+        return thinned(np.where(candidates.remaining, scores, np.nan), removed, plane, count)
+    if (disc := round(SHARE * training.target) - measured) > 0:
+        return [choice.line for choice in first_disc(candidates, rng, disc)]
+    return covering(np.where(candidates.mask, 0.0, scores), removed, plane, candidates.remaining, count)[0]
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Means over the scans with one set of lines."""
+
+    residual: NDArray[np.float64]
+    error: float
+    count: int
+    unconverged: int
+    removed: NDArray[np.float64] | None
+
+
+def _looked(outcomes: Sequence[Outcome]) -> _Look:
+    residual = np.asarray(np.mean([outcome.residual for outcome in outcomes], axis=0))
+    error = float(np.mean([outcome.error for outcome in outcomes]))
+    shares = [outcome.removed for outcome in outcomes if outcome.removed is not None]
+    removed = np.asarray(scipy.fft.fftshift(np.mean(shares, axis=0))) if shares else None
+    return _Look(residual, error, len(outcomes), sum(not outcome.converged for outcome in outcomes), removed)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """An attempt to replace a line of a protocol by another.
+
+    Parameters
+    ----------
+    removed, added : int
+        Lines.
+    error : float
+        Mean error over the training scans with the exchange made.
+    accepted : bool
+        Whether it was kept.
+    """
+
+    removed: int
+    added: int
+    error: float
+    accepted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangeRules:
+    """Which lines may be exchanged, and how the one to drop is looked for.
+
+    Parameters
+    ----------
+    keep : sequence of int
+        Lines that stay (a forced centre).
+    allowed : bool array, shape (ky,), optional
+        Lines that may come in; all that hold data by default.
+    importance : mapping of int to float
+        How much each line added when it was chosen (`DesignTrace.innovation_energies`): the least important are tried
+        first. Lines it does not name come last, the outermost before the others.
+    shortlist : int
+        The line to drop is the one of so many candidates whose loss leaves the least error. An attempt takes that many
+        reconstructions per scan, and one more.
+
+    Raises
+    ------
+    InputError
+        For a shortlist of no line.
+    """
+
+    keep: Sequence[int] = ()
+    allowed: NDArray[np.bool_] | None = None
+    importance: Mapping[int, float] = field(default_factory=dict)
+    shortlist: int = 6
+
+    def __post_init__(self) -> None:
+        require_counts(least=1, shortlist=self.shortlist)
+
+
+ANY_EXCHANGE = ExchangeRules()
+"""Every line may go, every line that holds data may come in."""
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """A mask that is being improved.
+
+    Parameters
+    ----------
+    lines : tuple of int
+        In acquisition order; exchanged lines are at the end.
+    error : float
+        Mean error over the training scans.
+    exchanges : tuple of Exchange
+        Attempts so far.
+    reconstructions, unconverged : int
+        How many these took, and how many did not converge.
+    """
+
+    lines: tuple[int, ...]
+    error: float
+    exchanges: tuple[Exchange, ...] = ()
+    reconstructions: int = 0
+    unconverged: int = 0
+
+    @property
+    def settled(self) -> tuple[int, ...]:
+        """Lines whose removal has been tried since the last exchange that was kept."""
+        tried: list[int] = []
+        for exchange in self.exchanges:
+            tried = [] if exchange.accepted else [*tried, exchange.removed]
+        return tuple(tried)
+
+
+def begin_refinement(scans: Sequence[ReferenceSlice], lines: Sequence[int], evaluate: Evaluate) -> Refinement:
+    """The mask as it is, with its error."""
+    shared_lines(scans)
+    outcomes = list(evaluate([(i, tuple(lines)) for i in range(len(scans))]))
+    return Refinement(tuple(lines), _error(outcomes), (), len(outcomes), _unconverged(outcomes))
+
+
+def refine(
+    scans: Sequence[ReferenceSlice],
+    state: Refinement,
+    attempts: int,
+    evaluate: Evaluate,
+    rules: ExchangeRules = ANY_EXCHANGE,
+    callback: Callable[[Refinement], None] | None = None,
+) -> Refinement:
+    """Try exchanges until ``attempts`` have been made, or no line is left to try.
+
+    Parameters
+    ----------
+    scans : sequence of ReferenceSlice
+        On one grid.
+    state : Refinement
+        From `begin_refinement`, or of an interrupted run.
+    attempts : int
+        Exchanges to try in all.
+    evaluate : callable
+        Reconstructs and judges trials, see `replayed`.
+    rules : ExchangeRules
+        Which lines may be exchanged.
+    callback : callable, optional
+        Sees the state after every attempt.
+
+    Returns
+    -------
+    Refinement
+        Its error is never above that of ``state``.
+
+    Raises
+    ------
+    InputError
+        For no scan, scans on different grids, or a line that is kept but not there.
+    """
+    require_counts(least=0, attempts=attempts)
+    measurable = shared_lines(scans)
+    incoming = measurable if rules.allowed is None else measurable & rules.allowed
+    missing = sorted(set(rules.keep) - set(state.lines))
+    if missing:
+        raise InputError(field="lines to keep", got=f"{missing}, not in the mask", wanted="lines of the mask")
+    while len(state.exchanges) < attempts:
+        settled = {*rules.keep, *state.settled}
+        movable = [line for line in state.lines if line not in settled]
+        free = incoming.copy()
+        free[list(state.lines)] = False
+        if not movable or not free.any():
+            return state
+        shortlist = _least_important(movable, rules.importance, len(measurable))[: rules.shortlist]
+        state = _attempt(state, shortlist, free, evaluate, len(scans))
+        if callback is not None:
+            callback(state)
+    return state
+
+
+def with_exchanges(trace: DesignTrace, refined: Refinement) -> DesignTrace:
+    """The design with its exchanges: steps of dropped lines are left out, added lines follow at the end, unpredicted.
+
+    Where the first step of a block is removed, its forecast is copied to the steps of that block that remain.
+    """
+    added = {exchange.added for exchange in refined.exchanges if exchange.accepted}
+    known = {}
+    for i, step in enumerate(trace.steps):
+        begun = trace.block_start(i).forecast
+        forecast = replace(step.forecast, expected=begun.expected, corrected=begun.corrected)
+        known[step.line] = replace(step, choice=replace(step.choice, pending=0, forecast=forecast))
+    chosen = refined.lines[len(trace.start) :]
+    return replace(trace, steps=tuple(DesignStep(Choice(line)) if line in added else known[line] for line in chosen))
+
+
+def _attempt(
+    state: Refinement, shortlist: Sequence[int], free: NDArray[np.bool_], evaluate: Evaluate, n_scans: int
+) -> Refinement:
+    """The best exchange that drops a line of the shortlist."""
+    without = [tuple(line for line in state.lines if line != dropped) for dropped in shortlist]
+    outcomes = list(evaluate([(i, lines) for lines in without for i in range(n_scans)]))
+    groups = [outcomes[i : i + n_scans] for i in range(0, len(outcomes), n_scans)]
+    least = int(np.argmin([_error(group) for group in groups]))
+    residual = np.mean([outcome.residual for outcome in groups[least]], axis=0)
+    added = int(np.argmax(np.where(free, residual, -np.inf)))
+    lines = (*without[least], added)
+    last = list(evaluate([(i, lines) for i in range(n_scans)]))
+    error = _error(last)
+    accepted = error < state.error
+    counted = replace(
+        state,
+        exchanges=(*state.exchanges, Exchange(shortlist[least], added, error, accepted)),
+        reconstructions=state.reconstructions + len(outcomes) + len(last),
+        unconverged=state.unconverged + _unconverged(outcomes) + _unconverged(last),
+    )
+    return replace(counted, lines=lines, error=error) if accepted else counted
+
+
+def _least_important(lines: Sequence[int], importance: Mapping[int, float], n_lines: int) -> list[int]:
+    def rank(line: int) -> tuple[bool, float, int]:
+        known = line in importance
+        return not known, importance[line] if known else -abs(line - n_lines // 2), line
+
+    return sorted(lines, key=rank)
+
+
+def _error(outcomes: Sequence[Outcome]) -> float:
+    return float(np.mean([outcome.error for outcome in outcomes]))
+
+
+def _unconverged(outcomes: Sequence[Outcome]) -> int:
+    return sum(not outcome.converged for outcome in outcomes)

@@ -1,1 +1,0 @@
-"""Scans along trajectories: calibrated, described and reconstructed."""
