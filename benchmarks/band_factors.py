@@ -90,7 +90,7 @@ def _cases(seed: int) -> Iterator[Case]:
     designed = seed % 4 < 2
     density = VariableDensity(family="polynomial", power=float(rng.uniform(2, 8)))
     strategy = make_strategy("calibrated") if designed else density
-    plain = MRSlice.from_data(data, prior=local.blocks())
+    plain = data.slice_model(prior=local.blocks())
     counts = [round(share * side) for share in SHARES]
     start = start_lines(plain.measured, strategy, counts[0], local)
     order = run_design([plain], strategy, counts[-1], local, seed=seed, start=start).trace.lines if designed else ()
@@ -99,7 +99,7 @@ def _cases(seed: int) -> Iterator[Case]:
             order = run_design([plain], density, count, local, seed=seed, start=start).trace.lines
         lines = tuple(sorted(order[:count]))
         for name, recipe in RECIPES.items():
-            one = MRSlice.from_data(data, prior=recipe.blocks(), phase=recipe.phase.prior())
+            one = data.slice_model(prior=recipe.blocks(), phase=recipe.phase.prior())
             image = reconstruct_prepared(one, lines, "mean", recipe, np.random.default_rng(seed), with_std=False).image
             yield case(name, share, one, lines, image, truth)
 

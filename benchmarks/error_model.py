@@ -81,7 +81,7 @@ def measured(seed: int, kind: Kind) -> list[State]:
     side = SIDES[seed % len(SIDES)]
     stack = ImageStack(random_head(side, rng)[None], name=f"head {seed}")
     data = simulate_scan(stack, matrix=None, noise=float(rng.choice(NOISES)), phase="own", n_coils=kind.coils, rng=rng)
-    one, truth = MRSlice.from_data(data), data.reference[0]
+    one, truth = data.slice_model(), data.reference[0]
     every = one.encoding()
     aim = every(truth.astype(np.complex64))
     lines = list(centre_lines(one.measured, int(rng.integers(4, 12))))

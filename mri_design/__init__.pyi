@@ -97,6 +97,11 @@ from .operators.dense import Dense as Dense
 from .operators.differences import FiniteDifferences as FiniteDifferences
 from .operators.elementary import Identity as Identity
 from .operators.nonuniform import NonUniformFourier as NonUniformFourier
+from .operators.trajectory import equispaced_angles as equispaced_angles
+from .operators.trajectory import golden_angles as golden_angles
+from .operators.trajectory import interleaf_angles as interleaf_angles
+from .operators.trajectory import radial_spokes as radial_spokes
+from .operators.trajectory import turned as turned
 from .operators.wavelet import Wavelet as Wavelet
 from .potentials.base import Site as Site
 from .potentials.base import SuperGaussian as SuperGaussian
@@ -145,11 +150,6 @@ from .scan.trajectories.exchange import to_bart as to_bart
 from .scan.trajectories.exchange import to_mri_nufft as to_mri_nufft
 from .scan.trajectories.exchange import to_sigpy as to_sigpy
 from .scan.trajectories.point_spread import point_spread as point_spread
-from .scan.trajectories.radial import equispaced_angles as equispaced_angles
-from .scan.trajectories.radial import golden_angles as golden_angles
-from .scan.trajectories.radial import interleaf_angles as interleaf_angles
-from .scan.trajectories.radial import radial_spokes as radial_spokes
-from .scan.trajectories.radial import turned as turned
 from .scan.trajectories.spiral import GradientLimits as GradientLimits
 from .scan.trajectories.spiral import nyquist_turns as nyquist_turns
 from .scan.trajectories.spiral import spiral_readout as spiral_readout

@@ -442,7 +442,6 @@ def small_slice() -> md.MRSlice:
         (lambda one, r: design(one, r, start="x"), ["start: got 'x'", "a whole number"]),
         (lambda one, r: design(one, r, target=99), ["number of lines: got 99"]),
         (lambda one, r: md.DesignEngine(3, md.DoubleLoop()), ["strategy: got 3", "make_strategy"]),
-        (lambda one, r: md.MRSlice.from_data(3), ["data: got 3", "load(FILE).data"]),
         (lambda one, r: md.mr_image_model(one.kspace[0], coil_maps="a"), ["coil_maps: got 'a'"]),
         (lambda one, r: md.mr_image_model("a"), ["kspace: got 'a'"]),
         (

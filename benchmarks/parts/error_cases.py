@@ -22,11 +22,11 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.operators.trajectory import golden_angles, radial_spokes
 from mri_design.readouts import PlaneReadouts
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.simulation.coil_maps import simulate_coil_maps
 from mri_design.scan.simulation.scanner import simulate_scan
-from mri_design.scan.trajectories.radial import golden_angles, radial_spokes
 
 Rng = np.random.Generator
 ENCODINGS = ("lines", "lines, coils", "plane", "plane, coils", "shots", "shots, coils", "companion", "lines, designed")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.scan.trajectories.radial import turned
+from mri_design.operators.trajectory import turned
 from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder

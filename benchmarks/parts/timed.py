@@ -103,8 +103,8 @@ def image(case: str, seed: int, data: Path) -> None:
     from mri_design.experiment.reconstruction import reconstruct_prepared
     from mri_design.experiment.shots import shot_slice
     from mri_design.model.mr_image import MRSlice
+    from mri_design.operators.trajectory import equispaced_angles, radial_spokes
     from mri_design.readouts import ShotReadouts
-    from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes
 
     def scan_of(source: str, matrix: int, coils: int) -> Scan:
         name, _, image = source.rpartition(":")

@@ -21,8 +21,8 @@ from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.cartesian_fourier import CartesianSamples
 from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.operators.trajectory import equispaced_angles, radial_spokes
 from mri_design.scan.data import TrajectoryData
-from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes
 from mri_design.variances.control_variate import ControlVariate
 
 COLUMNS = 256  # multiplied at a time, so that memory stays at a few matrices

@@ -22,9 +22,9 @@ from mri_design.experiment.shots import shot_candidates, shot_slice
 from mri_design.experiment.strategies import make_strategy, strategy_names
 from mri_design.experiment.trajectory_scans import prepare_samples, reconstruct_samples
 from mri_design.operators.base import Array
+from mri_design.operators.trajectory import interleaf_angles, turned
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.simulation.phantoms import load_phantom_shots
-from mri_design.scan.trajectories.radial import interleaf_angles, turned
 from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve
 
 MATRIX = 320

@@ -18,16 +18,16 @@ from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.scan.simulation.coil_maps import simulate_coil_maps
-from mri_design.scan.simulation.phantoms import load_phantom_shots
-from mri_design.scan.trajectories.point_spread import conjugate_coverage
-from mri_design.scan.trajectories.radial import (
+from mri_design.operators.trajectory import (
     equispaced_angles,
     golden_angles,
     interleaf_angles,
     radial_spokes,
     turned,
 )
+from mri_design.scan.simulation.coil_maps import simulate_coil_maps
+from mri_design.scan.simulation.phantoms import load_phantom_shots
+from mri_design.scan.trajectories.point_spread import conjugate_coverage
 from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
 
 RECIPE = load_recipe("local")

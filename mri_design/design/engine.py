@@ -32,7 +32,6 @@ from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.readouts import Readouts, ShotReadouts
-from mri_design.scan.sampling import require_whole_lines
 
 StopRule = Callable[[DesignStep], bool]
 """Sees the next decision, with what is predicted for the lines so far; True ends the design without it.
@@ -163,7 +162,14 @@ class DesignEngine:
             raise InputError(field="slices", got=f"candidates {kinds}", wanted="one kind for a shared mask")
         for number, mr_slice in enumerate(slices):
             if mr_slice.candidates.name == "lines":
-                require_whole_lines(f"slice {number}", mr_slice.sampling)
+                samples = mr_slice.grid_samples(mr_slice.measured)
+                if not samples[samples.any(axis=1)].all():
+                    raise InputError(
+                        field=f"slice {number}",
+                        got="samples missing inside the measured lines",
+                        wanted="all readout samples in every measured line, since lines are chosen and replayed whole",
+                        cure="Give a scan whose lines are whole; a reconstruction takes the samples that there are.",
+                    )
         signals = tuple(s.calibrated(start, rough=True).signal_level(start) for s in slices)
         return DesignState(DesignTrace(self.strategy.name, slices[0].candidates.size, tuple(start)), signals)
 

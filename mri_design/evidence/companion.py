@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,6 @@ from mri_design.evidence.non_local import carried
 from mri_design.evidence.prediction import HeldBack
 from mri_design.evidence.registration import Registration, alike_after, register
 from mri_design.evidence.repeat import expected_image
-from mri_design.experiment.recipe import CompanionRecipe
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import count_text
 from mri_design.model.alike_patches import AlikePatches
@@ -25,6 +25,7 @@ from mri_design.model.companion import Companion, companion_patches
 from mri_design.model.expected import ExpectedImage
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
+from mri_design.model.sparsity import SparsityBlock
 from mri_design.operators.base import Array
 
 CLEARLY = 1.5
@@ -46,6 +47,65 @@ ANEW = 0.5
 REPEAT_ANEW = 0.1
 """As `ANEW`, of a repeat, whose differences between pixels are expected where they lie (results/companions/repeats.md
 has what that gains)."""
+
+
+@dataclass(frozen=True)
+class CompanionPrior:
+    """How other images of the object act in the prior.
+
+    Parameters
+    ----------
+    strength : {"careful", "moderate", "strong"}
+        How much they may ask of the image.
+    trusted : bool
+        Whether they are used whatever the lines held back say of them.
+    registered : bool
+        Whether they are turned and shifted to fit the scan.
+    """
+
+    strength: Literal["careful", "moderate", "strong"] = "careful"
+    trusted: bool = False
+    registered: bool = True
+
+    def limit(self, share: float) -> float:
+        """Largest rate of the block, per standard deviation of the noise (results/companions has the trials).
+
+        The fewer readouts are measured, the less may be asked of other images before lesions lose contrast.
+
+        Parameters
+        ----------
+        share : float
+            Readouts measured over those of the whole grid, at most 1.
+        """
+        careful = 0.04 * share * min(1.0, 4 * share)
+        return {"careful": careful, "moderate": 0.03, "strong": 0.1}[self.strength]
+
+    def doubt(self, share: float) -> float | None:
+        """Difference, in signal levels, at which a repeat is trusted by half; None where none is looked for.
+
+        Faint lesions that a repeat alone shows would remain, and where few readouts are measured new ones would lose
+        contrast (results/companions/repeats.md has the trials).
+
+        Parameters
+        ----------
+        share : float
+            Readouts measured over those of the whole grid, at most 1.
+        """
+        if self.strength == "careful" or (self.strength == "moderate" and share < 0.2):
+            return None
+        return 0.05 if self.strength == "strong" else 0.02
+
+    def blocks(self, prior: Sequence[Any], share: float) -> tuple[Any, ...]:
+        """Blocks of a slice with one for its companion: that which they hold already, or the usual one."""
+        if any(block.kind == "companion" for block in prior):
+            return tuple(prior)
+        return (*prior, SparsityBlock("companion", 0.8, isotropic=True, tau_limit=self.limit(share)))
+
+    def repeat_blocks(self, prior: Sequence[Any]) -> tuple[Any, ...]:
+        """Blocks of a slice with one for a repeat of it: that which they hold already, or the usual one."""
+        if any(block.kind == "repeat" for block in prior):
+            return tuple(prior)
+        return (*prior, SparsityBlock("repeat", 30.0, tau_limit=0.3 if self.strength == "strong" else 0.1))
 
 
 @briefly
@@ -111,7 +171,7 @@ class CompanionChoice:
     held_back : int
         Lines (or samples, shots) that it was judged by.
     trusted : bool
-        Whether they are used because the recipe says so.
+        Whether they are used whatever the lines held back say.
     unit : str
         What was held back, in the singular.
     patches : AlikePatches, optional
@@ -119,7 +179,7 @@ class CompanionChoice:
     expected : ExpectedImage, optional
         What a companion makes expect that is used as a repeat.
     share : float
-        See `CompanionRecipe.limit`.
+        See `CompanionPrior.limit`.
     """
 
     offered: tuple[Offered, ...]
@@ -137,13 +197,13 @@ class CompanionChoice:
         """Names of those in the prior; empty where there are none."""
         return tuple(one.companion.name for one in self.offered if one.used)
 
-    def applied(self, slice_model: MRSlice, recipe: CompanionRecipe) -> MRSlice:
+    def applied(self, slice_model: MRSlice, asked: CompanionPrior) -> MRSlice:
         """The slice with the companions that are used in its prior."""
         if self.expected is not None:
-            return replace(slice_model, expected=self.expected, prior=recipe.repeat_prior(slice_model.prior))
+            return replace(slice_model, expected=self.expected, prior=asked.repeat_blocks(slice_model.prior))
         if self.patches is None:
             return slice_model
-        return replace(slice_model, companion=self.patches, prior=recipe.prior(slice_model.prior, self.share))
+        return replace(slice_model, companion=self.patches, prior=asked.blocks(slice_model.prior, self.share))
 
     def using(self, places: Sequence[int]) -> CompanionChoice:
         """A copy in which the companions at these places of `offered` are used, and no others."""
@@ -171,7 +231,7 @@ def choose_companions(
     slice_model: MRSlice,
     lines: Sequence[int],
     without: HeldBack | None,
-    recipe: CompanionRecipe,
+    asked: CompanionPrior,
     engine: DoubleLoop,
     image: Array,
 ) -> CompanionChoice:
@@ -185,7 +245,7 @@ def choose_companions(
         Measured readouts.
     without : HeldBack, optional
         The prediction without companions; None where nothing can be held back.
-    recipe : CompanionRecipe
+    asked : CompanionPrior
         Strength; whether companions are registered, or trusted.
     engine : DoubleLoop
         Infers once with every candidate, from where the inference without it ended.
@@ -195,13 +255,13 @@ def choose_companions(
     Returns
     -------
     CompanionChoice
-        None is used where fewer than four lines are held back, unless the recipe trusts them; else only such as are
+        None is used where fewer than four lines are held back, unless they are trusted; else only such as are
         better by more than `LEAST_GAIN`, less where fewer lines are measured, and by more than `CLEARLY` standard
         errors, at the limit of `JUDGED_AT` or of the lines measured, whichever is larger.
     """
     judged = without is not None and len(without.held) >= FEWEST
     seen = without.posterior.mean if without is not None and judged else image
-    offered = tuple(_laid_over(companion, seen, recipe.register_companion) for companion in slice_model.companions)
+    offered = tuple(_laid_over(companion, seen, asked.registered) for companion in slice_model.companions)
     share = share_measured(slice_model, lines)
     held = 0 if without is None or not judged else len(without.held)
     choice = CompanionChoice(offered, held_back=held, unit=slice_model.candidates.unit, share=share)
@@ -210,12 +270,12 @@ def choose_companions(
     if not sets:
         return choice
     patches = [companion_patches([offered[place].companion.image for place in places]) for places in sets]
-    trusted = recipe.trust_companion
+    trusted = asked.trusted
     if without is None or not judged:
         return replace(choice.using(sets[-1]), trusted=True, patches=patches[-1]) if trusted else choice
     before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
     judged_at = max(share, JUDGED_AT)
-    gains = np.array([before - _left_with(without, found, recipe, judged_at, engine) for found in patches])
+    gains = np.array([before - _left_with(without, found, asked, judged_at, engine) for found in patches])
     mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
     each = dict(zip(usable, mean.tolist(), strict=False))  # those by themselves come first
     choice = replace(
@@ -225,7 +285,7 @@ def choose_companions(
     )
     clear = (mean > LEAST_GAIN * min(1.0, 2 * share)) & (mean > CLEARLY * error)
     repeated = _as_repeat(
-        slice_model, lines, without, [offered[place].companion for place in usable], recipe, share, engine
+        slice_model, lines, without, [offered[place].companion for place in usable], asked, share, engine
     )
     if repeated is not None and repeated.gain > max(mean[clear], default=0.0):
         at = usable[repeated.number]
@@ -243,7 +303,7 @@ def renew_companions(
     slice_model: MRSlice,
     lines: Sequence[int],
     without: HeldBack | None,
-    recipe: CompanionRecipe,
+    asked: CompanionPrior,
     engine: DoubleLoop,
     image: Array,
 ) -> CompanionChoice | None:
@@ -253,8 +313,8 @@ def renew_companions(
     ----------
     choice : CompanionChoice
         As `choose_companions` has made it.
-    slice_model, lines, without, recipe, engine
-        As it was asked.
+    slice_model, lines, without, asked, engine
+        As it was called with.
     image : complex array, shape (ky, kx)
         The image with the companions in its prior.
 
@@ -274,15 +334,15 @@ def renew_companions(
         return None
     before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
     used = [one.companion for one in offered if one.used]
-    share, doubt = choice.share, recipe.doubt(choice.share)
+    share, doubt = choice.share, asked.doubt(choice.share)
     if choice.expected is not None and doubt is not None:
         (repeat,) = used
-        gain = float(np.mean(before - _left_as_repeat(without, repeat, recipe, doubt, engine)))
+        gain = float(np.mean(before - _left_as_repeat(without, repeat, asked, doubt, engine)))
         expected = expected_image(slice_model, lines, repeat.image, doubt, without.posterior, engine, without.seed)
         renewed = replace(choice, gain=gain, expected=expected)
     else:
         patches = companion_patches([one.image for one in used])
-        gain = float(np.mean(before - _left_with(without, patches, recipe, max(share, JUDGED_AT), engine)))
+        gain = float(np.mean(before - _left_with(without, patches, asked, max(share, JUDGED_AT), engine)))
         renewed = replace(choice, gain=gain, patches=patches)
     if gain < choice.gain:
         return None
@@ -304,17 +364,17 @@ def _as_repeat(
     lines: Sequence[int],
     without: HeldBack,
     companions: Sequence[Companion],
-    recipe: CompanionRecipe,
+    asked: CompanionPrior,
     share: float,
     engine: DoubleLoop,
 ) -> _Repeat | None:
     """The best of those companions that are repeats of the scan, as its lines held back say; None where none is."""
-    doubt, best = recipe.doubt(share), None
+    doubt, best = asked.doubt(share), None
     if doubt is None:
         return None
     before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
     for number, companion in enumerate(companions):
-        gains = before - _left_as_repeat(without, companion, recipe, doubt, engine)
+        gains = before - _left_as_repeat(without, companion, asked, doubt, engine)
         mean, error = float(gains.mean()), float(gains.std(ddof=1)) / np.sqrt(len(gains))
         if mean > max(REPEATED, CLEARLY * error, 0.0 if best is None else best[1]):
             best = number, mean
@@ -375,21 +435,21 @@ def _laid_anew(one: Offered, given: Companion, image: Array, least: float) -> Of
 
 
 def _left_as_repeat(
-    without: HeldBack, companion: Companion, recipe: CompanionRecipe, doubt: float, engine: DoubleLoop
+    without: HeldBack, companion: Companion, asked: CompanionPrior, doubt: float, engine: DoubleLoop
 ) -> NDArray[np.float64]:
     """Logarithm of the energy that is left unpredicted with a companion as a repeat, of every line held back."""
     one = without.slice_model
     seen = expected_image(one, without.known, companion.image, doubt, without.posterior, engine, without.seed)
-    model = replace(one, expected=seen, prior=recipe.repeat_prior(one.prior)).model(without.known, without.signal)
+    model = replace(one, expected=seen, prior=asked.repeat_blocks(one.prior)).model(without.known, without.signal)
     return _left_under(without, model, engine)
 
 
 def _left_with(
-    without: HeldBack, patches: AlikePatches, recipe: CompanionRecipe, share: float, engine: DoubleLoop
+    without: HeldBack, patches: AlikePatches, asked: CompanionPrior, share: float, engine: DoubleLoop
 ) -> NDArray[np.float64]:
     """Logarithm of the energy that is left unpredicted with companions, of every line held back."""
     one = without.slice_model
-    model = replace(one, companion=patches, prior=recipe.prior(one.prior, share)).model(without.known, without.signal)
+    model = replace(one, companion=patches, prior=asked.blocks(one.prior, share)).model(without.known, without.signal)
     return _left_under(without, model, engine)
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from mri_design.design.slices import found_energies
 from mri_design.evidence.choosing import FEWEST, best_model
 from mri_design.evidence.prediction import HeldBack
-from mri_design.experiment.recipe import PhaseRecipe
 from mri_design.inference.base import WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import count_text
 from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.mr_image import phase_variants
 from mri_design.model.phase import PhasePrior
 from mri_design.operators.base import Array
 from mri_design.readouts import LineReadouts, Readouts
@@ -77,7 +77,7 @@ def is_one_sided(lines: Sequence[int], readouts: Readouts) -> bool:
 
 
 def choose_phase(
-    without: HeldBack | None, recipe: PhaseRecipe, engine: DoubleLoop, *, one_sided: bool = False
+    without: HeldBack | None, imaginary_ratios: Sequence[float], engine: DoubleLoop, *, one_sided: bool = False
 ) -> PhaseChoice:
     """The candidate model that predicts the lines held back best from the others.
 
@@ -88,8 +88,8 @@ def choose_phase(
     ----------
     without : HeldBack, optional
         The modulus model's prediction; None where there is none.
-    recipe : PhaseRecipe
-        Names the candidates.
+    imaginary_ratios : sequence of float
+        Of the phase-aware candidates (`PhasePrior`).
     engine : DoubleLoop
         Solves the inner problems.
     one_sided : bool
@@ -103,12 +103,12 @@ def choose_phase(
         where the image shows no phase.
     """
     if one_sided:
-        return PhaseChoice(PhasePrior(None, recipe.imaginary_ratios[0]), one_sided=True)
+        return PhaseChoice(PhasePrior(None, imaginary_ratios[0]), one_sided=True)
     if without is None or len(without.held) < FEWEST:
         return PhaseChoice()
     posterior = without.posterior
     start = WarmStart(posterior.mean, pooled_variances(posterior.model, posterior.marginals))
-    candidates = recipe.variants(without.slice_model, posterior.mean)
+    candidates = phase_variants(without.slice_model, posterior.mean, imaginary_ratios=imaginary_ratios)
     if len(candidates) == 1:
         return PhaseChoice()
     images, energies = [], []

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.calibration.espirit import central
+from mri_design.calibration.whitening import back_from, image_units, inverse_root, maps_before_mixing, mix_coils
 from mri_design.errors import InputError, did_you_mean, number_array, option, require_counts, require_instance
 from mri_design.experiment.recipe import NoiseRecipe, Recipe, recipe_or_default
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
@@ -31,13 +32,8 @@ from mri_design.scan.calibration.coil_maps import (
 from mri_design.scan.calibration.compression import compression
 from mri_design.scan.calibration.noise import (
     NOISE_FROM,
-    back_from,
-    image_units,
-    inverse_root,
     least_noise,
-    maps_before_mixing,
     measure_noise,
-    mix_coils,
     prewhiten,
     refuse_copies,
     with_volume_noise,
@@ -395,12 +391,11 @@ class Calibrated:
 
     def slice_model(self, index: int = 0, recipe: Recipe | None = None) -> MRSlice:
         """One slice as the model takes it, by the default recipe where none is given."""
-        from mri_design.model.mr_image import MRSlice
-
         recipe = recipe_or_default(recipe)
-        data = self.data.select_slice(index).encoded(recipe.design.encoding)
-        made = MRSlice.from_data(
-            data, prior=recipe.blocks(), library=recipe.fft, phase=recipe.phase.prior(), own_maps=self.own_maps
+        made = (
+            self.data.select_slice(index)
+            .encoded(recipe.design.encoding)
+            .slice_model(prior=recipe.blocks(), library=recipe.fft, phase=recipe.phase.prior(), own_maps=self.own_maps)
         )
         return replace(made, mixing=self.mixing, unit=self.unit)
 

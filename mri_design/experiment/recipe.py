@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -27,12 +27,11 @@ if TYPE_CHECKING:  # what settings become is imported where it is made: to read 
     from mri_design.design.constraints import Constraints, LineConstraints
     from mri_design.estimation.map_estimate import MapEstimate
     from mri_design.estimation.penalised import InnerSolver
+    from mri_design.evidence.companion import CompanionPrior
     from mri_design.inference.double_loop import DoubleLoop
     from mri_design.model.generalized_linear import SiteBlock
-    from mri_design.model.mr_image import MRSlice
     from mri_design.model.phase import PhasePrior
     from mri_design.model.sparsity import SparsityBlock
-    from mri_design.operators.base import Array
     from mri_design.readouts import Readouts
     from mri_design.variances.base import VarianceEstimator
 
@@ -237,12 +236,6 @@ class PhaseRecipe(Settings):
 
         return PhasePrior(None, self.imaginary_ratios[0]) if self.model == "aware" else None
 
-    def variants(self, slice_model: MRSlice, image: Array) -> list[MRSlice]:
-        """The candidate models of a slice whose image so far is ``image``, the modulus model first."""
-        from mri_design.model.mr_image import phase_variants
-
-        return phase_variants(slice_model, image, imaginary_ratios=self.imaginary_ratios)
-
 
 @dataclass(frozen=True, kw_only=True)
 class InputRecipe(Settings):
@@ -430,50 +423,11 @@ class CompanionRecipe(Settings):
     )
     register_companion: bool = setting("The other images are turned and shifted to fit the scan.", True, expert=True)
 
-    def limit(self, share: float) -> float:
-        """Largest rate of the block, per standard deviation of the noise (results/companions has the trials).
+    def made(self) -> CompanionPrior:
+        """How they act in the prior."""
+        from mri_design.evidence.companion import CompanionPrior
 
-        The fewer readouts are measured, the less may be asked of other images before lesions lose contrast.
-
-        Parameters
-        ----------
-        share : float
-            Readouts measured over those of the whole grid, at most 1.
-        """
-        careful = 0.04 * share * min(1.0, 4 * share)
-        return {"careful": careful, "moderate": 0.03, "strong": 0.1}[self.companion_strength]
-
-    def doubt(self, share: float) -> float | None:
-        """Difference, in signal levels, at which a repeat is trusted by half; None where none is looked for.
-
-        Faint lesions that a repeat alone shows would remain, and where few readouts are measured new ones would lose
-        contrast (results/companions/repeats.md has the trials).
-
-        Parameters
-        ----------
-        share : float
-            Readouts measured over those of the whole grid, at most 1.
-        """
-        if self.companion_strength == "careful" or (self.companion_strength == "moderate" and share < 0.2):
-            return None
-        return 0.05 if self.companion_strength == "strong" else 0.02
-
-    def repeat_prior(self, blocks: Sequence[Any]) -> tuple[Any, ...]:
-        """Blocks of a slice with one for a repeat of it: that which they hold already, or the usual one."""
-        from mri_design.model.sparsity import SparsityBlock
-
-        if any(getattr(block, "kind", "") == "repeat" for block in blocks):
-            return tuple(blocks)
-        limit = 0.3 if self.companion_strength == "strong" else 0.1
-        return (*blocks, SparsityBlock("repeat", 30.0, tau_limit=limit))
-
-    def prior(self, blocks: Sequence[Any], share: float) -> tuple[Any, ...]:
-        """Blocks of a slice with one for its companion: that which they hold already, or the usual one."""
-        from mri_design.model.sparsity import SparsityBlock
-
-        if any(getattr(block, "kind", "") == "companion" for block in blocks):
-            return tuple(blocks)
-        return (*blocks, SparsityBlock("companion", 0.8, isotropic=True, tau_limit=self.limit(share)))
+        return CompanionPrior(self.companion_strength, self.trust_companion, self.register_companion)
 
 
 @dataclass(frozen=True, kw_only=True)

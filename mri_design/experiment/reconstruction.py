@@ -274,31 +274,31 @@ def reconstruct_prepared(
     choice = None
     if recipe.phase.chosen_by_what_is_held_back(slice_model.candidates.name) and slice_model.phase is None:
         one_sided = is_one_sided(lines, slice_model.candidates)
-        choice = choose_phase(without, recipe.phase, engine.cut_short(1), one_sided=one_sided)
+        choice = choose_phase(without, recipe.phase.imaginary_ratios, engine.cut_short(1), one_sided=one_sided)
         slice_model = replace(slice_model, phase=choice.phase)
         without = None if without is None else without.under(choice.phase)
         options = replace(options, warm_start=None) if choice.phase is not None else options
-    alone, companions, judging = slice_model, None, without
+    alone, companions, judging, companion_prior = slice_model, None, without, recipe.companion.made()
     if slice_model.companions and slice_model.companion is None:
         options.watch("choosing companions")
         if without is not None and FEWEST // 2 <= len(without.held) < FEWEST:
             judging = hold_back(slice_model, lines, engine, seed, options.signal, NARROW_CENTRE)
         companions = choose_companions(
-            slice_model, lines, judging, recipe.companion, engine, slice_model.central_image(lines)
+            slice_model, lines, judging, companion_prior, engine, slice_model.central_image(lines)
         )
-        slice_model = companions.applied(slice_model, recipe.companion)
+        slice_model = companions.applied(slice_model, companion_prior)
         options = replace(options, warm_start=None) if companions.used else options
 
     def renewed(image: Array) -> CompanionChoice | None:
         if companions is None:
             return None
-        return renew_companions(companions, alone, lines, judging, recipe.companion, engine, image)
+        return renew_companions(companions, alone, lines, judging, companion_prior, engine, image)
 
     if method == "map":
         made = _map_image(slice_model, lines, recipe, options.signal)
         again = renewed(made.image)
         if again is not None:
-            companions, slice_model = again, again.applied(alone, recipe.companion)
+            companions, slice_model = again, again.applied(alone, companion_prior)
             made = _map_image(slice_model, lines, recipe, options.signal, made.image)
         return replace(made, phase_choice=choice, companions=companions)
     options.watch("outer loops")
@@ -306,7 +306,7 @@ def reconstruct_prepared(
     again = renewed(result.image)
     if again is not None:
         options.watch("outer loops once more")
-        companions, slice_model = again, again.applied(alone, recipe.companion)
+        companions, slice_model = again, again.applied(alone, companion_prior)
         start, spent = _start_again(posterior, local, slice_model, lines, options.signal), result.convergence.matvecs
         result, posterior, local = _mean(slice_model, lines, recipe, rng, replace(options, warm_start=start))
         matvecs = result.convergence.matvecs + spent

@@ -17,9 +17,9 @@ from mri_design.kinds import KINDS, Kind
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.operators.trajectory import equispaced_angles, radial_spokes, turned
 from mri_design.readouts import ShotReadouts
 from mri_design.registry import require_part
-from mri_design.scan.trajectories.radial import equispaced_angles, radial_spokes, turned
 from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
 
 if TYPE_CHECKING:

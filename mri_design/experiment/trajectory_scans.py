@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mri_design.brief import briefly
+from mri_design.calibration.whitening import inverse_root
 from mri_design.experiment.inputs import (
     GIVEN_NOISE,
     Calibrated,
@@ -22,7 +23,6 @@ from mri_design.experiment.reconstruction import InferenceOptions, Method, Recon
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.scan.calibration.coil_maps import calibration_width, estimate_coil_maps
-from mri_design.scan.calibration.noise import inverse_root
 from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_holds_signal, rim_noise_variance
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.sampling import require_dynamic_range

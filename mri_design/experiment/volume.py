@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mri_design.calibration.espirit import coil_directions
 from mri_design.calibration.growing_maps import block_energies
+from mri_design.calibration.whitening import inverse_root
 from mri_design.errors import InputError, UsageError, option
 from mri_design.experiment.inputs import (
     PHANTOM_PREFIX,
@@ -34,13 +35,7 @@ from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.scan.calibration.coil_maps import calibration_energies
-from mri_design.scan.calibration.noise import (
-    NOISE_FROM,
-    MeasuredNoise,
-    inverse_root,
-    measure_noise,
-    median_noise,
-)
+from mri_design.scan.calibration.noise import NOISE_FROM, MeasuredNoise, measure_noise, median_noise
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, around
 from mri_design.scan.io.formats import opened

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.calibration.growing_maps import MapEstimate
-from mri_design.errors import InputError, require_instance
+from mri_design.calibration.whitening import image_units
+from mri_design.errors import InputError
 from mri_design.model.alike_patches import AlikePatches, find_alike
 from mri_design.model.companion import Companion
 from mri_design.model.expected import ExpectedImage
@@ -23,9 +24,6 @@ from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibrary
 from mri_design.operators.chosen import Chosen, chosen_numbers
 from mri_design.readouts import LineReadouts, Readouts, Rows, ShotReadouts
-from mri_design.scan.calibration.noise import image_units
-from mri_design.scan.data import Scan
-from mri_design.scan.sampling import Sampling
 
 
 def phase_variants(slice_model: MRSlice, image: Array, *, imaginary_ratios: Sequence[float] = (2.0,)) -> list[MRSlice]:
@@ -204,41 +202,6 @@ class MRSlice:
                 "Estimate them from a fully sampled centre, or give them in the file.",
             )
 
-    @classmethod
-    def from_data(
-        cls,
-        data: Scan,
-        index: int = 0,
-        *,
-        prior: tuple[PriorBlock | SiteBlock, ...] = DEFAULT_PRIOR,
-        library: FourierLibrary = "scipy",
-        phase: PhasePrior | None = None,
-        own_maps: OwnMaps | None = None,
-    ) -> MRSlice:
-        """Slice ``index`` of calibrated data, whose candidates are the scan's readouts.
-
-        Raises
-        ------
-        InputError
-            Where the noise variance is still unknown, or coil maps are and ``own_maps`` is not there to estimate them.
-        """
-        require_instance(Scan, wanted="k-space data", cure="load(FILE).data has them.", data=data)
-        if data.noise_variance is None:
-            raise InputError("noise_variance", "unknown", "a number", "Calibrate the data first.")
-        chosen = data.select_slice(index)
-        return cls(
-            chosen.by_readout[0],
-            chosen.measured_readouts,
-            data.noise_variance,
-            None if chosen.coil_maps is None else chosen.coil_maps[0],
-            prior=prior,
-            library=library,
-            phase=phase,
-            samples=chosen.samples_in_lines,
-            readouts=chosen.readouts,
-            own_maps=None if chosen.n_coils == 1 or chosen.coil_maps is not None else own_maps,
-        )
-
     @cached_property
     def candidates(self) -> Readouts:
         """The candidates: all that may be measured one by one."""
@@ -260,11 +223,6 @@ class MRSlice:
     def n_coils(self) -> int:
         """Receive coils."""
         return int(self.kspace.shape[0])
-
-    @property
-    def sampling(self) -> Sampling:
-        """Which samples of the grid hold data; shots have no such mask."""
-        return Sampling(self.grid_samples(self.measured))
 
     def map_estimate(self, lines: Chosen, *, rough: bool = False, check: bool = True) -> MapEstimate | None:
         """The coil maps as what ``lines`` hold shows them, and what they rest on; None where they are known.

@@ -29,6 +29,8 @@ from mri_design.scan.sampling import Sampling, measured_samples, require_finite,
 from mri_design.scan.source_image import SourceImage
 
 if TYPE_CHECKING:  # they load the Fourier transforms, which reading a file does without
+    from mri_design.model.mr_image import MRSlice
+    from mri_design.model.own_maps import OwnMaps
     from mri_design.readouts import Readouts, ShotReadouts
 
 Orientation = Literal["ky-rows", "ky-columns"]
@@ -129,6 +131,39 @@ class Scan(ABC):
     def encoded(self, encoding: str) -> Self:
         """The same data as lines, or as the samples of a plane; shots stay what they are."""
         return self
+
+    def slice_model(self, index: int = 0, *, own_maps: OwnMaps | None = None, **settings: Any) -> MRSlice:
+        """One slice of calibrated data as models take it, whose candidates are the scan's readouts.
+
+        Parameters
+        ----------
+        index : int
+            Which slice.
+        own_maps : OwnMaps, optional
+            Estimates coil maps, where there are several coils and no maps.
+        **settings
+            Of `MRSlice`: ``prior``, ``library`` and ``phase``.
+
+        Raises
+        ------
+        InputError
+            Where the noise variance is still unknown, or coil maps are and ``own_maps`` is not there to estimate them.
+        """
+        from mri_design.model.mr_image import MRSlice
+
+        if self.noise_variance is None:
+            raise InputError("noise_variance", "unknown", "a number", "Calibrate the data first.")
+        chosen = self.select_slice(index)
+        return MRSlice(
+            chosen.by_readout[0],
+            chosen.measured_readouts,
+            self.noise_variance,
+            None if chosen.coil_maps is None else chosen.coil_maps[0],
+            samples=chosen.samples_in_lines,
+            readouts=chosen.readouts,
+            own_maps=None if chosen.n_coils == 1 or chosen.coil_maps is not None else own_maps,
+            **settings,
+        )
 
     @property
     def volume(self) -> bool:

@@ -14,7 +14,7 @@ SliceMaker = Callable[..., MRSlice]
 @cache
 def _slice(n_coils: int, shape: tuple[int, int], seed: int, name: str) -> MRSlice:
     data = load_phantom(name, shape=shape, n_coils=n_coils, rng=np.random.default_rng(seed))
-    return MRSlice.from_data(data)
+    return data.slice_model()
 
 
 @cache

@@ -13,7 +13,6 @@ from mri_design import (
     InputError,
     Laplace,
     MapEstimate,
-    MRSlice,
     PenalisedProblem,
     SiteBlock,
     Status,
@@ -85,7 +84,7 @@ def test_stopping_short_is_flagged(tiny_model):
 def test_converges_near_the_minimum_where_site_precisions_span_decades():
     """Dark pixels and flat regions of a head: linear solves take more than a hundred iterations in the end."""
     scan = load_phantom("brain", shape=32, rng=np.random.default_rng(0))
-    model = MRSlice.from_data(scan).model(range(8, 24))
+    model = scan.slice_model().model(range(8, 24))
 
     def unsmoothed(u: np.ndarray) -> float:
         return PenalisedProblem.smoothed(model, (np.zeros(1),) * 2).value(

@@ -48,7 +48,7 @@ def textured(encoding: Readouts, angle: Array) -> MRSlice:
 
 def chosen(one: MRSlice, ids: Sequence[int]) -> PhaseChoice:
     engine = ANYWHERE.inference.engine()
-    return choose_phase(hold_back(one, ids, engine, 0), ANYWHERE.phase, engine.cut_short(1))
+    return choose_phase(hold_back(one, ids, engine, 0), (3.0,), engine.cut_short(1))
 
 
 def smooth() -> Array:

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.evidence.companion import CompanionChoice, choose_companions, renew_companions
+from mri_design.evidence.companion import CompanionChoice, CompanionPrior, choose_companions, renew_companions
 from mri_design.evidence.prediction import hold_back
 from mri_design.evidence.registration import RigidMotion
-from mri_design.experiment.recipe import CompanionRecipe, Recipe, load_recipe
+from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.experiment.shots import shot_slice
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
+from mri_design.operators.trajectory import radial_spokes
 from mri_design.readouts import PlaneReadouts, ShotReadouts
-from mri_design.scan.trajectories.radial import radial_spokes
 from tests.two_contrasts import FIRST, OTHER, PRIOR, head, scanned, slice_of, some_lines
 
 TRUTH, T1 = head(FIRST), head(OTHER)
@@ -22,15 +22,15 @@ LINES, SD = some_lines(32), 0.007
 RECIPE = load_recipe("local").replacing("phase", model="modulus").replacing("reconstruction", band_factors=False)
 
 
-CAREFUL, TRUSTING = CompanionRecipe(), CompanionRecipe(trust_companion=True)
+CAREFUL, TRUSTING = CompanionPrior(), CompanionPrior(trusted=True)
 
 
 def choice(
-    one: MRSlice, *companions: Companion, lines: list[int] = LINES, recipe: CompanionRecipe = CAREFUL
+    one: MRSlice, *companions: Companion, lines: list[int] = LINES, prior: CompanionPrior = CAREFUL
 ) -> CompanionChoice:
     one = replace(one, companions=companions)
     engine = RECIPE.inference.engine()
-    return choose_companions(one, lines, hold_back(one, lines, engine, 0), recipe, engine, one.central_image(lines))
+    return choose_companions(one, lines, hold_back(one, lines, engine, 0), prior, engine, one.central_image(lines))
 
 
 @pytest.mark.parametrize("seed", (0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))))
@@ -56,7 +56,7 @@ def test_a_companion_that_moved_is_found_and_said():
     assert found.used == ("moved",)
     assert offered.registration.motion.angle == pytest.approx(-4.0 - 2.7, abs=1.0)  # T1 itself is turned by 2.7
     assert "pixels" in str(found) and "degrees" in str(found)
-    still = choice(slice_of(TRUTH, SD), moved, recipe=CompanionRecipe(register_companion=False))
+    still = choice(slice_of(TRUTH, SD), moved, prior=CompanionPrior(registered=False))
     assert still.offered[0].registration is None
 
 
@@ -115,7 +115,7 @@ def test_of_two_the_right_one_is_taken():
 
 
 def test_one_that_is_trusted_is_used_whatever_the_lines_say():
-    found = choice(slice_of(TRUTH, SD), Companion("other", unrelated(4)), recipe=TRUSTING)
+    found = choice(slice_of(TRUTH, SD), Companion("other", unrelated(4)), prior=TRUSTING)
     assert found.used == ("other",) and found.trusted
     assert "as the recipe asks" in str(found)
 
@@ -125,7 +125,7 @@ def test_with_too_few_lines_to_hold_back_none_is_used_unless_trusted():
     found = choice(slice_of(TRUTH, SD), Companion("T1", T1), lines=centre)
     assert found.used == () and found.held_back == 0
     assert "nothing to hold back" in str(found)
-    trusted = choice(slice_of(TRUTH, SD), Companion("T1", T1), lines=centre, recipe=TRUSTING)
+    trusted = choice(slice_of(TRUTH, SD), Companion("T1", T1), lines=centre, prior=TRUSTING)
     assert trusted.used == ("T1",)
 
 
@@ -151,7 +151,7 @@ def test_images_that_show_nothing_are_left_out_and_said(image):
 
 
 def test_one_that_is_refused_beforehand_is_left_out_even_where_companions_are_trusted():
-    found = choice(slice_of(TRUTH, SD), Companion("T1", T1, refused="it is the scan itself"), recipe=TRUSTING)
+    found = choice(slice_of(TRUTH, SD), Companion("T1", T1, refused="it is the scan itself"), prior=TRUSTING)
     assert found.used == () and "T1, left out: it is the scan itself" in str(found)
 
 
@@ -168,9 +168,9 @@ def test_map_and_error_bars_know_companions_too():
 
 def test_the_default_recipe_is_careful_and_the_strong_one_has_to_be_named():
     for share in (0.125, 0.25, 0.5, 1.0):
-        assert Recipe().companion.limit(share) < CompanionRecipe(companion_strength="strong").limit(share)
-    assert Recipe().companion.limit(0.125) == pytest.approx(Recipe().companion.limit(0.25) / 4)
-    assert Recipe().companion.limit(0.25) == pytest.approx(Recipe().companion.limit(0.5) / 2)
+        assert Recipe().companion.made().limit(share) < CompanionPrior("strong").limit(share)
+    assert CAREFUL.limit(0.125) == pytest.approx(CAREFUL.limit(0.25) / 4)
+    assert CAREFUL.limit(0.25) == pytest.approx(CAREFUL.limit(0.5) / 2)
 
 
 def test_few_lines_judge_as_a_quarter_of_them_would_and_ask_for_less():

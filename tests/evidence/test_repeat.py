@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from mri_design.evidence import companion
-from mri_design.evidence.companion import CompanionChoice, choose_companions
+from mri_design.evidence.companion import CompanionChoice, CompanionPrior, choose_companions
 from mri_design.evidence.prediction import hold_back
 from mri_design.evidence.registration import RigidMotion
 from mri_design.evidence.repeat import expected_image, matched
-from mri_design.experiment.recipe import CompanionRecipe, load_recipe
+from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.companion import Companion
@@ -26,7 +26,7 @@ TRUTH, T1 = head(FIRST), head(OTHER)
 LINES, SD = some_lines(24), 0.007
 RECIPE = load_recipe("local").replacing("phase", model="modulus").replacing("reconstruction", band_factors=False)
 ENGINE = RECIPE.inference.engine()
-MODERATE = CompanionRecipe(companion_strength="moderate")
+MODERATE = CompanionPrior("moderate")
 
 
 def phased(image: np.ndarray) -> np.ndarray:
@@ -78,10 +78,10 @@ def test_one_that_moved_is_registered_once_more_to_the_image_it_has_helped_to_ma
 
 
 def test_careful_takes_none_nor_does_moderate_where_few_lines_are_measured():
-    assert CompanionRecipe().doubt(0.5) is None
+    assert CompanionPrior().doubt(0.5) is None
     assert MODERATE.doubt(0.19) is None
     assert MODERATE.doubt(0.2) is not None
-    assert CompanionRecipe(companion_strength="strong").doubt(0.1) is not None
+    assert CompanionPrior("strong").doubt(0.1) is not None
 
 
 def test_brightness_and_smooth_phase_are_those_of_the_scan():

@@ -7,9 +7,9 @@ import pytest
 from scipy.ndimage import affine_transform
 
 from mri_design import InputError
-from mri_design.evidence.companion import Offered, choose_companions
+from mri_design.evidence.companion import CompanionPrior, Offered, choose_companions
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
-from mri_design.experiment.recipe import CompanionRecipe, load_recipe
+from mri_design.experiment.recipe import load_recipe
 from mri_design.model.companion import Companion
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.geometry import SliceGeometry
@@ -94,9 +94,7 @@ def volume_of_heads(places: tuple[SliceGeometry, ...] | None) -> CompanionImages
 def laid(beside: Companion) -> Offered:
     """As it is laid over an image of the head."""
     one = replace(slice_of(head(FIRST)), companions=(beside,))
-    (offered,) = choose_companions(
-        one, [], None, CompanionRecipe(), RECIPE.inference.engine(), head(FIRST) + 0j
-    ).offered
+    (offered,) = choose_companions(one, [], None, CompanionPrior(), RECIPE.inference.engine(), head(FIRST) + 0j).offered
     return offered
 
 

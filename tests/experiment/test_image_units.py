@@ -17,8 +17,8 @@ from mri_design import (
     prepare_samples,
     reconstruct,
 )
+from mri_design.calibration.whitening import image_units
 from mri_design.operators.centred_fft import to_image
-from mri_design.scan.calibration.noise import image_units
 from tests.shared_scans import shared_scan
 
 RECIPE = Recipe()

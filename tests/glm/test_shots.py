@@ -12,7 +12,6 @@ from mri_design import (
     FiniteDifferences,
     Identity,
     InputError,
-    MRSlice,
     best_shot,
     drawn_root,
     exact_root,
@@ -37,7 +36,7 @@ SPIRAL = spiral_curve(N, 2.0, points=25) * 0.99
 @pytest.fixture(scope="module", params=[1, 2])
 def posterior(request):
     data = load_phantom("brain", shape=N, n_coils=request.param, rng=np.random.default_rng(0))
-    model = MRSlice.from_data(data).model((6, 5, 7, 3, 10))
+    model = data.slice_model().model((6, 5, 7, 3, 10))
     return DoubleLoop(Exact(), outer_iterations=3).infer(model, np.random.default_rng(0))
 
 

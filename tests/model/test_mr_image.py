@@ -136,7 +136,7 @@ def test_from_data_takes_the_slice_and_its_coils():
         (rng.standard_normal((3, 2, *N)) + 1j * rng.standard_normal((3, 2, *N))).astype(np.complex64) for _ in range(2)
     )
     data = KSpaceData(kspace, np.ones(N[0], bool), noise_variance=0.3, coil_maps=maps)
-    one = MRSlice.from_data(data, 1, library="pyfftw")
+    one = data.slice_model(1, library="pyfftw")
     np.testing.assert_array_equal(one.kspace, kspace[1])
     np.testing.assert_array_equal(one.maps, maps[1])
     assert one.noise_variance == 0.3 and one.library == "pyfftw" and one.shape == N
@@ -162,13 +162,11 @@ def test_from_data_takes_the_slice_and_its_coils():
         (lambda: one_slice(prior=(SparsityBlock("wavelet", 1.0, levels=9),)).model([8]), "wavelet levels"),
         (lambda: one_slice(prior=()).model([8]), "blocks"),
         (
-            lambda: MRSlice.from_data(KSpaceData(np.ones((1, 1, *N), np.complex64), np.ones(N[0], bool))),
+            lambda: KSpaceData(np.ones((1, 1, *N), np.complex64), np.ones(N[0], bool)).slice_model(),
             "noise_variance.*unknown.*Calibrate",
         ),
         (
-            lambda: MRSlice.from_data(
-                KSpaceData(np.ones((1, 2, *N), np.complex64), np.ones(N[0], bool), noise_variance=1)
-            ),
+            lambda: KSpaceData(np.ones((1, 2, *N), np.complex64), np.ones(N[0], bool), noise_variance=1).slice_model(),
             "coil maps.*2 coils",
         ),
     ],
@@ -204,9 +202,9 @@ def test_lines_with_holes_come_from_data() -> None:
     mask = rng.random(N) < 0.5
     mask[6:11] = True
     data = KSpaceData((one_slice().kspace * mask)[None].astype(np.complex64), np.ones(N[0], bool), noise_variance=0.01)
-    one = MRSlice.from_data(data)
+    one = data.slice_model()
     assert one.samples is not None
-    np.testing.assert_array_equal(one.sampling.samples, mask)
+    np.testing.assert_array_equal(one.grid_samples(one.measured), mask)
     with pytest.raises(InputError, match=r"samples: got float64"):
         one_slice(samples=np.ones(N))
 

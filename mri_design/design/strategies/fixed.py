@@ -14,8 +14,8 @@ from mri_design.design.candidate import LineCandidates
 from mri_design.design.strategy import ChoosesBlocks, DesignView, best_line
 from mri_design.design.trace import Choice
 from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.operators.trajectory import golden_angles, interleaf_angles
 from mri_design.readouts import PlaneReadouts, Readouts
-from mri_design.scan.trajectories.radial import golden_angles, interleaf_angles
 
 GOLDEN = (np.sqrt(5) - 1) / 2
 """The golden ratio less one."""

@@ -409,7 +409,7 @@ def load_phantom_shots(
     name : {"shepp-logan", "brain"}
         The scenes whose k-space is known in closed form; images would have to be transformed by what reconstructs them.
     trajectory : float array, shape (..., 2)
-        Columns (ky, kx) in cycles per field of view: spokes of `trajectories.radial`, spirals of `trajectories.spiral`.
+        Columns (ky, kx) in cycles per field of view: of `radial_spokes`, or `spiral_readout`.
     shape, noise, phase, n_coils, rng
         As for `shots.simulate_ellipse_shots`.
 

@@ -15,7 +15,7 @@ from mri_design.readouts import PlaneReadouts
 def plane_slice(n_coils: int = 1, n: int = 16, seed: int = 0) -> MRSlice:
     """The brain phantom as a plane whose samples are measured one by one."""
     data = load_phantom("brain", shape=(n, n), n_coils=n_coils, rng=np.random.default_rng(seed))
-    return MRSlice.from_data(data.encoded("plane"))
+    return data.encoded("plane").slice_model()
 
 
 @cache

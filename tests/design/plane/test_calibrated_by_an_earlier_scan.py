@@ -29,7 +29,7 @@ def scene(name: str = "brain", seed: int = 0) -> tuple[MRSlice, np.ndarray]:
     """A scan of a plane with the noise of a seed, and its true image, which is the same for all seeds."""
     data = load_phantom(name, shape=(SIZE, SIZE), rng=np.random.default_rng(0))
     assert data.reference is not None
-    one, truth = MRSlice.from_data(data.encoded("plane")), data.reference[0]
+    one, truth = data.encoded("plane").slice_model(), data.reference[0]
     every = one.encoding()(truth).reshape(one.kspace.shape)
     parts = np.random.default_rng(seed).standard_normal((2, *every.shape)) * np.sqrt(one.noise_variance)
     return replace(one, kspace=(every + parts[0] + 1j * parts[1]).astype(np.complex64)), truth

@@ -141,7 +141,7 @@ def test_a_posterior_that_is_wrong_on_one_side_is_corrected() -> None:
 def test_lines_and_samples_do_not_share_a_design() -> None:
     data = load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
     with pytest.raises(InputError, match="one kind"):
-        engine(CalibratedSamples()).begin([plane_slice(), MRSlice.from_data(data)], (136,))
+        engine(CalibratedSamples()).begin([plane_slice(), data.slice_model()], (136,))
 
 
 @pytest.mark.parametrize("n_coils", [1, 4])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import ControlVariate, DesignEngine, DoubleLoop, MRSlice, Recipe, load_phantom
+from mri_design import ControlVariate, DesignEngine, DoubleLoop, Recipe, load_phantom
 from mri_design.design.blocks import squared_correlation
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.strategies.greedy import ExpectedError
@@ -79,7 +79,7 @@ def test_with_several_coils_a_mask_of_a_plane_begins_with_a_disc() -> None:
 @pytest.mark.slow
 def test_on_its_training_scan_it_is_better_than_what_the_posterior_expects() -> None:
     data = load_phantom("brain", shape=(32, 32), rng=np.random.default_rng(0))
-    mr_slice = MRSlice.from_data(data.encoded("plane"))
+    mr_slice = data.encoded("plane").slice_model()
     assert data.reference is not None
     truth = data.reference[0]
     engine = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3)

@@ -14,11 +14,6 @@ from mri_design.scan.calibration.noise.least import MOST_SIGNAL_TO_NOISE, ROUNDI
 from mri_design.scan.calibration.noise.regions import NoiseRegions, median_variance
 from mri_design.scan.calibration.noise.volume import NOISE_FROM, median_noise, noise_is_beside, with_volume_noise
 from mri_design.scan.calibration.noise.whitening import (
-    back_from,
-    image_units,
-    inverse_root,
-    maps_before_mixing,
-    mix_coils,
     mixed_coils,
     prewhiten,
 )
@@ -32,20 +27,15 @@ __all__ = [
     "SIGNAL_OUTSIDE",
     "MeasuredNoise",
     "NoiseRegions",
-    "back_from",
     "correlated_by_signal",
     "each_coil_alone",
     "estimate_noise_covariance",
     "estimate_noise_variance",
-    "image_units",
-    "inverse_root",
     "largest_correlation",
     "least_noise",
-    "maps_before_mixing",
     "measure_noise",
     "median_noise",
     "median_variance",
-    "mix_coils",
     "mixed_coils",
     "noise_is_beside",
     "prewhiten",
