@@ -357,7 +357,7 @@ def measure_lines(given: argparse.Namespace) -> None:
             fair += fair_rows(loaded(given.data, name, LOCAL), acceleration, seed, LOCAL)
             write_csv(path, fair)
             print(*cell, f"{time.process_time():.0f} s", flush=True)
-    put_table(page, "Designs beside fixed masks", fair_cells(fair), None, FORMATS)
+    put_table(page, "The same maps and the same centre lines for all", fair_cells(fair), None, FORMATS)
     put_table(page, "Each fixed mask", fair_masks(fair), None, FORMATS)
     if known.rows:
         put_table(page, "Maps of the lines measured and of all lines", list(known.rows.values()))

@@ -160,16 +160,3 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{page.name}: {file}"
         if anchor:
             assert anchor in _anchors(target), f"{page.name}: {file}#{anchor}"
-
-
-def test_the_readme_is_short_and_has_one_figure_and_three_thumbnails() -> None:
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 110
-    assert len(re.findall(r"!\[[^]]+\]\(docs/figures/(?!thumb)", text)) == 1
-    assert len(re.findall(r"!\[[^]]+\]\(docs/figures/thumb-", text)) == 3
-
-
-def test_the_readme_has_an_example_of_six_lines_at_most_that_prints() -> None:
-    (example,) = [block for block in blocks(REPOSITORY / "README.md") if block.language == "python"]
-    assert len([line for line in example.text.splitlines() if line]) <= 6
-    assert example.printed
