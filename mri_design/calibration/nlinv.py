@@ -22,9 +22,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy import fft
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from mri_design.calibration.espirit import central, coil_directions
+
+try:
+    from threadpoolctl import threadpool_limits
+except ImportError:  # it saves time, no more
+    from contextlib import nullcontext as threadpool_limits
 
 BLOCK = 32
 """Side of the central block of samples that maps are estimated from."""

@@ -13,7 +13,6 @@ from mri_design.design.trace import relative_error
 from mri_design.errors import InputError, UnknownNameError, require_counts, require_instance, require_random
 from mri_design.estimation.least_squares import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
-from mri_design.estimation.textbook import TEXTBOOK, textbook
 from mri_design.evidence.choosing import FEWEST, NARROW_CENTRE
 from mri_design.evidence.companion import CompanionChoice, choose_companions, renew_companions
 from mri_design.evidence.error_bars import StdFactor, shaped_std, std_factor
@@ -36,6 +35,7 @@ from mri_design.evidence.squared_error import predicted_error
 from mri_design.experiment.extent import expected_total
 from mri_design.experiment.posterior_draws import PosteriorDraws
 from mri_design.experiment.recipe import Recipe, recipe_or_default
+from mri_design.experiment.textbook import TEXTBOOK, textbook
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior, require_posterior
@@ -204,7 +204,7 @@ def reconstruct(
     method : str, optional
         "mean", "map", "least-squares", "zero-filled", "l1-wavelet" or "total-variation": posterior mean, MAP,
         damped least squares (SENSE for several coils), inverse FFT (gridding of shots), or a rival of
-        `estimation.textbook`; the recipe's by default.
+        `experiment.textbook`; the recipe's by default.
     recipe : Recipe, optional
         Settings of inference and estimation; the default recipe without one.
     rng : numpy Generator, optional

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import UsageError, option
-from mri_design.estimation.textbook import TEXTBOOK
 from mri_design.evaluation import plots
 from mri_design.evaluation.first_screen import FirstPicture, FirstScreen
 from mri_design.evaluation.metrics import ImageMetrics, measure
@@ -50,6 +49,7 @@ from mri_design.experiment.strategies import (
     strategy_label,
     strategy_named,
 )
+from mri_design.experiment.textbook import TEXTBOOK
 from mri_design.kinds import KINDS, count_text
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.runs.error_tables import (

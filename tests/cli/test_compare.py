@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mri_design.estimation import textbook
 from mri_design.evaluation.run_folder import OUTPUTS
+from mri_design.experiment import textbook
 from tests.cli.folders import Designed, Run, rows
 
 COMMAND = (

@@ -8,7 +8,7 @@ import pytest
 from mri_design import InputError, Recipe, UsageError, measure, reconstruct
 from mri_design.brief import duration_text
 from mri_design.design.trials import ReferenceSlice
-from mri_design.estimation import textbook
+from mri_design.experiment import textbook
 from mri_design.runs import methods as methods_module
 from mri_design.runs.compare import methods_section
 from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, methods_named, tried_weights

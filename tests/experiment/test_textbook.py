@@ -7,7 +7,7 @@ import pytest
 import pywt
 
 from mri_design import InputError, Recipe, load_phantom, prepare, reconstruct
-from mri_design.estimation.textbook import ITERATIONS, TEXTBOOK, textbook
+from mri_design.experiment.textbook import ITERATIONS, TEXTBOOK, textbook
 from mri_design.model.mr_image import MRSlice
 
 GRID = (32, 24)
