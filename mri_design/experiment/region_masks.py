@@ -14,7 +14,7 @@ from mri_design.errors import InputError, number_array
 from mri_design.experiment.companion_images import CompanionImages
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.companions import read_images
-from mri_design.scan.io.npy import is_npy, read_npy
+from mri_design.scan.io.numpy_files import is_npy, read_npy
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 
 MOST_REGIONS, _LARGEST = 64, 1e6

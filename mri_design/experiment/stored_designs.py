@@ -21,7 +21,7 @@ from mri_design.design.training import TrainedDesign
 from mri_design.errors import InputError, UsageError
 from mri_design.inference.base import WarmStart
 from mri_design.scan.io.atomic import write_npz
-from mri_design.scan.io.npy import read_npz_members
+from mri_design.scan.io.numpy_files import read_npz_members
 from mri_design.scan.io.safe import ReadLimits, check_file
 
 FORMAT = "mri-design checkpoint 6"

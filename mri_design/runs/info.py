@@ -17,7 +17,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import GivenMaps
 from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
-from mri_design.scan.io.npy import declared_dtype, declared_shape, is_npy, read_npy, read_npy_stream, read_npz_members
+from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.sampling import gapless_run, index_runs, line_pattern
 from mri_design.scan.summary import ImageSummary, ScanSummary
@@ -183,8 +183,8 @@ def _mask_axes(path: Path) -> int | None:
     if not path.is_file():
         return None
     try:
-        with path.open("rb") as stream:
-            return read_npy_stream(stream, check_file(path), path.name, DEFAULT_LIMITS).ndim
+        with opened_npy(path, DEFAULT_LIMITS) as mask:
+            return len(mask.shape)
     except (InputError, OSError):
         return None
 
@@ -338,7 +338,8 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
     if path.suffix not in (".npy", ".npz") or not path.is_file():
         return None
     if path.name in _OF_RUNS and (path.parent / _MANIFEST).is_file():
-        shape = declared_shape(path, DEFAULT_LIMITS)
+        with opened_npy(path, DEFAULT_LIMITS, field=path.name) as array:
+            shape = array.shape
         plane = _mask_axes(path.parent / "mask.npy") == 2
         further = _FURTHER.get(path.name, [])
         axes = ", ".join(["frame", "slice", *further, "ky", "kz" if plane else "kx"][-len(shape) :])
@@ -356,11 +357,12 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
         return None
     if path.suffix == ".npz":
         return _order(path)
-    return _mask(path) if is_npy(path) and declared_dtype(path, DEFAULT_LIMITS) == np.bool_ else None
+    return _mask(path) if is_npy(path) else None
 
 
 def _mask(path: Path) -> dict[str, str] | None:
-    mask = read_npy(path, DEFAULT_LIMITS)
+    with opened_npy(path, DEFAULT_LIMITS, field=path.name) as array:
+        mask = array.whole() if array.dtype == np.bool_ else np.zeros(0, dtype=np.bool_)
     if mask.ndim not in (1, 2) or not mask.any():
         return None
     count = int(mask.sum())

@@ -21,8 +21,8 @@ from mri_design.operators.base import Array
 from mri_design.runs.image_sections import DRAWS, REFERENCE
 from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.npy import NpySlices, read_npy
-from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
+from mri_design.scan.io.numpy_files import opened_npy, read_npy
+from mri_design.scan.io.safe import DEFAULT_LIMITS
 
 MEASURES = "measures.csv"
 _MOST_PAIRS = 10
@@ -275,14 +275,12 @@ class _Draws:
         return self._held[1]
 
     def _read(self, number: int) -> Array:
-        size = check_file(self._path)
-        with self._path.open("rb") as stream:
-            parts = NpySlices.of(stream, size, self._field, DEFAULT_LIMITS)
+        with opened_npy(self._path, DEFAULT_LIMITS, field=self._field) as parts:
             wanted = f"complex {(*self._shape[: self._before], 'draw', *self._shape[self._before :])}, as recon.npy"
-            shape = () if parts is None else parts.shape
+            shape = parts.shape if parts.sliced else ()
             before, grid = shape[: self._before], shape[self._before + 1 :]
-            if parts is None or parts.dtype.kind != "c" or (*before, *grid) != self._shape:
-                got = "another order of axes" if parts is None else f"{parts.dtype} {shape}"
+            if not parts.sliced or parts.dtype.kind != "c" or (*before, *grid) != self._shape:
+                got = f"{parts.dtype} {shape}" if parts.sliced else "another order of axes"
                 raise InputError(self._field, got, wanted.replace("'", ""))
             if self._before:
                 drawn = parts.part(number)[0]

@@ -17,7 +17,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.tables import read_csv
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.npy import read_npy_stream
+from mri_design.scan.io.numpy_files import read_npy
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.io.source import COUNTERS
 from mri_design.scan.source_image import SourceImage
@@ -346,9 +346,7 @@ def _read_trains(path: Path, field: str, unit: str) -> tuple[tuple[int, ...], ..
 
 def _array(path: Path, kind: str, *axes: int) -> NDArray[Any]:
     field = f"{path.parent.name}/{path.name}"
-    size = check_file(path)
-    with path.open("rb") as stream:
-        array = read_npy_stream(stream, size, field, DEFAULT_LIMITS)
+    array = read_npy(path, DEFAULT_LIMITS, field=field)
     if array.dtype.kind != kind or array.ndim not in axes or not np.isfinite(array).all():
         names = {"b": "bool", "c": "finite complex", "f": "finite real"}
         wanted = f"{names[kind]} values along {' or '.join(map(str, axes))} axes"

@@ -6,26 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
 from mri_design.scan.io.layouts import gathering, looks_like_coils
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, read_small
 from mri_design.scan.io.source import Content, ReadOptions, Source
-from mri_design.scan.io.stored_arrays import (
-    ArrayHeader,
-    StackSource,
-    StoredSource,
-    images_of,
-    kspace_axes,
-    read_header_file,
-    scan_of_arrays,
-    series_of,
-)
-from mri_design.scan.sampling import Sampling
+from mri_design.scan.io.stored_arrays import ArrayHeader, read_header_file, scan_of_arrays, source_of
 from mri_design.scan.trajectories.exchange import from_bart
 
 AXES: tuple[str, ...] = (
@@ -35,6 +25,8 @@ AXES: tuple[str, ...] = (
 """Meanings of BART's axes, by its own names in lower case."""
 
 _DATA = ("read", "phs1", "phs2", "coil", "slice")
+_SLICES, _IMAGES = ("slice", "coil", "k0", "k1"), ("slice", "row", "col")
+"""Names of the axes of stacks, as they are read slice by slice."""
 _LONGEST_HEADER = 2**20
 _GATHERED = 4.0
 """Least energy of a plane's strongest column over that of the median one; shots have nearly the same energy."""
@@ -80,37 +72,74 @@ def read_pair(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> NDArray[np.com
     InputError
         Where half of the pair is missing, the header has no such lengths, or there are more or fewer samples.
     """
-    header, samples = pair_of(path)
-    for half, other in ((header, samples), (samples, header)):
-        if not half.exists() and other.exists():
-            wanted = "both files of the pair, NAME.hdr and NAME.cfl"
-            raise InputError(field=str(half), got="no such file", wanted=wanted, cure="Copy both.")
-    shape = _checked_lengths(header, samples, limits)
-    return _samples(samples, shape)
+    array = CflArray.of(path, limits)
+    return array.read(array.lengths)
 
 
-def _checked_lengths(header: Path, samples: Path, limits: ReadLimits) -> tuple[int, ...]:
-    """The lengths that a header declares, held against the samples."""
-    shape = _lengths(header)
-    held = check_file(samples)
-    needed = check_declared_shape(str(header), shape, 8, limits)
-    if held != needed:
-        raise InputError(
-            field=str(samples),
-            got=f"{held} bytes",
-            wanted=f"{needed} bytes, 8 for each sample of the header's {'x'.join(map(str, shape))}",
-            cure="One half is cut short, or the halves do not belong together: copy both again.",
-        )
-    return shape
+@dataclass(frozen=True)
+class CflArray:
+    """The samples of a pair whose header was read.
+
+    Parameters
+    ----------
+    path : Path
+        The file of samples.
+    lengths : tuple of int
+        Of all 16 axes.
+    """
+
+    path: Path
+    lengths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, path: Path, limits: ReadLimits) -> CflArray:
+        """Read the header of a pair, and hold it against the limits and the length of the samples; as `read_pair`."""
+        header, samples = pair_of(path)
+        for half, other in ((header, samples), (samples, header)):
+            if not half.exists() and other.exists():
+                wanted = "both files of the pair, NAME.hdr and NAME.cfl"
+                raise InputError(str(half), "no such file", wanted, "Copy both.")
+        lengths, held = _lengths(header), check_file(samples)
+        needed = check_declared_shape(str(header), lengths, 8, limits)
+        if held != needed:
+            wanted = f"{needed} bytes, 8 for each sample of the header's {'x'.join(map(str, lengths))}"
+            cure = "One half is cut short, or the halves do not belong together: copy both again."
+            raise InputError(str(samples), f"{held} bytes", wanted, cure)
+        return cls(samples, lengths)
+
+    def read(self, shape: tuple[int, ...], number: int = 0) -> NDArray[np.complex64]:
+        """The first samples as an array of a shape, or those that follow after a number of others of its size."""
+        count = math.prod(shape)
+        stored = np.fromfile(self.path, dtype="<c8", count=count, offset=number * count * 8)
+        if stored.size != count:
+            raise InputError(str(self.path), "fewer samples than before", "a file that stays as it is")
+        return stored.astype(np.complex64, copy=False).reshape(shape, order="F")
 
 
-def _samples(path: Path, shape: tuple[int, ...], number: int = 0) -> NDArray[np.complex64]:
-    """An array of a shape, or the one that follows after a number of others of its size."""
-    count = math.prod(shape)
-    stored = np.fromfile(path, dtype="<c8", count=count, offset=number * count * 8)
-    if stored.size != count:
-        raise InputError(field=str(path), got="fewer samples than before", wanted="a file that stays as it is")
-    return stored.astype(np.complex64, copy=False).reshape(shape, order="F")
+@dataclass(frozen=True)
+class _Stack:
+    """Slices (slice, coil, read, phs1), or images (slice, read, phs1), of a pair without other axes."""
+
+    array: CflArray
+    images: bool
+    sliced: ClassVar[bool] = True
+    dtype: ClassVar[np.dtype[Any]] = np.dtype(np.complex64)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        read, phase, _, coils = self.array.lengths[:4]
+        return (self.array.lengths[AXES.index("slice")], *(() if self.images else (coils,)), read, phase)
+
+    def whole(self) -> NDArray[np.complex64]:
+        return self._arranged(self.array.read((*self.shape[-2:], self.array.lengths[3], self.shape[0])))
+
+    def part(self, number: int) -> NDArray[np.complex64]:
+        return self._arranged(self.array.read((*self.shape[-2:], self.array.lengths[3], 1), number))
+
+    def _arranged(self, stored: NDArray[np.complex64]) -> NDArray[np.complex64]:
+        if not self.images:
+            _refuse_mask(stored)
+        return stored.transpose(3, 2, 0, 1).reshape(-1, *self.shape[1:])
 
 
 def opened(path: Path, options: ReadOptions) -> Source:
@@ -129,81 +158,63 @@ def opened(path: Path, options: ReadOptions) -> Source:
         On anything else than such a pair, naming the file and the field; zeros and ones alone are a mask, as
         ``mri-design export --to cfl`` writes it, and no data.
     """
-    beside, samples = pair_of(path)
-    header, limits = read_header_file(samples, options), options.limits
+    header = read_header_file(pair_of(path)[1], options)
     dims = None if options.dims is None else tuple(options.dims)
-    header = replace(header, dims=dims, text={**header.text, "format": "BART cfl"}, shape=None, float_pairs=False)
-    pair = _Pair(samples, header, limits)
-    shape = _checked_lengths(beside, samples, limits) if beside.exists() and samples.exists() else ()
-    lengths = dict(zip(AXES, shape, strict=False))
-    count = lengths.get("slice", 1)
-    alone = all(length == 1 for name, length in lengths.items() if name not in _DATA) and dims is None
-    alone = alone and header.phase_encode_axis is None
-    if not (1 < count <= limits.max_slices and alone and lengths["read"] > 1 and lengths["phs2"] == 1):
-        return pair
-    each = (lengths["read"], lengths["phs1"], lengths["coil"], 1)
-    if not header.image_domain:
-        named = replace(header, dims=("k0", "k1", "coil", "slice"))
-
-        def part(number: int) -> dict[str, NDArray[Any]]:
-            return {"kspace": _samples(samples, each, number)}
-
-        return _Slices(pair, part, count, kspace_axes(4, named.dims), named)
-    images = (_samples(samples, each, number)[np.newaxis, :, :, 0, 0] for number in range(count))
-    made = images_of(pair, "image", images, (count, *each[:2]), replace(header, dims=None))
-    return pair if lengths["coil"] > 1 or made is None else made
-
-
-class _Slices(StackSource):
-    """Slices that are not all of them masks."""
-
-    def samplings(self) -> tuple[Sampling, ...]:
-        """Which samples every slice holds."""
-        ones: int | None = 0
-        found = list[Sampling]()
-        for number in range(self.count):
-            (part,) = self.part(number).values()
-            found.append(self._sampling(part, number))
-            ones = None if ones is None or not _is_mask(part) else ones + int(np.count_nonzero(part))
-        if ones:
-            raise _mask_error(ones)
-        return tuple(found)
+    header = replace(header, dims=dims, text={**header.text, "format": "BART cfl"}, shapes={}, float_pairs=False)
+    array, images = CflArray.of(path, options.limits), header.image_domain
+    several = {name for name, length in zip(AXES, array.lengths, strict=True) if length > 1}
+    stack = {"slice"} <= several <= {"read", "phs1", "slice", *(() if images else ("coil",))}
+    if not stack or array.lengths[0] == 1 or not header.unnamed:
+        return _Pair(array, header, options.limits)
+    key, header = ("image" if images else "kspace"), replace(header, dims=_IMAGES if images else _SLICES)
+    return source_of(array.path, key, {key: _Stack(array, images)}, header, options.limits)
 
 
 @dataclass(frozen=True)
-class _Pair(StoredSource):
-    """A pair of files."""
+class _Pair(Source):
+    """A pair of files that is no stack of slices."""
+
+    array: CflArray
+    header: ArrayHeader
+    limits: ReadLimits
 
     @property
     def series(self) -> Mapping[str, tuple[int, ...]]:
         """See `Source`."""
-        if self.header.dims is None:
-            return {}
-        header, samples = pair_of(self.path)
-        return series_of(_kept(_checked_lengths(header, samples, self.limits), self.header.dims), self.header)
+        dims = self.header.dims
+        return {} if dims is None else self.header.series(_kept(self.array.lengths, dims))
+
+    @property
+    def centre(self) -> tuple[int, int] | None:
+        """As the header file says it."""
+        return self.header.centre
 
     def load(self) -> Content:
-        """Read both files."""
-        stored, header = read_pair(self.path, self.limits), self.header
+        """Read the samples, and name their axes."""
+        stored, header, path = self.array.read(self.array.lengths), self.header, self.array.path
         if header.dims is not None:  # given in the place of BART's own names
             array = stored.reshape(_kept(stored.shape, header.dims))
-            return scan_of_arrays(self.path, "kspace", {"kspace": array}, header, self.limits)
+            return scan_of_arrays(path, "kspace", {"kspace": array}, header, self.limits)
         _refuse_further_axes(stored)
         array = stored.reshape([stored.shape[AXES.index(name)] for name in _DATA])
         if not header.image_domain:
             _refuse_mask(array)
-        if array.shape[0] == 1 and not header.image_domain and not _is_plane(self.path, array, header):
-            return _along_trajectory(self.path, array, header, self.limits)
+        if array.shape[0] == 1 and not header.image_domain and not _is_plane(path, array, header):
+            return _along_trajectory(path, array, header, self.limits)
         dims = ("x", "y", "z", "coil", "slice") if header.image_domain else ("k0", "k1", "k2", "coil", "slice")
         kept = [axis for axis in range(5) if array.shape[axis] > 1 or axis < 2]
         named, array = tuple(dims[axis] for axis in kept), array.reshape([array.shape[axis] for axis in kept])
         if header.image_domain:
-            return _images(self.path, array, named, header, self.limits)
+            if "coil" in named:
+                got = f"{array.shape[named.index('coil')]} entries"
+                raise InputError("axis 3 (coil)", got, "images that are combined over coils")
+            header = replace(header, dims=("row", "col") if named == ("x", "y") else named)
+            return scan_of_arrays(path, "image", {"image": array}, header, self.limits)
         if named == ("k0", "k1", "k2"):
             _refuse_coils(stored, 2)
         if "k2" in named and header.phase_encode_axis is None:
             _refuse_slices(array, named)
-        return scan_of_arrays(self.path, "kspace", {"kspace": array}, replace(header, dims=named), self.limits)
+        return scan_of_arrays(path, "kspace", {"kspace": array}, replace(header, dims=named), self.limits)
 
 
 def _kept(shape: tuple[int, ...], dims: tuple[str, ...]) -> tuple[int, ...]:
@@ -216,20 +227,17 @@ def _kept(shape: tuple[int, ...], dims: tuple[str, ...]) -> tuple[int, ...]:
 
 def _lengths(header: Path) -> tuple[int, ...]:
     """The axes that a header declares, as 16 lengths."""
-    if check_file(header) > _LONGEST_HEADER:
-        raise InputError(field=str(header), got="an over-long header", wanted=f"at most {_LONGEST_HEADER} bytes")
-    lines = header.read_bytes().decode("ascii", "replace").splitlines()
+    lines = read_small(header, _LONGEST_HEADER).decode("ascii", "replace").splitlines()
     wanted = f"a line '# Dimensions' and under it up to {len(AXES)} whole numbers of at least 1"
     try:
         words = lines[[line.strip() for line in lines].index("# Dimensions") + 1].split()
     except (ValueError, IndexError):
-        raise InputError(field=str(header), got=(lines or [""])[0][:60], wanted=wanted) from None
+        raise InputError(str(header), (lines or [""])[0][:60], wanted) from None
     # Numbers of more than nine digits are no length of anything that could be read.
     good = 1 <= len(words) <= len(AXES) and all(word.isdecimal() and len(word) < 10 for word in words)
     lengths = tuple(int(word) for word in words) if good else (0,)
     if min(lengths) < 1:
-        got = f"{len(words)} values, {' '.join(words)[:60]}"
-        raise InputError(field=f"{header}: Dimensions", got=got, wanted=wanted)
+        raise InputError(f"{header}: Dimensions", f"{len(words)} values, {' '.join(words)[:60]}", wanted)
     return (*lengths, *[1] * (len(AXES) - len(lengths)))
 
 
@@ -244,12 +252,8 @@ def _refuse_further_axes(stored: NDArray[np.complex64]) -> None:
                     f" Or name all axes that have several entries, as {named}, and choose by {option(counter, 'N')}."
                 )
             _refuse_coils(stored, number)
-            raise InputError(
-                field=f"axis {number} ({name})",
-                got=f"{length} entries",
-                wanted=f"one: only the axes {', '.join(_DATA)} are read",
-                cure=cure,
-            )
+            wanted = f"one: only the axes {', '.join(_DATA)} are read"
+            raise InputError(f"axis {number} ({name})", f"{length} entries", wanted, cure)
 
 
 def _refuse_coils(stored: NDArray[np.complex64], number: int) -> None:
@@ -261,13 +265,10 @@ def _refuse_coils(stored: NDArray[np.complex64], number: int) -> None:
         return
     axes = ["kx", "ky"]
     axes.insert(several.index(number), "coil")
-    raise InputError(
-        field=f"axis {number} ({AXES[number]})",
-        got=f"{stored.shape[number]} entries, which predict each other as coils do, and no coils along axis 3",
-        wanted="coils along axis 3",
-        cure=f"Give their names, {option('dims', ','.join(axes))}, or change the file: "
-        f"`bart transpose {number} 3 NAME moved`.",
-    )
+    got = f"{stored.shape[number]} entries, which predict each other as coils do, and no coils along axis 3"
+    cure = f"Give their names, {option('dims', ','.join(axes))}, or change the file: "
+    cure += f"`bart transpose {number} 3 NAME moved`."
+    raise InputError(f"axis {number} ({AXES[number]})", got, "coils along axis 3", cure)
 
 
 def _refuse_slices(array: NDArray[np.complex64], named: Sequence[str]) -> None:
@@ -280,30 +281,16 @@ def _refuse_slices(array: NDArray[np.complex64], named: Sequence[str]) -> None:
         return
     names = ["kx", "ky", *("coil" for name in named if name == "coil")]
     slices, volume = (option("dims", ",".join([*names[:2], name, *names[2:]])) for name in ("slice", "kz"))
-    raise InputError(
-        field="axis 2 (phs2)",
-        got=f"{array.shape[axis]} entries of about the same energy, as slices have it",
-        wanted="a second phase encode along axis 2, and slices along axis 13",
-        cure=f"Give the names, {slices} (of a volume {volume}), or change the file: `bart transpose 2 13 NAME moved`.",
-    )
+    got = f"{array.shape[axis]} entries of about the same energy, as slices have it"
+    cure = f"Give the names, {slices} (of a volume {volume}), or change the file: `bart transpose 2 13 NAME moved`."
+    raise InputError("axis 2 (phs2)", got, "a second phase encode along axis 2, and slices along axis 13", cure)
 
 
 def _refuse_mask(array: NDArray[np.complex64]) -> None:
-    if _is_mask(array) and array.any():
-        raise _mask_error(int(np.count_nonzero(array)))
-
-
-def _is_mask(array: NDArray[np.complex64]) -> bool:
-    return bool(np.isin(array, (0, 1)).all())
-
-
-def _mask_error(ones: int) -> InputError:
-    return InputError(
-        field="samples",
-        got=f"only zeros and {ones} ones: a mask, which is a design and no data",
-        wanted="measured samples",
-        cure="Give the scan. `mri-design recon --mask` and `bart pics -p` take this mask.",
-    )
+    if array.any() and np.isin(array, (0, 1)).all():
+        got = f"only zeros and {np.count_nonzero(array)} ones: a mask, which is a design and no data"
+        cure = "Give the scan. `mri-design recon --mask` and `bart pics -p` take this mask."
+        raise InputError("samples", got, "measured samples", cure)
 
 
 def _is_plane(samples: Path, array: NDArray[np.complex64], header: ArrayHeader) -> bool:
@@ -332,28 +319,11 @@ def _along_trajectory(samples: Path, array: NDArray[np.complex64], header: Array
     """Samples (1, sample, shot, coil, slice), with the trajectory beside them."""
     beside = _trajectory_beside(samples, header)
     if beside is None:
-        raise InputError(
-            field="axis 0 (read)",
-            got="one sample in a readout, and no trajectory beside it",
-            wanted=f"readouts, or a trajectory in the pair {samples.stem}_traj in the same folder",
-            cure="Name another pair of the folder as 'trajectory' in the header. If these are samples of a plane "
-            '(1, ky, kz, coil), say "encoding": "plane" there.',
-        )
+        cure = "Name another pair of the folder as 'trajectory' in the header. If these are samples of a plane "
+        cure += '(1, ky, kz, coil), say "encoding": "plane" there.'
+        wanted = f"readouts, or a trajectory in the pair {samples.stem}_traj in the same folder"
+        raise InputError("axis 0 (read)", "one sample in a readout, and no trajectory beside it", wanted, cure)
     trajectory = from_bart(read_pair(beside, limits))
     kspace = np.transpose(array[0], (3, 2, 1, 0))  # (slice, coil, shot, sample)
     arrays: dict[str, NDArray[Any]] = {"kspace": kspace, "trajectory": trajectory}
     return scan_of_arrays(samples, "kspace", arrays, header, limits)
-
-
-def _images(
-    samples: Path, array: NDArray[np.complex64], named: tuple[str, ...], header: ArrayHeader, limits: ReadLimits
-) -> Content:
-    """Images (x, y), (x, y, slice), or a volume (x, y, z)."""
-    if "coil" in named:
-        wanted = "images that are combined over coils"
-        raise InputError(field="axis 3 (coil)", got=f"{array.shape[named.index('coil')]} entries", wanted=wanted)
-    if named == ("x", "y", "slice"):
-        array, named = np.moveaxis(array, -1, 0), ("slice", "row", "col")
-    elif named == ("x", "y"):
-        named = ("row", "col")
-    return scan_of_arrays(samples, "image", {"image": array}, replace(header, dims=named), limits)

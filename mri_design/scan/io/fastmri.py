@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import h5py
 import numpy as np
@@ -30,10 +30,10 @@ from mri_design.scan.io.hdf5 import (
 )
 from mri_design.scan.io.layouts import PAIR, gathering
 from mri_design.scan.io.mrd_header import EncodedSpace, parse_mrd_header
-from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.io.safe import ReadLimits, check_sides
 from mri_design.scan.io.samples import is_pair, measured_lines, only_coils, to_complex64, working_coils
-from mri_design.scan.io.source import Content, ReadOptions, SlicedSource, Source, require_counters
-from mri_design.scan.io.stored_arrays import ArrayHeader, StoredSource, axes_of_parts, scan_of_arrays, series_of
+from mri_design.scan.io.source import ReadOptions, SlicedSource, Source, require_counters
+from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, axes_of_parts
 from mri_design.scan.sampling import Sampling, measured_samples
 from mri_design.scan.source_image import SourceImage
 
@@ -158,38 +158,48 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         told = any(has_object(file, beside) for beside in _TOLD_BY) or any(name in file.attrs for name in _ATTRIBUTES)
         header = _header_of_array(path, stored, options, told)
         if header is not None:
-            yield _Array(path, header, limits, stored)
+            array = _Array(stored, header.from_matlab and header.dims is None and stored.ndim > 3)
+            yield ArraySource(path, "kspace", {"kspace": array}, header, limits)
             return
         require_counters(path, options.counters)
         if stored.ndim not in (3, 4):
-            raise InputError(
-                field="kspace", got=f"shape {stored.shape}", wanted="(slice, coil, row, column) or (slice, row, column)"
-            )
+            raise InputError("kspace", f"shape {stored.shape}", "(slice, coil, row, column) or (slice, row, column)")
         slices, coils, rows, columns = stored.shape if stored.ndim == 4 else (stored.shape[0], 1, *stored.shape[1:])
-        _check_sides((slices, coils, rows, columns), limits)
+        bounds = {
+            "slice": limits.max_slices,
+            "coil": limits.max_coils,
+            "row": limits.max_side,
+            "column": limits.max_side,
+        }
+        sides = zip(bounds.items(), (slices, coils, rows, columns), strict=True)
+        check_sides({f"kspace: {axis}": (side, bound) for (axis, bound), side in sides})
         declared = _mask(read_array(file, "mask", limits), rows, columns) if has_object(file, "mask") else None
         yield _Volume(path, stored, (slices, coils, rows, columns), declared, *_provenance(file, path, limits))
 
 
 @dataclass(frozen=True)
-class _Array(StoredSource):
-    """An array that is read as a whole."""
+class _Array:
+    """A dataset that is read as a whole; of MATLAB's without named axes, [kx, ky, 1, coil], those of length 1 go."""
 
-    stored: h5py.Dataset
+    dataset: h5py.Dataset
+    squeezed: bool
+    sliced: ClassVar[bool] = False
 
     @property
-    def series(self) -> Mapping[str, tuple[int, ...]]:
-        """See `Source`."""
-        return series_of(self.stored.shape, self.header)
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.dataset.shape)
 
-    def load(self) -> Content:
-        """All of it."""
-        array = self.stored[()]
-        if is_pair(array.dtype):
-            array = to_complex64("kspace", array)
-        if self.header.from_matlab and self.header.dims is None and array.ndim > 3:  # [kx, ky, 1, coil], as BART has it
-            array = array.squeeze()
-        return scan_of_arrays(self.path, "kspace", {"kspace": array}, self.header, self.limits)
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.dataset.dtype
+
+    def whole(self) -> NDArray[Any]:
+        array = self.dataset[()]
+        array = to_complex64("kspace", array) if is_pair(array.dtype) else array
+        return array.squeeze() if self.squeezed else array
+
+    def part(self, number: int) -> NDArray[Any]:
+        return self.whole()[number : number + 1]
 
 
 def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, told: bool) -> ArrayHeader | None:
@@ -219,22 +229,13 @@ def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, tol
     return None if names == usual else replace(header, dims=names)
 
 
-def _check_sides(shape: tuple[int, ...], limits: ReadLimits) -> None:
-    bounds = (limits.max_slices, limits.max_coils, limits.max_side, limits.max_side)
-    for axis, side, bound in zip(("slice", "coil", "row", "column"), shape, bounds, strict=True):
-        if not 1 <= side <= bound:
-            raise InputError(field=f"kspace: {axis}", got=str(side), wanted=f"1 to {bound}")
-
-
 def _mask(stored: NDArray[Any], n_rows: int, n_lines: int) -> NDArray[np.bool_]:
     if stored.size == n_rows != n_lines:
-        raise InputError(
-            field="mask",
-            got=f"{n_rows} entries, as many as k-space has rows",
-            wanted=f"one for each of its {n_lines} columns, along which fastMRI has the phase encode",
-            cure=f"If it goes along the rows: {option('dims', 'slice,coil,ky,kx')}; then lines of zeros count as not "
-            "measured.",
-        )
+        got = f"{n_rows} entries, as many as k-space has rows"
+        wanted = f"one for each of its {n_lines} columns, along which fastMRI has the phase encode"
+        named = option("dims", "slice,coil,ky,kx")
+        cure = f"If it goes along the rows: {named}; then lines of zeros count as not measured."
+        raise InputError("mask", got, wanted, cure)
     return chosen_flags(stored, (n_lines,), field="mask", unit="column")
 
 

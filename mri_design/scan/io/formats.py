@@ -17,7 +17,7 @@ from mri_design.scan.io import bart, dicom, fastmri, ismrmrd, nifti, numpy_files
 from mri_design.scan.io.hdf5 import arrays_in, is_hdf5, open_read_only
 from mri_design.scan.io.isolated import IsolatedSource
 from mri_design.scan.io.mrd_acquisitions import noise_of_samples
-from mri_design.scan.io.npy import is_npy, opened_npz, read_npy
+from mri_design.scan.io.numpy_files import is_npy, opened_npz, read_npy
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
 from mri_design.scan.io.source import (
     REGISTERED,

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.npy import read_npy_stream
+from mri_design.scan.io.numpy_files import NpyArray
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import NoiseReadouts, ReadOptions, SliceReader, Source
 from mri_design.scan.sampling import Sampling
@@ -267,7 +267,7 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> Told | None:
     if "error" in reply:
         raise InputError(**reply["error"])
     try:
-        arrays = [read_npy_stream(stream, None, "array", limits, alone=False) for _ in range(reply["arrays"])]
+        arrays = [NpyArray.of(stream, None, "array", limits).whole() for _ in range(reply["arrays"])]
     except InputError:  # cut short: the child was killed
         return None
     told: Told = _unpacked(reply["told"], arrays)

@@ -7,7 +7,8 @@ as positive; pixels of an image are not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,8 @@ from mri_design.calibration.growing_maps import error_of_held_coils
 from mri_design.calibration.nlinv import BLOCK
 from mri_design.errors import InputError, option
 from mri_design.operators.centred_fft import to_image
+from mri_design.scan.data import Orientation
+from mri_design.scan.io.source import COUNTERS
 from mri_design.scan.sampling import refused_samples, require_finite
 
 BARE = {2: ("ky", "kx"), 3: ("coil", "ky", "kx"), 4: ("slice", "coil", "ky", "kx")}
@@ -293,3 +296,131 @@ def _paired(field: str, stored: NDArray[Any], axis: int, way: str) -> NDArray[An
     whole: NDArray[Any] = np.empty(real.shape, np.complex128 if stored.dtype.itemsize > 4 else np.complex64)
     whole.real, whole.imag = real, imaginary
     return whole[0] if way == PAIR else np.moveaxis(whole, 0, axis)
+
+
+# In the k0/k1/k2 naming k0 is the readout, k1 the phase encode and k2 the second one, of a volume.
+_ROLES = {"slice": "slice", "coil": "coil", "k0": "kx", "k1": "ky", "kx": "kx", "ky": "ky", "k2": "kz", "kz": "kz"}
+REPEATS = ("rep", "repetition")
+SERIES = dict.fromkeys((*REPEATS, "frame", "time"), "repetition") | {"echo": "contrast", "contrast": "contrast"}
+SERIES |= {"set": "set", "phase": "phase"}
+"""Names of axes of which one entry is read, and the counter that chooses it."""
+_ORDER = ("slice", "coil", "ky", "kx")
+_VOLUME_ORDER = ("kx", "coil", "ky", "kz")
+
+
+@dataclass(frozen=True)
+class KSpaceAxes:
+    """The role of every stored axis: a counter of `SERIES`, "slice", "coil", "ky", "kx" or, in volumes, "kz".
+
+    Parameters
+    ----------
+    roles : tuple of str
+        One role per stored axis; "ky" and "kx" are always among them.
+    names : tuple of str
+        The axes' own names.
+    """
+
+    roles: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @property
+    def volume(self) -> bool:
+        """Whether there are two phase encodes."""
+        return "kz" in self.roles
+
+    @property
+    def orientation(self) -> Orientation:
+        """Whether the phase encode runs along the stored image's rows' index or columns' index."""
+        across = "kz" if self.volume else "kx"
+        return "ky-rows" if self.roles.index("ky") < self.roles.index(across) else "ky-columns"
+
+    def arrange(
+        self, field: str, array: NDArray[Any], *, without: str = "", chosen: Mapping[str, int] | None = None
+    ) -> NDArray[Any]:
+        """View of a stored array as (slice, coil, ky, kx), of one repetition; volumes as (kx, coil, ky, kz).
+
+        Parameters
+        ----------
+        field : str
+            Name of the array, for the message.
+        array : stored array
+            Its axes are ``roles``, minus ``without``.
+        without : str
+            A role that this array lacks ("coil" for a coil-combined image); it is left out of the result.
+        chosen : mapping of str to int, optional
+            Which repetition and contrast, of several; the first by default.
+
+        Raises
+        ------
+        InputError
+            On a number of axes other than that of the roles.
+        """
+        roles = [role for role in self.roles if role != without]
+        if array.ndim != len(roles):
+            raise InputError(field, f"shape {array.shape}", f"axes ({', '.join(roles)})")
+        for role in [role for role in roles if role in COUNTERS]:
+            array = array.take((chosen or {}).get(role, 0), axis=roles.index(role))
+            roles.remove(role)
+        order = _VOLUME_ORDER if self.volume else _ORDER
+        for missing in [role for role in ("coil", "slice") if role in order and role not in roles and role != without]:
+            array = array[np.newaxis]
+            roles.insert(0, missing)
+        return array.transpose([roles.index(role) for role in order if role != without])
+
+
+def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: int | str | None = None) -> KSpaceAxes:
+    """The role of each axis of a stored k-space array.
+
+    Parameters
+    ----------
+    n_axes : int
+        Number of stored axes.
+    dims : tuple of str, optional
+        Their names. Without names two to four axes are (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx).
+    phase_encode_axis : int or str, optional
+        Position (negative from the end) or name of the phase-encode axis, where it is not the usual one.
+
+    Raises
+    ------
+    InputError
+        On names that are unknown, repeated or too few, and on a phase encode that is not a k-space axis.
+    """
+    if dims is None and n_axes not in BARE:
+        cure = f"Name them, as {option('dims', 'repetition,slice,coil,ky,kx')}, or as dims in a header file."
+        raise InputError(field="dims", got=f"{n_axes} unnamed axes", wanted="2 to 4", cure=cure)
+    names = BARE[n_axes] if dims is None else dims
+    roles = [_ROLES.get(name, SERIES.get(name, "")) for name in names]
+    if len(names) != n_axes or len(set(roles)) != n_axes or not {"ky", "kx"} <= set(roles) or "" in roles:
+        raise InputError(
+            field="dims",
+            got=f"{', '.join(names)} for {n_axes} axes",
+            wanted="one name for each axis, in their order: kx (or k0, the readout), ky (k1, the phase encode), coil, "
+            "slice, repetition (rep, frame), contrast (echo), set, phase; of a volume also kz (k2); of real numbers "
+            f"{PAIR}",
+            cure=f"Give them as {option('dims', 'coil,ky,kx')}, or as dims in the header file.",
+        )
+    if "kz" in roles and ({*COUNTERS, "slice"} & set(roles) or phase_encode_axis is not None):
+        raise InputError(
+            field="dims",
+            got=f"{list(names)}" if phase_encode_axis is None else f"{list(names)} and a phase_encode_axis",
+            wanted="a volume's axes alone: coil, ky, kz and kx in any order",
+            cure="Give one repetition of one volume, and name its readout k0 or kx.",
+        )
+    if phase_encode_axis is not None:
+        axis = phase_encode_axis
+        position = axis if isinstance(axis, int) else (names.index(axis) if axis in names else len(names))
+        if not -len(roles) <= position < len(roles) or roles[position] not in ("ky", "kx"):
+            wanted = f"one of the two k-space axes of {list(names)}"
+            raise InputError("phase_encode_axis", repr(axis)[:40], wanted)
+        if dims is not None and names[position] == "kx":
+            raise InputError("phase_encode_axis", "kx, by its name the readout", "ky, or k0 and k1 in dims")
+        if roles[position] == "kx":
+            roles[roles.index("ky")], roles[position] = "kx", "ky"
+    return KSpaceAxes(tuple(roles), tuple(names))
+
+
+def series_of(shape: tuple[int, ...], dims: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Numbers of the repetitions, contrasts and the like that an array of k-space has, by counter."""
+    if len(dims) != len(shape):
+        return {}
+    return {SERIES[name]: tuple(range(side)) for name, side in zip(dims, shape, strict=True) if name in SERIES}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import json
+import gzip
 import logging
 import math
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -18,75 +17,17 @@ import numpy as np
 from mri_design.errors import InputError, MissingPackageError, optional_package
 from mri_design.scan.data import OTHERS_UNREAD
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry, impossible_sizes
-from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_file
+from mri_design.scan.io.safe import (
+    ReadLimits,
+    check_declared_shape,
+    check_expansion,
+    check_file,
+    check_sides,
+    read_json_table,
+)
 from mri_design.scan.io.samples import to_complex64, to_float32
 from mri_design.scan.io.source import ImageSource, ReadOptions
 from mri_design.scan.source_image import SourceImage
-
-_PIECE = 2**18
-_ZLIB_GZIP = 31
-"""For zlib: with the header and the checksum of gzip."""
-
-
-class InflatedStream(io.RawIOBase):
-    """Bytes that a compressed file holds, read once from its beginning to its end.
-
-    Parameters
-    ----------
-    stream : binary stream
-        The compressed bytes: members of gzip one after the other, perhaps with zeros behind them. It is closed with
-        this one.
-
-    Notes
-    -----
-    Reading raises zlib.error where bytes or a checksum are wrong, and EOFError where the file ends too early.
-    """
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._inflating = zlib.decompressobj(_ZLIB_GZIP)
-        self._waiting = b""
-
-    def readable(self) -> bool:
-        """Always true."""
-        return True
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Read so many bytes, or fewer where the file ends; all by default."""
-        pieces, missing = [], size
-        while missing and (piece := self._piece(missing if size >= 0 else _PIECE)):
-            pieces.append(piece)
-            missing -= len(piece) if size >= 0 else 0
-        return b"".join(pieces)
-
-    def close(self) -> None:
-        """Close the compressed file, too."""
-        self._stream.close()
-        super().close()
-
-    def _piece(self, most: int) -> bytes:
-        """Some bytes, at most so many; none at the end."""
-        while True:
-            if self._inflating.eof and not self._next_member():
-                return b""
-            if not self._waiting:
-                self._waiting = self._stream.read(_PIECE)
-                if not self._waiting:
-                    raise EOFError("the compressed file ends before the end of what it holds")
-            piece = self._inflating.decompress(self._waiting, most)
-            self._waiting = self._inflating.unused_data if self._inflating.eof else self._inflating.unconsumed_tail
-            if piece:
-                return piece
-
-    def _next_member(self) -> bool:
-        """Whether there is another one, behind zeros that some programs add."""
-        self._waiting = self._waiting.lstrip(b"\0")
-        while not self._waiting and (more := self._stream.read(_PIECE)):
-            self._waiting = more.lstrip(b"\0")
-        if self._waiting:
-            self._inflating = zlib.decompressobj(_ZLIB_GZIP)
-        return bool(self._waiting)
-
 
 _GZIP = b"\x1f\x8b"
 _MAGIC = (b"n+1\x00", b"n+2\x00")
@@ -163,9 +104,8 @@ def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
         if len(shape) not in (2, 3, 4):
             raise InputError(field="dim", got=f"{shape}", wanted="images (x, y), (x, y, z) or (x, y, z, time)")
         volume = (*shape, 1)[:3]
-        for name, side, bound in zip("xyz", volume, (limits.max_side, limits.max_side, limits.max_slices), strict=True):
-            if not 1 <= side <= bound:
-                raise InputError(field=f"dim: {name}", got=str(side), wanted=f"1 to {bound}")
+        bounds = (limits.max_side, limits.max_side, limits.max_slices)
+        check_sides({f"dim: {name}": sides for name, sides in zip("xyz", zip(volume, bounds, strict=True), strict=True)})
         dtype = header.get_data_dtype()
         if dtype.kind not in "iufc":
             raise InputError(field="datatype", got=str(dtype), wanted="numbers, one a pixel")
@@ -204,29 +144,21 @@ def _sidecar(path: Path, limits: ReadLimits) -> tuple[SourceImage | None, dict[s
     if not beside.is_file():
         return None, {}
     try:
-        if beside.stat().st_size > limits.max_text_bytes:
-            raise ValueError(f"more than {limits.max_text_bytes} bytes")
-        said = json.loads(beside.read_bytes())
-        if not isinstance(said, dict):
-            raise ValueError("no table")
-    except (OSError, ValueError, RecursionError) as error:
-        return None, {"sidecar": f"{beside.name} was not read: {str(error)[:80]}"}
-    return SourceImage.of_raw_data(_measured(said))[0], {"sidecar": beside.name}
-
-
-def _measured(said: Mapping[str, object]) -> dict[str, str]:
-    """Protocol, times in milliseconds and flip angle, as far as they are texts and numbers."""
+        said = read_json_table(beside, limits)
+    except InputError as error:
+        return None, {"sidecar": f"{beside.name} was not read: {error.got[:80]}"}
     found = {}
     for name, factor in _PER_UNIT.items():
         value = said.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LARGEST:
             found[name] = f"{factor * float(value):.6g}"
     protocol = said.get("ProtocolName") or said.get("SeriesDescription")
-    return found | ({"ProtocolName": protocol} if isinstance(protocol, str) else {})
+    found |= {"ProtocolName": protocol} if isinstance(protocol, str) else {}
+    return SourceImage.of_raw_data(found)[0], {"sidecar": beside.name}
 
 
 def _slices(
-    stream: IO[bytes] | InflatedStream,
+    stream: IO[bytes],
     volume: tuple[int, ...],
     dtype: np.dtype[Any],
     scaling: tuple[float | None, float | None],
@@ -283,14 +215,13 @@ def _geometry(header: Any, sides: list[float], volume: tuple[int, ...]) -> Slice
     return SliceGeometry.of_header((along_y, along_x), along_z, place)
 
 
-def _opened(path: Path) -> IO[bytes] | InflatedStream:
+def _opened(path: Path) -> Any:
     with path.open("rb") as stream:
         compressed = stream.read(2) == _GZIP
-    stream = path.open("rb")
-    return InflatedStream(stream) if compressed else stream
+    return gzip.open(path) if compressed else path.open("rb")
 
 
-def _read_on(stream: IO[bytes] | InflatedStream, most: int) -> None:
+def _read_on(stream: IO[bytes], most: int) -> None:
     """Read to the end, where a compressed file has its checksum."""
     while most > 0 and (passed := len(stream.read(_CHUNK))):
         most -= passed

@@ -1,54 +1,309 @@
-"""NumPy arrays (.npy) and archives of them (.npz), with an optional JSON header beside the file."""
+"""NumPy arrays (.npy) and archives of them (.npz), with an optional JSON header beside the file.
+
+Files are untrusted: sizes are held to bounds before memory is taken, pickles are never loaded, and nothing of an
+archive is ever extracted to the disk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import io
+import math
+import re
+import stat
+import warnings
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.io.along_trajectory import TRAJECTORY_MEMBERS
-from mri_design.scan.io.layouts import looks_signed
-from mri_design.scan.io.npy import (
-    MAGIC,
-    NpySlices,
-    NpzArchive,
-    declared_shape,
-    is_npy,
-    opened_npz,
-    read_npy,
-    read_npz_members,
-)
-from mri_design.scan.io.safe import check_file
-from mri_design.scan.io.source import Content, ReadOptions, Source, starting
+from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_file
+from mri_design.scan.io.source import ImageSource, ReadOptions, Source, starting
 from mri_design.scan.io.stored_arrays import (
     COMPANIONS,
-    SERIES,
-    ArrayHeader,
+    TRAJECTORY_MEMBERS,
     StackSource,
-    StoredSource,
-    axes_of_slices,
-    holds_images,
-    images_of,
     read_header_file,
-    scan_of_arrays,
-    series_of,
+    source_of,
 )
 
-Arrays = dict[str, NDArray[Any]]
+MAGIC = b"\x93NUMPY"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+_LONGEST_HEADER = 10_000
+"""Characters; the header of any plain array is under 200."""
+_MOST_AXES = 8
 _NOISE = ("noise_variance", "noise_covariance")
-_WHOLE = ("measured", *_NOISE)
-"""Of `COMPANIONS`, those without slices."""
+
+is_npy = starting(MAGIC)
+"""Whether a file begins as an array of NumPy does."""
+is_numpy = starting(MAGIC, *_ZIP)
+"""Whether a file begins as an array or an archive of NumPy does."""
 
 
-def is_numpy(path: Path) -> bool:
-    """Whether a file begins as an array or an archive of NumPy does."""
-    return starting(MAGIC, *_ZIP)(path)
+@dataclass(frozen=True)
+class NpyArray:
+    """An array in an open file whose header was read: all of it can be read, or one part along its first axis.
+
+    Parameters
+    ----------
+    stream : binary stream
+        Open while values are read.
+    shape : tuple of int
+        Within the limits.
+    dtype : numpy dtype
+        Flags, integers, floats or complex numbers, as stored.
+    fortran_order : bool
+        Whether the last axis is the slowest one.
+    start : int
+        Bytes of the header.
+    field : str
+        File and member, for messages.
+    """
+
+    stream: IO[bytes]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran_order: bool
+    start: int
+    field: str
+
+    @classmethod
+    def of(cls, stream: IO[bytes], available: int | None, field: str, limits: ReadLimits) -> NpyArray:
+        """Read the header of one plain numeric array, and hold it against the limits.
+
+        Parameters
+        ----------
+        stream : binary stream
+            Positioned at the magic bytes.
+        available : int or None
+            Bytes that the stream claims to hold. None for a pipe.
+        field : str
+            File and member, for messages.
+        limits : ReadLimits
+            The budget.
+
+        Raises
+        ------
+        InputError
+            On a wrong magic or version, an over-long or malformed header, a type other than flags, integers, floats and
+            complex numbers, a shape over the budget, missing bytes, or bytes after the array.
+        """
+        head = stream.read(len(MAGIC) + 2)
+        if len(head) < len(MAGIC) + 2 or not head.startswith(MAGIC):
+            raise InputError(field, "no npy magic bytes", "an array written by numpy.save")
+        version = head[-2], head[-1]
+        if version not in ((1, 0), (2, 0), (3, 0)):
+            raise InputError(f"{field}: version", f"{version[0]}.{version[1]}", "1.0, 2.0 or 3.0")
+        described, width = f"{field}: header", 2 if version == (1, 0) else 4
+        encoded = stream.read(width)
+        length = int.from_bytes(encoded, "little")
+        if len(encoded) < width or length > _LONGEST_HEADER:  # before NumPy reads as much as is declared
+            raise InputError(described, f"a declared length of {length}", f"1 to {_LONGEST_HEADER} characters")
+        text = stream.read(length)
+        parse = np.lib.format.read_array_header_1_0 if width == 2 else np.lib.format.read_array_header_2_0
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # of headers that only Python 2 wrote
+                header = io.BytesIO(encoded + text)
+                shape, fortran_order, dtype = parse(header, max_header_size=_LONGEST_HEADER)
+        except Exception as error:  # damaged text may fail anywhere in the parser
+            raise InputError(described, f"{text[:40]!r}", "descr, fortran_order and shape") from error
+        if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
+            double = "complex128" if dtype.kind == "c" else "float64"
+            got = f"{dtype.str}, extended precision, which differs from machine to machine"
+            cure = f"Save the array with .astype('{double}')."
+            raise InputError(f"{field}: dtype", got, "single or double precision", cure)
+        if dtype.kind not in "biufc":
+            cure = "Save a plain numeric array; objects would need pickle, which can run code."
+            raise InputError(f"{field}: dtype", f"{dtype}"[:60], "flags, integers, floats or complex numbers", cure)
+        if len(shape) > _MOST_AXES or any(type(side) is not int for side in shape):
+            raise InputError(f"{field}: shape", f"{shape}"[:80], f"at most {_MOST_AXES} sizes of at least 1")
+        start = len(head) + width + length
+        body = None if available is None else available - start
+        size = check_declared_shape(f"{field}: shape", shape, dtype.itemsize, limits, available=body)
+        if body is not None and body != size:
+            cure = "The file is damaged or holds something else as well; write it again with numpy.save."
+            raise InputError(field, f"{body - size} bytes after the array", "nothing after the array", cure)
+        return cls(stream, shape, dtype, fortran_order, start, field)
+
+    @property
+    def sliced(self) -> bool:
+        """Whether parts along the first axis lie one after the other."""
+        return not self.fortran_order and len(self.shape) > 1
+
+    def whole(self) -> NDArray[Any]:
+        """All of it; raises where bytes are missing."""
+        flat = self._values(0, math.prod(self.shape))
+        return flat.reshape(self.shape[::-1]).T if self.fortran_order else flat.reshape(self.shape)
+
+    def part(self, number: int) -> NDArray[Any]:
+        """One part, shape (1, ...); raises where the file has become shorter."""
+        count = math.prod(self.shape[1:])
+        return self._values(number * count, count).reshape(1, *self.shape[1:])
+
+    def read_on(self) -> None:
+        """Read to the end, where an archive looks at the checksum of a member."""
+        while self.stream.read(2**20):
+            pass
+
+    def _values(self, first: int, count: int) -> NDArray[Any]:
+        if self.stream.seekable():
+            self.stream.seek(self.start + first * self.dtype.itemsize)
+        flat = np.empty(count, self.dtype)
+        view, filled = flat.view(np.uint8), 0
+        while filled < len(view):
+            chunk = self.stream.read(min(len(view) - filled, 2**24))
+            if not chunk:
+                raise InputError(self.field, f"{filled} of {len(view)} bytes", "the whole array")
+            view[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)
+            filled += len(chunk)
+        return flat
+
+
+@contextmanager
+def opened_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> Iterator[NpyArray]:
+    """The array of a file, while it is open; ``field`` names it in messages, by default by its path.
+
+    Raises
+    ------
+    InputError
+        As `NpyArray.of`.
+    """
+    size = check_file(path)
+    with path.open("rb") as stream:
+        yield NpyArray.of(stream, size, str(path) if field is None else field, limits)
+
+
+def read_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> NDArray[Any]:
+    """All of the array of a file; see `opened_npy`."""
+    with opened_npy(path, limits, field=field) as array:
+        return array.whole()
+
+
+_MOST_MEMBERS = 256
+_LONGEST_DIRECTORY = 2**17
+"""Bytes; 256 members with names of ordinary length need a quarter of it."""
+_ENCRYPTED = 0x1
+_PLAIN_NAME = re.compile(r"\w[\w .+-]{0,99}")
+"""No separators, drive letters or leading dots."""
+
+
+@dataclass(frozen=True)
+class NpzArchive:
+    """An open archive, whose entries were checked."""
+
+    archive: zipfile.ZipFile
+    members: Mapping[str, zipfile.ZipInfo]
+    path: Path
+    limits: ReadLimits
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all members, without ``.npy``."""
+        return list(self.members)
+
+    def array(self, name: str) -> NDArray[Any]:
+        """All of one member."""
+        with self.opened(name) as member:
+            array = member.whole()
+            member.read_on()
+            return array
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[NpyArray]:
+        """One member, while it is open."""
+        entry, field = self.members[name], f"{self.path}: {name}"
+        check_expansion(field, entry.compress_size, entry.file_size, self.limits)
+        with self.archive.open(entry) as member:
+            yield NpyArray.of(member, entry.file_size, field, self.limits)
+
+
+@contextmanager
+def opened_npz(path: Path, limits: ReadLimits) -> Iterator[NpzArchive]:
+    """An npz archive, while it is open.
+
+    Every member's entry is checked, also of those not wanted, because an archive that hides a path outside its folder
+    is not to be trusted.
+
+    Raises
+    ------
+    InputError
+        On a damaged or encrypted archive, a member whose name is a path, a symbolic link or a duplicate, a declared
+        size over the budget or over any plausible compression, or an array that is not plain.
+    """
+    try:
+        with path.open("rb") as stream:
+            bounded = _DirectoryBound(stream.fileno(), str(path))
+            archive = zipfile.ZipFile(bounded)
+            bounded.directory_loaded = True
+            yield NpzArchive(archive, _checked_members(archive, path, limits), path, limits)
+    except InputError:
+        raise
+    except Exception as error:  # zipfile and zlib raise at least eight types on damaged bytes
+        raise InputError(str(path), f"a damaged archive ({error})", "an archive that numpy.savez wrote") from error
+
+
+def read_npz_members(
+    path: Path, wanted: Collection[str], limits: ReadLimits
+) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """The wanted members of an npz archive that exist, by name, and the names of all members.
+
+    Raises
+    ------
+    InputError
+        As `opened_npz`.
+    """
+    with opened_npz(path, limits) as archive:
+        return {name: archive.array(name) for name in archive.names if name in wanted}, archive.names
+
+
+def _checked_members(archive: zipfile.ZipFile, path: Path, limits: ReadLimits) -> dict[str, zipfile.ZipInfo]:
+    entries = archive.infolist()
+    if len(entries) > _MOST_MEMBERS:
+        raise InputError(str(path), f"{len(entries)} members", f"at most {_MOST_MEMBERS}")
+    members: dict[str, zipfile.ZipInfo] = {}
+    for entry in entries:
+        name, size = entry.filename.removesuffix(".npy"), entry.file_size
+        # orig_filename keeps what zipfile's own clean-up of separators and null bytes would hide.
+        plain = entry.filename == entry.orig_filename == f"{name}.npy" and _PLAIN_NAME.fullmatch(name)
+        tensor = f"Of PyTorch, save the tensor: numpy.save('{path.stem}.npy', torch.load('{path.name}').numpy())."
+        budget = "Raise max_bytes in the read limits if the file is trusted."
+        for wrong, got, wanted, cure in (
+            (not plain, "a path or foreign file", "a plain array name with .npy", tensor),
+            (stat.S_ISLNK(entry.external_attr >> 16), "a symbolic link", "an array", ""),
+            (name in members, "the name twice", "each name once", ""),
+            (entry.flag_bits & _ENCRYPTED, "an encrypted member", "an array without a password", ""),
+            (
+                entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
+                f"compression method {entry.compress_type}",
+                "stored or deflated",
+                "",
+            ),
+            (size > limits.max_bytes + 2**16, f"{size} declared bytes", f"at most {limits.max_bytes}", budget),
+        ):
+            if wrong:
+                raise InputError(f"{path}: member {entry.filename!r}", got, wanted, cure)
+        members[name] = entry
+    return members
+
+
+class _DirectoryBound(io.FileIO):
+    """A file that refuses one huge read, which is how zipfile loads a directory of millions of entries."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        super().__init__(descriptor, "rb", closefd=False)
+        self._field = name
+        self.directory_loaded = False
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if not self.directory_loaded and size is not None and size > _LONGEST_DIRECTORY:
+            raise InputError(self._field, f"an archive directory of {size} bytes", f"at most {_LONGEST_DIRECTORY}")
+        return super().read(size)
 
 
 @contextmanager
@@ -79,102 +334,26 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     InputError
         On anything else than such a file, naming the field. Pickles are never loaded.
     """
-    companions = [name for name in COMPANIONS if options.noise or name not in _NOISE]
-    file = _Arrays(path, read_header_file(path, options), options.limits, companions)
+    header = read_header_file(path, options)
     if is_npy(path):
-        with path.open("rb") as stream:
-            slices = NpySlices.of(stream, check_file(path), str(path), options.limits)
-            alone = slices is not None and file.header.shape in (None, slices.shape)
-            yield (file.by_slices({"array": slices}, {}) if slices is not None and alone else None) or file
+        with opened_npy(path, options.limits) as array:
+            yield source_of(path, "array", {"array": array}, header, options.limits)
         return
     with opened_npz(path, options.limits) as archive, ExitStack() as members:
-        yield _of_archive(file, archive, members) or file
-
-
-@dataclass(frozen=True)
-class _Arrays(StoredSource):
-    """An array, or an archive of them.
-
-    Parameters
-    ----------
-    companions : sequence of str
-        Of `COMPANIONS`, those that are read.
-    """
-
-    companions: Sequence[str] = COMPANIONS
-
-    @property
-    def series(self) -> Mapping[str, tuple[int, ...]]:
-        """See `Source`."""
-        if not set(self.header.dims or ()) & set(SERIES):
-            return {}
-        if is_npy(self.path):
-            return series_of(declared_shape(self.path, self.limits), self.header)
-        return series_of(_load(self)[1][self.header.key or "kspace"].shape, self.header)
-
-    def load(self) -> Content:
-        """Read all arrays."""
-        key, arrays, left = _load(self)
-        return scan_of_arrays(self.path, key, arrays, self._without(left), self.limits)
-
-    def by_slices(self, stacks: Mapping[str, NpySlices], whole: Arrays, left: Collection[str] = ()) -> Source | None:
-        """The first of some stacks, with the others beside it; None where they are no stacks of as many slices."""
-        key, data = next(iter(stacks.items()))
-        count, header = data.shape[0] if len(data.shape) > 2 else 0, self._without(left)
-        if not 1 < count <= self.limits.max_slices:
-            return None
-        if holds_images(key, data.dtype, header):
-            if key != "image" and looks_signed(data.part(count // 2)):
-                return None
-            parts = (data.part(number) for number in range(count))
-            return images_of(self, key, parts, data.shape, header)
-        axes = axes_of_slices(data.shape, data.dtype, header, data.part)
-        if axes is None or any(stack.shape[0] != count for stack in stacks.values()):
-            return None
-
-        def part(number: int) -> Arrays:
-            return {name: stack.part(number) for name, stack in stacks.items()} | whole
-
-        return StackSource(self, part, count, axes, header)
-
-    def _without(self, left: Collection[str]) -> ArrayHeader:
-        """The header, with the names of members that nothing here reads."""
-        if not left:
-            return self.header
-        return replace(self.header, text={**self.header.text, "members_not_read": ", ".join(left)})
-
-
-def _of_archive(file: _Arrays, archive: NpzArchive, members: ExitStack) -> Source | None:
-    """The slices of an archive's data, with what stands beside it; None where it has to be read as a whole."""
-    header = file.header
-    keys = ("kspace", "image") if header.key is None else (header.key,)
-    key = next((key for key in keys if key in archive.names), None)
-    if key is None or "trajectory" in archive.names:
-        return None
-    names = [key, *(name for name in file.companions if name in archive.names)]
-    stacks = {name: members.enter_context(archive.slices(name)) for name in names if name not in _WHOLE}
-    held = {name: slices for name, slices in stacks.items() if slices is not None}
-    declared = {**header.member_shapes, **({} if header.shape is None else {key: header.shape})}
-    if len(held) < len(stacks) or any(held[name].shape != declared.get(name, held[name].shape) for name in held):
-        return None
-    whole = {name: archive.array(name) for name in names if name in _WHOLE}
-    return file.by_slices(held, whole, [name for name in archive.names if name not in {*keys, *COMPANIONS}])
-
-
-def _load(file: _Arrays) -> tuple[str, Arrays, list[str]]:
-    """The name of the data, the arrays by name, and names of members that nothing here reads."""
-    if is_npy(file.path):
-        return "array", {"array": read_npy(file.path, file.limits)}, []
-    keys = ("kspace", "image") if file.header.key is None else (file.header.key,)
-    arrays, present = read_npz_members(file.path, (*keys, *file.companions, *TRAJECTORY_MEMBERS), file.limits)
-    key = next((key for key in keys if key in arrays), None)
-    if key is None:
-        raise InputError(
-            field="members",
-            got=", ".join(present[:8]) or "no arrays",
-            wanted=f"an array named {' or '.join(keys)}",
-            cure="Save it under that name, or name it as key in the header file (JSON) of the same stem.",
-        )
-    unread = set() if "trajectory" in arrays else set(TRAJECTORY_MEMBERS)
-    left = (name for name in present if name not in arrays or name in unread)
-    return key, arrays, [name for name in left if name not in COMPANIONS]
+        keys = ("kspace", "image") if header.key is None else (header.key,)
+        key = next((key for key in keys if key in archive.names), None)
+        if key is None:
+            cure = "Save it under that name, or name it as key in the header file (JSON) of the same stem."
+            got = ", ".join(archive.names[:8]) or "no arrays"
+            raise InputError("members", got, f"an array named {' or '.join(keys)}", cure)
+        along = TRAJECTORY_MEMBERS if "trajectory" in archive.names else ()
+        beside = [name for name in (*COMPANIONS, *along) if options.noise or name not in _NOISE]
+        names = [key, *(name for name in archive.names if name in beside and name != key)]
+        if left := [name for name in archive.names if name not in {*names, *keys, *COMPANIONS}]:
+            header = replace(header, text={**header.text, "members_not_read": ", ".join(left)})
+        held = {name: members.enter_context(archive.opened(name)) for name in names}
+        source = source_of(path, key, held, header, options.limits)
+        if isinstance(source, StackSource | ImageSource):
+            for array in held.values():
+                array.read_on()
+        yield source

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from mri_design.errors import InputError
 
@@ -55,7 +57,7 @@ class ReadLimits:
         for bound in fields(self):
             number = getattr(self, bound.name)
             if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-                raise InputError(field=f"ReadLimits.{bound.name}", got=repr(number), wanted="a positive whole number")
+                raise InputError(f"ReadLimits.{bound.name}", repr(number), "a positive whole number")
 
 
 DEFAULT_LIMITS = ReadLimits()
@@ -73,40 +75,68 @@ def check_file(path: Path) -> int:
         Where the path is missing, unreadable, a folder, a device or a pipe, empty, or the pointer that
         Git LFS or git-annex leaves in place of data that was not fetched.
     """
+    name = str(path)
     try:
         status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(name, "a folder", "a regular file", "Name a file in it.")
         if not stat.S_ISREG(status.st_mode):
-            raise InputError(
-                field=str(path),
-                got="a folder" if stat.S_ISDIR(status.st_mode) else "a device, pipe or socket",
-                wanted="a regular file",
-                cure="Name a file in it." if stat.S_ISDIR(status.st_mode) else "Save what it gives to a file first.",
-            )
+            raise InputError(name, "a device, pipe or socket", "a regular file", "Save what it gives to a file first.")
         with path.open("rb") as stream:
             head = stream.read(64)
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:  # ValueError: a path with an embedded null byte
-        reason = getattr(error, "strerror", None) or str(error)
+    except OSError as error:
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         cure = "Look at the spelling and the folder." if missing else "Look at the rights to read it."
-        cure = cure if isinstance(error, OSError) else ""
-        raise InputError(field=str(path), got=reason, wanted="a readable file", cure=cure) from error
+        raise InputError(name, error.strerror or str(error), "a readable file", cure) from error
+    except InputError:
+        raise
+    except ValueError as error:  # a path with an embedded null byte
+        raise InputError(name, str(error), "a readable file") from error
     if not head:
-        raise InputError(
-            field=str(path),
-            got="an empty file",
-            wanted="a file that holds something",
-            cure="Copy or download it again; look whether the program that wrote it had room on the disk.",
-        )
+        cure = "Copy or download it again; look whether the program that wrote it had room on the disk."
+        raise InputError(name, "an empty file", "a file that holds something", cure)
     if head.startswith(_POINTERS):
-        raise InputError(
-            field=str(path),
-            got="a Git LFS or git-annex pointer, not the data",
-            wanted="the file itself",
-            cure="Fetch it with `git lfs pull` or `git annex get`.",
-        )
+        cure = "Fetch it with `git lfs pull` or `git annex get`."
+        raise InputError(name, "a Git LFS or git-annex pointer, not the data", "the file itself", cure)
     return status.st_size
+
+
+def read_small(path: Path, most: int, field: str = "") -> bytes:
+    """The bytes of a text file; ``field`` names it in messages, by default by its path.
+
+    Raises
+    ------
+    InputError
+        As `check_file`, and for a file of more than ``most`` bytes.
+    """
+    if (size := check_file(path)) > most:
+        raise InputError(field or str(path), f"an over-long file, {size} bytes", f"at most {most} bytes")
+    return path.read_bytes()
+
+
+def read_json_table(path: Path, limits: ReadLimits) -> dict[str, Any]:
+    """The table of a small JSON file.
+
+    Raises
+    ------
+    InputError
+        As `read_small`, and for anything else than a table.
+    """
+    encoded = read_small(path, limits.max_text_bytes)
+    try:
+        content = json.loads(encoded)
+    except (ValueError, RecursionError) as error:
+        raise InputError(str(path), f"unreadable JSON ({error})", "a JSON table") from error
+    if not isinstance(content, dict):
+        raise InputError(str(path), type(content).__name__, "a JSON table")
+    return content
+
+
+def check_sides(sides: Mapping[str, tuple[int, int]]) -> None:
+    """Refuse sizes of axes, each given with its bound by the field that has it, that are not within 1 and the bound."""
+    for field, (side, bound) in sides.items():
+        if not 1 <= side <= bound:
+            raise InputError(field, str(side), f"1 to {bound}")
 
 
 def check_declared_shape(
@@ -133,23 +163,17 @@ def check_declared_shape(
         On a negative or empty axis, more bytes than the budget, or more than the file holds.
     """
     if any(side < 1 for side in shape) or item_bytes < 1:
-        raise InputError(field=field, got=f"shape {tuple(shape)}", wanted="sizes of at least 1")
+        raise InputError(field, f"shape {tuple(shape)}", "sizes of at least 1")
     count = math.prod(shape)
-    if count * max(item_bytes, 8) > limits.max_bytes:
-        raise InputError(
-            field=field,
-            got=f"shape {tuple(shape)}, {_readable(count * max(item_bytes, 8))}",
-            wanted=f"at most {_readable(limits.max_bytes)}",
-            cure="Read fewer slices, or raise max_bytes in the read limits if the file is trusted.",
-        )
-    if available is not None and count * item_bytes > available:
-        raise InputError(
-            field=field,
-            got=f"{available} bytes for shape {tuple(shape)}",
-            wanted=f"{count * item_bytes} bytes",
-            cure="The file is truncated: copy or download it again.",
-        )
-    return count * item_bytes
+    memory, needed = count * max(item_bytes, 8), count * item_bytes
+    if memory > limits.max_bytes:
+        cure = "Read fewer slices, or raise max_bytes in the read limits if the file is trusted."
+        got = f"shape {tuple(shape)}, {_readable(memory)}"
+        raise InputError(field, got, f"at most {_readable(limits.max_bytes)}", cure)
+    if available is not None and needed > available:
+        cure = "The file is truncated: copy or download it again."
+        raise InputError(field, f"{available} bytes for shape {tuple(shape)}", f"{needed} bytes", cure)
+    return needed
 
 
 def check_expansion(field: str, stored: int, expanded: int, limits: ReadLimits) -> None:
@@ -161,12 +185,9 @@ def check_expansion(field: str, stored: int, expanded: int, limits: ReadLimits) 
         Where more than 64 MiB come out of less than ``1 / max_expansion`` of that.
     """
     if expanded > _SMALL_ENOUGH_TO_EXPAND and expanded > limits.max_expansion * max(stored, 1):
-        raise InputError(
-            field=field,
-            got=f"{_readable(expanded)} compressed into {_readable(stored)}",
-            wanted=f"a compression ratio of at most {limits.max_expansion}",
-            cure="This looks like a decompression bomb; store the array uncompressed if it is real.",
-        )
+        got, wanted = f"{_readable(expanded)} compressed into {_readable(stored)}", limits.max_expansion
+        cure = "This looks like a decompression bomb; store the array uncompressed if it is real."
+        raise InputError(field, got, f"a compression ratio of at most {wanted}", cure)
 
 
 @contextmanager
@@ -177,8 +198,7 @@ def errors_named(path: Path) -> Iterator[None]:
     except InputError as error:
         if error.field.startswith((str(path), f"{path.with_suffix('')}.")):
             raise
-        field = f"{path}: {error.field}"
-        raise InputError(field=field, got=error.got, wanted=error.wanted, cure=error.cure) from error
+        raise InputError(f"{path}: {error.field}", error.got, error.wanted, error.cure) from error
 
 
 def _readable(size: int) -> str:

@@ -1,25 +1,27 @@
 """Arrays by name, with the header file that says what their axes mean, become a scan or a stack of images.
 
-A volume (coil, ky, kz, kx) becomes one plane (ky, kz) for every readout position, in the place of slices.
+A volume (coil, ky, kz, kx) becomes one plane (ky, kz) for every readout position, in the place of slices. Samples along
+a trajectory lie on no grid: which array is what, in which unit, and on which grid their image lies is told here, too.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
 from mri_design.operators.chosen import chosen_flags
-from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, Orientation, TrajectoryData
-from mri_design.scan.io.along_trajectory import along_trajectory
-from mri_design.scan.io.layouts import BARE, PAIR, joined, shown
-from mri_design.scan.io.safe import ReadLimits, check_file
+from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
+from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, TrajectoryData
+from mri_design.scan.io.layouts import BARE, REPEATS, KSpaceAxes, joined, kspace_axes, looks_signed, series_of, shown
+from mri_design.scan.io.safe import ReadLimits, check_sides, read_json_table
 from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32, volume_note
 from mri_design.scan.io.source import (
     COUNTERS,
@@ -31,6 +33,20 @@ from mri_design.scan.io.source import (
     require_counters,
 )
 from mri_design.scan.sampling import Sampling, measured_samples, require_finite
+
+Arrays = Mapping[str, NDArray[Any]]
+COMPANIONS = ("measured", "coil_maps", "noise_variance", "noise_covariance", "reference")
+"""Arrays that may stand beside k-space."""
+_WITHOUT_SLICES = ("measured", "noise_variance", "noise_covariance")
+TRAJECTORY_MEMBERS = ("trajectory", "matrix", "density")
+"""Members of an archive beside ``kspace`` that only samples along a trajectory have."""
+_PARTITION, _FEWEST_PARTITIONS = 30, 16
+"""Energy over that of the median part from which on parts are partitions of a volume, of so many at least."""
+_NEIGHBOURS = 8
+"""Parts without coils that are held against each other."""
+_STACK = ("slice", "row", "col")
+_STACKS = {_STACK, ("echo", "row", "col")}
+"""Names of the axes of several images; those of several echoes are taken like slices, one after the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +69,8 @@ class ArrayHeader:
         Noise variance per real component.
     noise_covariance : complex128 array, shape (coil, coil), optional
         E[n n^H] / 2 of the coils.
-    shape : tuple of int, optional
-        Stored shape, to be compared with the array's.
-    member_shapes : mapping of str to tuple of int
-        The same of the members of an archive, by name.
+    shapes : mapping of str to tuple of int
+        Stored shapes, to be compared with those of the arrays, by name; that of the data may stand under no name.
     key : str, optional
         Member of an npz archive that holds the array.
     centre : tuple of int, optional
@@ -79,8 +93,7 @@ class ArrayHeader:
     phase_encode_axis: int | str | None = None
     noise_variance: float | None = None
     noise_covariance: NDArray[np.complex128] | None = None
-    shape: tuple[int, ...] | None = None
-    member_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     key: str | None = None
     centre: tuple[int, int] | None = None
     matrix: tuple[int, int] | None = None
@@ -92,6 +105,20 @@ class ArrayHeader:
         """The header with what somebody asks for: axes by their names, a matrix, a repetition."""
         asked = replace(self, matrix=options.matrix, counters=options.counters)
         return asked if options.dims is None else replace(asked, dims=tuple(options.dims), phase_encode_axis=None)
+
+    @property
+    def images(self) -> bool:
+        """Whether the array is said to be one of images."""
+        return self.image_domain or "row" in (self.dims or ())
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether nothing is said of the axes."""
+        return self.dims is None and self.phase_encode_axis is None
+
+    def series(self, shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+        """Numbers of the repetitions, contrasts and the like that an array of k-space of a shape has, by counter."""
+        return {} if self.images else series_of(shape, self.dims or ())
 
 
 def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
@@ -113,83 +140,60 @@ def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
     header_path = path.with_suffix(".json")
     if not header_path.exists() or header_path == path:
         return ArrayHeader().asked(options)
-    if check_file(header_path) > (most := options.limits.max_text_bytes):
-        raise InputError(field=str(header_path), got="an over-long header", wanted=f"at most {most} bytes")
+    content = read_json_table(header_path, options.limits)
     try:
-        content = json.loads(header_path.read_bytes())
-        text = as_text(content) if isinstance(content, dict) else {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(field=str(header_path), got=f"unreadable JSON ({error})", wanted="a JSON table") from error
-    if not isinstance(content, dict):
-        raise InputError(field=str(header_path), got=type(content).__name__, wanted="a JSON table")
-    fields = _Fields(header_path, content)
+        said = _as_text(content)
+    except RecursionError as error:
+        raise InputError(str(header_path), "tables inside tables", "a JSON table") from error
+
+    def checked(name: str, good: Callable[[Any], bool], wanted: str, table: Mapping[str, Any] = content) -> Any:
+        """The value of a field, None where it has none of that name."""
+        value = table.get(name)
+        if value is not None and not good(value):
+            raise InputError(f"{header_path}: {name}", repr(value)[:60], wanted)
+        return value
+
+    def text(name: str) -> str:
+        return checked(name, lambda value: isinstance(value, str), "text") or ""
+
+    def listed(name: str, kind: type, table: Mapping[str, Any] = content) -> tuple[Any, ...] | None:
+        wanted = "a list of whole numbers" if kind is int else "a list of axis names"
+        value = checked(name, lambda v: isinstance(v, list) and all(type(item) is kind for item in v), wanted, table)
+        return None if value is None else tuple(value)
+
     shapes = content.get("shape")
-    axis = fields.checked(
-        "phase_encode_axis", lambda value: type(value) in (int, str), "an axis number or a name in dims"
-    )
-    variance = fields.checked("noise_variance", _is_variance, "a positive finite number")
-    covariance = fields.checked("noise_covariance", _is_covariance, "rows of pairs (real, imaginary), coil by coil")
-    centre = fields.checked("centre", _is_place, "a line and a sample, as [40, 35]")
+    by_name = shapes if isinstance(shapes, dict) else {}
+    axis = checked("phase_encode_axis", lambda value: type(value) in (int, str), "an axis number or a name in dims")
+    variance = checked("noise_variance", _is_variance, "a positive finite number")
+    covariance = checked("noise_covariance", _is_covariance, "rows of pairs (real, imaginary), coil by coil")
+    centre = checked("centre", _is_place, "a line and a sample, as [40, 35]")
     return ArrayHeader(
-        dims=fields.listed("dims", str),
-        zero_filled=fields.listed("zero_filled_k1_columns", int) or (),
-        image_domain=fields.text("kind").startswith("image domain"),
-        float_pairs="pairs (real, imag)" in fields.text("dtype"),
+        dims=listed("dims", str),
+        zero_filled=listed("zero_filled_k1_columns", int) or (),
+        image_domain=text("kind").startswith("image domain"),
+        float_pairs="pairs (real, imag)" in text("dtype"),
         phase_encode_axis=axis,
         noise_variance=None if variance is None else float(variance),
         noise_covariance=None if covariance is None else np.array(covariance, dtype=float) @ [1, 1j],
-        shape=None if isinstance(shapes, dict) else fields.listed("shape", int),
-        member_shapes=_member_shapes(header_path, shapes),
-        key=fields.text("key") or None,
+        shapes={name: listed(name, int, by_name) or () for name in by_name}
+        | ({} if by_name or not (sides := listed("shape", int)) else {"": sides}),
+        key=text("key") or None,
         centre=None if centre is None else (centre[0], centre[1]),
-        text={name: value for name, value in text.items() if name not in ("noise_covariance", "centre")},
+        text={name: value for name, value in said.items() if name not in ("noise_covariance", "centre")},
     ).asked(options)
 
 
-def as_text(content: Mapping[str, Any]) -> dict[str, str]:
+def _as_text(content: Mapping[str, Any]) -> dict[str, str]:
     """A table with text values only; tables inside become dotted names, lists their JSON form."""
     flat: dict[str, str] = {}
     for name, value in content.items():
         if isinstance(value, dict):
-            flat.update({f"{name}.{inner}": text for inner, text in as_text(value).items()})
+            flat.update({f"{name}.{inner}": text for inner, text in _as_text(value).items()})
         else:
             text = value if isinstance(value, str) else json.dumps(value)
             # JSON may hold lone surrogates, which no file written later could encode.
             flat[name] = text.encode("utf-8", "replace").decode("utf-8")
     return flat
-
-
-@dataclass(frozen=True)
-class _Fields:
-    """The fields of a header file, which are None where it has none of that name."""
-
-    path: Path
-    content: Mapping[str, Any]
-
-    def checked(self, name: str, good: Callable[[Any], bool], wanted: str) -> Any:
-        """The value of a field, refused where it is none of those that are ``wanted``."""
-        value = self.content.get(name)
-        if value is not None and not good(value):
-            raise InputError(field=f"{self.path}: {name}", got=repr(value)[:60], wanted=wanted)
-        return value
-
-    def text(self, name: str) -> str:
-        """Text, empty where there is none."""
-        return self.checked(name, lambda value: isinstance(value, str), "text") or ""
-
-    def listed(self, name: str, kind: type) -> tuple[Any, ...] | None:
-        """Whole numbers, or names of axes."""
-        wanted = "a list of whole numbers" if kind is int else "a list of axis names"
-        value = self.checked(name, lambda v: isinstance(v, list) and all(type(item) is kind for item in v), wanted)
-        return None if value is None else tuple(value)
-
-
-def _member_shapes(header: Path, shapes: object) -> dict[str, tuple[int, ...]]:
-    """Shapes of an archive's members, where the header has a table of them."""
-    if not isinstance(shapes, dict):
-        return {}
-    fields = _Fields(header, shapes)
-    return {name: fields.listed(name, int) or () for name in shapes}
 
 
 def _is_place(value: object) -> bool:
@@ -207,235 +211,40 @@ def _is_covariance(value: object) -> bool:
     return all(isinstance(p, list) and len(p) == 2 and all(type(x) in (int, float) for x in p) for p in pairs)
 
 
-# In the k0/k1/k2 naming k0 is the readout, k1 the phase encode and k2 the second one, of a volume.
-_ROLES = {"slice": "slice", "coil": "coil", "k0": "kx", "k1": "ky", "kx": "kx", "ky": "ky", "k2": "kz", "kz": "kz"}
-_REPEATS = ("rep", "repetition")
-SERIES = dict.fromkeys((*_REPEATS, "frame", "time"), "repetition") | {"echo": "contrast", "contrast": "contrast"}
-SERIES |= {"set": "set", "phase": "phase"}
-"""Names of axes of which one entry is read, and the counter that chooses it."""
-_ORDER = ("slice", "coil", "ky", "kx")
-_VOLUME_ORDER = ("kx", "coil", "ky", "kz")
+class Stored(Protocol):
+    """An array of an open file."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As stored."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """As stored."""
+
+    @property
+    def sliced(self) -> bool:
+        """Whether parts along the first axis can be read one by one."""
+
+    def whole(self) -> NDArray[Any]:
+        """Read all of it."""
+
+    def part(self, number: int) -> NDArray[Any]:
+        """Read one part, shape (1, ...)."""
 
 
 @dataclass(frozen=True)
-class KSpaceAxes:
-    """The role of every stored axis: a counter of `SERIES`, "slice", "coil", "ky", "kx" or, in volumes, "kz".
-
-    Parameters
-    ----------
-    roles : tuple of str
-        One role per stored axis; "ky" and "kx" are always among them.
-    names : tuple of str
-        The axes' own names.
-    """
-
-    roles: tuple[str, ...]
-    names: tuple[str, ...]
-
-    @property
-    def volume(self) -> bool:
-        """Whether there are two phase encodes."""
-        return "kz" in self.roles
-
-    @property
-    def orientation(self) -> Orientation:
-        """Whether the phase encode runs along the stored image's rows' index or columns' index."""
-        across = "kz" if self.volume else "kx"
-        return "ky-rows" if self.roles.index("ky") < self.roles.index(across) else "ky-columns"
-
-    def arrange(
-        self, field: str, array: NDArray[Any], *, without: str = "", chosen: Mapping[str, int] | None = None
-    ) -> NDArray[Any]:
-        """View of a stored array as (slice, coil, ky, kx), of one repetition; volumes as (kx, coil, ky, kz).
-
-        Parameters
-        ----------
-        field : str
-            Name of the array, for the message.
-        array : stored array
-            Its axes are ``roles``, minus ``without``.
-        without : str
-            A role that this array lacks ("coil" for a coil-combined image); it is left out of the result.
-        chosen : mapping of str to int, optional
-            Which repetition and contrast, of several; the first by default.
-
-        Raises
-        ------
-        InputError
-            On a number of axes other than that of the roles.
-        """
-        roles = [role for role in self.roles if role != without]
-        if array.ndim != len(roles):
-            raise InputError(field=field, got=f"shape {array.shape}", wanted=f"axes ({', '.join(roles)})")
-        for role in [role for role in roles if role in COUNTERS]:
-            array = array.take((chosen or {}).get(role, 0), axis=roles.index(role))
-            roles.remove(role)
-        order = _VOLUME_ORDER if self.volume else _ORDER
-        for missing in [role for role in ("coil", "slice") if role in order and role not in roles and role != without]:
-            array = array[np.newaxis]
-            roles.insert(0, missing)
-        return array.transpose([roles.index(role) for role in order if role != without])
-
-
-def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: int | str | None = None) -> KSpaceAxes:
-    """The role of each axis of a stored k-space array.
-
-    Parameters
-    ----------
-    n_axes : int
-        Number of stored axes.
-    dims : tuple of str, optional
-        Their names. Without names two to four axes are (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx).
-    phase_encode_axis : int or str, optional
-        Position (negative from the end) or name of the phase-encode axis, where it is not the usual one.
-
-    Raises
-    ------
-    InputError
-        On names that are unknown, repeated or too few, and on a phase encode that is not a k-space axis.
-    """
-    if dims is None and n_axes not in BARE:
-        cure = f"Name them, as {option('dims', 'repetition,slice,coil,ky,kx')}, or as dims in a header file."
-        raise InputError(field="dims", got=f"{n_axes} unnamed axes", wanted="2 to 4", cure=cure)
-    names = BARE[n_axes] if dims is None else dims
-    roles = [_ROLES.get(name, SERIES.get(name, "")) for name in names]
-    if len(names) != n_axes or len(set(roles)) != n_axes or not {"ky", "kx"} <= set(roles) or "" in roles:
-        raise InputError(
-            field="dims",
-            got=f"{', '.join(names)} for {n_axes} axes",
-            wanted="one name for each axis, in their order: kx (or k0, the readout), ky (k1, the phase encode), coil, "
-            "slice, repetition (rep, frame), contrast (echo), set, phase; of a volume also kz (k2); of real numbers "
-            f"{PAIR}",
-            cure=f"Give them as {option('dims', 'coil,ky,kx')}, or as dims in the header file.",
-        )
-    if "kz" in roles and ({*COUNTERS, "slice"} & set(roles) or phase_encode_axis is not None):
-        raise InputError(
-            field="dims",
-            got=f"{list(names)}" if phase_encode_axis is None else f"{list(names)} and a phase_encode_axis",
-            wanted="a volume's axes alone: coil, ky, kz and kx in any order",
-            cure="Give one repetition of one volume, and name its readout k0 or kx.",
-        )
-    if phase_encode_axis is not None:
-        _swap_phase_encode(roles, names, phase_encode_axis, named=dims is not None)
-    return KSpaceAxes(tuple(roles), tuple(names))
-
-
-def _swap_phase_encode(roles: list[str], names: tuple[str, ...], axis: int | str, *, named: bool) -> None:
-    position = axis if isinstance(axis, int) else (names.index(axis) if axis in names else len(names))
-    if not -len(roles) <= position < len(roles) or roles[position] not in ("ky", "kx"):
-        raise InputError(
-            field="phase_encode_axis", got=repr(axis)[:40], wanted=f"one of the two k-space axes of {list(names)}"
-        )
-    if roles[position] == "kx":
-        if named and names[position] == "kx":
-            raise InputError(
-                field="phase_encode_axis", got="kx, by its name the readout", wanted="ky, or k0 and k1 in dims"
-            )
-        roles[roles.index("ky")] = "kx"
-        roles[position] = "ky"
-
-
-COMPANIONS = ("measured", "coil_maps", "noise_variance", "noise_covariance", "reference")
-"""Arrays that may stand beside k-space."""
-
-Arrays = Mapping[str, NDArray[Any]]
-_PARTITION, _FEWEST_PARTITIONS = 30, 16
-"""Energy over that of the median part from which on parts are partitions of a volume, of so many at least."""
-_NEIGHBOURS = 8
-"""Parts without coils that are held against each other."""
-_STACK = ("slice", "row", "col")
-_STACKS = {_STACK, ("echo", "row", "col")}
-"""Names of the axes of several images; those of several echoes are taken like slices, one after the other."""
-
-
-def series_of(shape: tuple[int, ...], header: ArrayHeader) -> dict[str, tuple[int, ...]]:
-    """Numbers of the repetitions, contrasts and the like that an array of k-space has, by counter."""
-    dims = header.dims or ()
-    if len(dims) != len(shape) or header.image_domain or "row" in dims:
-        return {}
-    return {SERIES[name]: tuple(range(side)) for name, side in zip(dims, shape, strict=True) if name in SERIES}
-
-
-def scan_of_arrays(
-    path: Path, key: str, arrays: Arrays, header: ArrayHeader, limits: ReadLimits
-) -> KSpaceData | TrajectoryData | ImageStack:
-    """Make a scan or a stack of images of the arrays of a file.
+class ArraySource(Source):
+    """Arrays of an open file, which are read as a whole.
 
     Parameters
     ----------
     path : Path
         The file, for names and messages.
     key : str
-        Which of the arrays is the data: complex k-space, or images.
-    arrays : mapping of str to array
-        The data, `COMPANIONS`, and for samples along a trajectory what `along_trajectory` takes.
-    header : ArrayHeader
-        Names of axes, and what else is known.
-    limits : ReadLimits
-        Bounds on slices, coils and the sides of the grid.
-
-    Raises
-    ------
-    InputError
-        For arrays that contradict the header or each other, or hold no such data.
-    """
-    for name, declared in header.member_shapes.items():
-        if name in arrays and arrays[name].shape != declared:
-            raise InputError(
-                field=f"{name}: shape", got=f"{arrays[name].shape}", wanted=f"{declared}, as its header says"
-            )
-    if header.matrix is not None:
-        arrays = {**arrays, "matrix": np.array(header.matrix)}
-    if header.noise_covariance is not None:
-        arrays = {"noise_covariance": header.noise_covariance, **arrays}
-    if "trajectory" in arrays and key == "kspace":
-        noise_variance = _noise_variance(arrays.get("noise_variance"), header)
-        covariance = _noise_covariance(arrays.get("noise_covariance"))
-        require_counters(path, header.counters)
-        scan = along_trajectory(
-            arrays, limits, name=path.stem, noise_variance=noise_variance, header=_provenance(path, header)
-        )
-        return scan if covariance is None else replace(scan, noise_covariance=covariance)
-    stored = arrays[key]
-    if header.shape is not None and header.shape != stored.shape:
-        raise InputError(field=f"{key}: shape", got=f"{stored.shape}", wanted=f"{header.shape}, as its header says")
-    if header.float_pairs:
-        stored = _joined_pairs(key, stored)
-    elif not (header.image_domain or key == "image" or "row" in (header.dims or ())):
-        stored, header = _settled(key, stored, header, with_maps="coil_maps" in arrays)
-    if holds_images(key, stored.dtype, header):
-        require_counters(path, header.counters)
-        return _images(path, key, stored, header, limits)
-    return _kspace(path, key, stored, arrays, header, limits)
-
-
-def _settled(
-    key: str, stored: NDArray[Any], header: ArrayHeader, *, with_maps: bool
-) -> tuple[NDArray[Any], ArrayHeader]:
-    """The array as complex numbers, and its header with the names that its axes have where it gives none."""
-    stored, dims, note = joined(key, stored, header.dims)
-    unsaid = dims is None and header.phase_encode_axis is None and not with_maps
-    if stored.dtype.kind == "c" and stored.ndim in BARE and unsaid:
-        require_finite(key, stored)
-        dims, found = shown(key, stored, BARE[stored.ndim], reverse=header.from_matlab)
-        note = "; ".join(filter(None, (note, found)))
-    return stored, replace(header, dims=dims, text={**header.text, **({"axes": note} if note else {})})
-
-
-def holds_images(key: str, dtype: np.dtype[Any], header: ArrayHeader) -> bool:
-    """Whether an array of that name is one of images, not of k-space."""
-    real_without_header = dtype.kind != "c" and not header.float_pairs and header.dims is None and key != "kspace"
-    return header.image_domain or key == "image" or "row" in (header.dims or ()) or real_without_header
-
-
-@dataclass(frozen=True)
-class StoredSource(Source):
-    """A file whose arrays are read as a whole.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for names and messages.
+        Which of the arrays is the data.
+    arrays : mapping of str to Stored
+        The data and what stands beside them.
     header : ArrayHeader
         Names of axes, and what else is known.
     limits : ReadLimits
@@ -443,86 +252,102 @@ class StoredSource(Source):
     """
 
     path: Path
+    key: str
+    arrays: Mapping[str, Stored]
     header: ArrayHeader
     limits: ReadLimits
+
+    @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """See `Source`."""
+        return self.header.series(self.arrays[self.key].shape)
 
     @property
     def centre(self) -> tuple[int, int] | None:
         """As the header file says it."""
         return self.header.centre
 
+    def load(self) -> Content:
+        """Read all arrays."""
+        whole = {name: stored.whole() for name, stored in self.arrays.items()}
+        return scan_of_arrays(self.path, self.key, whole, self.header, self.limits)
 
-def images_of(
-    file: StoredSource, key: str, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], header: ArrayHeader
-) -> ImageSource | None:
-    """A stack of images, with one in memory at a time; None where it is no stack along its first axis.
+
+@dataclass(frozen=True)
+class StackSource(ArraySource, SlicedSource):
+    """Arrays of an open file that are stacks of slices along their first axis.
 
     Parameters
     ----------
-    file : StoredSource
-        That reads all of them.
-    key, header
-        As for `scan_of_arrays`.
-    parts : iterable of arrays, shape (1, row, column)
-        The images.
-    shape : tuple of int
-        Of all of them.
+    axes : KSpaceAxes
+        Of the data.
+    """
+
+    axes: KSpaceAxes
+
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return self.arrays[self.key].shape[0]
+
+    def slice(self, index: int) -> KSpaceData:
+        """One slice; the shapes in its header file are of whole arrays, and not looked at."""
+        arrays = {
+            name: stored.whole() if name in _WITHOUT_SLICES else stored.part(index)
+            for name, stored in self.arrays.items()
+        }
+        scan = scan_of_arrays(self.path, self.key, arrays, replace(self.header, shapes={}), self.limits)
+        assert isinstance(scan, KSpaceData)
+        return scan
+
+    def samplings(self) -> tuple[Sampling, ...]:
+        """Which samples every slice holds, one after the other; lines filled with zeros hold nothing."""
+        return tuple(self._sampling(self.arrays[self.key].part(number), number) for number in range(self.n_slices))
+
+    def _sampling(self, stored: NDArray[Any], number: int) -> Sampling:
+        (coils,) = self.axes.arrange("array", stored, chosen=self.header.counters)
+        coils = to_complex64(f"array, slice {number}", coils)
+        held = measured_samples(coils)
+        held[[line for line in self.header.zero_filled if 0 <= line < len(held)]] = False
+        return Sampling(held)
+
+
+def source_of(path: Path, key: str, arrays: Mapping[str, Stored], header: ArrayHeader, limits: ReadLimits) -> Source:
+    """Arrays of an open file as a source whose slices, or images, are read one by one where they lie one after another.
+
+    Parameters
+    ----------
+    path, key, arrays, header, limits
+        As of an `ArraySource`.
 
     Raises
     ------
     InputError
-        As `scan_of_arrays`.
+        For shapes that contradict the header, axes that cannot be, and those that have to be named (`shown`).
     """
-    if len(shape) != 3 or header.float_pairs or header.dims not in {None, *_STACKS}:
-        return None
-    require_counters(file.path, header.counters)
-    _check_sides(key, _STACK, shape, file.limits)
-    count, rows, columns = shape
-    images = (_pixels(key, part)[0] for part in parts)
-    return _StoredImages(
-        images, (count, rows, columns), name=file.path.stem, header=_provenance(file.path, header), file=file
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _StoredImages(ImageSource):
-    """A stack of images that is loaded at once."""
-
-    file: StoredSource
-
-    def load(self) -> ImageStack:
-        """All of them."""
-        stack = self.file.load()
-        assert isinstance(stack, ImageStack)
-        return stack
-
-
-def axes_of_slices(
-    shape: tuple[int, ...], dtype: np.dtype[Any], header: ArrayHeader, part: Callable[[int], NDArray[Any]]
-) -> KSpaceAxes | None:
-    """Axes of a stored array that is a stack of slices of k-space, one after the other; None where it is not.
-
-    Parameters
-    ----------
-    shape, dtype
-        Of the array, as stored.
-    header : ArrayHeader
-        Names of axes, and what else is known.
-    part : function
-        The part (1, ...) of a number, of which some are held against the usual names where there are no others.
-
-    Raises
-    ------
-    InputError
-        For axes that cannot be, and those that have to be named (`shown`).
-    """
-    if dtype.kind != "c" or header.image_domain or header.float_pairs or "row" in (header.dims or ()):
-        return None
-    axes = kspace_axes(len(shape), header.dims, header.phase_encode_axis)
+    _check_shapes(key, {name: stored.shape for name, stored in arrays.items()}, header)
+    whole, data = ArraySource(path, key, arrays, header, limits), arrays[key]
+    stacks = [stored for name, stored in arrays.items() if name not in _WITHOUT_SLICES]
+    count, *sides = data.shape if len(data.shape) > 2 else (0,)
+    alike = all(stored.sliced and stored.shape[0] == count for stored in stacks)
+    if not alike or not 1 < count <= limits.max_slices or "trajectory" in arrays or header.float_pairs:
+        return whole
+    if holds_images(key, data.dtype, header):
+        signed = key != "image" and looks_signed(data.part(count // 2))
+        if signed or len(sides) != 2 or header.dims not in {None, *_STACKS}:
+            return whole
+        require_counters(path, header.counters)
+        _check_sides(key, _STACK, data.shape, limits)
+        images = (_pixels(f"{key}, image {number}", data.part(number)[0]) for number in range(count))
+        return ImageSource(images, (count, sides[0], sides[1]), name=path.stem, header=_provenance(path, header))
+    if data.dtype.kind != "c":
+        return whole
+    axes = kspace_axes(len(data.shape), header.dims, header.phase_encode_axis)
     if axes.volume or axes.roles[0] != "slice":
-        return None
-    unsaid = header.dims is None and header.phase_encode_axis is None
-    return None if unsaid and axes_of_parts(part, shape[0], axes.names) != axes.names else axes
+        return whole
+    if header.unnamed and axes_of_parts(data.part, count, axes.names) != axes.names:
+        return whole
+    return StackSource(path, key, arrays, header, limits, axes)
 
 
 def axes_of_parts(part: Callable[[int], NDArray[Any]], count: int, usual: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -551,85 +376,79 @@ def axes_of_parts(part: Callable[[int], NDArray[Any]], count: int, usual: tuple[
         return None
 
 
-@dataclass(frozen=True)
-class StackSource(SlicedSource):
-    """Arrays of a file that are stacks of slices along their first axis.
+def holds_images(key: str, dtype: np.dtype[Any], header: ArrayHeader) -> bool:
+    """Whether an array of that name is one of images, not of k-space."""
+    real_without_header = dtype.kind != "c" and not header.float_pairs and header.dims is None and key != "kspace"
+    return header.images or key == "image" or real_without_header
+
+
+def scan_of_arrays(
+    path: Path, key: str, arrays: Arrays, header: ArrayHeader, limits: ReadLimits
+) -> KSpaceData | TrajectoryData | ImageStack:
+    """Make a scan or a stack of images of the arrays of a file.
 
     Parameters
     ----------
-    file : StoredSource
-        That reads all slices.
-    part : function
-        By a slice's number what `scan_of_arrays` takes: first the part (1, ...) of the data, then those of
-        `COMPANIONS`.
-    count : int
-        Slices.
-    axes : KSpaceAxes
-        Of the data, from `axes_of_slices`.
+    path : Path
+        The file, for names and messages.
+    key : str
+        Which of the arrays is the data: complex k-space, or images.
+    arrays : mapping of str to array
+        The data, `COMPANIONS`, and for samples along a trajectory what `along_trajectory` takes.
     header : ArrayHeader
         Names of axes, and what else is known.
+    limits : ReadLimits
+        Bounds on slices, coils and the sides of the grid.
+
+    Raises
+    ------
+    InputError
+        For arrays that contradict the header or each other, or hold no such data.
     """
-
-    file: StoredSource
-    part: Callable[[int], Arrays]
-    count: int
-    axes: KSpaceAxes
-    header: ArrayHeader
-
-    @property
-    def series(self) -> Mapping[str, tuple[int, ...]]:
-        """See `Source`."""
-        return self.file.series
-
-    @property
-    def n_slices(self) -> int:
-        """Number of slices."""
-        return self.count
-
-    @property
-    def centre(self) -> tuple[int, int] | None:
-        """As the header file says it."""
-        return self.header.centre
-
-    def load(self) -> Content:
-        """All slices."""
-        return self.file.load()
-
-    def slice(self, index: int) -> KSpaceData:
-        """One slice; the shapes in its header file are of whole arrays, and not looked at."""
-        arrays, header = self.part(index), replace(self.header, shape=None, member_shapes={})
-        scan = scan_of_arrays(self.file.path, next(iter(arrays)), arrays, header, self.file.limits)
-        assert isinstance(scan, KSpaceData)
-        return scan
-
-    def samplings(self) -> tuple[Sampling, ...]:
-        """Which samples every slice holds, one after the other; lines filled with zeros hold nothing."""
-        return tuple(self._sampling(next(iter(self.part(number).values())), number) for number in range(self.count))
-
-    def _sampling(self, stored: NDArray[Any], number: int) -> Sampling:
-        (coils,) = self.axes.arrange("array", stored, chosen=self.header.counters)
-        coils = to_complex64(f"array, slice {number}", coils)
-        held = measured_samples(coils)
-        held[[line for line in self.header.zero_filled if 0 <= line < len(held)]] = False
-        return Sampling(held)
+    _check_shapes(key, {name: array.shape for name, array in arrays.items()}, header)
+    if header.noise_covariance is not None:
+        arrays = {"noise_covariance": header.noise_covariance, **arrays}
+    if "trajectory" in arrays and key == "kspace":
+        require_counters(path, header.counters)
+        return _along_trajectory(path, arrays, header, limits)
+    stored = arrays[key]
+    if header.float_pairs:
+        if stored.ndim < 2 or stored.shape[-1] != 2:
+            raise InputError(key, f"shape {stored.shape}", "real and imaginary parts on the last axis")
+        stored = to_float32(key, stored).view(np.complex64)[..., 0]
+    elif not (header.images or key == "image"):
+        stored, dims, note = joined(key, stored, header.dims)
+        if stored.dtype.kind == "c" and stored.ndim in BARE and header.unnamed and "coil_maps" not in arrays:
+            require_finite(key, stored)
+            dims, found = shown(key, stored, BARE[stored.ndim], reverse=header.from_matlab)
+            note = "; ".join(filter(None, (note, found)))
+        header = replace(header, dims=dims, text={**header.text, **({"axes": note} if note else {})})
+    if holds_images(key, stored.dtype, header):
+        require_counters(path, header.counters)
+        return _images(path, key, stored, header, limits)
+    return _kspace(path, key, stored, arrays, header, limits)
 
 
-def _joined_pairs(key: str, stored: NDArray[Any]) -> NDArray[Any]:
-    if stored.ndim < 2 or stored.shape[-1] != 2:
-        raise InputError(field=key, got=f"shape {stored.shape}", wanted="real and imaginary parts on the last axis")
-    parts = to_float32(key, stored)
-    return parts.view(np.complex64)[..., 0]
+def _check_shapes(key: str, shapes: Mapping[str, tuple[int, ...]], header: ArrayHeader) -> None:
+    for name, declared in header.shapes.items():
+        found = shapes.get(name or key, declared)
+        if found != declared:
+            raise InputError(f"{name or key}: shape", f"{found}", f"{declared}, as its header says")
+
+
+def _check_sides(key: str, roles: tuple[str, ...], shape: tuple[int, ...], limits: ReadLimits) -> None:
+    bounds = dict.fromkeys((*COUNTERS, "slice"), limits.max_slices) | {"coil": limits.max_coils}
+    sides = zip(roles, shape, strict=True)
+    check_sides({f"{key}: {role}": (side, bounds.get(role, limits.max_side)) for role, side in sides})
 
 
 def _images(path: Path, key: str, stored: NDArray[Any], header: ArrayHeader, limits: ReadLimits) -> ImageStack:
     names = None if header.dims is None else tuple(name for name in header.dims if name != "real/imag")
     known = {_STACK[-2:]} if stored.ndim == 2 else {*_STACKS, ("x", "y", "z")}
     if stored.ndim not in (2, 3) or (names is not None and names not in known):
-        raise InputError(
-            field=key,
-            got=f"shape {stored.shape}" + ("" if names is None else f" named {list(names)}"),
-            wanted="images (row, col), (slice, row, col) or (echo, row, col), or a volume (x, y, z) whose readout is x",
-        )
+        got = f"shape {stored.shape}" + ("" if names is None else f" named {list(names)}")
+        wanted = "images (row, col), (slice, row, col) or (echo, row, col), or a volume (x, y, z) whose readout is x"
+        raise InputError(key, got, wanted)
     _check_sides(key, _STACK[-stored.ndim :], stored.shape, limits)
     pixels = _pixels(key, stored)
     return ImageStack(pixels.reshape((-1, *pixels.shape[-2:])), name=path.stem, header=_provenance(path, header))
@@ -644,88 +463,237 @@ def _kspace(
 ) -> KSpaceData:
     axes = kspace_axes(stored.ndim, header.dims, header.phase_encode_axis)
     _check_sides(key, axes.roles, stored.shape, limits)
-    require_counters(path, header.counters, series_of(stored.shape, replace(header, dims=axes.names)))
+    require_counters(path, header.counters, replace(header, dims=axes.names).series(stored.shape))
     chosen = {role: header.counters.get(role, 0) for role in axes.roles if role in COUNTERS}
     kspace = to_complex64(key, axes.arrange(key, stored, chosen=chosen)).copy()
-    if axes.volume:
-        kspace = readout_positions(kspace)
-    n_lines = kspace.shape[2]
     provenance = _provenance(path, header)
     if axes.volume:
+        kspace = readout_positions(kspace)
         provenance["volume"] = volume_note(len(kspace), kspace.shape[2:])
     again: NDArray[np.complex64] | None = None
     for role, number in chosen.items():
         count = stored.shape[axis := axes.roles.index(role)]
         if count > 1:
             provenance[role] = f"{number or 'first'} of {count}; {OTHERS_UNREAD}"
-        if count > 1 and axes.names[axis] in _REPEATS:
+        if count > 1 and axes.names[axis] in REPEATS:
             other = {**chosen, role: 0 if number else 1}
             again = to_complex64(key, axes.arrange(key, stored, chosen=other)).copy()
-    declared = _declared_lines(path, header, arrays.get("measured"), n_lines)
+    n_lines = kspace.shape[2]
+    declared = np.ones(n_lines, dtype=bool)
+    if "measured" in arrays:
+        declared = chosen_flags(arrays["measured"], (n_lines,), field="measured").copy()
+    for line in header.zero_filled:
+        if not 0 <= line < n_lines:
+            named = f"{path.with_suffix('.json').name}: zero_filled_k1_columns"
+            raise InputError(named, str(line), f"lines 0 to {n_lines - 1}")
+        declared[line] = False
     if "noise_covariance" in arrays:
         provenance["noise_covariance"] = "given with the data"
+    beside: dict[str, Any] = {
+        name: _complex_or_real(name, axes.arrange(name, arrays[name], without=without))
+        for name, without in (("coil_maps", ""), ("reference", "coil"))
+        if name in arrays
+    }
     return KSpaceData(
         kspace=kspace,
         measured=measured_lines("measured lines", kspace, declared),
         name=path.stem,
-        noise_variance=_noise_variance(arrays.get("noise_variance"), header),
-        noise_covariance=_noise_covariance(arrays.get("noise_covariance")),
-        coil_maps=_companion("coil_maps", arrays, axes, without=""),
-        reference=_companion("reference", arrays, axes, without="coil"),
         repeat=again,
         orientation=axes.orientation,
         header=provenance,
+        **_noise(arrays, header),
+        **beside,
     )
 
 
-def _check_sides(key: str, roles: tuple[str, ...], shape: tuple[int, ...], limits: ReadLimits) -> None:
-    bounds = dict.fromkeys((*COUNTERS, "slice"), limits.max_slices) | {"coil": limits.max_coils}
-    for role, side in zip(roles, shape, strict=True):
-        bound = bounds.get(role, limits.max_side)
-        if not 1 <= side <= bound:
-            raise InputError(field=f"{key}: {role}", got=str(side), wanted=f"1 to {bound}")
+def _noise(arrays: Arrays, header: ArrayHeader) -> dict[str, Any]:
+    """What arrays and their header say of the noise, as a `Scan` has it."""
+    variance, covariance = arrays.get("noise_variance"), arrays.get("noise_covariance")
+    if variance is not None and (variance.size != 1 or variance.dtype.kind not in "iuf"):
+        raise InputError("noise_variance", f"{variance.dtype} {variance.shape}", "one real number")
+    if covariance is not None and (covariance.ndim != 2 or covariance.dtype.kind not in "fc"):
+        cure = "Of variances coil by coil, store numpy.diag(variances)." if covariance.ndim == 1 else ""
+        got = f"{covariance.dtype} {covariance.shape}"
+        raise InputError("noise_covariance", got, "numbers (coil, coil), E[n n^H] / 2", cure)
+    return {
+        "noise_variance": header.noise_variance if variance is None else float(variance.reshape(-1)[0]),
+        "noise_covariance": None if covariance is None else covariance.astype(np.complex128),
+    }
 
 
-def _declared_lines(path: Path, header: ArrayHeader, measured: NDArray[Any] | None, n_lines: int) -> NDArray[np.bool_]:
-    declared = np.ones(n_lines, dtype=bool)
-    if measured is not None:
-        declared = chosen_flags(measured, (n_lines,), field="measured").copy()
-    for line in header.zero_filled:
-        if not 0 <= line < n_lines:
-            raise InputError(
-                field=f"{path.with_suffix('.json').name}: zero_filled_k1_columns",
-                got=str(line),
-                wanted=f"lines 0 to {n_lines - 1}",
-            )
-        declared[line] = False
-    return declared
-
-
-def _noise_variance(stored: NDArray[Any] | None, header: ArrayHeader) -> float | None:
-    if stored is None:
-        return header.noise_variance
-    if stored.size != 1 or stored.dtype.kind not in "iuf":
-        raise InputError(field="noise_variance", got=f"{stored.dtype} {stored.shape}", wanted="one real number")
-    return float(stored.reshape(-1)[0])
-
-
-def _noise_covariance(stored: NDArray[Any] | None) -> NDArray[np.complex128] | None:
-    if stored is None:
-        return None
-    if stored.ndim != 2 or stored.dtype.kind not in "fc":
-        got = f"{stored.dtype} {stored.shape}"
-        cure = "Of variances coil by coil, store numpy.diag(variances)." if stored.ndim == 1 else ""
-        raise InputError(field="noise_covariance", got=got, wanted="numbers (coil, coil), E[n n^H] / 2", cure=cure)
-    return stored.astype(np.complex128)
-
-
-def _companion(name: str, arrays: Arrays, axes: KSpaceAxes, *, without: str) -> NDArray[np.complex64] | None:
-    if name not in arrays:
-        return None
-    stored = arrays[name]
-    arranged = axes.arrange(name, stored, without=without)
-    return to_complex64(name, arranged.astype(np.complex128) if stored.dtype.kind in "iuf" else arranged)
+def _complex_or_real(name: str, stored: NDArray[Any]) -> NDArray[np.complex64]:
+    return to_complex64(name, stored.astype(np.complex128) if stored.dtype.kind in "iuf" else stored)
 
 
 def _provenance(path: Path, header: ArrayHeader) -> dict[str, str]:
     return {**header.text, "file": path.name}
+
+
+_PER_FIELD_OF_VIEW, _PER_PIXEL, _RADIANS = "cycles per field of view", "cycles per pixel", "radians per pixel"
+_EDGES = {_PER_PIXEL: 0.5, _RADIANS: np.pi}
+"""How far a trajectory reaches, in other units, that fills k-space whatever the grid."""
+_LOOKS = {_PER_PIXEL: 0.0, _RADIANS: 0.8 * np.pi}
+"""From which reach on, up to that edge, a trajectory without ``matrix`` looks like one in these units."""
+_COLUMNS = ("ky", "kx", "kz")
+_LIKE_SQUARE = 0.05
+"""Relative difference of the reach along ky and kx up to which the image is taken for a square one."""
+_LARGER_GRID, _NEAR = "cycles per field of view of a larger grid", 20
+"""How many times as far as the grid a trajectory reaches, at most, for which the matrix may be the mistake."""
+_LEAST_REACH = 4
+"""Cycles per field of view: a trajectory that reaches less far does not tell the pixels, fewer than 8, of the image."""
+
+
+def _along_trajectory(path: Path, arrays: Arrays, header: ArrayHeader, limits: ReadLimits) -> TrajectoryData:
+    """Samples with their trajectory from the arrays of an archive.
+
+    A trajectory in cycles or radians per pixel is translated where the header says so (``trajectory_unit``), unless its
+    values cannot be in that unit; what it looks like proves nothing. Every sample is a measurement of its own, also
+    where several are at one place: none is averaged or left out, and the more often a place was measured the more it
+    counts.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    arrays : mapping of str to array
+        ``kspace`` (sample), (coil, sample) or (slice, coil, sample) and ``trajectory`` (sample, 2), columns ky and kx,
+        or (sample, 3) with a third column kz of zeros; the header's ``trajectory_axes`` names the columns in another
+        order, as ``["kx", "ky", "kz"]``. In the place of the axis of samples both may have two, (readout, sample).
+        ``matrix``, the pixels (ky, kx) or one number for both, may stand in the header, or be left out where the
+        trajectory reaches equally far along ky and kx, four cycles or more: then it is twice that far. ``density``, of
+        the axes of samples, are density compensation weights of any scale. ``coil_maps`` and ``reference`` lie on the
+        grid, (slice, coil, ky, kx) and (slice, ky, kx); without an axis of slices they are the same for all.
+    header : ArrayHeader
+        Unit and columns of the trajectory, and the matrix, among its texts.
+    limits : ReadLimits
+        Bounds on slices, coils and the sides of the image.
+
+    Raises
+    ------
+    InputError
+        For arrays that do not fit together, a matrix that is none or cannot be told, positions that cannot be in the
+        header's unit, and as `TrajectoryData`.
+    """
+    kspace, trajectory = arrays["kspace"], _in_order(arrays["trajectory"], header.text)
+    if trajectory.shape[-1:] == (3,) and not trajectory[..., 2].any():  # kz of a plane
+        trajectory = trajectory[..., :2]
+    axes = trajectory.shape[:-1]
+    if len(axes) not in (1, 2) or trajectory.shape[-1] != 2 or trajectory.dtype.kind not in "fiu":
+        three = trajectory.shape[-1:] == (3,)
+        got = f"{trajectory.dtype} {trajectory.shape}" + (", whose column kz is not zero" if three else "")
+        wanted = "real numbers (sample, 2) or (readout, sample, 2): ky and kx in cycles per field of view"
+        cure = 'If its columns have another order, the header says it: "trajectory_axes": ["kx", "ky", "kz"].'
+        raise InputError("trajectory", got, wanted, cure if three else "")
+    lead = kspace.shape[: kspace.ndim - len(axes)]
+    if kspace.shape[len(lead) :] != axes or len(lead) > 2:
+        got = f"shape {kspace.shape} beside a trajectory of {trajectory.shape}"
+        wanted = f"(slice, coil, {', '.join(map(str, axes))}), a sample for each point of the trajectory"
+        raise InputError("kspace", got, wanted)
+    slices, coils = (1, 1, *lead)[-2:]
+    check_sides({"kspace: slice": (slices, limits.max_slices), "kspace: coil": (coils, limits.max_coils)})
+    points = trajectory.reshape(-1, 2).astype(np.float64)
+    named = "coil, readout, sample" if len(axes) == 2 else "coil, sample"
+    grid = _grid(arrays, header, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples ({named})")
+    density = arrays.get("density")
+    if density is not None and (density.shape != axes or density.dtype.kind not in "fiu"):
+        wanted = f"real numbers {axes}, a density compensation weight for each point of the trajectory"
+        cure = "Leave the array out: the weights are then computed from the trajectory."
+        raise InputError("density", f"{density.dtype} {density.shape}", wanted, cure)
+    on_grid = dict[str, Any]()
+    for name, shape in (("coil_maps", (slices, coils, *grid)), ("reference", (slices, *grid))):
+        if name in arrays:
+            if arrays[name].shape not in (shape, shape[1:]):
+                raise InputError(name, f"shape {arrays[name].shape}", f"{shape[1:]} or {shape}")
+            on_grid[name] = np.broadcast_to(_complex_or_real(name, arrays[name]), shape).copy()
+    return TrajectoryData(
+        to_complex64("kspace", kspace).reshape(slices, coils, -1),
+        _per_field_of_view(points, header.text.get("trajectory_unit", _PER_FIELD_OF_VIEW), grid),
+        grid,
+        n_readouts=axes[0] if len(axes) == 2 else 1,
+        name=path.stem,
+        header=_provenance(path, header),
+        density=None if density is None else density.reshape(-1).astype(np.float64),
+        **_noise(arrays, header),
+        **on_grid,
+    )
+
+
+def _in_order(trajectory: NDArray[Any], header: Mapping[str, str]) -> NDArray[Any]:
+    """The columns ky, kx and perhaps kz of a trajectory whose header may name them in another order."""
+    if "trajectory_axes" not in header:
+        return trajectory
+    named = re.findall(r"k[xyz]", header["trajectory_axes"])
+    columns = _COLUMNS[: trajectory.shape[-1]]
+    if sorted(named) != sorted(columns) or len(columns) < 2:
+        wanted = f"the names of the {trajectory.shape[-1]} columns of the trajectory, kx and ky, and kz of a third"
+        cure = 'As in "trajectory_axes": ["kx", "ky", "kz"].'
+        raise InputError("trajectory_axes", header["trajectory_axes"][:60], wanted, cure)
+    return trajectory[..., [named.index(name) for name in columns]]
+
+
+def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, int]) -> NDArray[np.float64]:
+    """Positions (sample, 2) of the unit that the header says, translated where they can be in it."""
+    if unit not in (_PER_FIELD_OF_VIEW, *_EDGES):
+        wanted = f"{_PER_FIELD_OF_VIEW!r}, {_PER_PIXEL!r} or {_RADIANS!r}"
+        raise InputError("trajectory_unit", repr(unit)[:60], wanted)
+    if not np.isfinite(points).all():
+        return points  # refused later, by number
+    look, largest = look_of_trajectory(points, grid), float(np.abs(points).max(initial=0))
+    if unit in _EDGES:
+        too_small = unit == _RADIANS and 0 < largest <= _EDGES[_PER_PIXEL] * (1 + ROUNDING)
+        if not too_small and largest <= _EDGES[unit] * (1 + ROUNDING):
+            return points * grid / (2 * _EDGES[unit])
+        leave_out = 'leave "trajectory_unit" out of the header.'
+        cure = f"{look.cure} Then {leave_out}" if look.cure else leave_out.capitalize()
+        if look.convention in _EDGES:
+            cure = f'Say "trajectory_unit": "{look.convention}" in the header.'
+        got = f"{unit}, by its header, but values up to {largest:.4g}, which look like {look.convention}"
+        wanted = "values in [-pi, pi], not all within 1/2" if unit == _RADIANS else "values in [-1/2, 1/2]"
+        raise InputError("trajectory", got, wanted, cure)
+    limits, reach, looks = np.array(grid) / 2, np.abs(points).max(axis=0), str(look.convention)
+    if looks in _EDGES:
+        cure = f'Say "trajectory_unit": "{looks}" in the JSON header beside the file. In Python: {look.cure}'
+    elif looks.endswith((_LARGER_GRID, "per metre")) and (reach < _NEAR * limits).all():
+        sides = np.maximum(grid, 2 * np.ceil(reach * (1 - ROUNDING))).astype(int).tolist()
+        larger = str(sides[0]) if sides[0] == sides[1] else ",".join(map(str, sides))
+        cure = f"Give a larger matrix (ky, kx): {option('matrix', larger)} holds every sample."
+        if looks != _LARGER_GRID:
+            cure += f" If the trajectory is in {looks} instead, {look.cure[0].lower()}{look.cure[1:]}"
+        looks = _LARGER_GRID
+    else:
+        return points
+    wanted = f"columns (ky, kx) in {_PER_FIELD_OF_VIEW}, up to {limits[0]:g} and {limits[1]:g} on a matrix of "
+    got = f"values up to {largest:.4g}, which looks like {looks}"
+    raise InputError("trajectory", got, f"{wanted}{grid[0]} x {grid[1]} pixels", cure)
+
+
+def _grid(
+    arrays: Arrays, header: ArrayHeader, points: NDArray[np.float64], limits: ReadLimits, held: str
+) -> tuple[int, int]:
+    """The pixels of the image, as said or by the reach of the trajectory; ``held`` names the samples in messages."""
+    matrix: Any = arrays.get("matrix") if header.matrix is None else header.matrix
+    if matrix is None and "matrix" in header.text:
+        try:
+            matrix = [float(word) for word in header.text["matrix"].strip("[]").split(",")]
+        except ValueError:
+            raise InputError("matrix", header.text["matrix"][:40], "one or two whole numbers") from None
+    if matrix is not None:
+        sides = np.atleast_1d(matrix).ravel()
+        whole = sides.dtype.kind in "iuf" and sides.size in (1, 2) and np.all(sides == np.floor(sides))
+        if not whole or not np.all((sides >= 4) & (sides <= limits.max_side)):
+            wanted = f"one or two whole numbers, 4 to {limits.max_side}"
+            raise InputError("matrix", str(sides.tolist()[:4]), wanted)
+        return int(sides[0]), int(sides[-1])
+    reach = np.abs(points[np.isfinite(points).all(axis=1)]).max(axis=0, initial=0)
+    got = f"none beside {held} along a trajectory that reaches {reach[0]:.4g} along ky and {reach[1]:.4g} along kx"
+    cure = f'Give the pixels (ky, kx) of the image: as {option("matrix", "N")}, an array matrix, or "matrix": '
+    cure += "[N, N] in the JSON header beside the file."
+    looks = next((unit for unit in _LOOKS if _LOOKS[unit] < reach.max() <= _EDGES[unit] * (1 + ROUNDING)), None)
+    if looks is not None:
+        got += f", which looks like {looks}"
+        cure += f' If these are {looks}, the header has to say "trajectory_unit": "{looks}" too.'
+    side = 2 * int(np.ceil(reach.max() * (1 - ROUNDING)))
+    lopsided = abs(reach[0] - reach[1]) > _LIKE_SQUARE * reach.max()
+    if lopsided or not 2 * reach.max() >= 2 * _LEAST_REACH or side > limits.max_side:
+        raise InputError("matrix", got, "the pixels of the image", cure)
+    return side, side

@@ -15,7 +15,6 @@ from mri_design.errors import MissingPackageError
 from mri_design.experiment.description import measured_how
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import summary
-from mri_design.scan.io.nifti import InflatedStream
 from mri_design.scan.summary import ImageSummary
 from mri_design.scan.writing.nifti import nifti_bytes
 
@@ -92,10 +91,10 @@ def test_a_sidecar_tells_how_the_images_were_measured(tmp_path: Path) -> None:
     [
         ('{"EchoTime": "long", "RepetitionTime": true, "FlipAngle": NaN}', "head.json"),
         (f'{{"EchoTime": 1{"0" * 400}, "ProtocolName": "a\\\\b"}}', "head.json"),
-        ("{", "head.json was not read: Expecting"),
-        ("[1]", "head.json was not read: no table"),
+        ("{", "head.json was not read"),
+        ("[1]", "head.json was not read"),
         ("[" * 10**5, "head.json was not read"),
-        (" " * 2**22 + "{}", "head.json was not read: more than"),
+        (" " * 2**22 + "{}", "head.json was not read"),
     ],
 )
 def test_a_sidecar_that_says_nothing_of_use_hinders_nobody(tmp_path: Path, text: str, said: str) -> None:
@@ -247,34 +246,3 @@ def test_a_summary_refuses_what_reading_refuses(tmp_path: Path) -> None:
         summary(saved(tmp_path / "y.nii", last))
     with pytest.raises(InputError, match="all zeros"):
         summary(saved(tmp_path / "z.nii", 0 * VOLUME))
-
-
-PLAIN = np.random.default_rng(0).integers(0, 40, 700_000, dtype=np.uint8).tobytes()
-
-
-@pytest.mark.parametrize("sizes", [(-1,), (0, 1, 348, 2**19, -1), (2**20, -1)])
-@pytest.mark.parametrize("behind", [b"", bytes(1000)])
-def test_members_and_the_zeros_behind_them_are_read(sizes: tuple[int, ...], behind: bytes) -> None:
-    compressed = gzip.compress(PLAIN[:500_000], 1) + gzip.compress(b"") + gzip.compress(PLAIN[500_000:]) + behind
-    with InflatedStream(io.BytesIO(compressed)) as stream:
-        read = [stream.read(size) for size in sizes]
-        assert b"".join(read) == PLAIN and stream.read(10) == b""
-    assert all(len(piece) == size for piece, size in zip(read, sizes, strict=True) if 0 <= size < 2**20)
-
-
-def test_what_inflates_a_thousandfold_comes_in_the_pieces_that_were_asked_for() -> None:
-    stream = InflatedStream(io.BytesIO(gzip.compress(bytes(10_000_000))))
-    assert [len(stream.read(1000)) for _ in range(5)] == [1000] * 5
-
-
-def test_damage_is_named() -> None:
-    whole = bytearray(gzip.compress(PLAIN))
-    with pytest.raises(EOFError, match="ends before the end"):
-        InflatedStream(io.BytesIO(whole[:-9])).read()
-    with pytest.raises(EOFError):
-        InflatedStream(io.BytesIO(whole[:-2])).read()
-    whole[-6] ^= 1  # the checksum
-    with pytest.raises(zlib.error, match="data check"):
-        InflatedStream(io.BytesIO(whole)).read()
-    with pytest.raises(zlib.error):
-        InflatedStream(io.BytesIO(gzip.compress(PLAIN) + b"rest")).read()

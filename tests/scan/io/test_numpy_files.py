@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -307,7 +308,10 @@ def test_an_archive_with_a_wrong_checksum_is_refused_as_a_whole(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("kept", ["array", "archive", "images"])
-def test_a_summary_of_slices_holds_two_at_most(tmp_path: Path, scan: np.ndarray, kept: str) -> None:
+def test_a_summary_of_slices_holds_two_at_most(
+    tmp_path: Path, scan: np.ndarray, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zipfile.ZipExtFile, "MAX_SEEK_READ", 2**16)  # of 16 MiB, more than this archive has
     many = np.tile(scan, (800, 1, 1, 1))  # so that what other threads of the tests allocate is little beside it
     path = saved(tmp_path, many if kept == "array" else np.abs(many[:, 0]).astype(np.float64))
     if kept == "archive":
