@@ -18,7 +18,7 @@ from mri_design.scan.data import ImageStack, Scan, others_unread
 from mri_design.scan.io.bart import AXES, is_bart, read_pair
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.numpy_files import is_npy, is_numpy, read_npy, read_npz_members
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named, read_small
 from mri_design.scan.io.samples import to_complex64, to_float32
 from mri_design.scan.trajectories.exchange import maps_from_bart, planes_from_bart
 
@@ -49,39 +49,38 @@ def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits =
     InputError
         For a damaged file, other sizes than the scan's, values that are not finite, or maps without a signal.
     """
-    turned = False
-    if isinstance(given, Path):
+    field, name, turned, axes = "coil_maps", "an array", False, ""
+    if not isinstance(given, Path):
+        stored = given
+    elif is_bart(given):
+        pair = read_pair(given, limits)
+        count, stored = pair.shape[AXES.index("maps")], _maps_of_bart(pair)
         field = name = given.name
-        from_bart = is_bart(given)
-        if from_bart and (count := (pair := read_pair(given, limits)).shape[AXES.index("maps")]) > 1:
-            name += f", the first of {count} sets"
-        stored = _maps_of_bart(pair) if from_bart else _stored(given, _MAPS, limits)
-        turned = data.orientation == "ky-columns" and not from_bart
+        name += f", the first of {count} sets" if count > 1 else ""
+        axes = ", rows and columns of the scan's file"
+    else:
+        field = name = given.name
+        stored = _stored(given, _MAPS, "coil maps as .npy, .npz, or BART's .cfl with its .hdr", limits)
+        turned = data.orientation == "ky-columns"
         if turned and stored.ndim >= 2:
             stored = stored.swapaxes(-1, -2)
-    else:
-        field, name, stored = "coil_maps", "an array", given
+        axes = f", {'columns and rows' if turned else 'rows and columns'} of the scan's file"
     maps = to_complex64(field, stored.astype(np.complex128) if stored.dtype.kind == "f" else stored)
     wanted = (data.n_slices, data.n_coils, *data.readouts.grid)
-    if maps.shape == wanted[1:]:
-        maps = np.broadcast_to(maps, wanted)
-    if maps.shape != wanted:
-        axes = f"the {'columns and rows' if turned else 'rows and columns'} of the scan's file"
-        raise InputError(
-            field=field,
-            got=f"coil maps of shape {maps.shape}",
-            wanted=f"{wanted[1:]} or {wanted}: (slice,) coil, ky, kx"
-            + (f", {axes}" if isinstance(given, Path) else ""),
-            cure=_reordering(maps.swapaxes(-1, -2) if turned and maps.ndim > 1 else maps, wanted[1:], turned=turned),
-        )
+    if maps.shape not in (wanted, wanted[1:]):
+        own = maps.swapaxes(-1, -2) if turned and maps.ndim > 1 else maps
+        cure = _reordering(own, (wanted[1], *(wanted[:1:-1] if turned else wanted[2:])))
+        got, shapes = f"coil maps of shape {maps.shape}", f"{wanted[1:]} or {wanted}: (slice,) coil, ky, kx{axes}"
+        raise InputError(field, got, shapes, cure)
+    maps = np.broadcast_to(maps, wanted)
     strength = np.linalg.norm(maps.astype(np.complex128), axis=1, keepdims=True)
     if not strength.any():
-        raise InputError(field=field, got="zeros only", wanted="coil maps")
+        raise InputError(field, "zeros only", "coil maps")
     held = strength[strength > 0]
-    spread = f"{held.min():.3g} to {held.max():.3g}"
-    note = name if np.allclose(held, 1, atol=_UNIT) else f"{name}, scaled from a root-sum-of-squares of {spread}"
+    if not np.allclose(held, 1, atol=_UNIT):
+        name += f", scaled from a root-sum-of-squares of {held.min():.3g} to {held.max():.3g}"
     unit = (maps / np.where(strength > 0, strength, 1)).astype(np.complex64)
-    return replace(data, coil_maps=unit, header={**data.header, "coil_maps_file": note})
+    return replace(data, coil_maps=unit, header={**data.header, "coil_maps_file": name})
 
 
 def _maps_of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:
@@ -93,9 +92,8 @@ def _maps_of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:
     return np.stack([maps_from_bart(one) for one in slices]) if len(slices) > 1 else maps_from_bart(pair)
 
 
-def _reordering(maps: NDArray[Any], wanted: tuple[int, ...], *, turned: bool) -> str:
-    """How maps as they are stored become those of the scan; ``turned`` where its file has columns before rows."""
-    wanted = (wanted[0], *(wanted[:0:-1] if turned else wanted[1:]))
+def _reordering(maps: NDArray[Any], wanted: tuple[int, ...]) -> str:
+    """How maps as they are stored become those of the scan, (coil, row, column) of its file."""
     if maps.ndim == 4 and maps.shape[1:] == wanted:
         return "Of several sets give the first one: in Python maps[0]."
     for order in permutations(range(3)) if maps.ndim == 3 else ():
@@ -104,24 +102,19 @@ def _reordering(maps: NDArray[Any], wanted: tuple[int, ...], *, turned: bool) ->
     return "Compute the maps on the scan's own matrix."
 
 
-def _stored(path: Path, members: Sequence[str], limits: ReadLimits) -> NDArray[Any]:
+def _stored(path: Path, members: Sequence[str], wanted: str, limits: ReadLimits) -> NDArray[Any]:
+    """The array of a .npy file, or the first of the members that an archive has; without members only the former."""
     check_file(path)
     if is_npy(path):
         return read_npy(path, limits, field=path.name)
-    if not is_numpy(path):
-        raise InputError(
-            field=path.name,
-            got="neither an array nor an archive of NumPy",
-            wanted="coil maps as .npy, .npz, or BART's .cfl with its .hdr",
-            cure="Save them with numpy.save.",
-        )
+    if not members or not is_numpy(path):
+        kind = "neither an array nor an archive of NumPy" if members else "no array of NumPy"
+        raise InputError(path.name, kind, wanted, "Save it with numpy.save.")
     arrays, present = read_npz_members(path, members, limits)
-    for name in members:
-        if name in arrays:
-            return arrays[name]
-    raise InputError(
-        field=path.name, got=", ".join(present[:8]) or "no arrays", wanted=f"an array named {', '.join(members)}"
-    )
+    name = next((name for name in members if name in arrays), None)
+    if name is None:
+        raise InputError(path.name, ", ".join(present[:8]) or "no arrays", f"an array named {', '.join(members)}")
+    return arrays[name]
 
 
 def read_mask(
@@ -154,15 +147,15 @@ def read_mask(
     InputError
         For a damaged file, other values or another shape, no line or sample, or one without data.
     """
+    held: Any
     if is_bart(path):
-        stored: NDArray[Any] = _mask_of_bart(path, limits)
+        held = _mask_of_bart(path, limits)
     elif path.suffix in (".csv", ".txt"):
-        stored = _table(path, len(measured), None if samples is None else samples.shape, limits)
+        held = _table(path, len(measured), None if samples is None else samples.shape, limits)
     else:
-        stored = _stored_mask(path, limits)
-    held: Any = stored
-    if stored.ndim == 2 and stored.shape[1] == 2 and samples is not None and stored.dtype.kind in "iu":
-        held = _samples_at(path.name, stored, samples.shape)
+        held = _stored(path, (), "a mask as .npy, or BART's .cfl with its .hdr", limits)
+    if samples is not None and held.ndim == 2 and held.shape[1] == 2 and held.dtype.kind in "iu":
+        held = _samples_at(path.name, held, samples.shape)
     unit = "readout" if samples is None else "line"
     return mask_of_measured(held, measured, samples, field=path.name, unit=unit, plane=plane)
 
@@ -197,13 +190,13 @@ def mask_of_measured(
     if flags.ndim == 2 and samples is not None:
         flags = _upright(flags, samples, field, plane)
     in_plane = flags.ndim == 2
-    there = samples if samples is not None and in_plane else measured
+    what, there = ("sample", samples) if samples is not None and in_plane else (unit, measured)
     missing = np.flatnonzero(flags & ~there)
     if missing.size:
         got = f"{missing.size} samples that hold" if in_plane else f"{unit}s {missing.tolist()}, which hold"
-        raise InputError(field, f"{got} no data", f"{'samples' if in_plane else unit + 's'} that were measured")
+        raise InputError(field, f"{got} no data", f"{what}s that were measured")
     if not flags.any():
-        raise InputError(field, f"no {'sample' if in_plane else unit}", "at least one")
+        raise InputError(field, f"no {what}", "at least one")
     return flags
 
 
@@ -220,12 +213,10 @@ def _upright(flags: NDArray[np.bool_], samples: NDArray[np.bool_], field: str, p
     columns = np.flatnonzero(flags[0])
     gaps = columns.size > 1 and columns[-1] - columns[0] >= columns.size
     if (flags == flags[:1]).all() and gaps and not turned:
-        raise InputError(
-            field,
-            f"the same {columns.size} of {len(flags[0])} samples of every readout, with gaps between them",
-            "whole lines, (ky,) or (ky, kx), as no scanner measures single samples of a readout",
-            f"Exchange its axes (numpy: mask.T); of a plane (ky, kz) say so: {option('encoding', 'plane')}.",
-        )
+        got = f"the same {columns.size} of {len(flags[0])} samples of every readout, with gaps between them"
+        wanted = "whole lines, (ky,) or (ky, kx), as no scanner measures single samples of a readout"
+        cure = f"Exchange its axes (numpy: mask.T); of a plane (ky, kz) say so: {option('encoding', 'plane')}."
+        raise InputError(field, got, wanted, cure)
     return flags
 
 
@@ -241,10 +232,9 @@ def _table(path: Path, count: int, shape: tuple[int, ...] | None, limits: ReadLi
     InputError
         For a table of something else, or of another grid than that of ``count`` lines or ``shape``.
     """
-    if check_file(path) > limits.max_text_bytes:
-        raise InputError(path.name, "an over-long table", f"at most {limits.max_text_bytes} bytes")
+    text = read_small(path, limits.max_text_bytes, path.name)
     try:
-        rows = [row for row in csv.reader(path.read_text(encoding="utf-8-sig").splitlines()) if row]
+        rows = [row for row in csv.reader(text.decode("utf-8-sig").splitlines()) if row]
         names = [name.strip() for name in rows[0]] if rows else []
         unit = next((name for name in _COUNTED if name in names), "")
         names, rows = (names, rows[1:]) if unit else ([""], rows)
@@ -254,11 +244,10 @@ def _table(path: Path, count: int, shape: tuple[int, ...] | None, limits: ReadLi
         table = {names[n]: np.array([float(row[n]) for row in rows]) for n in columns}
         if not (np.isfinite(table[unit]) & (table[unit] == np.rint(table[unit])) & (abs(table[unit]) < 2**31)).all():
             raise ValueError("numbers that are not whole")
-    except (OSError, ValueError, IndexError, csv.Error) as error:
+    except (ValueError, IndexError, csv.Error) as error:
         wanted = f"a table with a column {', '.join(_COUNTED[:-1])} or {_COUNTED[-1]}, or one whole number a row"
-        raise InputError(
-            path.name, f"no such table ({error})", wanted, "mri-design export --to csv writes one."
-        ) from error
+        cure = "mri-design export --to csv writes one."
+        raise InputError(path.name, f"no such table ({error})", wanted, cure) from error
     numbers = table[unit].astype(np.int64)
     if unit == "sample" and shape is None:
         raise InputError(path.name, "samples of a plane", "readouts, as the scan has")
@@ -279,36 +268,20 @@ def _samples_at(field: str, at: NDArray[np.integer[Any]], shape: tuple[int, ...]
     return flags
 
 
-def _stored_mask(path: Path, limits: ReadLimits) -> NDArray[Any]:
-    check_file(path)
-    if not is_npy(path):
-        raise InputError(
-            field=path.name,
-            got="no array of NumPy",
-            wanted="a mask as .npy, or BART's .cfl with its .hdr",
-            cure="Save it with numpy.save.",
-        )
-    return read_npy(path, limits, field=path.name)
-
-
 def _mask_of_bart(path: Path, limits: ReadLimits) -> NDArray[np.bool_]:
     """A pattern as flags: (ky,) where all samples of a line share one, else (ky, kx), or (ky, kz) of a plane."""
     pair = read_pair(path, limits)
     read, rows, partitions = pair.shape[:3]
-    if pair.size != read * rows * partitions:
-        others = ", ".join(f"{n} along {name}" for name, n in zip(AXES[3:], pair.shape[3:], strict=True) if n > 1)
-        raise InputError(field=path.name, got=others, wanted="one mask for all coils and slices: (kx, ky, kz)")
+    others = [f"{n} along {name}" for name, n in zip(AXES[3:], pair.shape[3:], strict=True) if n > 1]
+    if others:
+        raise InputError(path.name, ", ".join(others), "one mask for all coils and slices: (kx, ky, kz)")
     if not np.isin(pair, (0, 1)).all():
-        raise InputError(
-            field=path.name,
-            got="other samples than zeros and ones",
-            wanted="a mask",
-            cure="`bart pattern` makes one of k-space.",
-        )
+        cure = "`bart pattern` makes one of k-space."
+        raise InputError(path.name, "other samples than zeros and ones", "a mask", cure)
     flags = pair.reshape(read, rows, partitions) != 0
     whole_readouts = bool((flags == flags[:1]).all())
     if partitions > 1 and not whole_readouts:
-        raise InputError(field=path.name, got="readouts that are measured in part", wanted="a mask of whole readouts")
+        raise InputError(path.name, "readouts that are measured in part", "a mask of whole readouts")
     if partitions > 1:
         return flags[0]
     return flags[0, :, 0] if whole_readouts else flags[:, :, 0].T
@@ -334,30 +307,19 @@ def read_images(path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStac
     if is_bart(path):
         pair = _maps_of_bart(read_pair(path, limits))
         if pair.shape[-3] != 1:
-            raise InputError(
-                field=path.name, got=f"images of {pair.shape[-3]} coils", wanted="one image, its coils combined"
-            )
+            raise InputError(path.name, f"images of {pair.shape[-3]} coils", "one image, its coils combined")
         images = pair[..., 0, :, :]
+    elif check_file(path) and is_numpy(path):
+        images = _stored(path, _IMAGES, "", limits)
     else:
-        check_file(path)
-        if not is_numpy(path):
-            held = read(path, limits=limits)
-            if not isinstance(held, ImageStack):
-                raise InputError(
-                    field=path.name,
-                    got="samples of k-space",
-                    wanted="an image",
-                    cure="Reconstruct it first, and give the recon.npy of that run.",
-                )
-            if unread := others_unread(held.header):
-                raise InputError(
-                    field=path.name,
-                    got="; ".join(f"{name} {text}" for name, text in unread.items()),
-                    wanted="one volume",
-                    cure="Write the one to compare with into a file of its own.",
-                )
-            return held
-        images = _stored(path, _IMAGES, limits)
+        held = read(path, limits=limits)
+        if not isinstance(held, ImageStack):
+            cure = "Reconstruct it first, and give the recon.npy of that run."
+            raise InputError(path.name, "samples of k-space", "an image", cure)
+        if unread := others_unread(held.header):
+            got = "; ".join(f"{name} {text}" for name, text in unread.items())
+            raise InputError(path.name, got, "one volume", "Write the one to compare with into a file of its own.")
+        return held
     images = images.reshape(1, *images.shape) if images.ndim == 2 else images
     convert = to_complex64 if images.dtype.kind == "c" else to_float32
     with errors_named(path):

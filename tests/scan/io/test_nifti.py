@@ -1,10 +1,8 @@
 """NIfTI images become stacks of images; damaged ones are refused before memory is taken."""
 
 import gzip
-import io
 import struct
 import sys
-import zlib
 from pathlib import Path
 
 import numpy as np
