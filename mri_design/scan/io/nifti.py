@@ -104,8 +104,8 @@ def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
         if len(shape) not in (2, 3, 4):
             raise InputError(field="dim", got=f"{shape}", wanted="images (x, y), (x, y, z) or (x, y, z, time)")
         volume = (*shape, 1)[:3]
-        side, slices = limits.max_side, limits.max_slices
-        check_sides({"dim: x": (volume[0], side), "dim: y": (volume[1], side), "dim: z": (volume[2], slices)})
+        side, most = limits.max_side, limits.max_slices
+        check_sides({"dim: x": (volume[0], side), "dim: y": (volume[1], side), "dim: z": (volume[2], most)})
         dtype = header.get_data_dtype()
         if dtype.kind not in "iufc":
             raise InputError(field="datatype", got=str(dtype), wanted="numbers, one a pixel")
