@@ -121,7 +121,7 @@ def _run_command(command: str) -> None:
         assert ended.exit_code == 0 or any(text in ended.output for text in said), f"{command}\n{ended.output}"
 
 
-@pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_options_that_are_named_exist(page: Path) -> None:
     known = set().union(*OPTIONS.values()) | {"--version", "--require-hashes"}
     text = page.read_text(encoding="utf-8")
@@ -151,7 +151,7 @@ def _links(page: Path) -> Iterator[tuple[str, str]]:
             yield file, anchor
 
 
-@pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page: Path) -> None:
     for file, anchor in _links(page):
         if file.startswith("api/"):  # the reference is made when the pages are built
