@@ -115,7 +115,7 @@ class ShotSource(Source):
         coils, coil_notes = working_coils(kspace)
         repeats = int(times.min()) if duplicates == "average" else 1
         covariance, noise_notes = noise_of_data(
-            acquisitions, purposes.noise, plan.places.tolist(), coils,
+            acquisitions, purposes.noise, plan.places, coils,
             bandwidth=self.header.noise_bandwidth, repeats=repeats,
         )  # fmt: skip
         notes = {**purposes.notes, **notes, **coil_notes, **noise_notes}

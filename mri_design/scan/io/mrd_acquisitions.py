@@ -359,15 +359,15 @@ def _listed(numbers: NDArray[Any]) -> str:
     return ", ".join(map(str, numbers[:_MOST_NAMED].tolist())) + (", ..." if numbers.size > _MOST_NAMED else "")
 
 
-def has_flag(flags: NDArray[np.uint64], number: int) -> NDArray[np.bool_]:
+def has_flag(flags: NDArray[Any], number: int) -> NDArray[np.bool_]:
     """Which acquisition flags, as integers, have flag ``number`` (from 1) set."""
-    has: NDArray[np.bool_] = (flags >> np.uint64(number - 1)) & np.uint64(1) != 0
+    has: NDArray[np.bool_] = (flags.astype(np.uint64) >> np.uint64(number - 1)) & np.uint64(1) != 0
     return has
 
 
 def by_flags(heads: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
     """Which readouts are noise, calibration alone, and the image's; navigation, correction and dummies are none."""
-    flags = heads["flags"].astype(np.uint64)
+    flags = heads["flags"]
     noise = has_flag(flags, _NOISE)
     left = ~noise & ~np.logical_or.reduce([has_flag(flags, flag) for flag in _NEITHER])
     calibration = left & has_flag(flags, _CALIBRATION) & ~has_flag(flags, _CALIBRATION_AND_IMAGING)
@@ -551,7 +551,7 @@ def other_channels(theirs: NDArray[np.integer], channels: int) -> str:
 def noise_of_data(
     acquisitions: Acquisitions,
     noise: NDArray[np.intp],
-    data: Sequence[int],
+    data: Places,
     coils: NDArray[np.intp],
     *,
     bandwidth: float | None,

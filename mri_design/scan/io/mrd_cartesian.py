@@ -1,12 +1,17 @@
-"""Cartesian acquisitions become k-space on a grid: slices, or a volume as one plane for every readout position."""
+"""Cartesian acquisitions become k-space on a grid: slices, or a volume as one plane for every readout position.
+
+Headers alone show where every readout belongs (`plan_readouts`). Then samples fill the grid (slice, coil, kz, ky, kx),
+and readouts are cut to the field of view or, in a volume, transformed to one plane (ky, kz) for every position.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,21 +53,19 @@ _MOST_TURNED, _MUCH_BETTER = 4, 1.3
 """By how many samples reversed readouts are rotated otherwise than headers say, and how much better that has to fit."""
 _MANY = 4
 """Counters from 1 to N count from 1 where more than one of so many occurs; of a few, one may be wrong."""
+_VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
 Place = TypeVar("Place")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Readout:
+class Readout(NamedTuple):
     """One readout and its place.
 
     Parameters
     ----------
-    index : int
+    at : int
         Position in the file's list of acquisitions.
-    slice, line, partition : int
-        Slice (counted over the slices that occur), row ky of the grid and, in volumes, kz; 0 in slices.
-    stored : int
-        Samples per channel in the file, those to be discarded included.
+    slice, partition, line : int
+        Slice (counted over the slices that occur) and, of the grid, kz (0 in slices) and row ky.
     first_sample, n_samples : int
         Samples of the readout to keep: those between the discarded ones.
     start : int
@@ -74,21 +77,20 @@ class Readout:
         centre comes to lie where the others have theirs.
     """
 
-    index: int
+    at: int
     slice: int
-    line: int
     partition: int
-    stored: int
+    line: int
     first_sample: int
     n_samples: int
     start: int
     reversed: bool
-    turn: int = 0
+    turn: int
 
-    @property
-    def place(self) -> tuple[int, int, int]:
-        """Slice, partition and line."""
-        return self.slice, self.partition, self.line
+
+_PLACE = ["slice", "partition", "line"]
+Readouts = NDArray[np.void]
+"""Structured array with the fields of `Readout`, one element a readout."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,9 @@ class ReadoutPlan:
 
     Parameters
     ----------
-    readouts : tuple of Readout
+    readouts : structured array, see `Readouts`
         Data, in the file's order.
-    calibration : tuple of Readout
+    calibration : structured array
         For coil maps only, in the file's order.
     shape : tuple of int
         Grid (slice, coil, kz, ky, kx) to be allocated; in slices there is one kz.
@@ -107,8 +109,8 @@ class ReadoutPlan:
         What was left out, for the header.
     """
 
-    readouts: tuple[Readout, ...]
-    calibration: tuple[Readout, ...]
+    readouts: Readouts
+    calibration: Readouts
     shape: tuple[int, int, int, int, int]
     notes: dict[str, str]
 
@@ -116,17 +118,15 @@ class ReadoutPlan:
     def times(self) -> NDArray[np.intp]:
         """How many readouts of data each line is from, shape (slice, kz, ky)."""
         times = np.zeros((self.shape[0], *self.shape[2:4]), dtype=np.intp)
-        for readout in self.readouts:
-            times[readout.place] += 1
+        np.add.at(times, tuple(self.readouts[name] for name in _PLACE), 1)
         return times
 
     def of_slice(self, number: int) -> ReadoutPlan:
         """The readouts of one slice, which becomes slice 0 of a grid of its own."""
-
-        def alone(readouts: tuple[Readout, ...]) -> tuple[Readout, ...]:
-            return tuple(replace(readout, slice=0) for readout in readouts if readout.slice == number)
-
-        return ReadoutPlan(alone(self.readouts), alone(self.calibration), (1, *self.shape[1:]), self.notes)
+        alone = [part[part["slice"] == number] for part in (self.readouts, self.calibration)]
+        for part in alone:
+            part["slice"] = 0
+        return ReadoutPlan(alone[0], alone[1], (1, *self.shape[1:]), self.notes)
 
 
 def plan_readouts(
@@ -160,40 +160,84 @@ def plan_readouts(
         Naming the acquisition where headers disagree with each other or with the file's header, a counter leads out of
         the grid, a line comes again, or a volume has several slabs.
     """
+    # First, which channels and slices there are.
     notes: dict[str, str] = {}
     chosen, encoding = purposes.imaging, purposes.encoding
     channels = common_channels(field, heads, chosen, limits)
-    slices = np.unique(heads["idx"]["slice"][chosen])
+    numbers = heads["idx"]["slice"][chosen]
+    slices = np.unique(numbers)
     if encoding.encoded.matrix[2] == 1:
         require_one_partition(field, heads, chosen)
     elif slices.size > 1:
-        _refuse_slabs(field, heads, chosen)
+        at = int(np.argmax(numbers != numbers[0]))
+        raise InputError(
+            field=f"{field}[{chosen[at]}]: slice",
+            got=f"slab {numbers[at]} beside slab {numbers[0]}, of a volume each",
+            wanted="one volume",
+            cure="Export each slab to a file of its own; slices without a second phase encode have matrixSize.z 1.",
+        )
     if slices.size > limits.max_slices:
         raise InputError(field=f"{field}: slices", got=str(slices.size), wanted=f"at most {limits.max_slices}")
     if int(slices[-1]) != slices.size - 1:
-        notes["slices"] = "present: " + ", ".join(str(int(number)) for number in slices)
+        notes["slices"] = "present: " + ", ".join(map(str, slices.tolist()))
+    # Second, where the centre of k-space is, along all axes.
     stored, echo = (heads[name][chosen] for name in ("number_of_samples", "center_sample"))
     if (echo >= stored).any():
         at = int(np.argmax(echo >= stored))
         notes["centre_beyond_samples"] = (
-            f"center_sample {int(echo[at])} of acquisition {int(chosen[at])} lies beyond its {int(stored[at])} "
-            "samples; the middle of whole readouts counts as the centre"
+            f"center_sample {echo[at]} of acquisition {chosen[at]} lies beyond its {stored[at]} samples; the middle of "
+            "whole readouts counts as the centre"
         )
     possible = _with_possible_centres(encoding, heads["idx"][chosen], notes)
-    header = replace(header, encodings=tuple(possible if one is encoding else one for one in header.encodings))
-    encoding = possible
-    grid = _Grid(field, heads, encoding, slices, channels)
-    readouts = [grid.placed(int(at), encoding) for at in chosen]
-    within, apart = grid.calibration(purposes.calibration, header, readouts, notes)
-    data = sorted([*readouts, *within], key=lambda readout: readout.index)
-    if not repeats_allowed:
-        _refuse_repeats(field, data)
-    nx, ny, nz = encoding.encoded.matrix
-    return ReadoutPlan(tuple(data), tuple(apart), (int(slices.size), channels, nz, ny, nx), notes)
+    encodings = [possible if one is encoding else one for one in header.encodings]
+    nx, ny, nz = possible.encoded.matrix
+    # Third, the place of every readout of the image, and of those for calibration that fit its grid.
+    readouts, faults = _placed(heads, chosen, encodings, possible, slices)
+    if faults.any():
+        _refuse_place(field, heads, readouts[faults.any(axis=0)][0], encodings, possible)
+    own, places = heads["encoding_space_ref"][purposes.calibration], purposes.calibration
+    like = np.array([_same_grid(one, possible) for one in encodings])
+    fit = like[np.minimum(own, len(like) - 1)] & (own < len(like)) & (heads["active_channels"][places] == channels)
+    fit &= np.isin(heads["idx"]["slice"][places], slices)
+    calibration, faults = _placed(heads, places[fit], encodings, possible, slices)
+    calibration = calibration[~faults.any(axis=0)]
+    # Fourth, which of those for calibration are data as well.
+    kind = kind_of(heads, int(chosen[0]))
+    alike = np.array([kind_of(heads, at) == kind for at in calibration["at"].tolist()], dtype=bool)
+    data = calibration_data(
+        possible.calibration_mode, set(readouts[_PLACE].tolist()), set(calibration[_PLACE][alike].tolist())
+    )
+    within = alike & np.array([place in data for place in calibration[_PLACE].tolist()], dtype=bool)
+    for name, count, text in (
+        ("calibration_lines", int(within.sum()), "readouts within the scan, used as data and for coil maps"),
+        ("calibration_scan", int((~within).sum()), "readouts, used for coil maps only"),
+        (
+            "calibration_skipped",
+            len(places) - len(within),
+            "readouts that do not fit the image's grid or coils",
+        ),
+    ):
+        if count:
+            notes[name] = f"{count} {text}"
+    readouts = np.sort(np.concatenate([readouts, calibration[within]]), order="at")
+    # Finally, no line comes twice, unless that is allowed.
+    _, first, inverse = np.unique(readouts[_PLACE], return_index=True, return_inverse=True)
+    again = first[inverse] != np.arange(len(readouts))
+    if again.any() and not repeats_allowed:
+        readout = Readout(*readouts[again][0])
+        partition = f" and partition {readout.partition}" if readout.partition else ""
+        raise InputError(
+            field=f"{field}[{readout.at}]: kspace_encode_step_1",
+            got=f"row {readout.line}{partition} of slice {readout.slice}, as acquisition "
+            f"{readouts['at'][first[inverse]][again][0]}",
+            wanted="each line once",
+            cure=duplicates_cure(),
+        )
+    return ReadoutPlan(readouts, calibration[~within], (int(slices.size), channels, nz, ny, nx), notes)
 
 
 def _with_possible_centres(encoding: MrdEncoding, counters: NDArray[Any], notes: dict[str, str]) -> MrdEncoding:
-    """The encoding with other centres in the place of those that lead readouts out of a grid which their counters fit.
+    """The encoding with other centres instead of those that lead readouts out of a grid which their counters fit.
 
     The samples show where the centre is; what the counters were taken for is added to the notes.
     """
@@ -202,8 +246,7 @@ def _with_possible_centres(encoding: MrdEncoding, counters: NDArray[Any], notes:
         counter, rows = f"kspace_encode_step_{step}", encoding.encoded.matrix[step]
         numbers = np.unique(counters[counter])
         first, last = int(numbers[0]), int(numbers[-1])
-        said = centres[step - 1]
-        centre = rows // 2 if said is None else said
+        centre = _centre(encoding, step)
         starts = (0, 1) if len(numbers) > rows // _MANY else (0,)
         start = next((number for number in starts if number <= first and last < number + rows), None)
         if rows == 1 or start is None or (centre - rows // 2 <= first and last < centre - rows // 2 + rows):
@@ -212,6 +255,89 @@ def _with_possible_centres(encoding: MrdEncoding, counters: NDArray[Any], notes:
         note = f"{counter} {first} to {last} of {rows}, counted from {start}, as {centre} cannot be its centre"
         notes["centre_beyond_grid"] = "; ".join([note, *filter(None, [notes.get("centre_beyond_grid")])])
     return replace(encoding, centre_line=centres[0], centre_partition=centres[1])
+
+
+def _centre(encoding: MrdEncoding, step: int) -> int:
+    """The phase-encode counter 1 or 2 at the centre of k-space; the middle where the header gives none."""
+    centre = (encoding.centre_line, encoding.centre_partition)[step - 1]
+    return encoding.encoded.matrix[step] // 2 if centre is None else centre
+
+
+def _placed(
+    heads: NDArray[Any], at: Places, encodings: Sequence[MrdEncoding], image: MrdEncoding, slices: NDArray[Any]
+) -> tuple[Readouts, NDArray[np.bool_]]:
+    """The readouts at some places, each of an encoding of its own, on the image's grid.
+
+    Beside them, what leads each of them out of the grid, shape (4, readout): its line, its partition, its number of
+    samples, or its centre.
+    """
+    nx = image.encoded.matrix[0]
+    readouts = np.zeros(len(at), [(name, bool if name == "reversed" else np.intp) for name in Readout._fields])
+    readouts["at"], own = at, heads["encoding_space_ref"][at]
+    readouts["slice"] = np.searchsorted(slices, heads["idx"]["slice"][at])
+    faults = np.zeros((4, len(at)), dtype=bool)
+    for name, step in (("line", 1), ("partition", 2)):
+        rows = image.encoded.matrix[step]
+        centres = np.array([_centre(encoding, step) for encoding in encodings])[own]
+        row = heads["idx"][f"kspace_encode_step_{step}"][at].astype(np.intp) - centres + rows // 2
+        encoded = np.array([step == 1 or encoding.encoded.matrix[2] > 1 for encoding in encodings])[own]
+        readouts[name] = np.where(encoded, row, 0)
+        faults[step - 1] = encoded & ((row < 0) | (row >= rows))
+    names = ("number_of_samples", "discard_pre", "discard_post", "center_sample")
+    numbers = {name: heads[name].astype(np.intp) for name in names}
+    all_kept = numbers["number_of_samples"] - numbers["discard_pre"] - numbers["discard_post"]
+    all_echoes, all_reversed = numbers["center_sample"] - numbers["discard_pre"], has_flag(heads["flags"], _REVERSED)
+    kept, echo, backwards = all_kept[at], all_echoes[at], all_reversed[at]
+    readouts["first_sample"], readouts["n_samples"] = numbers["discard_pre"][at], kept
+    readouts["reversed"], whole = backwards, kept == nx
+    from_start = np.where(backwards, kept - 1 - echo, echo)
+    # The sample at the centre of most whole readouts that run forwards; the middle where none of them has one.
+    said = all_echoes[~all_reversed & (all_kept == nx) & (all_echoes > 0) & (all_echoes < nx)]
+    usual = int(np.bincount(said).argmax()) if len(said) else nx // 2
+    readouts["turn"] = np.where(backwards & whole & (echo > 0) & (echo < kept), usual - from_start, 0)
+    # A partial echo: the sample at the centre of k-space goes to the centre of the grid.
+    readouts["start"] = start = np.where(whole, 0, nx // 2 - from_start)
+    faults[2] = (kept < 1) | (kept > nx)
+    faults[3] = (start < 0) | (start > nx - kept)
+    return readouts, faults
+
+
+def _refuse_place(
+    field: str, heads: NDArray[Any], fault: np.void, encodings: Sequence[MrdEncoding], image: MrdEncoding
+) -> None:
+    """Refuse a readout that leads out of the grid."""
+    readout = Readout(*fault.tolist())
+    head, nx, kept = heads[readout.at], image.encoded.matrix[0], readout.n_samples
+    for row, step in ((readout.line, 1), (readout.partition, 2)):
+        rows, centre = image.encoded.matrix[step], _centre(encodings[int(head["encoding_space_ref"])], step)
+        if not 0 <= row < rows:
+            beyond = f", which lies beyond the matrix of {rows}" if centre >= rows else ""
+            raise InputError(
+                field=f"{field}[{readout.at}]: kspace_encode_step_{step}",
+                got=f"{row + centre - rows // 2} with the centre of k-space at {centre}{beyond}: row {row}",
+                wanted=f"rows 0 to {rows - 1}",
+                cure=f"Compare encodedSpace.matrixSize.{'xyz'[step]} and the encoding limits with the scan.",
+            )
+    if not 1 <= kept <= nx:
+        raise InputError(
+            field=f"{field}[{readout.at}]: number_of_samples",
+            got=f"{head['number_of_samples']}, of which {head['discard_pre']} and {head['discard_post']} are discarded",
+            wanted=f"1 to {nx} samples, the encoded matrix",
+        )
+    beyond = "" if 0 <= int(head["center_sample"]) - readout.first_sample < kept else ", which lies beyond them"
+    raise InputError(
+        field=f"{field}[{readout.at}]: center_sample",
+        got=f"{head['center_sample']} for {kept} samples{beyond}",
+        wanted=f"a centre that keeps them within {nx} columns",
+    )
+
+
+def _same_grid(own: MrdEncoding, image: MrdEncoding) -> bool:
+    """Whether calibration of an encoding of its own lies on the image's grid."""
+    axes = 2 if image.encoded.matrix[2] == 1 else 3  # the thickness of slices may differ
+    lengths = zip(own.encoded.field_of_view[:axes], image.encoded.field_of_view[:axes], strict=True)
+    as_planar = (own.encoded.matrix[2] == 1) == (image.encoded.matrix[2] == 1)
+    return own is image or (as_planar and all(abs(a - b) <= _SAME_FIELD_OF_VIEW * b for a, b in lengths))
 
 
 def calibration_data(mode: str, imaging: Collection[Place], calibration: Collection[Place]) -> set[Place]:
@@ -257,177 +383,6 @@ def require_one_partition(field: str, heads: NDArray[Any], chosen: Places) -> No
     if (partition != partition[0]).any():
         at = int(chosen[int(np.argmax(partition != partition[0]))])
         raise InputError(field=f"{field}[{at}]: kspace_encode_step_2", got="a second partition", wanted="2-D encoding")
-
-
-def _refuse_slabs(field: str, heads: NDArray[Any], chosen: Places) -> None:
-    numbers = heads["idx"]["slice"][chosen]
-    at = int(chosen[int(np.argmax(numbers != numbers[0]))])
-    raise InputError(
-        field=f"{field}[{at}]: slice",
-        got=f"slab {int(heads['idx']['slice'][at])} beside slab {int(numbers[0])}, of a volume each",
-        wanted="one volume",
-        cure="Export each slab to a file of its own; slices without a second phase encode have matrixSize.z 1.",
-    )
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """The image's grid, slices and channels, and where readouts lie on it."""
-
-    field: str
-    heads: NDArray[Any]
-    encoding: MrdEncoding
-    slices: NDArray[Any]
-    channels: int
-
-    @cached_property
-    def _columns(self) -> dict[str, list[Any]]:
-        """Numbers that place readouts: taken one by one from the headers they would be much slower."""
-        counters = self.heads["idx"]
-        names = ("number_of_samples", "discard_pre", "discard_post", "center_sample")
-        steps = ("kspace_encode_step_1", "kspace_encode_step_2")
-        return {
-            **{name: self.heads[name].tolist() for name in names},
-            **{name: counters[name].tolist() for name in steps},
-            "slice": np.searchsorted(self.slices, counters["slice"]).tolist(),
-            "reversed": has_flag(self.heads["flags"].astype(np.uint64), _REVERSED).tolist(),
-        }
-
-    @property
-    def ny(self) -> int:
-        return self.encoding.encoded.matrix[1]
-
-    @property
-    def nx(self) -> int:
-        return self.encoding.encoded.matrix[0]
-
-    @cached_property
-    def echo(self) -> int:
-        """Sample at the centre of most whole readouts that run forwards; the middle without any that say one."""
-        heads = self.heads
-        kept = heads["number_of_samples"].astype(int) - heads["discard_pre"] - heads["discard_post"]
-        echo = heads["center_sample"].astype(int) - heads["discard_pre"]
-        forwards = ~has_flag(heads["flags"].astype(np.uint64), _REVERSED)
-        said = echo[forwards & (kept == self.nx) & (echo > 0) & (echo < self.nx)]
-        return int(np.bincount(said).argmax()) if len(said) else self.nx // 2
-
-    def placed(self, at: int, encoding: MrdEncoding) -> Readout:
-        """The place of the readout at ``at``, whose own encoding is ``encoding``."""
-        head = {name: column[at] for name, column in self._columns.items()}
-        line = self._row(at, 1, encoding.centre_line, encoding)
-        partition = 0 if encoding.encoded.matrix[2] == 1 else self._row(at, 2, encoding.centre_partition, encoding)
-        stored, before, after = head["number_of_samples"], head["discard_pre"], head["discard_post"]
-        kept = stored - before - after
-        if not 1 <= kept <= self.nx:
-            raise InputError(
-                field=f"{self.field}[{at}]: number_of_samples",
-                got=f"{stored}, of which {before} and {after} are discarded",
-                wanted=f"1 to {self.nx} samples, the encoded matrix",
-            )
-        backwards, echo = head["reversed"], head["center_sample"] - before
-        start = turn = 0
-        if backwards and kept == self.nx and 0 < echo < kept:
-            turn = self.echo - (kept - 1 - echo)
-        if kept < self.nx:
-            # A partial echo: the sample at the centre of k-space goes to the centre of the grid.
-            start = self.nx // 2 - (kept - 1 - echo if backwards else echo)
-            if not 0 <= start <= self.nx - kept:
-                beyond = "" if 0 <= echo < kept else ", which lies beyond them"
-                raise InputError(
-                    field=f"{self.field}[{at}]: center_sample",
-                    got=f"{head['center_sample']} for {kept} samples{beyond}",
-                    wanted=f"a centre that keeps them within {self.nx} columns",
-                )
-        return Readout(
-            index=at,
-            slice=head["slice"],
-            line=line,
-            partition=partition,
-            stored=stored,
-            first_sample=before,
-            n_samples=kept,
-            start=start,
-            reversed=backwards,
-            turn=turn,
-        )
-
-    def _row(self, at: int, step: int, centre: int | None, encoding: MrdEncoding) -> int:
-        """Row along phase encode ``step`` (1 or 2) of the readout at ``at``."""
-        counter = self._columns[f"kspace_encode_step_{step}"][at]
-        centre = encoding.encoded.matrix[step] // 2 if centre is None else centre
-        rows = self.encoding.encoded.matrix[step]
-        row = counter - centre + rows // 2
-        if not 0 <= row < rows:
-            beyond = f", which lies beyond the matrix of {rows}" if centre >= rows else ""
-            raise InputError(
-                field=f"{self.field}[{at}]: kspace_encode_step_{step}",
-                got=f"{counter} with the centre of k-space at {centre}{beyond}: row {row}",
-                wanted=f"rows 0 to {rows - 1}",
-                cure=f"Compare encodedSpace.matrixSize.{'xyz'[step]} and the encoding limits with the scan.",
-            )
-        return row
-
-    def calibration(
-        self, places: Places, header: MrdHeader, readouts: Sequence[Readout], notes: dict[str, str]
-    ) -> tuple[list[Readout], list[Readout]]:
-        """Calibration readouts that are data of the image as well, and those that serve the coil maps alone."""
-        numbered = [(int(at), self._calibration(int(at), header)) for at in places]
-        placed = [(at, readout) for at, readout in numbered if readout is not None]
-        kind = kind_of(self.heads, readouts[0].index)
-        alike = {at for at, _ in placed if kind_of(self.heads, at) == kind}
-        imaged = {readout.place for readout in readouts}
-        calibrated = {readout.place for at, readout in placed if at in alike}
-        data = calibration_data(self.encoding.calibration_mode, imaged, calibrated)
-        within, apart = list[Readout](), list[Readout]()
-        for at, readout in placed:
-            (within if at in alike and readout.place in data else apart).append(readout)
-        skipped = len(numbered) - len(placed)
-        for name, count, text in (
-            ("calibration_lines", len(within), "readouts within the scan, used as data and for coil maps"),
-            ("calibration_scan", len(apart), "readouts, used for coil maps only"),
-            ("calibration_skipped", skipped, "readouts that do not fit the image's grid, slices or coils"),
-        ):
-            if count:
-                notes[name] = f"{count} {text}"
-        return within, apart
-
-    def _calibration(self, at: int, header: MrdHeader) -> Readout | None:
-        """The place of a calibration readout; None where it has none on the image's grid."""
-        head, number = self.heads[at], int(self.heads["encoding_space_ref"][at])
-        if not (number < len(header.encodings) and int(head["active_channels"]) == self.channels):
-            return None
-        own = header.encodings[number]
-        as_planar = (own.encoded.matrix[2] == 1) == (self.encoding.encoded.matrix[2] == 1)
-        if not (as_planar and np.isin(head["idx"]["slice"], self.slices) and _same_field_of_view(own, self.encoding)):
-            return None
-        try:
-            return self.placed(at, own)
-        except InputError:
-            return None
-
-
-def _same_field_of_view(first: MrdEncoding, second: MrdEncoding) -> bool:
-    axes = 2 if second.encoded.matrix[2] == 1 else 3  # the thickness of slices may differ
-    lengths = zip(first.encoded.field_of_view[:axes], second.encoded.field_of_view[:axes], strict=True)
-    return first is second or all(abs(a - b) <= _SAME_FIELD_OF_VIEW * b for a, b in lengths)
-
-
-def _refuse_repeats(field: str, readouts: list[Readout]) -> None:
-    first_at: dict[tuple[int, int, int], int] = {}
-    for readout in readouts:
-        first = first_at.setdefault(readout.place, readout.index)
-        if first != readout.index:
-            partition = f" and partition {readout.partition}" if readout.partition else ""
-            raise InputError(
-                field=f"{field}[{readout.index}]: kspace_encode_step_1",
-                got=f"row {readout.line}{partition} of slice {readout.slice}, as acquisition {first}",
-                wanted="each line once",
-                cure=duplicates_cure(),
-            )
-
-
-Vector = tuple[float, ...]
-_VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
 
 
 @dataclass(frozen=True)
@@ -478,28 +433,25 @@ class CartesianSource(SlicedSource):
         run backwards as well; or by a few other samples, where the energies of the forward readouts beside them agree
         much better with that.
         """
-        whole = [readout for readout in plan.readouts if readout.n_samples == plan.shape[-1]]
-        middle = (plan.shape[0] // 2, plan.shape[2] // 2)
-        planes = {(one.slice, one.partition) for one in whole if one.reversed}
-        if not planes:
+        whole = plan.readouts[plan.readouts["n_samples"] == plan.shape[-1]]
+        turned = whole[whole["reversed"]]
+        if not turned.size:
             return plan
-        plane = min(planes, key=lambda at: abs(at[0] - middle[0]) + abs(at[1] - middle[1]))
-        here = [one for one in whole if (one.slice, one.partition) == plane]
-        energies = {
-            at: np.sum(np.abs(samples).astype(np.float64) ** 2, axis=0)
-            for at, samples in self.acquisitions.samples(sorted(one.index for one in here))
-        }
-
-        def kept(one: Readout) -> NDArray[np.float64]:
-            return energies[one.index][one.first_sample : one.first_sample + one.n_samples]
-
-        forwards, lags = [one for one in here if not one.reversed], range(-_MOST_TURNED, _MOST_TURNED + 1)
+        away = np.abs(turned["slice"] - plan.shape[0] // 2) + np.abs(turned["partition"] - plan.shape[2] // 2)
+        plane = turned[int(np.argmin(away))]
+        here = whole[(whole["slice"] == plane["slice"]) & (whole["partition"] == plane["partition"])]
+        energies = {}
+        ones = {one.at: one for one in (Readout(*each) for each in here.tolist())}
+        for at, samples in self.acquisitions.samples(sorted(ones)):
+            kept = samples[:, ones[at].first_sample : ones[at].first_sample + ones[at].n_samples]
+            energies[at] = np.sum(np.abs(kept).astype(np.float64) ** 2, axis=0)
+        forwards, lags = [one for one in ones.values() if not one.reversed], range(-_MOST_TURNED, _MOST_TURNED + 1)
         said, agreement = 0.0, np.zeros(len(lags))
-        for one in (one for one in here if one.reversed):
-            back = kept(one)[::-1]
+        for one in (one for one in ones.values() if one.reversed):
+            back = energies[one.at][::-1]
             for other in sorted(forwards, key=lambda other: abs(other.line - one.line))[:2]:
-                said += float(np.vdot(kept(other), np.roll(back, one.turn)))
-                agreement += [np.vdot(kept(other), np.roll(back, lag)) for lag in lags]
+                said += float(np.vdot(energies[other.at], np.roll(back, one.turn)))
+                agreement += [np.vdot(energies[other.at], np.roll(back, lag)) for lag in lags]
         plain, best = agreement[lags.index(0)], int(agreement.argmax())
         if agreement[best] > _MUCH_BETTER * max(said, plain):
             turn = lags[best]
@@ -507,13 +459,9 @@ class CartesianSource(SlicedSource):
             turn = 0
         else:
             return plan
-
-        def rotated(ones: Sequence[Readout]) -> tuple[Readout, ...]:
-            return tuple(
-                replace(one, turn=turn) if one.reversed and one.n_samples == plan.shape[-1] else one for one in ones
-            )
-
-        return replace(plan, readouts=rotated(plan.readouts), calibration=rotated(plan.calibration))
+        for part in (plan.readouts, plan.calibration):
+            part["turn"][part["reversed"] & (part["n_samples"] == plan.shape[-1])] = turn
+        return plan
 
     @cached_property
     def images(self) -> GridImages:
@@ -581,14 +529,14 @@ class CartesianSource(SlicedSource):
         if self.images.volume:
             return (held,) * len(samplings)
         empty = samplings[index].lines & ~held.lines
-        suspects = {at.index: at for at in self.plan.readouts if empty[at.line] and at.slice != index}
-        full = {(at.slice, at.line) for at in self.plan.readouts if at.index not in suspects}
-        limit = ROUND_OFF * strongest_component(part.kspace)
-        for number, samples in self.acquisitions.samples(list(suspects)):
-            if strongest_component(samples) > limit:
-                full.add((suspects[number].slice, suspects[number].line))
+        readouts = self.plan.readouts
+        suspect = empty[readouts["line"]] & (readouts["slice"] != index)
         lines = np.zeros((len(samplings), len(empty)), dtype=bool)
-        lines[tuple(np.transpose(sorted(full)))] = True
+        lines[readouts["slice"][~suspect], readouts["line"][~suspect]] = True
+        at = {one.at: one for one in (Readout(*each) for each in readouts[suspect].tolist())}
+        limit = ROUND_OFF * strongest_component(part.kspace)
+        for number, samples in self.acquisitions.samples(list(at)):
+            lines[at[number].slice, at[number].line] |= strongest_component(samples) > limit
         looked = (Sampling(one.samples & there[:, np.newaxis]) for one, there in zip(samplings, lines, strict=True))
         return tuple(held if number == index else one for number, one in enumerate(looked))
 
@@ -607,15 +555,14 @@ class CartesianSource(SlicedSource):
             kspace = images.kspace(only_coils(stored, coils), plan.readouts)
             sums.append(kspace)
             calibration = None
-            if plan.calibration:
+            if len(plan.calibration):
                 stored = _filled(acquisitions, plan, plan.calibration, "average", images)
                 calibration = images.kspace(only_coils(stored, coils), plan.calibration)
                 sums.append(calibration)
             times = self.plan.times
             least, most = int(times[times > 0].min()), int(times.max())
-            places = [readout.index for readout in plan.readouts]
             covariance, noise_notes = noise_of_data(
-                acquisitions, purposes.noise, places, coils,
+                acquisitions, purposes.noise, plan.readouts["at"], coils,
                 bandwidth=self.header.noise_bandwidth, repeats=least if duplicates == "average" else 1,
             )  # fmt: skip
             repeat = None
@@ -660,9 +607,20 @@ class CartesianSource(SlicedSource):
         least : int
             How many readouts a line is from, at least.
         """
-        again = _again(plan, self.options.duplicates)
-        if again.readouts:
-            once_more = self._of_channels(again, coils)
+
+        def of_channels(plan: ReadoutPlan) -> NDArray[np.complex64]:
+            stored = _filled(self.acquisitions, plan, plan.readouts, self.options.duplicates, self.images)
+            return self.images.kspace(only_coils(stored, coils), plan.readouts)
+
+        seen, ranks = Counter[tuple[int, ...]](), list[int]()
+        for place in plan.readouts[_PLACE].tolist():
+            ranks.append(seen[place])
+            seen[place] += 1
+        rank, count = np.array(ranks), np.array([seen[place] for place in plan.readouts[_PLACE].tolist()])
+        uncounted = {"last": rank < count - 1, "first": rank > 0}.get(self.options.duplicates, rank % 2 == 1)
+        if uncounted.any():
+            again = replace(plan, readouts=plan.readouts[uncounted])
+            once_more = of_channels(again)
             if self.options.duplicates != "average":
                 return once_more
             n, half = (part.times[:, 0][:, np.newaxis, :, np.newaxis] for part in (plan, again))
@@ -672,7 +630,8 @@ class CartesianSource(SlicedSource):
         if len(numbers) < 2:
             return None
         heads, field = self.acquisitions.heads, self.acquisitions.field
-        first = heads[plan.readouts[0].index]
+        place = int(plan.readouts["at"][0])
+        first = heads[place]
         at = numbers.index(int(first["idx"]["repetition"]))
         chosen = {name: int(numbers_of(first, name)) for name in (*COUNTERS, ENCODING)} | {
             "repetition": (*numbers[at + 1 :], numbers[at - 1])[0]
@@ -685,23 +644,8 @@ class CartesianSource(SlicedSource):
         if other.shape != self.plan.shape:
             return None
         if plan.shape != other.shape:  # one slice of several
-            other = other.of_slice(next(one.slice for one in self.plan.readouts if one.index == plan.readouts[0].index))
-        return self._of_channels(other, coils)
-
-    def _of_channels(self, plan: ReadoutPlan, coils: NDArray[np.intp]) -> NDArray[np.complex64]:
-        """The slices of a plan, of some channels."""
-        stored = _filled(self.acquisitions, plan, plan.readouts, self.options.duplicates, self.images)
-        return self.images.kspace(only_coils(stored, coils), plan.readouts)
-
-
-def _again(plan: ReadoutPlan, duplicates: str) -> ReadoutPlan:
-    """Readouts of lines that came several times: those that do not count, or every second one of an average."""
-    seen = dict[tuple[int, int, int], list[Readout]]()
-    for readout in plan.readouts:
-        seen.setdefault(readout.place, []).append(readout)
-    others = {"last": slice(-1), "first": slice(1, None)}.get(duplicates, slice(1, None, 2))
-    kept = {id(one) for found in seen.values() for one in found[others]}
-    return replace(plan, readouts=tuple(one for one in plan.readouts if id(one) in kept), calibration=())
+            other = other.of_slice(int(self.plan.readouts["slice"][self.plan.readouts["at"] == place][0]))
+        return of_channels(other)
 
 
 @dataclass(frozen=True)
@@ -737,19 +681,7 @@ class GridImages:
         first = nx // 2 - keep // 2
         return slice(first, first + keep)
 
-    @property
-    def weights(self) -> NDArray[np.complex64] | None:
-        """By what the samples of a readout are multiplied and summed to give the one position; None where all are made.
-
-        Row ``only`` of the centred orthonormal inverse Fourier transform.
-        """
-        if self.only is None:
-            return None
-        nx = self.encoding.encoded.matrix[0]
-        turns = (np.arange(nx) - nx // 2) * (self.only - nx // 2) / nx
-        return np.asarray(np.exp(2j * np.pi * turns) / math.sqrt(nx), dtype=np.complex64)
-
-    def kspace(self, filled: NDArray[np.complex64], readouts: Sequence[Readout]) -> NDArray[np.complex64]:
+    def kspace(self, filled: NDArray[np.complex64], readouts: Readouts) -> NDArray[np.complex64]:
         """(slice, coil, kz, ky, kx) as (slice, coil, ky, kx), of a volume as (x, coil, ky, kz); no oversampling."""
         if self.volume:
             planes = filled[0].transpose(3, 0, 2, 1)
@@ -762,37 +694,31 @@ class GridImages:
         if not self.volume:
             return tuple(Sampling(held) for held in _held(plan.readouts, plan.shape, keep))
         plane = np.zeros((plan.shape[3], plan.shape[2]), dtype=bool)
-        for readout in plan.readouts:
-            plane[readout.line, readout.partition] = True
+        plane[plan.readouts["line"], plan.readouts["partition"]] = True
         return (Sampling(plane),) * keep
 
     def notes(self, plan: ReadoutPlan, kspace: NDArray[np.complex64]) -> dict[str, str]:
         """Where the file's counters have the centre, what was cut off the readouts, and what became of a volume."""
-        notes = self._centre_and_cut
-        if not self.volume:
-            return notes
-        held = np.zeros(plan.shape[-1], dtype=bool)
-        for readout in plan.readouts:
-            held[readout.start : readout.start + readout.n_samples] = True
-        notes["volume"] = volume_note(len(kspace), kspace.shape[2:])
-        if not held.all():
-            notes["partial_echo"] = (
-                f"columns {index_runs(~held)} of the readouts count as zeros: images are blurred along the readout"
-            )
-        return notes
-
-    @property
-    def _centre_and_cut(self) -> dict[str, str]:
         encoded, wanted = self.encoding.encoded, self.encoding.reconstructed
         counters = [("kspace_encode_step_1", self.encoding.centre_line)]
         counters += [("kspace_encode_step_2", self.encoding.centre_partition)] if self.volume else []
         said = ", ".join(f"{name} = {centre}" for name, centre in counters if centre is not None)
         notes = {"centre_in_file": said} if said else {}
-        keep = GridImages(self.encoding).columns
-        if keep.stop - keep.start < encoded.matrix[0]:
+        columns = GridImages(self.encoding).columns
+        if columns.stop - columns.start < encoded.matrix[0]:
             notes["oversampling_removed"] = (
                 f"readouts of {encoded.matrix[0]} samples over {encoded.field_of_view[0]:g} mm were cut to the "
-                f"{keep.stop - keep.start} of {wanted.field_of_view[0]:g} mm"
+                f"{columns.stop - columns.start} of {wanted.field_of_view[0]:g} mm"
+            )
+        if not self.volume:
+            return notes
+        held = np.zeros(plan.shape[-1], dtype=bool)
+        for start, count in np.unique(plan.readouts[["start", "n_samples"]]).tolist():
+            held[start : start + count] = True
+        notes["volume"] = volume_note(len(kspace), kspace.shape[2:])
+        if not held.all():
+            notes["partial_echo"] = (
+                f"columns {index_runs(~held)} of the readouts count as zeros: images are blurred along the readout"
             )
         return notes
 
@@ -805,63 +731,47 @@ class GridImages:
         """
         encoded = self.encoding.encoded
         sizes = [length / count for length, count in zip(encoded.field_of_view, encoded.matrix, strict=True)]
-        vectors = [name for name in _VECTORS if name in (heads.dtype.names or ()) and heads.dtype[name].shape == (3,)]
-        first = {readout.slice: readout.index for readout in reversed(plan.readouts)}
+        stored = all(name in (heads.dtype.names or ()) and heads.dtype[name].shape == (3,) for name in _VECTORS)
+        vectors = _VECTORS if stored and not header.unknown_place else ()
+        against = ("phase_dir", "read_dir", "slice_dir")[: 3 if self.volume else 2] if header.fourier_sign == 1 else ()
+        _, first = np.unique(plan.readouts["slice"], return_index=True)
         places = []
-        for number in range(plan.shape[0]):
-            place = list[Vector]()
-            if len(vectors) == len(_VECTORS) and not header.unknown_place:
-                place = self._along_image([tuple(heads[name][first[number]]) for name in vectors], header.fourier_sign)
-            places += self._planes(sizes, place, header) if self.volume else [_slice(sizes, place, header)]
-        known = tuple(place for place in places if place is not None)
-        return known if len(known) == len(places) else None
-
-    def _along_image(self, place: Sequence[Vector], fourier_sign: int | None) -> list[Vector]:
-        """Centre, and directions of the image's ky, kx and slice, from those of a readout."""
-        turned = (False, True, True, self.volume)
-        return [
-            tuple(0.0 - x for x in vector) if against and fourier_sign == 1 else vector
-            for vector, against in zip(place, turned, strict=True)
-        ]
-
-    def _planes(self, sizes: Sequence[float], place: Sequence[Vector], header: MrdHeader) -> list[SliceGeometry | None]:
-        """Planes (ky, kz) at the readout positions of a volume whose centre and directions are ``place``."""
-        pixel, middle = (sizes[1], sizes[2]), self.encoding.encoded.matrix[0] // 2
-        planes = []
-        for column in range(self.columns.start, self.columns.stop):
-            vectors = list[Vector]()
-            if place:
-                centre, phase, read, across = place
-                offset = (column - middle) * sizes[0]
-                at = tuple(x + offset * step for x, step in zip(centre, read, strict=True))
-                vectors = [at, phase, across, read]
-            planes.append(SliceGeometry.of_header(pixel, sizes[0], vectors, header.unsettled))
-        return planes
-
-
-def _slice(sizes: Sequence[float], place: Sequence[Vector], header: MrdHeader) -> SliceGeometry | None:
-    return SliceGeometry.of_header((sizes[1], sizes[0]), sizes[2], place, header.unsettled)
+        for at in plan.readouts["at"][first].tolist():
+            place = [0.0 - heads[name][at] if name in against else heads[name][at] for name in vectors]
+            if not self.volume:
+                places.append(SliceGeometry.of_header((sizes[1], sizes[0]), sizes[2], place, header.unsettled))
+                continue
+            for column in range(self.columns.start, self.columns.stop):  # a plane (ky, kz) at each readout position
+                offset = (column - encoded.matrix[0] // 2) * sizes[0]
+                plane = [place[0] + offset * place[2], place[1], place[3], place[2]] if place else []
+                places.append(SliceGeometry.of_header((sizes[1], sizes[2]), sizes[0], plane, header.unsettled))
+        found = tuple(place for place in places if place is not None)
+        return found if len(found) == len(places) else None
 
 
 def _filled(
-    acquisitions: Acquisitions, plan: ReadoutPlan, readouts: Sequence[Readout], duplicates: str, images: GridImages
+    acquisitions: Acquisitions, plan: ReadoutPlan, readouts: Readouts, duplicates: str, images: GridImages
 ) -> NDArray[np.complex64]:
     """K-space (slice, coil, kz, ky, kx); of the images' one readout position (slice, coil, kz, ky, 1)."""
-    weights = images.weights
+    nx, weights = plan.shape[-1], None
+    if images.only is not None:  # row of the centred orthonormal inverse Fourier transform
+        turns = (np.arange(nx) - nx // 2) * (images.only - nx // 2) / nx
+        weights = np.asarray(np.exp(2j * np.pi * turns) / math.sqrt(nx), dtype=np.complex64)
     kspace = np.zeros(plan.shape if weights is None else (*plan.shape[:-1], 1), np.complex64)
     times = np.zeros((plan.shape[0], *plan.shape[2:4]), dtype=np.intp)
-    by_index = {readout.index: readout for readout in readouts}
+    by_index = {one.at: one for one in (Readout(*each) for each in readouts.tolist())}
     for at, samples in acquisitions.samples(list(by_index)):
-        readout = by_index[at]
-        row = kspace[readout.slice, :, readout.partition, readout.line]
-        times[readout.place] += 1
-        if times[readout.place] > 1 and duplicates == "first":
+        one = by_index[at]
+        place = one.slice, one.partition, one.line
+        row = kspace[one.slice, :, one.partition, one.line]
+        times[place] += 1
+        if times[place] > 1 and duplicates == "first":
             continue
         if duplicates == "last":
             row[:] = 0
-        columns = slice(readout.start, readout.start + readout.n_samples)
-        new = samples[:, readout.first_sample : readout.first_sample + readout.n_samples]
-        new = np.roll(new[:, ::-1], readout.turn, -1) if readout.reversed else new
+        columns = slice(one.start, one.start + one.n_samples)
+        new = samples[:, one.first_sample : one.first_sample + one.n_samples]
+        new = np.roll(new[:, ::-1], one.turn, -1) if one.reversed else new
         if weights is None:
             row[:, columns] += new
         else:
@@ -871,7 +781,7 @@ def _filled(
     return kspace
 
 
-def _cropped(kspace: NDArray[np.complex64], readouts: Sequence[Readout], columns: slice) -> NDArray[np.complex64]:
+def _cropped(kspace: NDArray[np.complex64], readouts: Readouts, columns: slice) -> NDArray[np.complex64]:
     """Lines (slice, coil, ky, kx) of the image's part between ``columns``, cut out in the image domain.
 
     What a partial echo leaves out stays empty, however far the transform spreads its neighbours.
@@ -889,12 +799,12 @@ def _cropped(kspace: NDArray[np.complex64], readouts: Sequence[Readout], columns
     return cropped
 
 
-def _held(readouts: Sequence[Readout], shape: Sequence[int], keep: int) -> NDArray[np.bool_]:
+def _held(readouts: Readouts, shape: Sequence[int], keep: int) -> NDArray[np.bool_]:
     """Which samples (slice, ky, kx) readouts of slices hold, on ``keep`` columns: those nearest to the encoded ones."""
     n_slices, nx = shape[0], shape[-1]
     nearest = np.clip(np.rint((np.arange(keep) - keep // 2) * nx / keep).astype(int) + nx // 2, 0, nx - 1)
     held = np.zeros((n_slices, shape[-2], keep), dtype=bool)
-    for readout in readouts:
-        within = (nearest >= readout.start) & (nearest < readout.start + readout.n_samples)
-        held[readout.slice, readout.line] |= within
+    for start, count in np.unique(readouts[["start", "n_samples"]]).tolist():
+        these = readouts[(readouts["start"] == start) & (readouts["n_samples"] == count)]
+        held[these["slice"], these["line"]] |= (nearest >= start) & (nearest < start + count)
     return held

@@ -9,7 +9,7 @@ import json
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,7 +21,7 @@ from mri_design.errors import InputError
 from mri_design.scan.data import slice_number
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd_acquisitions import Purposes, by_flags, kept_samples, numbers_of
-from mri_design.scan.io.mrd_cartesian import GridImages, kind_of, plan_readouts
+from mri_design.scan.io.mrd_cartesian import GridImages, Readout, kind_of, plan_readouts
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import COUNTERS, ENCODING, checked_counters
@@ -261,14 +261,16 @@ class MrdStream:
             return LeftOut("a readout of another contrast, phase, repetition, set or encoding than the first")
         if calibration and self._kind not in (None, kind_of(heads, 0)):
             return LeftOut("a calibration readout with other samples than those of the image")
-        (readout,), nx = plan.readouts, plan.shape[-1]
+        (readout,), nx = [Readout(*one) for one in plan.readouts.tolist()], plan.shape[-1]
         if readout.n_samples != nx:
             return LeftOut(f"a partial echo in line {readout.line}: lines are measured whole")
         kept = data[:, readout.first_sample : readout.first_sample + nx]
         row = np.roll(kept[:, ::-1], readout.turn, -1) if readout.reversed else kept
         row = np.ascontiguousarray(row)[np.newaxis, :, np.newaxis, np.newaxis]
         images = GridImages(encoding)
-        cropped, places = images.kspace(row, [replace(readout, line=0)]), images.geometry(heads, plan, header)
+        places = images.geometry(heads, plan, header)
+        plan.readouts["line"] = 0
+        cropped = images.kspace(row, plan.readouts)
         dwell = float(heads["sample_time_us"][0])
         place = None if places is None else places[0]
         return LineReadout(readout.line, cropped[0, :, 0], dwell, place, calibration)

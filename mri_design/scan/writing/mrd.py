@@ -206,13 +206,13 @@ def _check(header: str, heads: NDArray[Any]) -> None:
     parsed = parse_mrd_header("MRD header", header, DEFAULT_LIMITS)
     purposes = sort_by_purpose("MRD readouts", heads, parsed)
     plan = plan_readouts("MRD readouts", heads, parsed, purposes, DEFAULT_LIMITS, repeats_allowed=False)
-    for at, (readout, labels) in enumerate(zip(plan.readouts, heads["idx"][purposes.imaging], strict=True)):
-        wanted = tuple(int(labels[name]) for name in ("slice", "kspace_encode_step_2", "kspace_encode_step_1"))
-        if readout.place != wanted:
-            found, right = (
-                "line {2} of partition {1} of slice {0}".format(*place) for place in (readout.place, wanted)
-            )
-            raise InputError(field=f"MRD readouts[{at}]", got=found, wanted=right)
+    labels = heads["idx"][purposes.imaging]
+    for name, label in (("slice", "slice"), ("partition", "kspace_encode_step_2"), ("line", "kspace_encode_step_1")):
+        wrong = plan.readouts[name] != labels[label]
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            got, wanted = (f"{name} {number}" for number in (plan.readouts[name][at], labels[label][at]))
+            raise InputError(field=f"MRD readouts[{at}]", got=got, wanted=wanted)
 
 
 def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> bytes:
