@@ -42,7 +42,7 @@ from mri_design.experiment.sources import ScanSource, SliceChoice
 from mri_design.experiment.strategies import make_strategy
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.centred_fft import to_image, to_kspace
+from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.runs.run import Work
 from mri_design.runs.scans import load_images
 from mri_design.runs.study import Study, StudyProgress

@@ -24,7 +24,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import mri_design as md
-from mri_design.operators.centred_fft import to_image, to_kspace
+from mri_design.operators.conventions import to_image, to_kspace
 
 SMALL = os.environ.get("MRI_DESIGN_NOTEBOOK_SIZE") == "small"
 MATRIX, LINES = 64 if SMALL else 128, 16

@@ -23,10 +23,8 @@ from mri_design.operators.base import Array, squared_modulus
 from mri_design.operators.cartesian_fourier import CartesianLines, FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.readouts import LineReadouts, Readouts, Rows
-from mri_design.variances.base import VarianceEstimator
-from mri_design.variances.circulant import CirculantControl
-from mri_design.variances.control_variate import LEAST, PhasedControl, best_share
-from mri_design.variances.information import gain_from_values
+from mri_design.variances.base import VarianceEstimator, gain_from_values
+from mri_design.variances.control_variate import LEAST, CirculantControl, PhasedControl, best_share
 
 Found = TypeVar("Found")
 

@@ -18,10 +18,9 @@ import numpy as np
 from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.duality import DualityGap, duality_gap
 from mri_design.estimation.penalised import Coefficients, PenalisedProblem, RemainingExcess, SitePenalty, Smoothed
-from mri_design.krylov.conjugate_gradients import conjugate_gradients, squared_norm
-from mri_design.model.circulant_inverse import circulant_inverse
+from mri_design.krylov import conjugate_gradients, squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.precision import PosteriorPrecision, circulant_inverse
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianLines
 from mri_design.operators.kernels.suitable import laid_out

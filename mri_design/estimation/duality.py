@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.estimation.penalised import Coefficients, PenalisedProblem, SitePenalty, Smoothed
-from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inner, squared_norm
+from mri_design.krylov import conjugate_gradients, real_inner, squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array

@@ -16,7 +16,7 @@ from mri_design.estimation.penalised import (
     rounding_of,
     stalled_status,
 )
-from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inner, squared_norm
+from mri_design.krylov import conjugate_gradients, real_inner, squared_norm
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status

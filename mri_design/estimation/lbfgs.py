@@ -21,10 +21,9 @@ from mri_design.estimation.penalised import (
     site_products,
     stalled_status,
 )
-from mri_design.krylov.conjugate_gradients import quick_inner, squared_norm
+from mri_design.krylov import quick_inner, squared_norm
 from mri_design.model.generalized_linear import SiteBlock
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.model.sums import Products, add_weighted_grams, pooled_products
+from mri_design.model.precision import PosteriorPrecision, Products, add_weighted_grams, pooled_products
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.errors import require_counts, require_numbers, require_random
-from mri_design.krylov.conjugate_gradients import conjugate_gradients
+from mri_design.krylov import conjugate_gradients
 from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array

@@ -20,7 +20,7 @@ import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.errors import require_working
-from mri_design.krylov.conjugate_gradients import squared_norm
+from mri_design.krylov import squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators.base import Array
 from mri_design.operators.kernels.suitable import laid_out

@@ -7,7 +7,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.operators.base import Array
-from mri_design.operators.centred_fft import to_image, to_kspace
+from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
 
 _PATCH = 5  # pixels; what lies in the dark is told from the mean over so many

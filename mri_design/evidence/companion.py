@@ -20,9 +20,7 @@ from mri_design.evidence.registration import Registration, alike_after, register
 from mri_design.evidence.repeat import expected_image
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import count_text
-from mri_design.model.alike_patches import AlikePatches
-from mri_design.model.companion import Companion, companion_patches
-from mri_design.model.expected import ExpectedImage
+from mri_design.model.companion import AlikePatches, Companion, ExpectedImage, companion_patches
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.sparsity import SparsityBlock

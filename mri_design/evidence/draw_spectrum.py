@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mri_design.evidence.prediction import HeldBack
 from mri_design.operators.base import Array
-from mri_design.operators.centred_fft import to_image, to_kspace
+from mri_design.operators.conventions import to_image, to_kspace
 
 Numbers = NDArray[np.float64]
 

@@ -11,8 +11,7 @@ import scipy  # whose parts are loaded when they are first used
 
 from mri_design.errors import InputError
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.companion import unit_modulus
-from mri_design.model.expected import ExpectedImage
+from mri_design.model.companion import ExpectedImage, unit_modulus
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.phase import estimate_phase
 from mri_design.model.posterior import GaussianPosterior

@@ -23,7 +23,7 @@ from mri_design.experiment.strategies import make_strategy
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice, phase_refined
-from mri_design.operators.chosen import Chosen
+from mri_design.operators.conventions import Chosen
 from mri_design.readouts import PlaneReadouts, Readouts
 
 COMPLEX, REAL = 8, 8

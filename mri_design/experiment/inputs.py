@@ -19,7 +19,7 @@ from mri_design.calibration.whitening import back_from, image_units, inverse_roo
 from mri_design.errors import InputError, did_you_mean, number_array, option, require_counts, require_instance
 from mri_design.experiment.recipe import NoiseRecipe, Recipe, recipe_or_default
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
-from mri_design.operators.centred_fft import to_image
+from mri_design.operators.conventions import to_image
 from mri_design.scan.calibration.coil_maps import (
     calibrates_itself,
     calibration_width,

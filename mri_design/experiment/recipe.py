@@ -509,9 +509,9 @@ class InferenceRecipe(Settings):
     def inner_solver(self) -> InnerSolver:
         """The chosen solver of the inner problem, with these limits."""
         from mri_design.estimation.admm import ADMM
-        from mri_design.estimation.automatic import Automatic
         from mri_design.estimation.irls import IRLS
         from mri_design.estimation.lbfgs import LBFGS
+        from mri_design.estimation.map_estimate import Automatic
 
         kinds: dict[str, type[Automatic] | type[IRLS] | type[LBFGS] | type[ADMM]] = {
             "automatic": Automatic,

@@ -11,7 +11,7 @@ import numpy as np
 from mri_design.brief import briefly
 from mri_design.design.trace import relative_error
 from mri_design.errors import InputError, UnknownNameError, require_counts, require_instance, require_random
-from mri_design.estimation.least_squares import least_squares
+from mri_design.estimation.map_estimate import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
 from mri_design.evidence.choosing import FEWEST, NARROW_CENTRE
 from mri_design.evidence.companion import CompanionChoice, choose_companions, renew_companions
@@ -40,7 +40,7 @@ from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array
-from mri_design.operators.chosen import Chosen
+from mri_design.operators.conventions import Chosen
 from mri_design.registry import full_name
 from mri_design.status import Convergence, Status
 

@@ -10,7 +10,7 @@ import numpy as np
 from mri_design.errors import InputError, require_choice, require_numbers
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.operators.chosen import Chosen
+from mri_design.operators.conventions import Chosen
 from mri_design.readouts import ShotReadouts
 from mri_design.status import Convergence, Status
 

@@ -43,7 +43,7 @@ from mri_design.errors import (
 )
 from mri_design.inference.base import InferenceMethod, WarmStart, require_engine
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.krylov.conjugate_gradients import conjugate_gradients
+from mri_design.krylov import conjugate_gradients
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.precision import PosteriorPrecision

@@ -27,7 +27,7 @@ import numpy as np
 import scipy.linalg
 
 from mri_design.errors import InputError
-from mri_design.glm.dense_model import (
+from mri_design.glm.dense import (
     NEGLIGIBLE,
     as_image,
     as_vector,

@@ -14,8 +14,7 @@ import numpy as np
 import scipy.optimize
 
 from mri_design.errors import require_counts, require_numbers
-from mri_design.glm.dense_model import DenseModel
-from mri_design.glm.site_gaussians import DualState, PriorAndSites
+from mri_design.glm.dense import DenseModel, DualState, PriorAndSites
 from mri_design.inference.base import Engine, StepInfo, WarmStart, beside_gaussian
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior

@@ -30,7 +30,7 @@ from typing import ClassVar, Literal, Protocol, get_args
 import numpy as np
 
 from mri_design.errors import InputError, require_choice, require_counts, require_numbers
-from mri_design.estimation.automatic import Automatic
+from mri_design.estimation.map_estimate import Automatic
 from mri_design.estimation.penalised import InnerSolver, PenalisedProblem, Smoothed, require_solver
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, cold_start, pooled_variances
 from mri_design.inference.criterion import LogDeterminant, criterion_value, dual_arguments

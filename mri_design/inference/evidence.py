@@ -25,7 +25,7 @@ from mri_design.inference.criterion import evidence_bound
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.wavelet import Wavelet
+from mri_design.operators.sparsity import Wavelet
 from mri_design.potentials.base import SuperGaussian
 from mri_design.potentials.requirements import represented
 

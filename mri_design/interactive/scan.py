@@ -51,7 +51,7 @@ from mri_design.interactive.shown import facts_html, facts_text, image_png
 from mri_design.kinds import KINDS
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.sparsity import SparsityBlock
-from mri_design.operators.chosen import Chosen
+from mri_design.operators.conventions import Chosen
 from mri_design.runs.compare import ComparisonRequest
 from mri_design.runs.design.run import DesignRequest
 from mri_design.runs.image_sections import layout_of

@@ -27,10 +27,9 @@ from mri_design.errors import (
     require_instance,
     sequence_of,
 )
-from mri_design.krylov.conjugate_gradients import conjugate_gradients, real_inner, squared_norm
+from mri_design.krylov import conjugate_gradients, real_inner, squared_norm
 from mri_design.operators.base import Array, LinearOperator, squared_modulus
-from mri_design.operators.coils import CoilMixing, RealMatrix
-from mri_design.operators.elementary import Diagonal, NoRows
+from mri_design.operators.elementary import CoilMixing, Diagonal, NoRows, RealMatrix
 from mri_design.potentials.base import Role, Site, SuperGaussian
 from mri_design.potentials.requirements import refusal, represented, require_offers
 

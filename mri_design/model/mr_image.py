@@ -13,16 +13,14 @@ from mri_design.brief import briefly
 from mri_design.calibration.growing_maps import MapEstimate
 from mri_design.calibration.whitening import image_units
 from mri_design.errors import InputError
-from mri_design.model.alike_patches import AlikePatches, find_alike
-from mri_design.model.companion import Companion
-from mri_design.model.expected import ExpectedImage
+from mri_design.model.companion import AlikePatches, Companion, ExpectedImage, find_alike
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.own_maps import OwnMaps
 from mri_design.model.phase import PhasePrior, estimate_phase
 from mri_design.model.sparsity import DEFAULT_PRIOR, PriorBlock, SparsityBlock, prior_blocks
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibrary
-from mri_design.operators.chosen import Chosen, chosen_numbers
+from mri_design.operators.conventions import Chosen, chosen_numbers
 from mri_design.readouts import LineReadouts, Readouts, Rows, ShotReadouts
 
 

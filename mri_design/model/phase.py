@@ -14,7 +14,7 @@ import scipy  # whose parts are loaded when they are first used
 from mri_design.brief import briefly
 from mri_design.errors import InputError, require_choice
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.phased import PhasedParts
+from mri_design.operators.elementary import PhasedParts
 
 WIDTH = 5.0
 """Standard deviation of the Gaussian in k-space samples: phase is slow over the field of view, whatever its matrix.

@@ -11,8 +11,7 @@ import scipy  # whose parts are loaded when they are first used
 
 from mri_design.brief import briefly
 from mri_design.errors import require_counts, require_instance, require_random
-from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.krylov.lanczos import LanczosFactors
+from mri_design.krylov import LanczosFactors, conjugate_gradients
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array

@@ -13,14 +13,12 @@ import scipy  # whose parts are loaded when they are first used
 
 from mri_design.brief import briefly
 from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
-from mri_design.model.alike_patches import AlikePatches
-from mri_design.model.expected import ExpectedImage
+from mri_design.model.companion import AlikePatches, ExpectedImage
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.phase import PhasePrior
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.differences import FiniteDifferences, GraphDifferences
 from mri_design.operators.elementary import Identity
-from mri_design.operators.wavelet import Wavelet
+from mri_design.operators.sparsity import FiniteDifferences, GraphDifferences, Wavelet
 from mri_design.potentials.priors import StudentT
 from mri_design.priors import BLOCKS, SITES, BlockMaker, SiteMaker
 from mri_design.registry import full_name

@@ -18,8 +18,8 @@ import scipy  # whose parts are loaded when they are first used
 
 from mri_design.errors import InputError, described, number_array, require_grid
 from mri_design.operators.base import Array, LinearOperator, Shape
-from mri_design.operators.chosen import Chosen, chosen_numbers
-from mri_design.operators.coils import Coils
+from mri_design.operators.conventions import Chosen, chosen_numbers
+from mri_design.operators.elementary import Coils
 
 FourierLibrary = Literal["scipy", "pyfftw"]
 Axes = tuple[int, ...]

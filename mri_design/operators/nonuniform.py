@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array, require_counts, require_grid
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.coils import Coils
+from mri_design.operators.elementary import Coils
 from mri_design.operators.trajectory import checked_samples
 
 # Relative errors asked for. In single precision a smaller one gains no more than it costs, in double precision it costs

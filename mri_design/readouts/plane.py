@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, FilterBand
 from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT, FourierLibrary
-from mri_design.operators.coils import Coils
+from mri_design.operators.elementary import Coils
 from mri_design.readouts.base import Numbers
 
 LEAST_START, START_SHARE = 16, 128

@@ -22,7 +22,7 @@ from mri_design.errors import (
     require_counts,
     require_instance,
 )
-from mri_design.operators.chosen import chosen_flags
+from mri_design.operators.conventions import chosen_flags
 from mri_design.operators.trajectory import checked_samples
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.sampling import Sampling, measured_samples, require_finite, strongest_component

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
-from mri_design.operators.centred_fft import to_image, to_kspace
+from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling, index_runs, lines_of_noise, measured_samples
 from mri_design.scan.summary import ScanSummary

@@ -1,9 +1,8 @@
 """Marginal variances of the posterior: z = diag(B A^-1 B^H)."""
 
 from mri_design.variances.base import VarianceEstimator, require_estimator
-from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl, ExactByColumns
-from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances.control_variate import CirculantControl, ControlVariate
 from mri_design.variances.exact import Exact
 from mri_design.variances.lanczos import Lanczos
 from mri_design.variances.monte_carlo import MonteCarlo

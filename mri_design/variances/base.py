@@ -1,4 +1,4 @@
-"""The interface of variance estimators, and the means over draws that they share."""
+"""The interface of variance estimators, the means over draws that they share, and information from draws."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_working
 from mri_design.model.posterior import Variances
@@ -98,3 +99,28 @@ def not_positive_definite() -> InputError:
         "X and B without a common null space, and site precisions that rounding leaves something of beside X",
         "Add a block of sites on the pixels; or, where the noise variance is tiny, give a larger one.",
     )
+
+
+def gain_from_values(values: Array) -> NDArray[np.float64]:
+    """log det(I + C), C the covariance of a few values estimated from draws: twice the information in nats.
+
+    Parameters
+    ----------
+    values : real or complex array, shape (..., value, draw)
+        Deviations from the mean in units of sigma. Where they are complex, i times a draw counts as a draw, too, and
+        real and imaginary parts as two values.
+
+    Returns
+    -------
+    float array, shape (...)
+        Of the values of every group together; too small where there are fewer draws than values.
+
+    Notes
+    -----
+    TR-175, equation (12). det(I + W W^H) = det(I + W^H W), of which the smaller one is computed.
+    """
+    n_values, count = values.shape[-2:]
+    root = values.mT if n_values > count else values
+    times = 2 if np.iscomplexobj(values) else 1
+    overlaps = root @ np.conj(root.mT) / (times * count) + np.eye(root.shape[-2], dtype=root.dtype)
+    return np.asarray(times * np.linalg.slogdet(overlaps)[1], dtype=np.float64)

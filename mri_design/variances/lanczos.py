@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.errors import InputError, require_counts, require_random
-from mri_design.krylov.lanczos import lanczos
+from mri_design.krylov import lanczos
 from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator, squared_modulus

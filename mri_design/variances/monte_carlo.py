@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import require_counts, require_numbers, require_random
-from mri_design.krylov.conjugate_gradients import ConjugateGradients, chunks
+from mri_design.krylov import ConjugateGradients, chunks
 from mri_design.model.memory import DEFAULT_MEMORY, draws_at_once
 from mri_design.model.posterior import Variances
 from mri_design.model.precision import PosteriorPrecision

@@ -7,7 +7,7 @@ import pytest
 
 from mri_design import Recipe, load_input, load_phantom, prepare
 from mri_design.evaluation.tables import read_csv_texts
-from mri_design.operators.centred_fft import to_image
+from mri_design.operators.conventions import to_image
 from tests.cli.folders import Run, settings
 
 COILS = ("--dims", "coil,ky,kx")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from mri_design.operators.centred_fft import to_image
+from mri_design.operators.conventions import to_image
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.runs.design import run as design_run
 from tests.cli.folders import Run, manifest, page, rows

@@ -34,11 +34,10 @@ from mri_design.design.energies import (
 )
 from mri_design.design.strategies.greedy import exact_gains
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.phased import PhasedParts
+from mri_design.operators.elementary import PhasedParts
 from mri_design.operators.trajectory import radial_spokes
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
-from mri_design.variances.circulant import CirculantControl
-from mri_design.variances.control_variate import PhasedControl
+from mri_design.variances.control_variate import CirculantControl, PhasedControl
 from tests.design.conftest import SliceMaker
 from tests.design.plane.conftest import measured_ids, plane_posterior
 from tests.slow_cases import slow_case

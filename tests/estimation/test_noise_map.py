@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.estimation.least_squares import least_squares
+from mri_design.estimation.map_estimate import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, Variances

@@ -20,7 +20,7 @@ from mri_design.evidence.draw_spectrum import (
     with_spectrum_of_errors,
 )
 from mri_design.evidence.prediction import hold_back
-from mri_design.operators.centred_fft import to_image, to_kspace
+from mri_design.operators.conventions import to_image, to_kspace
 
 SIDE, NOISE = 32, 1e-4
 

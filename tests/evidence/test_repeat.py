@@ -14,11 +14,10 @@ from mri_design.evidence.repeat import expected_image, matched
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.companion import Companion
-from mri_design.model.expected import ExpectedImage
+from mri_design.model.companion import Companion, ExpectedImage
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.sparsity import SparsityBlock
-from mri_design.operators.differences import FiniteDifferences
+from mri_design.operators.sparsity import FiniteDifferences
 from mri_design.variances.exact import Exact
 from tests.two_contrasts import FIRST, OTHER, head, slice_of, some_lines
 

@@ -18,7 +18,7 @@ from mri_design import (
     reconstruct,
 )
 from mri_design.calibration.whitening import image_units
-from mri_design.operators.centred_fft import to_image
+from mri_design.operators.conventions import to_image
 from tests.shared_scans import shared_scan
 
 RECIPE = Recipe()

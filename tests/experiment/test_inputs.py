@@ -19,7 +19,7 @@ from mri_design import (
 )
 from mri_design.experiment.inputs import GIVEN_NOISE, LEAST_EXPLAINED, causes_of_bad_maps, with_given_maps
 from mri_design.experiment.sources import MapsOfScan
-from mri_design.operators.centred_fft import to_image
+from mri_design.operators.conventions import to_image
 from mri_design.scan.calibration.coil_maps import explained_by_maps
 from mri_design.scan.calibration.noise import covariance, measure_noise
 

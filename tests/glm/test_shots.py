@@ -22,10 +22,10 @@ from mri_design import (
     shot_gain,
     turned,
 )
-from mri_design.glm.shots import CovarianceRoot
-from mri_design.krylov.lanczos import lanczos
+from mri_design.glm.free_encoding import CovarianceRoot
+from mri_design.krylov import lanczos
 from mri_design.operators.cartesian_fourier import DirectFourier
-from mri_design.operators.phased import PhasedParts
+from mri_design.operators.elementary import PhasedParts
 from mri_design.scan.trajectories.spiral import spiral_curve
 
 N = 12

@@ -21,8 +21,8 @@ from mri_design import (
     VariationalGaussian,
 )
 from mri_design.glm.decoupled import Anchor, DecoupledDual, conjugate, slope_range
+from mri_design.glm.dense import DualState, PriorAndSites
 from mri_design.glm.references import CholeskyGaussian, OpperArchambeau
-from mri_design.glm.site_gaussians import DualState, PriorAndSites
 
 RNG = np.random.default_rng(0)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import ADMM, IRLS, LBFGS, Automatic, ControlVariate, DoubleLoop, InputError, MapEstimate, MonteCarlo
-from mri_design.krylov.conjugate_gradients import conjugate_gradients
+from mri_design.krylov import conjugate_gradients
 
 SENSELESS = (np.nan, -1e-3, "small")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, Status
-from mri_design.krylov.conjugate_gradients import ConjugateGradients, conjugate_gradients, quick_inner, real_inner
+from mri_design.krylov import ConjugateGradients, conjugate_gradients, quick_inner, real_inner
 
 
 class Counted:

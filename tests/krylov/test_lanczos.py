@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import Status
-from mri_design.krylov.lanczos import LanczosFactors, lanczos
+from mri_design.krylov import LanczosFactors, lanczos
 
 
 def tridiagonal(factors: LanczosFactors) -> np.ndarray:

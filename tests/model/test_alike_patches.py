@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.model.alike_patches import AlikePatches, find_alike
+from mri_design.model.companion import AlikePatches, find_alike
 
 
 def stripes(shape: tuple[int, int], period: int = 4) -> np.ndarray:

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Gaussian, Identity, SiteBlock, cartesian
-from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.model.circulant_inverse import circulant_inverse
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.krylov import conjugate_gradients
+from mri_design.model.precision import PosteriorPrecision, circulant_inverse
 
 
 def noise(shape: tuple[int, ...], is_complex: bool) -> np.ndarray:

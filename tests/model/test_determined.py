@@ -16,8 +16,7 @@ from mri_design import (
     cartesian,
 )
 from mri_design.model.generalized_linear import require_determined
-from mri_design.operators.elementary import Diagonal, RealImage
-from mri_design.operators.phased import PhasedParts
+from mri_design.operators.elementary import Diagonal, PhasedParts, RealImage
 
 SHAPE = (6, 4)
 MATCH = r"blocks 'differences'.*null space of .*dimension.*block of sites on the pixels"

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, Laplace, SiteBlock, cartesian
-from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.model.circulant_inverse import phased_preconditioner
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.phased import PhasedParts
+from mri_design.krylov import conjugate_gradients
+from mri_design.model.precision import PosteriorPrecision, phased_preconditioner
+from mri_design.operators.elementary import PhasedParts
 
 SHAPE = (32, 32)
 LINES = [0, 5, 11, *range(13, 20), 23, 28]

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, InputError, MRSlice, SparsityBlock
-from mri_design.model.circulant_inverse import PhasedCirculantInverse, mirrored
 from mri_design.model.mr_image import phase_refined, phase_variants
 from mri_design.model.phase import PhaseMap, PhasePrior
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.precision import PhasedCirculantInverse, PosteriorPrecision, mirrored
 from mri_design.model.sparsity import DEFAULT_PRIOR
 from mri_design.operators.cartesian_fourier import CentredFFT
 

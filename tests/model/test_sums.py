@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, Wavelet
-from mri_design.model import sums as module
-from mri_design.model.sums import add_weighted_grams
-from mri_design.operators.differences import GraphDifferences
-from mri_design.operators.phased import PhasedParts
+from mri_design.model import precision as module
+from mri_design.model.precision import add_weighted_grams
+from mri_design.operators.elementary import PhasedParts
+from mri_design.operators.sparsity import GraphDifferences
 
 
 def noise(shape, dtype, seed):

@@ -18,9 +18,8 @@ from mri_design import (
 )
 from mri_design.operators.base import ScalarOperator
 from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT, LineSampling
-from mri_design.operators.coils import Coils
-from mri_design.operators.differences import GraphDifferences
-from mri_design.operators.elementary import Diagonal, RealAndImaginary, RealImage
+from mri_design.operators.elementary import Coils, Diagonal, RealAndImaginary, RealImage
+from mri_design.operators.sparsity import GraphDifferences
 from tests.operators.noise import noise
 
 SHAPES = [(8, 8), (9, 7), (6, 11)]

@@ -6,8 +6,7 @@ import scipy.sparse.linalg
 
 from mri_design import Dense, FiniteDifferences, Identity, InputError, LinearOperator, cartesian
 from mri_design.operators.cartesian_fourier import CentredFFT
-from mri_design.operators.elementary import Diagonal, RealAndImaginary, RealImage
-from mri_design.operators.phased import PhasedParts
+from mri_design.operators.elementary import Diagonal, PhasedParts, RealAndImaginary, RealImage
 
 PRECISIONS = (np.float32, np.float64)
 

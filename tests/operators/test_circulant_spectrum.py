@@ -6,9 +6,8 @@ import pytest
 from mri_design import Dense, FiniteDifferences, Identity, LinearOperator, Wavelet, cartesian
 from mri_design.operators.base import ScalarOperator
 from mri_design.operators.cartesian_fourier import CentredFFT
-from mri_design.operators.coils import Coils
-from mri_design.operators.differences import GraphDifferences
-from mri_design.operators.elementary import Diagonal, RealImage
+from mri_design.operators.elementary import Coils, Diagonal, RealImage
+from mri_design.operators.sparsity import GraphDifferences
 
 SHAPES = [(8, 8), (9, 7), (6, 4)]
 

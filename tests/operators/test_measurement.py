@@ -6,7 +6,7 @@ import scipy.fft
 
 from mri_design import InputError, cartesian
 from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT, LineSampling
-from mri_design.operators.coils import Coils
+from mri_design.operators.elementary import Coils
 
 
 def test_lines_come_in_acquisition_order_from_the_centred_spectrum():

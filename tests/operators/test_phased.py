@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, InputError, Wavelet
-from mri_design.operators.elementary import RealAndImaginary
-from mri_design.operators.phased import PhasedParts
+from mri_design.operators.elementary import PhasedParts, RealAndImaginary
 from tests.operators.noise import noise
 
 KINDS = {

@@ -14,7 +14,7 @@ import pytest
 
 from mri_design import ImageStack, InputError, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom, read
 from mri_design.experiment.sources import SliceChoice
-from mri_design.operators.centred_fft import to_kspace
+from mri_design.operators.conventions import to_kspace
 from mri_design.runs.convert import convert_file
 from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.made_files import MadeFiles, write_made_files

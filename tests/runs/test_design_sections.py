@@ -25,7 +25,7 @@ from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Sec
 from mri_design.evaluation.predictions import PredictionCheck
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.extent import in_acquisition_order
-from mri_design.operators.centred_fft import to_kspace
+from mri_design.operators.conventions import to_kspace
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.design_sections import save_acquisition, save_design, score_rows, step_explorer, step_rows
 from mri_design.runs.scan_facts import KnownScan, NamedImage

@@ -16,7 +16,7 @@ import pytest
 import mri_design as md
 from mri_design.experiment.description import describe_scan
 from mri_design.experiment.recipe import Recipe
-from mri_design.operators.centred_fft import to_image, to_kspace
+from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.io.formats import opened
 from mri_design.scan.kspace_centre import CENTRE, LINES_OF_NOISE, find_centre, with_its_centre
 from tests.scan.io.conftest import MrdFile

@@ -18,8 +18,8 @@ from mri_design import (
 )
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.cartesian_fourier import CartesianSamples
-from mri_design.variances.circulant import CirculantControl
 from mri_design.variances.columns import ColumnControl
+from mri_design.variances.control_variate import CirculantControl
 from tests.variances.running import run, together
 
 N = 16

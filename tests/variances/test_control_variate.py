@@ -16,7 +16,7 @@ from mri_design import (
     cartesian,
 )
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.variances.circulant import CirculantControl
+from mri_design.variances.control_variate import CirculantControl
 from tests.slow_cases import slow_case
 from tests.variances.running import run_on, together
 

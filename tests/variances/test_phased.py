@@ -16,8 +16,8 @@ from mri_design import (
 )
 from mri_design.model.memory import least_memory
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.differences import GraphDifferences
-from mri_design.operators.phased import PhasedParts
+from mri_design.operators.elementary import PhasedParts
+from mri_design.operators.sparsity import GraphDifferences
 from mri_design.variances.control_variate import PhasedControl
 from tests.variances.running import run, together
 

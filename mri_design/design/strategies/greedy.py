@@ -23,8 +23,7 @@ from mri_design.design.energies import (
 from mri_design.design.strategy import DesignView
 from mri_design.design.trace import Forecast
 from mri_design.errors import InputError, described, require_counts
-from mri_design.krylov.conjugate_gradients import conjugate_gradients
-from mri_design.krylov.lanczos import LanczosFactors, lanczos
+from mri_design.krylov import LanczosFactors, conjugate_gradients, lanczos
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator

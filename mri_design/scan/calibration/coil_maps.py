@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mri_design.calibration.espirit import central, coil_directions, espirit, gapless_side
 from mri_design.errors import InputError, option, require_instance
-from mri_design.operators.centred_fft import to_image, to_kspace
+from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import Sampling, measured_samples
 

@@ -9,7 +9,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.operators.centred_fft import to_kspace
+from mri_design.operators.conventions import to_kspace
 from mri_design.operators.nonuniform import NonUniformFourier, density_weights
 from mri_design.scan.data import KSpaceData, TrajectoryData
 

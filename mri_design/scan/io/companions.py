@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
-from mri_design.operators.chosen import Chosen, chosen_flags
+from mri_design.operators.conventions import Chosen, chosen_flags
 from mri_design.scan.data import ImageStack, Scan, others_unread
 from mri_design.scan.io.bart import AXES, is_bart, read_pair
 from mri_design.scan.io.formats import read

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
-from mri_design.operators.chosen import chosen_flags
+from mri_design.operators.conventions import chosen_flags
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.hdf5 import (

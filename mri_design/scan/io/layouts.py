@@ -19,7 +19,7 @@ from mri_design.calibration.espirit import central, gapless_side
 from mri_design.calibration.growing_maps import error_of_held_coils
 from mri_design.calibration.nlinv import BLOCK
 from mri_design.errors import InputError, option
-from mri_design.operators.centred_fft import to_image
+from mri_design.operators.conventions import to_image
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.source import COUNTERS
 from mri_design.scan.sampling import refused_samples, require_finite

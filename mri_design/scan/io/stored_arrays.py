@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
-from mri_design.operators.chosen import chosen_flags
+from mri_design.operators.conventions import chosen_flags
 from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
 from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.io.layouts import BARE, REPEATS, KSpaceAxes, joined, kspace_axes, looks_signed, series_of, shown

@@ -26,7 +26,7 @@ from mri_design.design.strategies.greedy import (
     gains_from_lanczos,
     line_overlaps,
 )
-from mri_design.krylov.lanczos import lanczos
+from mri_design.krylov import lanczos
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.readouts import LineReadouts
 from tests.slow_cases import slow_case

@@ -9,7 +9,7 @@ from mri_design import load_input
 from mri_design.calibration.growing_maps import MapEstimate, maps_from_lines
 from mri_design.calibration.nlinv import joint_estimate
 from mri_design.errors import InputError
-from mri_design.operators.centred_fft import to_image
+from mri_design.operators.conventions import to_image
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse.linalg import cg
 
 from mri_design.calibration.nlinv import _Problem, joint_estimate
-from mri_design.operators.centred_fft import to_image, to_kspace
+from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.simulation.coil_maps import simulate_coil_maps
 from mri_design.scan.simulation.phantoms import load_phantom
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, NonUniformFourier, TrajectoryData
-from mri_design.operators.centred_fft import to_kspace
+from mri_design.operators.conventions import to_kspace
 from mri_design.scan.calibration.trajectory_centre import (
     dense_centre,
     gridded_centre,

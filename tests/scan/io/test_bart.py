@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, InputError, KSpaceData, ReadLimits, TrajectoryData, radial_spokes, read, to_bart
-from mri_design.operators.centred_fft import to_kspace
+from mri_design.operators.conventions import to_kspace
 from mri_design.scan.io.bart import read_pair
 from mri_design.scan.io.companions import with_maps
 from mri_design.scan.io.formats import opened, summary

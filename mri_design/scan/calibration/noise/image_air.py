@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.operators.centred_fft import to_image
+from mri_design.operators.conventions import to_image
 from mri_design.scan.calibration.noise.regions import ERROR_OF_MEDIAN, NoiseRegions, median_variance
 
 _BLOCKS, _PIXELS = 16, 64

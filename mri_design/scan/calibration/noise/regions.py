@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.operators.centred_fft import to_readout_profiles
+from mri_design.operators.conventions import to_readout_profiles
 from mri_design.scan.data import KSpaceData
 
 # The median of |n|^2 over circular complex Gaussians of variance v per real component is 2 v log 2.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, estimate_noise_variance, prewhiten
-from mri_design.operators.centred_fft import to_image, to_kspace
+from mri_design.operators.conventions import to_image, to_kspace
 
 MIXING = np.array([[2, 0.5, 0], [0.3j, 1, 0.2], [0, 0.4, 0.5 - 0.2j]])
 PLAUSIBLE = np.array([[2, 0.5, 0], [0.3j, 1, 0], [0, 0.1, 0.5 - 0.2j]])

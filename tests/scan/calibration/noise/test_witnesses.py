@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData
-from mri_design.operators.centred_fft import to_image, to_kspace
+from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.calibration.noise import SIGNAL_OUTSIDE, measure_noise
 from mri_design.scan.calibration.noise.witnesses import BESIDE, ENDS, IMAGE_AIR, REPEATS
 from mri_design.scan.io.formats import read

@@ -1,31 +1,33 @@
-"""Site Gaussians exp(Re<eta, s> - pi |s|^2 / 2), the state that they make, and the ones a variational Gaussian wants.
+"""The best Gaussian in the sense of Kullback and Leibler, by natural-gradient updates of its sites.
 
-With s in units of sigma A = X^H X + B^H diag(pi) B, and the mean is A^-1 (X^H y + B^H (pi offset + sigma eta)).
-
-For dense algebra (`PriorAndSites`) a model is split into its Gaussian part, whitened, and all other sites. With
-u / sigma = centre + R^-T w and P0 = R R^T the precision of the Gaussian part, w is N(0, I) under it and the other sites
-see G w + (B centre - offset / sigma), G = B R^-T.
+Every site is replaced by a Gaussian exp(Re<eta, s> - pi |s|^2 / 2). With s in units of sigma
+A = X^H X + B^H diag(pi) B, and the mean is A^-1 (X^H y + B^H (pi offset + sigma eta)). At the optimum of the bound
+pi_i = E[-(log t_i)''] and eta_i = pi_i E s_i + E[(log t_i)']: Khan 2014, theorem 4.1 (Opper & Archambeau 2009). Moving
+pi and eta a part of the way to what mean and variances ask for is a step along the natural gradient (Khan & Lin 2017),
+and needs nothing but a mean solve and marginal variances.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
-import scipy.linalg
 
-from mri_design.errors import InputError
-from mri_design.glm.dense_model import DenseModel, as_image
-from mri_design.inference.base import WarmStart, cold_start, pooled_variances
-from mri_design.krylov.conjugate_gradients import conjugate_gradients, squared_norm
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.errors import InputError, require_choice, require_counts, require_numbers
+from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, cold_start, pooled_variances
+from mri_design.inference.criterion import LogDeterminant
+from mri_design.krylov import conjugate_gradients, squared_norm
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_determined
 from mri_design.model.posterior import GaussianPosterior, Variances
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
-from mri_design.variances.base import VarianceEstimator
+from mri_design.variances.base import VarianceEstimator, require_estimator
+from mri_design.variances.columns import ExactByColumns
 from mri_design.variances.exact import Exact
+from mri_design.variances.monte_carlo import MonteCarlo
 
 
 @dataclass(frozen=True)
@@ -317,198 +319,198 @@ class GaussianOracles:
         )
 
 
-@dataclass(frozen=True)
-class DualState:
-    """Mean and variances of every row at (alpha, lambda), and the pieces that derivatives need.
+SMALLEST_STEP = 2.0**-12
+LEAST_KEPT = 0.15  # least actual over predicted decrease of phi with which a step is kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateState(LoopState):
+    """Between two updates of the sites; ``loop`` counts those that were taken.
 
     Parameters
     ----------
-    mean, variance : arrays
-        Of s: means - S alpha, diag of the covariance; S = G G^T.
-    covariance : array
-        Of all rows.
-    log_determinant : float
-        log|B|, B = I + L^(1/2) S L^(1/2) with L = diag(lambda): log|A| less that of the Gaussian part.
-    trace : float
-        tr B^-1.
+    oracles : GaussianOracles
+        Mean and variances under site Gaussians.
+    sites : SiteState
+        Mean, variances and wanted sites under the current ones; its distance is ``change``.
+    step : float
+        Size of the next update.
+    phi : float or None
+        The criterion, where log|A| is exact.
+    trace : tuple of float
+        The criterion at the start and after every update.
     """
 
-    mean: Array
-    variance: Array
-    covariance: Array
-    log_determinant: float
-    trace: float
-
-    @classmethod
-    def of(cls, S: Array, means: Array, alpha: Array, weights: Array) -> DualState:
-        """By one Cholesky factorisation, without an inverse of S."""
-        root = np.sqrt(weights)
-        factor = scipy.linalg.cholesky(np.eye(len(S)) + root[:, None] * S * root, lower=True)
-        half = scipy.linalg.solve_triangular(factor, root[:, None] * S, lower=True)
-        covariance = S - half.T @ half
-        inverse = scipy.linalg.solve_triangular(factor, np.eye(len(S)), lower=True)
-        variance = np.maximum(np.diag(covariance), 1e-14 * np.diag(S))
-        logarithm = 2 * float(np.sum(np.log(np.diag(factor))))
-        return cls(means - S @ alpha, variance, covariance, logarithm, float(np.sum(inverse**2)))
-
-    def half_phi(self, split: PriorAndSites, S: Array, alpha: Array) -> tuple[float, Array, Array]:
-        """phi / 2 of the Gaussian with these parameters, and the derivatives of sum E log t in mean and variance."""
-        value, d_mean, d_variance = split.expectation(self.mean, self.variance)
-        divergence = self.log_determinant + self.trace - len(S) + alpha @ S @ alpha
-        return 0.5 * (float(divergence) + split.constant) - value, d_mean, d_variance
+    oracles: GaussianOracles
+    sites: SiteState
+    step: float
+    phi: float | None
+    trace: tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class SitePart:
-    """One block of sites that are not Gaussian.
+class VariationalGaussian(LoopEngine[UpdateState]):
+    """Settings of the variational Gaussian (KL) approximation.
+
+    Its bound on log P(y) is at least that of the `DoubleLoop`, and it takes sites that are not super-Gaussian (counts).
 
     Parameters
     ----------
-    block : SiteBlock
-        In the model.
-    rows : slice
-        Its rows of G.
-    site_of_row : int array
-        Site of every row.
+    variances : VarianceEstimator
+        The estimator of z.
+    iterations : int
+        Updates of all sites at most.
+    tolerance : float
+        Stop when the update that the current posterior implies would change the sites by less than this: mean over
+        sites of |change of pi| z + |change of the slope at the mean| sqrt z, both without dimension.
+    criterion : {"none", "estimate"}
+        The treatment of the bound where ``variances`` does not know log|A|: leave it out, or estimate log|A| once, for
+        the result, by `LogDeterminant`.
+
+    Raises
+    ------
+    InputError
+        For settings out of range or of another kind, where X and B share a null space, or where E log t is not finite
+        at the start.
+
+    Notes
+    -----
+    On complex coefficients and groups Q is taken to be isotropic over the real numbers that share a site. For complex
+    coefficients of a complex-linear model it is, and the bound is that of the best circular Gaussian; in groups the
+    expectations, and with them the bound, are approximate. Sites that are not log-concave may ask for a negative pi:
+    they get it from `Exact` and `ExactByColumns`, and zero where variances come from draws.
+
+    The first update takes a whole step; later ones are halved where the bound gains much less than its slope promises
+    (where it is not known: where the distance above would grow), and grow again.
+
+    A loop of `infer` is an update that was taken; ``criterion`` falls from one to the next (`evidence_bound` turns it
+    into a bound on log P(y)), and ``change`` is the distance that ``tolerance`` is held against.
     """
 
-    block: SiteBlock
-    rows: slice
-    site_of_row: Array
+    variances: VarianceEstimator = field(default_factory=MonteCarlo)
+    iterations: int = 100
+    tolerance: float = 1e-4
+    criterion: Literal["none", "estimate"] = "none"
 
-    def expectation(self, mean: Array, variance: Array) -> tuple[float, Array, Array]:
-        """sum E log t, and its derivatives in the mean and the variance of every row."""
-        count, sites = self.block.sharing, int(np.prod(self.block.site_shape))
-        if count == 1:
-            modulus, spread = mean, variance
-        else:
-            modulus = np.sqrt(np.bincount(self.site_of_row, weights=mean**2, minlength=sites))
-            spread = np.bincount(self.site_of_row, weights=variance, minlength=sites) / count
-        shape = self.block.site_shape
-        expected = self.block.potential.expected_log_t(modulus.reshape(shape), spread.reshape(shape), count)
-        value, d_mean, d_variance = (np.broadcast_to(a, shape).ravel() for a in vars(expected).values())
-        along = 1.0 if count == 1 else mean / np.maximum(modulus, 1e-300)[self.site_of_row]
-        return float(np.sum(value)), d_mean[self.site_of_row] * along, d_variance[self.site_of_row] / count
+    def __post_init__(self) -> None:
+        require_estimator(variances=self.variances)
+        require_counts(iterations=self.iterations, least=1)
+        require_numbers(tolerance=self.tolerance)
+        require_choice(("none", "estimate"), criterion=self.criterion)
 
+    @property
+    def most_loops(self) -> int:
+        return self.iterations
 
-@dataclass(frozen=True)
-class PriorAndSites:
-    """The split model, in units of sigma.
-
-    Parameters
-    ----------
-    model : GeneralizedLinearModel
-        As given.
-    centre : array
-        Mean of the Gaussian part.
-    root : array
-        R, lower triangular.
-    rows : array, shape (rows, n)
-        G.
-    means : array
-        B centre - offset / sigma.
-    parts : tuple of SitePart
-        The blocks that are not Gaussian.
-    constant : float
-        phi of the Gaussian part alone.
-    """
-
-    model: GeneralizedLinearModel
-    centre: Array
-    root: Array
-    rows: Array
-    means: Array
-    parts: tuple[SitePart, ...]
-    constant: float
-
-    @classmethod
-    def of(cls, model: GeneralizedLinearModel) -> PriorAndSites:
-        """Split a small model.
-
-        Raises
-        ------
-        InputError
-            Where the Gaussian part (X and Gaussian sites) leaves a direction undetermined.
-        """
-        dense, sigma = DenseModel.of(model), float(np.sqrt(model.noise_variance))
-        precision, linear = dense.X.T @ dense.X, dense.X.T @ dense.y / sigma
-        constant = float(dense.y @ dense.y) / sigma**2
-        parts, rows, offsets, count = [], [], [], 0
-        numbered = zip(model.blocks, dense.analyses, dense.site_of_row, dense.offsets, strict=True)
-        for block, B, site, offset in numbered:
-            own = block.potential.gaussian_precision
-            if own is not None:
-                weights = np.broadcast_to(own, block.site_shape).ravel()[site]
-                precision = precision + B.T @ (weights[:, None] * B)
-                linear = linear + B.T @ (weights * offset) / sigma
-                constant += float(offset @ (weights * offset)) / sigma**2
-                continue
-            parts.append(SitePart(block, slice(count, count + len(B)), site))
-            rows.append(B)
-            offsets.append(offset / sigma)
-            count += len(B)
-        try:
-            root = scipy.linalg.cholesky(precision, lower=True)
-        except scipy.linalg.LinAlgError as error:
-            raise InputError(
-                "Gaussian part of the model",
-                "X and Gaussian sites that leave a direction undetermined",
-                "a proper Gaussian prior",
-                "Add Gaussian sites on the unknowns, or infer with VariationalGaussian.",
-            ) from error
-        centre = scipy.linalg.cho_solve((root, True), linear)
-        B = np.concatenate([np.zeros((0, len(root))), *rows])
-        G = scipy.linalg.solve_triangular(root, B.T, lower=True).T
-        constant += 2 * float(np.sum(np.log(np.diag(root)))) - float(centre @ linear)
-        return cls(model, centre, root, G, B @ centre - np.concatenate([np.zeros(0), *offsets]), tuple(parts), constant)
-
-    def expectation(self, mean: Array, variance: Array) -> tuple[float, Array, Array]:
-        """sum E log t over all rows at their means and variances, and its derivatives."""
-        expectations = [part.expectation(mean[part.rows], variance[part.rows]) for part in self.parts]
-        return (
-            sum(expectation[0] for expectation in expectations),
-            np.concatenate([expectation[1] for expectation in expectations]),
-            np.concatenate([expectation[2] for expectation in expectations]),
-        )
-
-    def gaussian(self) -> GaussianPosterior:
-        """The posterior where all sites are Gaussian: there is nothing to iterate."""
-        done = Convergence(Status.CONVERGED, 0, 0.0)
-        return self.posterior(np.zeros(len(self.centre)), np.zeros(0), done, (self.constant,), 0.0)
-
-    def posterior(
-        self,
-        w: Array,
-        row_precisions: Array,
-        convergence: Convergence,
-        criterion: tuple[float, ...],
-        stationarity: float,
-    ) -> GaussianPosterior:
-        """The `GaussianPosterior` with whitened mean w and these site precisions."""
-        model, sigma = self.model, float(np.sqrt(self.model.noise_variance))
-        flat = sigma * (self.centre + scipy.linalg.solve_triangular(self.root, w, lower=True, trans="T"))
-        mean = as_image(flat, model).astype(model.back_projection().dtype)
-        by_block = {}
-        for part in self.parts:
-            sites = int(np.prod(part.block.site_shape))
-            pi = np.zeros(sites)
-            pi[part.site_of_row] = row_precisions[part.rows]
-            by_block[id(part.block)] = pi.reshape(part.block.site_shape)
-        pis = tuple(
-            by_block[id(block)] if own is None else np.broadcast_to(own, block.site_shape)
-            for block in model.blocks
-            for own in [block.potential.gaussian_precision]
-        )
-        precision = PosteriorPrecision(model.measurement, model.blocks, pis)
-        marginals = Exact()(precision, [block.analysis for block in model.blocks], np.random.default_rng(0), mean)
-        spent = replace(convergence, matvecs=0)
-        return GaussianPosterior(
+    def init(
+        self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None
+    ) -> UpdateState:
+        require_determined(model)
+        start = warm_start or cold_start(model)
+        oracles = GaussianOracles(
             model,
-            mean,
-            precision,
-            marginals,
-            convergence=spent,
-            criterion=criterion,
-            criterion_kind="exact",
-            stationarity=stationarity,
+            self.variances,
+            1e-3 * self.tolerance**2,
+            int(rng.integers(2**63)),
+            least_precision=-np.inf if isinstance(self.variances, Exact | ExactByColumns) else 0.0,
         )
+        sites = oracles(oracles.start(warm_start), start.mean, None)
+        phi = _criterion(model, sites)
+        return UpdateState(
+            change=sites.distance,
+            matvecs=_products(sites),
+            oracles=oracles,
+            sites=sites,
+            step=1.0,
+            phi=phi,
+            trace=() if phi is None else (phi,),
+        )
+
+    def step(self, state: UpdateState) -> UpdateState:
+        model, sites = state.oracles.model, state.sites
+        trial = _tried(state.oracles, sites, state.step)
+        matvecs = state.matvecs + (0 if trial is None else _products(trial))
+        new_phi = None if trial is None else _criterion(model, trial)
+        kept = 0.0 if trial is None or trial.broken else _kept(state.phi, new_phi, sites, trial)
+        if trial is None or not kept >= LEAST_KEPT:
+            return replace(state, step=state.step / 2, matvecs=matvecs, info=None)
+        loop, phi = state.loop + 1, new_phi
+        return replace(
+            state,
+            loop=loop,
+            change=trial.distance,
+            matvecs=matvecs,
+            info=StepInfo(loop, phi, trial.distance, trial.solved, trial.marginals.convergence),
+            sites=trial,
+            step=min(1.0, 2 * state.step) if kept > 0.7 else state.step,
+            phi=phi,
+            trace=state.trace if phi is None else (*state.trace, phi),
+        )
+
+    def done(self, state: UpdateState) -> Status | None:
+        if state.change < self.tolerance:
+            return Status.CONVERGED
+        if state.sites.broken:
+            return Status.BREAKDOWN
+        return Status.STALLED if state.step < SMALLEST_STEP else None
+
+    def advice(self, state: UpdateState, status: Status) -> str:
+        if status is Status.MAX_ITERATIONS:
+            return f"raise iterations ({self.iterations})"
+        return f"loosen tolerance ({self.tolerance:g})" if status is Status.STALLED else ""
+
+    def finish(self, state: UpdateState, convergence: Convergence) -> GaussianPosterior:
+        model, sites, trace = state.oracles.model, state.sites, state.trace
+        if not trace and self.criterion == "estimate":
+            noise = np.random.default_rng(state.oracles.noise_seed)
+            estimate = LogDeterminant()(sites.precision, noise, sites.mean)
+            convergence = replace(convergence, matvecs=convergence.matvecs + estimate.convergence.matvecs)
+            trace = (bound_criterion(model, sites, estimate.value),)
+        return GaussianPosterior(
+            model=model,
+            mean=sites.mean,
+            precision=sites.precision,
+            marginals=sites.marginals,
+            convergence=convergence,
+            criterion=trace,
+            criterion_kind="none" if not trace else "estimate" if state.phi is None else "exact",
+            stationarity=sites.stationarity,
+        )
+
+
+def _criterion(model: GeneralizedLinearModel, state: SiteState) -> float | None:
+    """phi where z and log|A| are exact."""
+    known = state.marginals.log_determinant
+    return bound_criterion(model, state, known) if known is not None and state.marginals.kind == "exact" else None
+
+
+def _tried(oracles: GaussianOracles, state: SiteState, step: float) -> SiteState | None:
+    """The state a step ahead; None where A has no inverse there.
+
+    That is where site precisions are negative, or so small that rounding leaves nothing of them beside X: far sites ask
+    for next to none, and a shorter step keeps some.
+    """
+    assert state.wanted is not None
+    try:
+        return oracles(state.sites.towards(state.wanted, step), state.mean, state.marginals)
+    except InputError:
+        return None
+
+
+def _kept(phi: float | None, new: float | None, state: SiteState, trial: SiteState) -> float:
+    """Actual over predicted decrease of phi.
+
+    Where phi is unknown or its decrease is lost in rounding, the distance to stationarity decides: 1 (phi unknown) or
+    0.5 (rounding) for a step that may be kept, 0 for one that may not.
+    """
+    if phi is None or new is None:
+        return 1.0 if trial.distance < 1.2 * state.distance else 0.0
+    predicted = state.predicted_decrease(trial)
+    rounding = 1e-12 * (1 + abs(phi))
+    if predicted < rounding and new - phi < rounding:
+        return 0.5 if trial.distance < state.distance else 0.0
+    return (phi - new) / predicted if predicted > 0 else float(new < phi)
+
+
+def _products(state: SiteState) -> int:
+    return state.solved.matvecs + state.marginals.convergence.matvecs

@@ -1,17 +1,40 @@
-"""Candidates chosen by number or by a mask: the one place that decides which of the two was given."""
+"""Conventions of k-space: its centred orthonormal Fourier transform, and readouts chosen by number or by a mask.
+
+The transforms are NumPy's: to import SciPy's takes longer than to describe a scan.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy import fft
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, described, number_array
 
 Chosen = Sequence[int] | NDArray[np.bool_] | NDArray[np.integer] | NDArray[np.floating]
 """Numbers of lines (samples of a plane, shots) in the order of measurement, or a mask: true, or 1, for them."""
+
+
+def to_image(kspace: NDArray[Any]) -> NDArray[Any]:
+    """Images (..., ky, kx) of k-space (..., ky, kx), DC at ``N // 2`` in both."""
+    spread = fft.ifftshift(kspace, axes=(-2, -1))
+    return fft.fftshift(fft.ifft2(spread, norm="ortho"), axes=(-2, -1))
+
+
+def to_kspace(image: NDArray[Any]) -> NDArray[Any]:
+    """K-space (..., ky, kx) of images (..., ky, kx), DC at ``N // 2`` in both."""
+    spread = fft.ifftshift(image, axes=(-2, -1))
+    return fft.fftshift(fft.fft2(spread, norm="ortho"), axes=(-2, -1))
+
+
+def to_readout_profiles(kspace: NDArray[Any]) -> NDArray[Any]:
+    """Profiles (..., ky, x) of k-space (..., ky, kx): transformed along the readout alone."""
+    spread = fft.ifftshift(kspace, axes=-1)
+    return fft.fftshift(fft.ifft(spread, axis=-1, norm="ortho"), axes=-1)
 
 
 def mask_flags(given: ArrayLike, *shapes: tuple[int, ...], field: str, unit: str) -> NDArray[np.bool_] | None:

@@ -1,0 +1,333 @@
+"""Dense algebra on small models: their matrices, and their Gaussian part apart from all other sites.
+
+`DenseModel` holds a model as matrices on (real parts, imaginary parts). `PriorAndSites` splits it into its Gaussian
+part, whitened, and all other sites: with u / sigma = centre + R^-T w and P0 = R R^T the precision of the Gaussian part,
+w is N(0, I) under it and the other sites see G w + (B centre - offset / sigma), G = B R^-T.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+from scipy.linalg import lapack
+
+from mri_design.errors import InputError
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.precision import PosteriorPrecision
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.status import Convergence, Status
+from mri_design.variances.exact import Exact
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseModel:
+    """A model as real matrices on (real parts, imaginary parts).
+
+    Parameters
+    ----------
+    X, y : arrays
+        Measurement matrix and data.
+    noise_variance : float
+        sigma^2.
+    blocks : tuple of SiteBlock
+        As in the model.
+    analyses : tuple of arrays
+        B of every block, one row per real coefficient.
+    site_of_row : tuple of int arrays
+        The number of the site that a row belongs to.
+    offsets, shifts : tuple of arrays
+        Offset and odd part of every row.
+    """
+
+    X: Array
+    y: Array
+    noise_variance: float
+    blocks: tuple[SiteBlock, ...]
+    analyses: tuple[Array, ...]
+    site_of_row: tuple[Array, ...]
+    offsets: tuple[Array, ...]
+    shifts: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, model: GeneralizedLinearModel) -> DenseModel:
+        numbers = []
+        for block in model.blocks:
+            site = np.arange(int(np.prod(block.site_shape))).reshape(block.site_shape)
+            rows = np.broadcast_to(site, block.analysis.out_shape).ravel()
+            numbers.append(np.tile(rows, 2) if block.analysis.out_complex else rows)
+        return cls(
+            X=model.measurement.to_dense_real(),
+            y=_embedded(model.data, model.measurement),
+            noise_variance=model.noise_variance,
+            blocks=model.blocks,
+            analyses=tuple(block.analysis.to_dense_real() for block in model.blocks),
+            site_of_row=tuple(numbers),
+            offsets=tuple(_embedded(block.offset, block.analysis) for block in model.blocks),
+            shifts=tuple(_embedded(np.asarray(block.potential.shift), block.analysis) for block in model.blocks),
+        )
+
+
+def _embedded(values: Array | None, operator: LinearOperator) -> Array:
+    """One value per output of an operator as real parts, then imaginary parts."""
+    full = np.broadcast_to(0.0 if values is None else values, operator.out_shape).ravel()
+    return np.concatenate([full.real, full.imag]) if operator.out_complex else full.real
+
+
+def as_vector(image: Array) -> Array:
+    """(real parts, imaginary parts) of an image."""
+    flat = np.asarray(image).ravel()
+    return np.concatenate([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat.astype(float)
+
+
+def as_image(theta: Array, model: GeneralizedLinearModel) -> Array:
+    """The image of a vector (real parts, imaginary parts)."""
+    if not model.measurement.in_complex:
+        return theta.reshape(model.image_shape)
+    half = len(theta) // 2
+    return (theta[:half] + 1j * theta[half:]).reshape(model.image_shape)
+
+
+NEGLIGIBLE = 1e-6
+"""Fraction of a standard deviation below which a mean counts as zero."""
+
+
+def proper_factor(P: Array) -> Any:
+    """Lower Cholesky factor of a precision, as `scipy.linalg.cho_solve` takes it.
+
+    Raises
+    ------
+    InputError
+        Where P is not positive definite, also where rounding alone makes it look so, or not finite.
+    """
+    matrix = np.array(P, order="F")
+    norm = lapack.dlange("1", matrix)
+    try:
+        factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True)
+    except (scipy.linalg.LinAlgError, ValueError) as error:
+        raise undetermined() from error
+    if lapack.dpocon(factor[0], norm, uplo="L")[0] < np.finfo(float).eps:
+        raise undetermined()
+    return factor
+
+
+def precision_inverse(P: Array) -> Array:
+    """P^-1; as `proper_factor`."""
+    inverse = scipy.linalg.cho_solve(proper_factor(P), np.eye(len(P)))
+    return np.asarray(0.5 * (inverse + inverse.T))
+
+
+def resolution(P: Array) -> float:
+    """A millionth of the norm that deviations have under the precision P: smaller means count as zero."""
+    return NEGLIGIBLE * len(P) / float(np.sqrt(max(np.trace(P), np.finfo(float).tiny)))
+
+
+def undetermined() -> InputError:
+    """The error to raise where a chunk's cavity and its sites do not determine theta."""
+    return InputError(
+        "a chunk and its cavity",
+        "a product that is not a proper distribution",
+        "a Gaussian part (X and Gaussian blocks) on every direction, or messages that stand for the rest",
+        "Add Gaussian sites, or give a warm start: messages then begin as the expansion there.",
+    )
+
+
+@dataclass(frozen=True)
+class DualState:
+    """Mean and variances of every row at (alpha, lambda), and the pieces that derivatives need.
+
+    Parameters
+    ----------
+    mean, variance : arrays
+        Of s: means - S alpha, diag of the covariance; S = G G^T.
+    covariance : array
+        Of all rows.
+    log_determinant : float
+        log|B|, B = I + L^(1/2) S L^(1/2) with L = diag(lambda): log|A| less that of the Gaussian part.
+    trace : float
+        tr B^-1.
+    """
+
+    mean: Array
+    variance: Array
+    covariance: Array
+    log_determinant: float
+    trace: float
+
+    @classmethod
+    def of(cls, S: Array, means: Array, alpha: Array, weights: Array) -> DualState:
+        """By one Cholesky factorisation, without an inverse of S."""
+        root = np.sqrt(weights)
+        factor = scipy.linalg.cholesky(np.eye(len(S)) + root[:, None] * S * root, lower=True)
+        half = scipy.linalg.solve_triangular(factor, root[:, None] * S, lower=True)
+        covariance = S - half.T @ half
+        inverse = scipy.linalg.solve_triangular(factor, np.eye(len(S)), lower=True)
+        variance = np.maximum(np.diag(covariance), 1e-14 * np.diag(S))
+        logarithm = 2 * float(np.sum(np.log(np.diag(factor))))
+        return cls(means - S @ alpha, variance, covariance, logarithm, float(np.sum(inverse**2)))
+
+    def half_phi(self, split: PriorAndSites, S: Array, alpha: Array) -> tuple[float, Array, Array]:
+        """phi / 2 of the Gaussian with these parameters, and the derivatives of sum E log t in mean and variance."""
+        value, d_mean, d_variance = split.expectation(self.mean, self.variance)
+        divergence = self.log_determinant + self.trace - len(S) + alpha @ S @ alpha
+        return 0.5 * (float(divergence) + split.constant) - value, d_mean, d_variance
+
+
+@dataclass(frozen=True)
+class SitePart:
+    """One block of sites that are not Gaussian.
+
+    Parameters
+    ----------
+    block : SiteBlock
+        In the model.
+    rows : slice
+        Its rows of G.
+    site_of_row : int array
+        Site of every row.
+    """
+
+    block: SiteBlock
+    rows: slice
+    site_of_row: Array
+
+    def expectation(self, mean: Array, variance: Array) -> tuple[float, Array, Array]:
+        """sum E log t, and its derivatives in the mean and the variance of every row."""
+        count, sites = self.block.sharing, int(np.prod(self.block.site_shape))
+        if count == 1:
+            modulus, spread = mean, variance
+        else:
+            modulus = np.sqrt(np.bincount(self.site_of_row, weights=mean**2, minlength=sites))
+            spread = np.bincount(self.site_of_row, weights=variance, minlength=sites) / count
+        shape = self.block.site_shape
+        expected = self.block.potential.expected_log_t(modulus.reshape(shape), spread.reshape(shape), count)
+        value, d_mean, d_variance = (np.broadcast_to(a, shape).ravel() for a in vars(expected).values())
+        along = 1.0 if count == 1 else mean / np.maximum(modulus, 1e-300)[self.site_of_row]
+        return float(np.sum(value)), d_mean[self.site_of_row] * along, d_variance[self.site_of_row] / count
+
+
+@dataclass(frozen=True)
+class PriorAndSites:
+    """The split model, in units of sigma.
+
+    Parameters
+    ----------
+    model : GeneralizedLinearModel
+        As given.
+    centre : array
+        Mean of the Gaussian part.
+    root : array
+        R, lower triangular.
+    rows : array, shape (rows, n)
+        G.
+    means : array
+        B centre - offset / sigma.
+    parts : tuple of SitePart
+        The blocks that are not Gaussian.
+    constant : float
+        phi of the Gaussian part alone.
+    """
+
+    model: GeneralizedLinearModel
+    centre: Array
+    root: Array
+    rows: Array
+    means: Array
+    parts: tuple[SitePart, ...]
+    constant: float
+
+    @classmethod
+    def of(cls, model: GeneralizedLinearModel) -> PriorAndSites:
+        """Split a small model.
+
+        Raises
+        ------
+        InputError
+            Where the Gaussian part (X and Gaussian sites) leaves a direction undetermined.
+        """
+        dense, sigma = DenseModel.of(model), float(np.sqrt(model.noise_variance))
+        precision, linear = dense.X.T @ dense.X, dense.X.T @ dense.y / sigma
+        constant = float(dense.y @ dense.y) / sigma**2
+        parts, rows, offsets, count = [], [], [], 0
+        numbered = zip(model.blocks, dense.analyses, dense.site_of_row, dense.offsets, strict=True)
+        for block, B, site, offset in numbered:
+            own = block.potential.gaussian_precision
+            if own is not None:
+                weights = np.broadcast_to(own, block.site_shape).ravel()[site]
+                precision = precision + B.T @ (weights[:, None] * B)
+                linear = linear + B.T @ (weights * offset) / sigma
+                constant += float(offset @ (weights * offset)) / sigma**2
+                continue
+            parts.append(SitePart(block, slice(count, count + len(B)), site))
+            rows.append(B)
+            offsets.append(offset / sigma)
+            count += len(B)
+        try:
+            root = scipy.linalg.cholesky(precision, lower=True)
+        except scipy.linalg.LinAlgError as error:
+            raise InputError(
+                "Gaussian part of the model",
+                "X and Gaussian sites that leave a direction undetermined",
+                "a proper Gaussian prior",
+                "Add Gaussian sites on the unknowns, or infer with VariationalGaussian.",
+            ) from error
+        centre = scipy.linalg.cho_solve((root, True), linear)
+        B = np.concatenate([np.zeros((0, len(root))), *rows])
+        G = scipy.linalg.solve_triangular(root, B.T, lower=True).T
+        constant += 2 * float(np.sum(np.log(np.diag(root)))) - float(centre @ linear)
+        return cls(model, centre, root, G, B @ centre - np.concatenate([np.zeros(0), *offsets]), tuple(parts), constant)
+
+    def expectation(self, mean: Array, variance: Array) -> tuple[float, Array, Array]:
+        """sum E log t over all rows at their means and variances, and its derivatives."""
+        expectations = [part.expectation(mean[part.rows], variance[part.rows]) for part in self.parts]
+        return (
+            sum(expectation[0] for expectation in expectations),
+            np.concatenate([expectation[1] for expectation in expectations]),
+            np.concatenate([expectation[2] for expectation in expectations]),
+        )
+
+    def gaussian(self) -> GaussianPosterior:
+        """The posterior where all sites are Gaussian: there is nothing to iterate."""
+        done = Convergence(Status.CONVERGED, 0, 0.0)
+        return self.posterior(np.zeros(len(self.centre)), np.zeros(0), done, (self.constant,), 0.0)
+
+    def posterior(
+        self,
+        w: Array,
+        row_precisions: Array,
+        convergence: Convergence,
+        criterion: tuple[float, ...],
+        stationarity: float,
+    ) -> GaussianPosterior:
+        """The `GaussianPosterior` with whitened mean w and these site precisions."""
+        model, sigma = self.model, float(np.sqrt(self.model.noise_variance))
+        flat = sigma * (self.centre + scipy.linalg.solve_triangular(self.root, w, lower=True, trans="T"))
+        mean = as_image(flat, model).astype(model.back_projection().dtype)
+        by_block = {}
+        for part in self.parts:
+            sites = int(np.prod(part.block.site_shape))
+            pi = np.zeros(sites)
+            pi[part.site_of_row] = row_precisions[part.rows]
+            by_block[id(part.block)] = pi.reshape(part.block.site_shape)
+        pis = tuple(
+            by_block[id(block)] if own is None else np.broadcast_to(own, block.site_shape)
+            for block in model.blocks
+            for own in [block.potential.gaussian_precision]
+        )
+        precision = PosteriorPrecision(model.measurement, model.blocks, pis)
+        marginals = Exact()(precision, [block.analysis for block in model.blocks], np.random.default_rng(0), mean)
+        spent = replace(convergence, matvecs=0)
+        return GaussianPosterior(
+            model,
+            mean,
+            precision,
+            marginals,
+            convergence=spent,
+            criterion=criterion,
+            criterion_kind="exact",
+            stationarity=stationarity,
+        )

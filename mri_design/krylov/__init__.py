@@ -1,1 +1,0 @@
-"""Krylov methods on callables x -> A x."""
