@@ -24,7 +24,7 @@ class Refused:
 sys.meta_path.insert(0, Refused())
 for package in papers:
     front = importlib.import_module(f"mri_design.{package}")
-    for module in pkgutil.walk_packages(front.__path__, f"{front.__name__}."):
+    for module in pkgutil.walk_packages(getattr(front, "__path__", []), f"{front.__name__}."):
         importlib.import_module(module.name)
 
 import numpy as np
