@@ -68,7 +68,7 @@ class ReferenceSlice:
     simulated : str
         What its k-space was simulated from; empty where it was not.
     noise : float, optional
-        What the reference's own noise makes of an error, see `evaluation.reference_noise`; None for a true image.
+        What the reference's own noise makes of an error, see `reference_noise`; None for a true image.
     source : str
         File or phantom that it comes from.
     left_out : str

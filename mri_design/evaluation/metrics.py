@@ -1,4 +1,4 @@
-"""Metrics: distance of an image to its reference, comparison of two methods, and a test for fold-over."""
+"""Metrics: distance of an image to its reference, the reference's own noise, two methods compared, fold-over."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array
+from mri_design.operators.base import Array
+from mri_design.operators.conventions import to_image, to_kspace
+from mri_design.scan.data import KSpaceData
 
 Image = NDArray[np.complexfloating] | NDArray[np.floating]
 
@@ -97,10 +101,9 @@ def object_mask(magnitude: NDArray[np.floating]) -> NDArray[np.bool_]:
     Where more than half of the 5 x 5 pixels around a pixel are bright (`bright`), so that single pixels of noise do not
     count; dark parts within the object are filled. Where that is nowhere, bright pixels themselves.
     """
-    from scipy.ndimage import binary_fill_holes, median_filter
-
     seen = bright(magnitude)
-    mask = np.asarray(binary_fill_holes(median_filter(seen.astype(np.uint8), _AROUND) > 0))
+    inside = scipy.ndimage.median_filter(seen.astype(np.uint8), _AROUND) > 0
+    mask = np.asarray(scipy.ndimage.binary_fill_holes(inside))
     return mask if mask.any() else seen
 
 
@@ -208,3 +211,184 @@ def looks_folded(image: NDArray[np.generic]) -> bool:
     frame = np.ones(magnitude.shape, dtype=bool)
     frame[rows:-rows, columns:-columns] = False
     return bool(np.mean(magnitude[frame] > _LIT * np.percentile(magnitude, _SIGNAL)) > _SHARE)
+
+
+_PATCH = 5  # pixels; what lies in the dark is told from the mean over so many
+
+
+def reference_noise(data: KSpaceData, reference: Array, unit: float | Array = 1.0) -> float | None:
+    r"""Relative L2 error of the magnitude that the noise-free image would have, held against the scan's own image.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        One slice, calibrated: its noise is white and known, maps of several coils have unit root-sum-of-squares.
+    reference : complex array, shape (ky, kx)
+        What errors are measured against, times ``unit``.
+    unit : float or float array, shape (ky, kx)
+        What images of the data are multiplied by to be shown and judged (`PreparedScan.image_unit`).
+
+    Returns
+    -------
+    float or None
+        None where the data came with a true image (``data.reference``), or the noise is not known.
+
+    Notes
+    -----
+    With an orthonormal transform and unit maps every pixel has the noise variance of a sample, :math:`\sigma^2` per
+    real component (times the fraction of lines that were measured). A magnitude a then is off by
+    :math:`E(|a + n| - a)^2 = 2 a^2 + 2 \sigma^2 - 2 a E|a + n|`, the last by Rice's distribution: :math:`\sigma^2` in
+    the object and twice that in the dark. For a, the image's own mean over 5 x 5 pixels stands without its noise.
+    """
+    if data.reference is not None or data.noise_variance is None:
+        return None
+    noise = _noise_of_pixels(data, reference, unit, data.noise_variance)
+    power = scipy.ndimage.uniform_filter(np.abs(reference).astype(np.float64) ** 2, _PATCH)
+    signal = np.maximum(power - 2 * noise, 0.0)
+    t = np.divide(signal, 4 * noise, out=np.zeros_like(signal), where=noise > 0)
+    mean_magnitude = np.sqrt(np.pi / 2 * noise) * (
+        (1 + 2 * t) * scipy.special.ive(0, t) + 2 * t * scipy.special.ive(1, t)
+    )
+    missed = np.maximum(2 * signal + 2 * noise - 2 * np.sqrt(signal) * mean_magnitude, 0.0)
+    return float(np.sqrt(missed.sum() / np.sum(np.abs(reference) ** 2, dtype=np.float64)))
+
+
+def _noise_of_pixels(data: KSpaceData, reference: Array, unit: float | Array, variance: float) -> NDArray[np.float64]:
+    """Variance per real component that the noise of the samples gives to the pixels of the scan's own image."""
+    maps = data.coil_maps
+    weight = np.ones(reference.shape) if maps is None else np.sum(np.abs(maps[0]) ** 2, axis=0)
+    return np.asarray(variance * float(np.mean(data.measured)) * weight * np.square(unit), dtype=np.float64)
+
+
+_WINDOW, _LEAST_BEYOND = 9, 0.02
+"""Pixels of the side of a neighbourhood, and the share of its squared error that is left at least without noise."""
+
+
+def error_beyond_noise(
+    image: Array, std: Array, data: KSpaceData, reference: Array, unit: float | Array, used: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    r"""Errors of complex pixels without what noise of a scan's own image adds to them.
+
+    Parameters
+    ----------
+    image : complex array, shape (ky, kx)
+        Posterior mean of a part of the samples that the reference was made from, times ``unit``.
+    std : float array, shape (ky, kx)
+        Its standard deviations, of any size.
+    data, reference, unit
+        As for `reference_noise`.
+    used : bool array, shape (ky,) or (ky, kx)
+        That part.
+
+    Returns
+    -------
+    float array, shape (ky, kx)
+        Moduli; as they are where the reference is a true image, or the noise is not known.
+
+    Notes
+    -----
+    Of an error e = u - x the difference e - n is seen, n being the noise of the reference: on the mean
+    :math:`|e - n|^2 = |e|^2 + |n|^2 - 2\,\text{Re}\,e \bar n`. Noise of samples that were not used is independent of
+    e. That of the others is y - X x, and the error of a posterior mean is orthogonal to all that is calculated from
+    y, as the residual r = y - X u is. So, where X^H X is a projection, :math:`e \bar n = |X^H n|^2 - |X^H r|^2` summed
+    over the image: nothing where the image keeps no noise of its samples, and their noise where it keeps all. Half of
+    this sum is laid evenly over the pixels, half like their variances. In every neighbourhood the rest of the squared
+    error tells by how much the variances are wrong; with these and the noise an error is made as small as it is on
+    the mean without noise. That is right for errors that are Gaussian there. Where they are much smaller than the
+    noise, the error bars' own word stands, as far as it holds around.
+    """
+    error = np.abs(image - reference).astype(np.float64)
+    if data.reference is not None or data.noise_variance is None:
+        return error
+    noise, own = 2 * _noise_of_pixels(data, reference, unit, data.noise_variance), std.astype(np.float64) ** 2
+    added = noise - _noise_kept(image, data, unit, used, noise) * (1 + own / own.mean())
+    seen, mean, added_around = (scipy.ndimage.uniform_filter(part, _WINDOW) for part in (error**2, own, added))
+    left = np.maximum(seen - added_around, _LEAST_BEYOND * seen)
+    own *= np.divide(left, mean, out=np.zeros_like(own), where=mean > 0)
+    with_noise = own + np.maximum(added, -own / 2)
+    return np.asarray(error * np.sqrt(np.divide(own, with_noise, out=np.ones_like(own), where=with_noise > 0)))
+
+
+def found_error(
+    image: Array, data: KSpaceData, reference: Array, unit: float | Array, used: NDArray[np.bool_]
+) -> float | None:
+    """Relative L2 error of a complex image, without what noise of a scan's own image as reference adds to it.
+
+    Parameters
+    ----------
+    image : complex array, shape (ky, kx)
+        Of a part of the samples that the reference was made from, times ``unit``.
+    data, reference, unit, used
+        As for `error_beyond_noise`, whose notes derive it.
+
+    Returns
+    -------
+    float or None
+        Relative to the reference, without its noise too; None where that is hardly more than noise.
+    """
+    error, whole = (float(np.sum(np.abs(one) ** 2, dtype=np.float64)) for one in (image - reference, reference))
+    if data.reference is None and data.noise_variance is not None:
+        noise = 2 * _noise_of_pixels(data, reference, unit, data.noise_variance)
+        error -= float(noise.sum()) - 2 * noise.size * _noise_kept(image, data, unit, used, noise)
+        whole -= float(noise.sum())
+        if whole < noise.sum():
+            return None
+    return float(np.sqrt(max(error, 0.0) / whole))
+
+
+def _noise_kept(
+    image: Array, data: KSpaceData, unit: float | Array, used: NDArray[np.bool_], noise: NDArray[np.float64]
+) -> float:
+    """Of an image's error e and the noise n of its reference the mean over pixels of Re e conj(n): not negative."""
+    kept = float(np.mean(used)) * noise.mean() - np.mean(np.abs(_residual_image(image, data, unit, used)) ** 2)
+    return max(float(kept), 0.0)
+
+
+def _residual_image(image: Array, data: KSpaceData, unit: float | Array, used: NDArray[np.bool_]) -> Array:
+    """X^H (y - X u) of the samples that were used, in the units of the image."""
+    scale = np.broadcast_to(np.asarray(unit, dtype=np.float64), image.shape)
+    calibrated = np.divide(image, scale, out=np.zeros_like(image), where=scale > 0)
+    maps = np.ones((1, *image.shape)) if data.coil_maps is None else data.coil_maps[0]
+    kept = used if used.ndim == 2 else used[:, None]
+    residual = np.where(kept, data.kspace[0] - to_kspace(maps * calibrated), 0)
+    return np.asarray(np.sum(maps.conj() * to_image(residual), axis=0) * scale)
+
+
+_TOO_CLOSE = 1.25
+"""Errors up to this many times the reference's noise tell no image from another: the noise is known to a tenth."""
+
+
+def ranked(error: float, noise: float, of_all: bool) -> str:
+    """Whether an error against a noisy reference says which image is better: "yes", or why not.
+
+    Parameters
+    ----------
+    error, noise : float
+        Relative L2 error of the magnitude against a noisy reference, and `reference_noise` of that.
+    of_all : bool
+        Whether the image was made from all samples that the reference was made from.
+    """
+    if of_all:
+        return "no: made from the reference's own samples"
+    return "yes" if error > _TOO_CLOSE * noise else "no: the difference is within the noise of the reference"
+
+
+def noise_caption(levels: list[float | None]) -> str:
+    """Caption for errors against references that carry noise; empty where all are true images.
+
+    Parameters
+    ----------
+    levels : list of float or None
+        `reference_noise` of every image compared.
+    """
+    noisy = [level for level in levels if level is not None]
+    if not noisy:
+        return ""
+    some = "The reference" if len(levels) == 1 else f"The reference of {len(noisy)} of {len(levels)} images"
+    return (
+        f" {some} is the scan's own image and carries noise: even an image without any noise would be about "
+        f"{100 * float(np.mean(noisy)):.1f} % off. An image that keeps the noise of the measured lines, as zero-filled "
+        "ones do, lies closer to such a reference for that alone, in SSIM and PSNR above all. Errors up to "
+        f"{_TOO_CLOSE:g} times as large do not rank images. Several coils are combined by maps of the scan's 24 central"
+        " lines, whatever lines an image was calibrated with."
+    )

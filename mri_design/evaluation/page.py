@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.manifest import Manifest, command_line, installed_versions, manifest_text
 from mri_design.evaluation.pictures import (
     COLOURS,
@@ -29,12 +28,102 @@ from mri_design.evaluation.pictures import (
     pointed_curves,
     svg_text,
 )
+from mri_design.evaluation.plots.panels import ScaleBar
 from mri_design.evaluation.run_folder import OUTPUTS, RunFolder
 from mri_design.evaluation.tables import Row, column_names, format_cell, is_numeric, shown_texts
 from mri_design.scan.io.atomic import write_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+
+_TALLEST = 20.0  # rem: the highest picture of the first row
+_CRISP = 150  # pixels of a side up to which pixels are shown as squares
+
+
+@dataclass(frozen=True)
+class FirstPicture:
+    """A picture of the first row.
+
+    Parameters
+    ----------
+    title : str
+        Above it: "Mask", "Image", "Error bars".
+    png : bytes
+        One pixel each, as `plots.pixels_png` makes them.
+    shape : tuple of int
+        Rows and columns of the picture.
+    caption : str
+        Below it; also read out where the picture cannot be seen.
+    proportion : float, optional
+        Height over width of one pixel.
+    bar : ScaleBar, optional
+        Where the size of a pixel is known.
+    ramp : bytes
+        PNG of the colours from the least to the largest value; empty where colours mean no number.
+    top : str
+        The largest value, with its unit.
+    """
+
+    title: str
+    png: bytes
+    shape: tuple[int, int]
+    caption: str
+    _: KW_ONLY
+    proportion: float = 1.0
+    bar: ScaleBar | None = None
+    ramp: bytes = b""
+    top: str = ""
+
+    @property
+    def address(self) -> str:
+        """The picture as an address."""
+        return _address(self.png)
+
+    @property
+    def ramp_address(self) -> str:
+        """The colours as an address; empty without them."""
+        return _address(self.ramp)
+
+    @property
+    def looks(self) -> str:
+        """Its size, as a style: as wide as its place, but no higher than a screen has room for."""
+        ratio = self.shape[1] / (self.shape[0] * self.proportion)
+        pixels = "; image-rendering: pixelated" if max(self.shape) <= _CRISP else ""
+        return f"width: min(100%, {_TALLEST * ratio:.2f}rem); aspect-ratio: {ratio:.4f}{pixels}"
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """What a reader sees without a click.
+
+    Parameters
+    ----------
+    verdict : str
+        One sentence, or two: what came out, in numbers.
+    pictures : sequence of FirstPicture
+        In one row; one below the other on a phone.
+    facts : sequence of str
+        Short, for one line: slice, matrix, field of view, coils, acceleration.
+    explained : mapping of str to str
+        Names that stand in the verdict, and what each of them means.
+    reading : sequence of str
+        Paragraphs on how to read the verdict and the pictures; folded away.
+    command : str
+        What was typed; stands behind the facts.
+    """
+
+    verdict: str
+    pictures: Sequence[FirstPicture] = ()
+    facts: Sequence[str] = ()
+    explained: Mapping[str, str] = field(default_factory=dict)
+    reading: Sequence[str] = ()
+    command: str = ""
+
+
+def _address(png: bytes) -> str:
+    """A picture as part of a page; empty without one."""
+    return f"data:image/png;base64,{b64encode(png).decode()}" if png else ""
 
 
 def saved_figure(folder: RunFolder, name: str, draw: Callable[[], Drawing], caption: str) -> ReportFigure:
@@ -111,7 +200,7 @@ class ReportFigure:
     Parameters
     ----------
     picture : Drawing or str
-        A drawn figure, or an SVG file's text (`picture.svg_text`).
+        A drawn figure, or the text of its file (`pictures.svg_text`).
     caption : str
         Says what to look for; also read out where the picture cannot be seen.
     curves : str
@@ -124,7 +213,7 @@ class ReportFigure:
     kind: str = field(default="figure", init=False)
 
     def inline(self, prefix: str) -> str:
-        """The picture as part of a page, see `vector_picture.inline`; refused where it is more than a picture."""
+        """The picture as part of a page, see `pictures.inline`."""
         svg = self.picture if isinstance(self.picture, str) else svg_text(self.picture)
         return inline(svg, prefix, self.caption.replace("`", ""))
 
@@ -312,7 +401,7 @@ def _plain(value: object) -> object:
         case np.integer():
             return int(value)
         case bytes():
-            return f"data:image/png;base64,{b64encode(value).decode()}" if value else ""
+            return _address(value)
         case ExploredStep() | ExploredImage() | ExploredSlice():
             return _plain(vars(value))
         case dict():
@@ -362,7 +451,7 @@ def write_report(
     Raises
     ------
     InputError
-        Where a table is empty, a figure is more than a picture, or the manifest holds what JSON cannot.
+        Where a table is empty.
     OSError
         Where it cannot be written; an older report is then still there.
     """

@@ -11,9 +11,17 @@ from numpy.typing import NDArray
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import UsageError, option
 from mri_design.evaluation import plots
-from mri_design.evaluation.first_screen import FirstPicture, FirstScreen
-from mri_design.evaluation.metrics import ImageMetrics, measure
-from mri_design.evaluation.page import Block, KeyNumbers, Paragraph, ReportTable, Section, saved_figure
+from mri_design.evaluation.metrics import ImageMetrics, measure, noise_caption
+from mri_design.evaluation.page import (
+    Block,
+    FirstPicture,
+    FirstScreen,
+    KeyNumbers,
+    Paragraph,
+    ReportTable,
+    Section,
+    saved_figure,
+)
 from mri_design.evaluation.plots.panels import (
     GREY_SCALE,
     ErrorCurve,
@@ -24,7 +32,6 @@ from mri_design.evaluation.plots.panels import (
     object_top,
     scale_top,
 )
-from mri_design.evaluation.reference_noise import noise_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
 from mri_design.evaluation.tables import Row, percent, write_csv

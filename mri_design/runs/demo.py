@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import (
     Block,
+    FirstScreen,
     Links,
     Paragraph,
     ReportFigure,

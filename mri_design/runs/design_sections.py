@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignStep, DesignTrace, Forecast, columns
 from mri_design.evaluation import plots
-from mri_design.evaluation.account import WINDOW, DesignAccount, score_is_information
 from mri_design.evaluation.page import (
     Block,
     ExploredImage,
@@ -24,7 +23,7 @@ from mri_design.evaluation.page import (
     saved_figure,
 )
 from mri_design.evaluation.plots.panels import LinePanel, object_top, scale_top
-from mri_design.evaluation.predictions import PredictionCheck
+from mri_design.evaluation.predictions import WINDOW, DesignAccount, PredictionCheck, score_is_information
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text

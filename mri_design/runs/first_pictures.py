@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation import plots
-from mri_design.evaluation.first_screen import FirstPicture
+from mri_design.evaluation.page import FirstPicture
 from mri_design.evaluation.plots.panels import (
     Frame,
     Layout,

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation import plots
-from mri_design.evaluation.metrics import OBJECT
+from mri_design.evaluation.metrics import OBJECT, ranked
 from mri_design.evaluation.page import Block, ReportFigure, ReportTable, Section, saved_figure
 from mri_design.evaluation.plots.panels import GREY_SCALE, Frame, ImagePanel, Layout, error_caption, metric_caption
-from mri_design.evaluation.reference_noise import ranked
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row, percent
 from mri_design.experiment.reconstruction import Reconstruction

@@ -159,7 +159,7 @@ def make_mask(request: MaskRequest) -> MadeFiles:
     made = _written(request, drawn)
     files, said = dict(made.files), [title, *filter(None, [drawn.note]), _spread_sentence(lobe), *made.sentences]
     if request.picture:
-        from mri_design.evaluation.plots.masks import mask_with_spread  # here, because no other figure is needed
+        from mri_design.evaluation.plots.kspace import mask_with_spread  # here, because no other figure is needed
 
         with drawing():
             figure = mask_with_spread(f"{title}\n{_spread_sentence(lobe)}", drawn.mask, spread, drawn.trajectory)

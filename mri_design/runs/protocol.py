@@ -21,11 +21,10 @@ from mri_design.design.training import (
 )
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import UsageError
-from mri_design.evaluation.account import DesignAccount, account_of
-from mri_design.evaluation.first_screen import FirstScreen
-from mri_design.evaluation.page import Paragraph, ReportTable, Section
+from mri_design.evaluation.metrics import noise_caption
+from mri_design.evaluation.page import FirstScreen, Paragraph, ReportTable, Section
 from mri_design.evaluation.plots.panels import Frame
-from mri_design.evaluation.reference_noise import noise_caption
+from mri_design.evaluation.predictions import DesignAccount, account_of
 from mri_design.evaluation.run_folder import RunFolder, read_kept
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.design import DesignOptions, require_room, run_design

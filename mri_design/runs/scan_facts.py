@@ -11,8 +11,7 @@ import numpy as np
 from mri_design.brief import briefly
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import option
-from mri_design.evaluation.metrics import ImageMetrics, measure
-from mri_design.evaluation.reference_noise import found_error, reference_noise
+from mri_design.evaluation.metrics import ImageMetrics, found_error, measure, reference_noise
 from mri_design.experiment.extent import mostly_calibration
 from mri_design.experiment.inputs import DEAD_COILS, NOISE_WITNESSES, PreparedScan, causes_of_bad_maps
 from mri_design.experiment.recipe import Recipe
@@ -416,7 +415,7 @@ class KnownScan:
         return NamedImage(name, made, measure(made.image, reference), error)
 
     def found_error(self, image: Array, lines: Sequence[int]) -> float | None:
-        """`evaluation.reference_noise.found_error` of an image of some lines, in the input's units."""
+        """`evaluation.metrics.found_error` of an image of some lines, in the input's units."""
         reference, used = self.shown_reference, np.zeros(self.slice_model.candidates.size, dtype=bool)
         used[list(lines)] = True
         assert reference is not None

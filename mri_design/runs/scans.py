@@ -11,7 +11,7 @@ from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError, UsageError
-from mri_design.evaluation.reference_noise import reference_noise
+from mri_design.evaluation.metrics import reference_noise
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.extent import calibration_for
 from mri_design.experiment.inputs import estimates_own_maps, load_input, prepare

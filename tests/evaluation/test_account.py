@@ -10,14 +10,14 @@ import pytest
 
 from mri_design import InputError
 from mri_design.design.trace import DesignTrace
-from mri_design.evaluation.account import (
+from mri_design.evaluation.predictions import (
     WINDOW,
     ExpectedInformation,
+    PredictionCheck,
     expected_information,
     how_often_right,
     innovations,
 )
-from mri_design.evaluation.predictions import PredictionCheck
 from mri_design.evaluation.tables import csv_text
 from tests.design_steps import changed, design_step
 from tests.short_trace import SHARE, TRACE, step

@@ -13,10 +13,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from mri_design.evaluation import plots
-from mri_design.evaluation.first_screen import FirstPicture, FirstScreen
 from mri_design.evaluation.page import (
     ExploredImage,
     ExploredStep,
+    FirstPicture,
+    FirstScreen,
     KeyNumbers,
     Links,
     Paragraph,

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, coil_combined, load_phantom
-from mri_design.evaluation.metrics import relative_l2
-from mri_design.evaluation.reference_noise import error_beyond_noise, noise_caption, reference_noise
+from mri_design.evaluation.metrics import error_beyond_noise, noise_caption, reference_noise, relative_l2
 from mri_design.operators.cartesian_fourier import CentredFFT
 
 

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from mri_design import InputError, Status, UsageError
 from mri_design.evaluation import run_status
 from mri_design.evaluation.manifest import InputFile, Manifest, manifest_text
+from mri_design.evaluation.plots.style import empty_figure
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import CHECKPOINT, PROGRESS, FolderLock, ProgressFile, RunProgress, run_statuses
 
@@ -38,22 +39,27 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def curve() -> Figure:
+    figure = empty_figure(1, 1)
+    figure.subplots().plot([1, 2])
+    return figure
+
+
 # ---- files ----
 
 
 @pytest.mark.parametrize("png", [False, True])
 def test_files_come_back_as_written_and_figures_repeat_exactly(tmp_path: Path, png: bool) -> None:
-    image, figure = np.arange(12.0).reshape(4, 3) * (1 + 2j), Figure(figsize=(1, 1))
-    figure.subplots().plot([1, 2])
+    image = np.arange(12.0).reshape(4, 3) * (1 + 2j)
     with RunFolder(tmp_path / "run", png=png) as folder:
         folder.write_mask(np.arange(10) % 3 == 0)
         folder.write_image("recon.npy", image)
         folder.write_std("std.npy", np.abs(image))
         folder.write_stack("draws.npy", (np.full((2, 2), part, np.float32) for part in range(6)), 2, 3)
         folder.write_table("metrics.csv", [{"strategy": "design", "psnr": 31.25}])
-        path = folder.write_figure("curve", figure)
+        path = folder.write_figure("curve", curve())
         drawn = contents(path.parent)
-        folder.write_figure("curve", figure)
+        folder.write_figure("curve", curve())
         assert contents(path.parent) == drawn and set(drawn) == {"curve.svg"} | ({"curve.png"} if png else set())
     recon, std, draws = (np.load(folder.path / f"{name}.npy") for name in ("recon", "std", "draws"))
     assert (recon.dtype, std.dtype, draws.shape) == (np.complex64, np.float32, (2, 3, 2, 2))

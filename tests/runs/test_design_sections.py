@@ -20,9 +20,8 @@ from mri_design import (
     turned,
 )
 from mri_design.design.trace import DesignTrace
-from mri_design.evaluation.account import account_of
 from mri_design.evaluation.page import Paragraph, ReportFigure, ReportTable, Section
-from mri_design.evaluation.predictions import PredictionCheck
+from mri_design.evaluation.predictions import PredictionCheck, account_of
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.extent import in_acquisition_order
 from mri_design.operators.conventions import to_kspace

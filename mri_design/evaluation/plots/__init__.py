@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mri_design.evaluation.plots.curves import *  # noqa: F403
     from mri_design.evaluation.plots.images import *  # noqa: F403
-    from mri_design.evaluation.plots.lines import *  # noqa: F403
-    from mri_design.evaluation.plots.masks import *  # noqa: F403
+    from mri_design.evaluation.plots.kspace import *  # noqa: F403
     from mri_design.evaluation.plots.panels import *  # noqa: F403
-    from mri_design.evaluation.plots.planes import *  # noqa: F403
-    from mri_design.evaluation.plots.trajectories import *  # noqa: F403
 
-_MODULES = ("panels", "images", "lines", "curves", "planes", "trajectories", "masks")
+_MODULES = ("panels", "images", "kspace", "curves")
 """In the order in which a name is looked for; the first does not need the library."""
 
 

@@ -72,21 +72,21 @@ def error_against_lines(
         index = number if curve.place is None else curve.place
         errors = 100.0 * curve.errors
         mean = errors.mean(axis=0)
-        colour = PALETTE[index % len(PALETTE)]
+        again, colour = index // len(PALETTE), PALETTE[index % len(PALETTE)]
         runs = len(curve.errors)
         if bands and runs > 1:
             spread = errors.std(axis=0, ddof=1)
             axes.fill_between(curve.lines, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
-        axes.plot(
-            curve.lines,
-            mean,
-            color=colour,
-            linestyle=_LINE_STYLES[index // len(PALETTE) % len(_LINE_STYLES)],
-            marker=MARKERS[(index + index // len(PALETTE)) % len(MARKERS)],
-            markersize=4,
-            linewidth=1.4,
-            label=f"{plain_text(curve.name)} ({runs} {of}{'s' if runs > 1 else ''})",
-        )
+        line, marker = _LINE_STYLES[again % len(_LINE_STYLES)], MARKERS[(index + again) % len(MARKERS)]
+        name = f"{plain_text(curve.name)} ({runs} {of}{'s' if runs > 1 else ''})"
+        looks: dict[str, Any] = {
+            "color": colour,
+            "linestyle": line,
+            "marker": marker,
+            "markersize": 4,
+            "linewidth": 1.4,
+        }
+        axes.plot(curve.lines, mean, label=name, **looks)
     axes.set_ylim(bottom=0.0)
     label_axes(axes, measured_label(unit), "relative error of the magnitude (%)")
     counts = sorted({int(count) for curve in curves for count in curve.lines})
@@ -94,11 +94,11 @@ def error_against_lines(
         axes.set_xticks(counts)
     axes.grid(color=GRID, linewidth=0.6)
     title = f"mean, band \N{PLUS-MINUS SIGN} 1 std over {of}s" if bands else f"mean over {of}s"
-    looks: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "title": title, "title_fontsize": SMALL}
+    legend: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "title": title, "title_fontsize": SMALL}
     if crowded:
-        figure.legend(loc="outside lower center", ncols=2, **looks)
+        figure.legend(loc="outside lower center", ncols=2, **legend)
     else:
-        axes.legend(**looks)
+        axes.legend(**legend)
     return figure
 
 
@@ -136,6 +136,32 @@ def calibration(predicted: ArrayLike, actual: ArrayLike, ky: ArrayLike, unit: st
     note = f"; {left_out} not drawable" if left_out else ""
     axes.set_title(f"median predicted / actual = {np.median(x / y):.2f}{note}", fontsize=LABEL)
     axes.legend(fontsize=SMALL, frameon=False, loc="upper left")
+    return figure
+
+
+def information_gained(gains: Sequence[float], first_order: int, unit: str) -> Figure:
+    """Information gained with each line, and the sum so far.
+
+    Parameters
+    ----------
+    gains : sequence of float
+        Information gain of each chosen line in acquisition order.
+    first_order : int
+        Acquisition number of the first of them.
+    unit : str
+        Unit of the gain.
+    """
+    values = np.asarray(gains, dtype=np.float64)
+    order = np.arange(first_order, first_order + len(values))
+    figure = empty_figure(height=2.4)
+    each, total = figure.subplots(1, 2)
+    each.plot(order, values, color=PALETTE[0], marker="o", markersize=3, linewidth=1)
+    each.set_ylim(min(0.0, values.min()), max(1.08 * values.max(), np.finfo(float).tiny))
+    label_axes(each, "", f"gain of the line ({unit})")
+    total.plot(order, np.cumsum(values), color=PALETTE[2], marker="s", markersize=3, linewidth=1)
+    total.set_ylim(bottom=0.0)
+    label_axes(total, "", f"gained so far ({unit})")
+    figure.supxlabel(CHOICE_ORDER, fontsize=LABEL)
     return figure
 
 

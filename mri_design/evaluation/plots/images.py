@@ -209,7 +209,7 @@ def image_with_regions(
         axes.contour(columns, rows, shown, [0.5], colors=[colour], linewidths=1.2)
         row, column = np.argwhere(shown > 0)[0] - 1
         under = withStroke(linewidth=2, foreground=_UNDER_BAR)
-        axes.text(column, row - 1, name, color=colour, fontsize=SMALL, va="bottom", path_effects=[under])
+        axes.text(column, row - 1, plain_text(name), color=colour, fontsize=SMALL, va="bottom", path_effects=[under])
     return figure
 
 

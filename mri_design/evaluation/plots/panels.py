@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.evaluation.first_screen import ScaleBar
 from mri_design.evaluation.metrics import ImageMetrics, bright
 from mri_design.evaluation.tables import percent
 from mri_design.scan.data import Orientation
@@ -36,6 +35,38 @@ def displayed(image: NDArray[np.generic], orientation: Layout) -> NDArray[np.gen
 def across(orientation: Layout) -> bool:
     """True where the phase-encode direction, or ky of a plane, runs across the page."""
     return orientation in ("ky-columns", "plane-columns")
+
+
+_BAR_LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # millimetres
+_LONGEST_BAR = 0.4  # of the picture's width
+
+
+@dataclass(frozen=True)
+class ScaleBar:
+    """A length drawn into a picture.
+
+    Parameters
+    ----------
+    millimetres : int
+        Its length.
+    share : float
+        Of the picture's width.
+    """
+
+    millimetres: int
+    share: float
+
+    @classmethod
+    def across(cls, width: float) -> ScaleBar | None:
+        """The longest round length up to two fifths of a picture so many millimetres wide; None where all are longer.
+
+        Parameters
+        ----------
+        width : float
+            Millimetres.
+        """
+        lengths = [length for length in _BAR_LENGTHS if length <= _LONGEST_BAR * width]
+        return cls(lengths[-1], lengths[-1] / width) if lengths else None
 
 
 Pixel = tuple[float, float]

@@ -51,6 +51,7 @@ class SteadyFigure(Figure):
                 "savefig.bbox": None,
                 "savefig.transparent": False,
                 "svg.fonttype": "path",
+                "svg.hashsalt": "mri_design",
                 "svg.image_inline": True,
             }
         ):
@@ -186,9 +187,13 @@ def ky_coordinates(lines: Sequence[int] | NDArray[np.integer], n_lines: int) -> 
     return np.asarray(lines, dtype=np.int_) - n_lines // 2
 
 
-def label_axes(axes: Axes, x_label: str, y_label: str) -> None:
-    """Names and units of two axes whose horizontal one counts."""
-    axes.set_xlabel(plain_text(x_label), fontsize=LABEL)
-    axes.set_ylabel(plain_text(y_label), fontsize=LABEL)
+def label_axes(
+    axes: Axes, x_label: str = "", y_label: str = "", *, title: str = "", size: float = LABEL, colour: str = "black"
+) -> None:
+    """Names and units of two axes whose horizontal one counts, and the name of the panel."""
+    axes.set_xlabel(plain_text(x_label), fontsize=size, color=colour)
+    axes.set_ylabel(plain_text(y_label), fontsize=size, color=colour)
+    if title:
+        axes.set_title(plain_text(title, width=26), fontsize=LABEL)
     axes.tick_params(labelsize=SMALL)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

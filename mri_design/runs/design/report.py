@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mri_design.evaluation.first_screen import FirstScreen
-from mri_design.evaluation.page import Section
+from mri_design.evaluation.page import FirstScreen, Section
 from mri_design.evaluation.run_status import CHECKPOINT, STATE
 from mri_design.experiment.extent import mostly_calibration, what_was_missed
 from mri_design.experiment.sources import slices_text

@@ -16,9 +16,15 @@ from mri_design.design.stopping import NamedRule
 from mri_design.design.strategy import BeginsUnseen, Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError, option, require_numbers
-from mri_design.evaluation.account import DesignAccount, account_of
 from mri_design.evaluation.manifest import InputFile
-from mri_design.evaluation.predictions import PredictionCheck, Replay, check_predictions, truth_or_none
+from mri_design.evaluation.predictions import (
+    DesignAccount,
+    PredictionCheck,
+    Replay,
+    account_of,
+    check_predictions,
+    truth_or_none,
+)
 from mri_design.evaluation.run_status import CHECKPOINT, STATE
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.design import (

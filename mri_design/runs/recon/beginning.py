@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.evaluation.first_screen import FirstScreen
+from mri_design.evaluation.page import FirstScreen
 from mri_design.runs.first_pictures import facts_of, first_row, reading_of
 from mri_design.runs.image_sections import frame_of
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage

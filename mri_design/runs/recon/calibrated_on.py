@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, MriDesignError, UsageError, option
-from mri_design.evaluation.reference_noise import error_beyond_noise
+from mri_design.evaluation.metrics import error_beyond_noise
 from mri_design.experiment.companion_images import readout_energies, same_readouts
 from mri_design.experiment.coverage import FEWEST, Coverage, scores
 from mri_design.experiment.recipe import Recipe

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from mri_design.evaluation import plots
-from mri_design.evaluation.first_screen import FirstScreen
 from mri_design.evaluation.page import (
     MOST_SLICE_BYTES,
     Block,
     ExploredSlice,
+    FirstScreen,
     Paragraph,
     Section,
     SliceExplorer,

@@ -1,0 +1,495 @@
+"""What is measured: masks of lines, of planes and of shots, their order and scores, and what they make of a point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import ListedColormap, LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from mri_design.evaluation.pictures import PALETTE
+from mri_design.evaluation.plots.style import (
+    BLANK,
+    CHOICE_ORDER,
+    DOT,
+    GREY,
+    INK,
+    KY_LABEL,
+    LABEL,
+    SMALL,
+    START,
+    WIDTH,
+    colour_bar,
+    empty_figure,
+    extent,
+    grid_of_axes,
+    ky_coordinates,
+    ky_ends,
+    label_axes,
+    legend_above,
+    legend_below,
+    plain_numbers,
+    plain_text,
+    runs,
+    size_of,
+)
+from mri_design.kinds import count_text
+from mri_design.scan.trajectories.point_spread import conjugate_coverage, largest_side_lobe
+
+DECADES = 5
+"""Decades that a map of energies shows below its largest value."""
+_FLOOR = -60.0  # decibels
+_WIDE_RANGE = 30.0  # largest over smallest score from which a linear scale would show one step only
+_FROM_POINT, _DOWN = "pixels from the point", "\N{LEFTWARDS ARROW} "
+_NOTE: dict[str, Any] = {"size": SMALL, "colour": GREY}
+
+
+def mask_barcodes(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
+    """Masks one above the other over ky, each with its number of lines and its true acceleration.
+
+    Parameters
+    ----------
+    masks : mapping of str to bool array, shape (ky,)
+        Title to mask; True where the line is measured. All of one length.
+    """
+    figure = empty_figure(height=0.55 * len(masks) + 0.6)
+    rows = figure.subplots(len(masks), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, (title, mask) in zip(rows, masks.items(), strict=True):
+        _draw_lines(axes, mask)
+        axes.plot([0, 0], [1.0, 1.18], color=PALETTE[1], linewidth=2, clip_on=False)
+        axes.spines[:].set_visible(False)
+        axes.set_title(f"{plain_text(title)}  \N{EN DASH}  {size_of(mask, 'lines')}", fontsize=SMALL, loc="left")
+    rows[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
+    return figure
+
+
+def _draw_lines(axes: Axes, mask: NDArray[np.bool_]) -> None:
+    """Measured lines over ky, as bars of whole runs: no seams, and no thin line is lost between pixels."""
+    starts, widths = runs(mask)
+    axes.set_facecolor(BLANK)
+    axes.bar(starts, 1.0, widths, align="edge", color=INK, linewidth=0)
+    axes.set(xlim=ky_ends(len(mask)), ylim=(0, 1), yticks=[])
+    axes.tick_params(labelsize=SMALL)
+
+
+def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis: str = CHOICE_ORDER) -> Figure:
+    """Position ky of each line against its place in an order: of choice, or of measurement.
+
+    Parameters
+    ----------
+    lines : sequence of int
+        Indices into ky in the order of ``axis``, start lines first.
+    n_lines : int
+        Length of ky.
+    n_start : int
+        How many of ``lines`` were given before the design began.
+    axis : str
+        Name of the order.
+    """
+    figure = empty_figure(height=3.0)
+    axes = figure.subplots()
+    order, ky = np.arange(1, len(lines) + 1), ky_coordinates(lines, n_lines)
+    axes.axhline(0, color=GREY, linewidth=0.8, linestyle=":")
+    if n_start:
+        axes.axvspan(0.5, n_start + 0.5, color=BLANK, linewidth=0, zorder=0)
+        axes.plot(order[:n_start], ky[:n_start], "s", color=GREY, markersize=3.5, label="start lines")
+    axes.plot(order[n_start:], ky[n_start:], "o", color=PALETTE[0], markersize=3.5, label="chosen by the design")
+    axes.set(xlim=(0.5, len(lines) + 0.5), ylim=ky_ends(n_lines)[::-1])
+    label_axes(axes, axis, KY_LABEL)
+    legend_above(figure, 2)
+    return figure
+
+
+def mask_growth(lines: Sequence[int], n_lines: int, n_start: int = 0) -> Figure:
+    """The mask at every step, one row each: lines that are there, and the one that comes.
+
+    Parameters
+    ----------
+    lines : sequence of int
+        Indices into ky in acquisition order, start lines first.
+    n_lines : int
+        Length of ky.
+    n_start : int
+        How many of ``lines`` were given before the design began; they are there from the first row on.
+    """
+    ky = ky_coordinates(lines, n_lines)
+    begins = np.maximum(np.arange(1, len(lines) + 1), max(n_start, 1)).astype(float)
+    end = len(lines) + 0.5
+    figure = empty_figure(height=float(np.clip(1.2 + 0.05 * (len(lines) - n_start), 2.4, 5.0)))
+    axes = figure.subplots()
+    chosen = np.arange(len(lines)) >= n_start
+    edges = np.arange(n_lines + 1) - n_lines // 2 - 0.5
+    for group, colour, label in ((~chosen, START, "start lines"), (chosen, INK, "measured before")):
+        if group.any():
+            tops = np.full(n_lines, np.nan)
+            tops[np.asarray(lines)[group]] = begins[group] - 0.5
+            # one outline for neighbours: bars of their own would leave seams
+            axes.stairs(tops, edges, baseline=end, fill=True, color=colour, label=label, linewidth=0)
+    new = begins[chosen]
+    width = max(1.0, n_lines / 180)  # seen also where a line is thinner than a dot of the print
+    axes.bar(ky[chosen], np.ones(len(new)), width, bottom=new - 0.5, color=PALETTE[1], linewidth=0, label="new line")
+    axes.set(xlim=ky_ends(n_lines), ylim=(end, max(n_start, 1) - 0.5))
+    label_axes(axes, KY_LABEL, "lines measured")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    legend_above(figure, 3)
+    return figure
+
+
+def score_map(scores: NDArray[np.floating], chosen: Sequence[int], unit: str, first_order: int = 1) -> Figure:
+    """The score of every candidate line at every step, the chosen line marked.
+
+    Parameters
+    ----------
+    scores : float array, shape (step, ky)
+        NaN where a line was no candidate (measured before).
+    chosen : sequence of int, length step
+        The line taken at each step.
+    unit : str
+        Name and unit of the score.
+    first_order : int
+        Acquisition number of the first step, so that the axis agrees with `acquisition_order`.
+    """
+    n_steps, n_lines = scores.shape
+    low, high = ky_ends(n_lines)
+    finite = scores[np.isfinite(scores)]
+    least, most = float(finite.min()), float(finite.max())
+    wide = least > 0 and most > _WIDE_RANGE * least
+    figure = empty_figure(height=3.4)
+    axes = figure.subplots()
+    axes.set_facecolor(BLANK)
+    drawn = axes.imshow(
+        np.ma.masked_invalid(scores.T),
+        extent=(first_order - 0.5, first_order + n_steps - 0.5, high, low),
+        aspect="auto",
+        cmap="viridis",
+        norm=LogNorm(least, most) if wide else Normalize(least, most),
+        interpolation="none",
+    )
+    size = float(np.clip(400 / max(n_steps, n_lines), 3, 6))
+    dots: dict[str, Any] = {
+        "markersize": size,
+        "markeredgewidth": size / 8,
+        "markeredgecolor": "white",
+        "color": PALETTE[1],
+    }
+    steps = np.arange(first_order, first_order + n_steps)
+    axes.plot(steps, ky_coordinates(chosen, n_lines), "o", label="chosen line", **dots)
+    label_axes(axes, CHOICE_ORDER, KY_LABEL)
+    bar = colour_bar(figure, drawn, axes, unit, pad=0.01, aspect=30)
+    if wide:
+        plain_numbers(bar.ax.yaxis)
+    axes.fill_between([], [], color=BLANK, label="not a candidate")
+    legend_above(figure, 2)
+    return figure
+
+
+def score_profiles(
+    scores: NDArray[np.floating], chosen: Sequence[int], steps: Sequence[int], unit: str, first_order: int = 1
+) -> Figure:
+    """Score against ky at a few steps, one panel each, so that the shape of the score can be read; grey: no candidate.
+
+    Parameters
+    ----------
+    scores : float array, shape (step, ky)
+        NaN where a line was no candidate.
+    chosen : sequence of int, length step
+        The line taken at each step.
+    steps : sequence of int
+        Indices into the first axis of ``scores``.
+    unit : str
+        Name and unit of the score.
+    first_order : int
+        Acquisition number of step 0.
+    """
+    n_lines = scores.shape[1]
+    ky = ky_coordinates(np.arange(n_lines), n_lines)
+    figure = empty_figure(height=1.15 * len(steps) + 0.5)
+    rows = figure.subplots(len(steps), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, step in zip(rows, steps, strict=True):
+        values, line = scores[step], chosen[step]
+        starts, widths = runs(np.isnan(values))
+        whole = axes.get_xaxis_transform()
+        axes.bar(starts, 1.0, widths, transform=whole, align="edge", color=BLANK, linewidth=0, zorder=0)
+        axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
+        axes.plot(ky, values, color=PALETTE[0], linewidth=1.2, marker=".", markersize=3)
+        axes.plot(ky[line], values[line], "o", color=PALETTE[1], markersize=5)
+        title = f"line {first_order + step}: ky = {ky[line]:+d} chosen"
+        axes.set_title(title, fontsize=SMALL, loc="left", color=PALETTE[1])
+        label_axes(axes)
+        finite = values[np.isfinite(values)]
+        if finite.size:
+            room = 0.15 * (float(np.ptp(finite)) or 1.0)
+            axes.set_ylim(float(finite.min()) - room, float(finite.max()) + room)
+    rows[-1].set_xlim(ky_ends(n_lines))
+    rows[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
+    figure.supylabel(plain_text(unit), fontsize=LABEL)
+    return figure
+
+
+def plane_masks(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
+    """Masks side by side, DC in the middle, each with its number of samples and its true acceleration.
+
+    Parameters
+    ----------
+    masks : mapping of str to bool array, shape (ky, kz)
+        Title to mask; True where a sample is measured.
+    """
+    figure, cells = _planes(len(masks))
+    for axes, (title, mask) in zip(cells, masks.items(), strict=True):
+        _draw_plane(axes, f"{title}\n{size_of(mask, 'samples')}", mask.astype(int), **_FLAGS)
+    return figure
+
+
+def plane_growth(order: Sequence[int], shape: tuple[int, int], counts: Sequence[int]) -> Figure:
+    """The mask after each of some numbers of samples; what came since the panel before is coloured.
+
+    Parameters
+    ----------
+    order : sequence of int
+        Samples in the order of choice, numbered row by row.
+    shape : tuple of int
+        (ky, kz).
+    counts : sequence of int
+        Ascending.
+    """
+    several = len(counts) > 1
+    figure, cells = _planes(len(counts), legend=several)
+    for axes, (before, count) in zip(cells, pairwise((0, *counts)), strict=True):
+        panel = np.zeros(shape[0] * shape[1], dtype=int)
+        panel[list(order[:before])] = 1
+        panel[list(order[before:count])] = 2 if before else 1
+        _draw_plane(axes, size_of(panel > 0, "samples"), panel.reshape(shape), **_FLAGS)
+    if several:
+        marks = [Patch(color=colour) for colour in (INK, PALETTE[1])]
+        legend_below(figure, marks, ("measured before", "added since the panel before"))
+    return figure
+
+
+def plane_maps(maps: Mapping[str, NDArray[np.float64]], unit: str) -> Figure:
+    """Positive numbers over a plane on one logarithmic scale; samples without one are blank.
+
+    Parameters
+    ----------
+    maps : mapping of str to float array, shape (ky, kz)
+        Title to map; NaN where there is no number.
+    unit : str
+        Of the numbers.
+    """
+    largest = max(float(np.nanmax(values)) for values in maps.values() if np.isfinite(values).any())
+    figure, cells = _planes(len(maps))
+    scale = LogNorm(largest * 10.0**-DECADES, largest)
+    for axes, (title, values) in zip(cells, maps.items(), strict=True):
+        drawn = _draw_plane(axes, title, np.where(values > 0, values, np.nan), norm=scale, cmap="viridis")
+    colour_bar(figure, drawn, cells, unit, shrink=0.8)
+    return figure
+
+
+def plane_order(places: Mapping[str, Mapping[int, int]], shape: tuple[int, int]) -> Figure:
+    """When samples are measured: panels of whole numbers over a plane, each with a scale of its own.
+
+    Parameters
+    ----------
+    places : mapping of str to mapping of int to int
+        Title to sample to its number, for example that of its train or echo; other samples stay blank.
+    shape : tuple of int
+        (ky, kz).
+    """
+    figure, cells = _planes(len(places))
+    for axes, (title, numbers) in zip(cells, places.items(), strict=True):
+        panel = np.full(shape[0] * shape[1], np.nan)
+        panel[list(numbers)] = list(numbers.values())
+        colour_bar(figure, _draw_plane(axes, title, panel.reshape(shape), cmap="viridis"), axes, "", shrink=0.8)
+    return figure
+
+
+_FLAGS: dict[str, Any] = {"cmap": ListedColormap([BLANK, INK, PALETTE[1]]), "vmin": 0, "vmax": 2}
+
+
+def _planes(count: int, legend: bool = False) -> tuple[Figure, list[Axes]]:
+    across = min(count, 3)
+    return grid_of_axes(count, across, 1.75 * -(-count // across) + 0.3 + 0.25 * legend)
+
+
+def _draw_plane(axes: Axes, title: str, panel: NDArray[np.generic], **scale: Any) -> AxesImage:
+    """Draw an array over the plane, with the ends and the middle of both axes named; NaN stays blank."""
+    axes.set_facecolor(BLANK)
+    axes.set_title("\n".join(plain_text(part) for part in title.split("\n")), fontsize=SMALL)
+    for axis, name, count in ((axes.yaxis, "ky", panel.shape[0]), (axes.xaxis, "kz", panel.shape[1])):
+        axis.set_ticks(sorted({-(count // 2), 0, count - 1 - count // 2}))
+        axis.set_label_text(name, fontsize=SMALL)
+        axis.labelpad = 1
+    axes.tick_params(labelsize=SMALL, length=2)
+    return axes.imshow(panel, extent=extent(panel.shape), interpolation="nearest", **scale)
+
+
+def trajectory_curves(
+    sets: Mapping[str, NDArray[np.floating]], shape: tuple[int, int], first: str = "the first shot"
+) -> Figure:
+    """Sets of shots as curves in k-space, the first shot of each marked.
+
+    Every caption counts shots and samples, and says which fraction of the cells of k-space is measured by its mirror
+    image, too (`conjugate_coverage`).
+
+    Parameters
+    ----------
+    sets : mapping of str to float array, shape (shot, sample, 2)
+        Title to shots, (ky, kx) in cycles per field of view.
+    shape : (int, int)
+        Grid (ky, kx), drawn as a frame.
+    first : str
+        What the marked one is, for the legend.
+    """
+    rows, columns = shape
+    figure, cells = _panels(len(sets), 2, rows / columns, below=0.6)
+    for axes, (title, each) in zip(cells, sets.items(), strict=True):
+        frame = Rectangle((-columns / 2, -rows / 2), columns, rows, fill=False, edgecolor=DOT, linewidth=0.5)
+        axes.add_patch(frame)
+        _draw_shots(axes, each[1:], 3 / np.sqrt(len(each)))
+        axes.add_collection(LineCollection([each[0, :, ::-1]], colors=PALETTE[1], linewidths=1.5))
+        # ky runs down, as the rows of an image do
+        axes.set(xlim=(-1.03 * columns / 2, 1.03 * columns / 2), ylim=(1.03 * rows / 2, -1.03 * rows / 2))
+        twice = f"{100 * conjugate_coverage(each).redundancy:.0f} % measured as k and \N{MINUS SIGN}k"
+        counts = f"kx\n{count_text(len(each), 'shot')} of {each.shape[1]} samples\n{twice}"
+        label_axes(axes, counts, title=title, **_NOTE)
+    cells[0].set_ylabel(f"{_DOWN}{KY_LABEL}", fontsize=SMALL, color=GREY)
+    others, marked = cells[0].collections
+    curves = [marked] if all(len(each) == 1 for each in sets.values()) else [marked, others]
+    legend_below(figure, curves, [first, "the others"][: len(curves)], min(len(cells), 2))
+    return figure
+
+
+def _draw_shots(axes: Axes, shots: NDArray[np.floating], width: float) -> None:
+    thin = float(np.clip(width, 0.3, 1.0))
+    axes.add_collection(LineCollection(list(shots[:, :, ::-1]), colors=INK, linewidths=thin))
+    axes.set_aspect("equal")
+
+
+def point_spread_maps(spreads: Mapping[str, NDArray[Any]]) -> Figure:
+    """Moduli of point-spread functions in decibels below their peaks, all on one scale.
+
+    Every caption has the largest side lobe: how strong the strongest artefact of a point is.
+
+    Parameters
+    ----------
+    spreads : mapping of str to array, shape (ky, kx)
+        Title to point-spread function, as `scan.trajectories.point_spread` makes it; all of one shape.
+    """
+    rows, columns = next(iter(spreads.values())).shape
+    figure, cells = _panels(len(spreads), 2, rows / columns, below=0.55)
+    for axes, (title, spread) in zip(cells, spreads.items(), strict=True):
+        drawn = _draw_spread(axes, spread)
+        lobe = f"largest side lobe {largest_side_lobe(spread).decibels:.1f} dB"
+        label_axes(axes, f"{_FROM_POINT}\n{lobe}", title=title, **_NOTE)
+    cells[0].set_ylabel(f"{_DOWN}{_FROM_POINT}", fontsize=SMALL, color=GREY)
+    place = {"location": "bottom", "shrink": 0.6, "aspect": 30}
+    colour_bar(figure, drawn, cells, "modulus below the peak (dB)", SMALL, **place)
+    return figure
+
+
+def _draw_spread(axes: Axes, spread: NDArray[Any]) -> AxesImage:
+    scale: dict[str, Any] = {"cmap": "viridis", "vmin": _FLOOR, "vmax": 0.0, "extent": extent(spread.shape)}
+    return axes.imshow(_decibels(spread), interpolation="none", **scale)
+
+
+def _decibels(spread: NDArray[Any]) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore"):
+        return np.asarray(20 * np.log10(np.abs(spread) / np.abs(spread).max()))
+
+
+def angle_scores(
+    angles: NDArray[np.floating],
+    scores: Mapping[str, NDArray[np.floating]],
+    measured: Mapping[str, NDArray[np.bool_]],
+    unit: str = "",
+) -> Figure:
+    """Scores of shots over their angles, one panel for each moment, with ticks at the angles measured so far.
+
+    Parameters
+    ----------
+    angles : float array, shape (shot,)
+        Radians.
+    scores : mapping of str to float array, shape (shot,)
+        Title to scores, NaN where there are none.
+    measured : mapping of str to bool array, shape (shot,)
+        The same titles to what had been measured.
+    unit : str
+        Of the scores, where they have one.
+    """
+    degrees = np.degrees(angles)
+    figure, cells = _panels(len(scores), len(scores), 0.8, below=0.6)
+    for axes, (title, each) in zip(cells, scores.items(), strict=True):
+        axes.plot(degrees, each, color=INK, linewidth=1.0, marker=".", markersize=2)
+        low = float(np.nanmin(each)) if np.isfinite(each).any() else 0.0
+        there = degrees[measured[title]]
+        axes.plot(there, np.full(len(there), low), "|", color=PALETTE[1], markersize=8)
+        label_axes(axes, "angle (degrees)", title=title, **_NOTE)
+    cells[0].set_ylabel(plain_text(f"score ({unit})" if unit else "score"), fontsize=SMALL, color=GREY)
+    legend_below(figure, cells[0].lines, ["score of an angle", "measured angle"], min(len(cells), 2))
+    return figure
+
+
+def _panels(count: int, columns: int, tallness: float, *, below: float) -> tuple[Figure, list[Axes]]:
+    """Panels in rows of equal length; ``tallness`` is the height of one over its width, ``below`` inches for the rest.
+
+    Eight tenths of an inch are for a panel's title, ticks and lines below it.
+    """
+    across = min(count, max(columns, 1))
+    each = min(WIDTH / across, 3.2)
+    return grid_of_axes(count, across, -(-count // across) * (each * tallness + 0.8) + below, across * each + 0.3)
+
+
+def mask_with_spread(
+    title: str, mask: NDArray[np.bool_], spread: NDArray[np.complexfloating], shots: NDArray[np.floating] | None = None
+) -> Figure:
+    """What is measured, and what it makes of a point, in decibels below the peak; the largest side lobe is marked.
+
+    Parameters
+    ----------
+    title : str
+        About both.
+    mask : bool array, shape (ky,), (ky, kz) or (shot,)
+        True where measured.
+    spread : complex array, shape (y,) or (y, x)
+        Point-spread function, the point at ``N // 2``.
+    shots : float array, shape (shot, sample, 2), optional
+        Of a mask of shots, columns (ky, kx) in cycles per field of view, on a grid of the shape of ``spread``.
+    """
+    lobe = largest_side_lobe(spread).place
+    if spread.ndim == 1:
+        figure = empty_figure(height=3.0)
+        above, below = figure.subplots(2, 1, height_ratios=(1, 4))
+        _draw_lines(above, mask)
+        above.set_xlabel(KY_LABEL, fontsize=SMALL)
+        decibels, middle = _decibels(spread), len(spread) // 2
+        below.plot(np.arange(len(spread)) - middle, np.maximum(decibels, _FLOOR), color=PALETTE[0], linewidth=1)
+        if any(lobe):
+            below.plot(lobe, decibels[lobe[0] + middle], "o", color=PALETTE[1], markersize=5)
+        below.set(xlim=ky_ends(len(spread)), ylim=(_FLOOR, 2))
+        label_axes(below, f"{_FROM_POINT}, along ky", "point spread (dB)", size=SMALL)
+    else:
+        figure = empty_figure(height=WIDTH / 2 * 0.8 * min(spread.shape[0] / spread.shape[1], 2.0) + 1.1)
+        left, right = figure.subplots(1, 2)
+        if shots is None:
+            left.imshow(mask, extent=extent(mask.shape), interpolation="none", **_FLAGS)
+        else:
+            _draw_shots(left, shots, 3 / np.sqrt(len(shots)))
+            west, east, south, north = extent(spread.shape)
+            left.set(xlim=(west, east), ylim=(south, north))
+        across = "kz" if shots is None else "kx"
+        label_axes(left, f"{across} (cycles per field of view)", f"{_DOWN}{KY_LABEL}", size=SMALL)
+        drawn = _draw_spread(right, spread)
+        if any(lobe):
+            right.plot(lobe[1], lobe[0], "o", markersize=9, markerfacecolor="none", markeredgecolor=PALETTE[1])
+        label_axes(right, _FROM_POINT, size=SMALL)
+        colour_bar(figure, drawn, right, "point spread (dB)", SMALL, location="bottom", shrink=0.9, aspect=30)
+    figure.suptitle("\n".join(plain_text(line, width=78) for line in title.split("\n")), fontsize=SMALL)
+    return figure
