@@ -76,11 +76,11 @@ from .inference.double_loop import DoubleLoop as DoubleLoop
 from .inference.evidence import log_bayes_factor as log_bayes_factor
 from .inference.evidence import log_evidence as log_evidence
 from .inference.hyperparameters import learn_hyperparameters as learn_hyperparameters
-from .interactive.comparison import StrategyComparison as StrategyComparison
-from .interactive.design import ScanDesign as ScanDesign
-from .interactive.image import ScanImage as ScanImage
-from .interactive.image import ScanVolume as ScanVolume
+from .interactive.results import ScanImage as ScanImage
+from .interactive.results import ScanVolume as ScanVolume
+from .interactive.results import StrategyComparison as StrategyComparison
 from .interactive.scan import LoadedScan as LoadedScan
+from .interactive.scan import ScanDesign as ScanDesign
 from .interactive.scan import load as load
 from .model.generalized_linear import GeneralizedLinearModel as GeneralizedLinearModel
 from .model.generalized_linear import SiteBlock as SiteBlock

@@ -1,11 +1,13 @@
-"""The computing halves of the verbs on a scan in memory: nothing is left on the disk until somebody asks for it."""
+"""Computations of the verbs on a scan in memory, what is written of them on demand, and how results show themselves."""
 
 from __future__ import annotations
 
+import html
 import inspect
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -16,13 +18,11 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.brief import briefly
 from mri_design.errors import InputError, UsageError, argument_behind, number_array
+from mri_design.evaluation import plots
+from mri_design.evaluation.plots.panels import Layout, scale_top
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.experiment.inputs import require_grid_data
 from mri_design.notices import say_once
-from mri_design.runs.compare import ComparisonRequest, ComparisonResult, compare_strategies
-from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.made_files import write_made_files
 from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
@@ -56,26 +56,6 @@ def naming_arguments(function: Callable[P, T]) -> Callable[P, T]:
             raise
 
     return called
-
-
-@briefly
-@dataclass(frozen=True)
-class Origin:
-    """A scan in memory, and where it is from.
-
-    Parameters
-    ----------
-    source : str
-        File, phantom, or the name of a scan of arrays.
-    data : KSpaceData or TrajectoryData
-        As read.
-    maps : Path, optional
-        File of coil maps that came into its data.
-    """
-
-    source: str
-    data: KSpaceData | TrajectoryData
-    maps: Path | None = None
 
 
 @dataclass
@@ -119,27 +99,12 @@ class Told:
         self.seconds = time.perf_counter() - began
 
 
-def compared(request: ComparisonRequest, told: Told) -> ComparisonResult:
-    """What `mri-design compare` computes of scans in memory, and what its report shows."""
-    with told.computing(reported=True) as run:
-        return compare_strategies(request, run)
-
-
 Report = Callable[[Run], Ending]
 """Writes what was computed into the folder of a run."""
 
 
-def designed(origin: Origin, request: DesignRequest, told: Told) -> DesignResult:
-    """What `mri-design design` computes of a scan in memory."""
-    request = replace(request, loaded=require_grid_data(origin.data, origin.source))
-    with told.computing() as run:
-        result = design_scan(request, run)
-    assert isinstance(result, DesignResult)  # nothing was finished there before
-    return result
-
-
 def reconstructed(
-    origin: Origin,
+    data: KSpaceData | TrajectoryData,
     request: ReconRequest,
     mask: NDArray[np.bool_] | None,
     told: Told,
@@ -155,7 +120,7 @@ def reconstructed(
             request = replace(request, reference=files["reference"])
             write_npy(files["reference"], reference)
         try:
-            result = reconstruct_scan(replace(request, loaded=origin.data), run)
+            result = reconstruct_scan(replace(request, loaded=data), run)
         except InputError as error:
             field = next((argument for argument, file in files.items() if file.name in error.field), error.field)
             raise InputError(field, error.got, error.wanted, error.cure) from error
@@ -185,19 +150,6 @@ class HeldSlices(KeptSlices):
         return []
 
 
-@naming_arguments
-def saved(report: Report, told: Told, folder: str | Path, *, overwrite: bool = False, reported: bool = True) -> Path:
-    """Write a run's folder as its verb leaves it, with or without the report; the path of what was written."""
-    folder = named_file(folder)
-    with RunFolder(folder, overwrite=overwrite, reported=reported) as kept:
-        if not overwrite and kept.existing("manifest.json") is not None:
-            raise UsageError(f"{kept.path.name} holds a finished run; give another folder, or overwrite=True")
-        kept.begin()
-        began = time.perf_counter() - told.seconds
-        report(Run(folder=kept, seed=told.seed, jobs=told.jobs, began=began))
-    return Path(folder) / "report.html" if reported else Path(folder)
-
-
 class Saved:
     """What was computed and can be written: `save` and `report` leave the folders that the verbs leave."""
 
@@ -215,31 +167,78 @@ class Saved:
         UsageError
             Where the folder holds a finished run, or somebody else's files.
         """
-        return saved(self._write, self.told, folder, overwrite=overwrite, reported=False)
+        return self._saved(folder, overwrite=overwrite, reported=False)
 
     def report(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """`save`, with figures and ``report.html``, whose path is returned."""
-        return saved(self._write, self.told, folder, overwrite=overwrite)
+        return self._saved(folder, overwrite=overwrite, reported=True) / "report.html"
+
+    @naming_arguments
+    def _saved(self, folder: str | Path, *, overwrite: bool, reported: bool) -> Path:
+        folder = named_file(folder)
+        with RunFolder(folder, overwrite=overwrite, reported=reported) as kept:
+            if not overwrite and kept.existing("manifest.json") is not None:
+                raise UsageError(f"{kept.path.name} holds a finished run; give another folder, or overwrite=True")
+            kept.begin()
+            began = time.perf_counter() - self.told.seconds
+            self._write(Run(folder=kept, seed=self.told.seed, jobs=self.told.jobs, began=began))
+        return Path(folder)
+
+    @naming_arguments
+    def _exported(
+        self,
+        form: str,
+        path: str | Path,
+        *,
+        field_of_view: tuple[float, float] | None = None,
+        overwrite: bool = False,
+    ) -> list[str]:
+        """Write the files of one format (`mri-design export`), and return what is to be said of them."""
+        if field_of_view is not None:
+            wanted = "two positive numbers of metres, along ky and kx, as (0.22, 0.22)"
+            number_array("field_of_view", field_of_view, wanted=wanted, shape=(2,), kind="positive")
+        with TemporaryDirectory() as folder:
+            run = self.save(Path(folder) / "run")
+            made = export_run(ExportRequest(run, form, Path(named_file(path)), field_of_view=field_of_view))
+        write_made_files(made, overwrite=overwrite)
+        return list(made.sentences)
 
 
-@naming_arguments
-def exported(
-    report: Report,
-    told: Told,
-    form: str,
-    path: str | Path,
-    *,
-    field_of_view: tuple[float, float] | None = None,
-    overwrite: bool = False,
-) -> list[str]:
-    """Write the files of one format (`mri-design export`), and return what is to be said of them."""
-    if field_of_view is not None:
-        wanted = "two positive numbers of metres, along ky and kx, as (0.22, 0.22)"
-        number_array("field_of_view", field_of_view, wanted=wanted, shape=(2,), kind="positive")
-    with TemporaryDirectory() as folder:
-        saved(report, told, Path(folder) / "run", reported=False)
-        made = export_run(
-            ExportRequest(Path(folder) / "run", form, Path(named_file(path)), field_of_view=field_of_view)
-        )
-    write_made_files(made, overwrite=overwrite)
-    return list(made.sentences)
+_WIDE = 100
+_BARCODE = 24
+"""Pixels that a mask of lines is high, or wide."""
+
+
+def facts_text(title: str, facts: Mapping[str, str]) -> str:
+    """A title and a line for each fact, none of them longer than a terminal is wide."""
+    lines = [title, *(f"  {name}: {text}" for name, text in facts.items() if text)]
+    return "\n".join(line if len(line) <= _WIDE else f"{line[: _WIDE - 3]}..." for line in lines)
+
+
+def facts_html(title: str, facts: Mapping[str, str], pictures: Sequence[tuple[str, bytes]]) -> str:
+    """Pictures (what they show, PNG) beside each other, above a table of the facts."""
+    figures = "".join(
+        f'<figure style="display:inline-block;margin:0 1em 0 0"><img style="height:14em;image-rendering:auto" '
+        f'alt="{html.escape(says)}" src="data:image/png;base64,{b64encode(png).decode()}">'
+        f"<figcaption>{html.escape(says)}</figcaption></figure>"
+        for says, png in pictures
+    )
+    rows = "".join(
+        f'<tr><th style="text-align:left">{html.escape(name)}</th><td style="text-align:left">{html.escape(text)}</td>'
+        "</tr>"
+        for name, text in facts.items()
+        if text
+    )
+    return f"<div><strong>{html.escape(title)}</strong><div>{figures}</div><table>{rows}</table></div>"
+
+
+def image_png(image: NDArray[np.generic], layout: Layout, *, error: bool = False) -> bytes:
+    """Magnitude of an image, or its error bars in the colours of errors, as it lies on a report's page."""
+    pixels = np.abs(image)
+    return plots.pixels_png(pixels, scale_top([pixels]), layout, error=error)
+
+
+def mask_png(mask: NDArray[np.bool_], layout: Layout) -> bytes:
+    """A mask as a picture: lines as bars, of which each is a pixel thick, and samples of a plane as pixels."""
+    flags = mask if mask.ndim == 2 else np.repeat(mask[:, np.newaxis], _BARCODE, axis=1)
+    return plots.pixels_png(flags.astype(float), 1.0, layout)

@@ -1,4 +1,4 @@
-"""A scan in memory, from which designs and images are made with one call each."""
+"""A scan in memory, from which designs and images are made with one call each, and its finished designs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from mri_design.calibration.growing_maps import MapMethod
 from mri_design.design.strategy import Strategy
+from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, described, number_array, positive_number, require_counts
+from mri_design.evaluation import plots
+from mri_design.evaluation.pictures import Drawing
 from mri_design.experiment.inputs import (
     MEMORY_PREFIX,
     PreparedScan,
@@ -34,29 +37,32 @@ from mri_design.experiment.reconstruction import Method
 from mri_design.experiment.sources import ScanSource, SliceChoice
 from mri_design.experiment.strategies import name_of_strategy, usual_strategies
 from mri_design.experiment.trajectory_scans import PreparedSamples, prepare_samples
-from mri_design.interactive.comparison import StrategyComparison
-from mri_design.interactive.design import ScanDesign
-from mri_design.interactive.image import ScanImage, image_of
+from mri_design.interactive.results import ScanImage, StrategyComparison, image_of
 from mri_design.interactive.running import (
-    Origin,
+    Saved,
     Told,
     Watch,
-    compared,
-    designed,
+    facts_html,
+    facts_text,
+    image_png,
+    mask_png,
     named_file,
     naming_arguments,
     reconstructed,
 )
-from mri_design.interactive.shown import facts_html, facts_text, image_png
-from mri_design.kinds import KINDS
+from mri_design.kinds import KINDS, count_text
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.sparsity import SparsityBlock
 from mri_design.operators.conventions import Chosen
-from mri_design.runs.compare import ComparisonRequest
-from mri_design.runs.design.run import DesignRequest
+from mri_design.readouts import PlaneReadouts, ShotReadouts
+from mri_design.runs.compare import ComparisonRequest, compare_strategies
+from mri_design.runs.design.report import report_design
+from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.recon.one_slice import what_is_used
 from mri_design.runs.recon.run import ReconRequest
+from mri_design.runs.run import Ending, Run
+from mri_design.runs.verdicts import RelativeError
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.companions import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed
@@ -150,7 +156,7 @@ def load(
     data = data if noise_samples is None else with_noise_samples(data, np.asarray(noise_samples))
     maps = Path(named_file(coil_maps)) if isinstance(coil_maps, str | os.PathLike) else None
     if isinstance(coil_maps, LoadedScan):
-        data = with_given_maps(data, require_grid_data(coil_maps.data, coil_maps.origin.source), settings)
+        data = with_given_maps(data, require_grid_data(coil_maps.data, coil_maps.source), settings)
     elif coil_maps is not None:
         data = with_given_maps(data, number_array("coil_maps", coil_maps) if maps is None else maps, settings)
     if mask is not None:
@@ -158,7 +164,7 @@ def load(
         data = only_measured(data, measured) if isinstance(data, KSpaceData) else data.select_readouts(measured)
     if file is None:
         file = f"{MEMORY_PREFIX}{data.name} {sha256(data.kspace.tobytes()).hexdigest()[:16]}"
-    return LoadedScan(Origin(file, data, maps), settings, seed)
+    return LoadedScan(file, data, maps, settings, seed)
 
 
 def _in_memory(source: object, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
@@ -186,22 +192,23 @@ class LoadedScan:
 
     Parameters
     ----------
-    origin : Origin
-        The scan, and where it is from.
+    source : str
+        File, phantom, or the name of a scan of arrays.
+    data : KSpaceData or TrajectoryData
+        The scan as read, all its slices.
+    maps : Path, optional
+        File of coil maps that came into the data.
     recipe : Recipe
         Settings of the designs and images that name none.
     seed : int
         Of everything random in them.
     """
 
-    origin: Origin
+    source: str
+    data: KSpaceData | TrajectoryData
+    maps: Path | None
     recipe: Recipe
     seed: int = 0
-
-    @property
-    def data(self) -> KSpaceData | TrajectoryData:
-        """The scan as read, all its slices."""
-        return self.origin.data
 
     @property
     def kspace(self) -> NDArray[np.complex64]:
@@ -298,17 +305,21 @@ class LoadedScan:
         chosen = self._choice(slices)
         numbers = chosen.indices(self.data.n_slices)
         request = DesignRequest(
-            self.origin.source,
+            self.source,
             settings,
             lines,
             numbers[0],
-            maps=self.origin.maps,
+            maps=self.maps,
             acceleration=acceleration,
             slices=chosen if len(numbers) > 1 else None,
             companions=tuple(map(named_file, companions)),
+            loaded=require_grid_data(self.data, self.source),
         )
         told = self._told(seed, jobs, watch)
-        return ScanDesign(self.origin, designed(self.origin, request, told), told)
+        with told.computing() as run:
+            result = design_scan(request, run)
+        assert isinstance(result, DesignResult)  # nothing was finished there before
+        return ScanDesign(self, result, told)
 
     @naming_arguments
     def reconstruct(
@@ -368,15 +379,15 @@ class LoadedScan:
         elif reference is not None:
             array = number_array("reference", reference)
         request = ReconRequest(
-            self.origin.source,
+            self.source,
             settings,
-            maps=self.origin.maps,
+            maps=self.maps,
             slices=self._choice(slices),
             reference=path,
             companions=tuple(map(named_file, companions)),
             calibrated_on=None if calibrated_on is None else Path(named_file(calibrated_on)),
         )
-        return image_of(reconstructed(self.origin, request, mask, told, array), told)
+        return image_of(reconstructed(self.data, request, mask, told, array), told)
 
     @naming_arguments
     def compare(
@@ -425,10 +436,10 @@ class LoadedScan:
         encoding = settings.design.encoding
         named = usual_strategies(encoding) if strategies is None else strategies
         source = ScanSource(
-            self.origin.source,
+            self.source,
             self._choice(slices),
-            self.origin.maps,
-            require_grid_data(self.data, self.origin.source),
+            self.maps,
+            require_grid_data(self.data, self.source),
             tuple(map(named_file, companions)),
         )
         request = ComparisonRequest(
@@ -439,7 +450,8 @@ class LoadedScan:
             seeds=draws,
             methods=list(methods),
         )
-        return StrategyComparison(compared(request, told), told)
+        with told.computing(reported=True) as run:
+            return StrategyComparison(compare_strategies(request, run), told)
 
     def _settings(self, recipe: RecipeLike | None, blocks: Blocks | None) -> Recipe:
         settings = self.recipe if recipe is None else recipe_from(recipe)
@@ -487,3 +499,143 @@ class LoadedScan:
         layout = layout_of(shown.known.slice_model.candidates, shown.known.data.orientation)
         says = "slice 0 without a model" if self.data.n_slices > 1 else "without a model"
         return facts_html(self._title, self.facts, [(says, image_png(shown.array, layout))])
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ScanDesign(Saved):
+    """A finished design of one scan; `LoadedScan.design` makes it.
+
+    Parameters
+    ----------
+    scan : LoadedScan
+        What was designed on.
+    result : DesignResult
+        What ``mri-design design`` computes: ``result.trace``, ``result.account``, ``result.acquisition`` and more.
+    told : Told
+        How it was computed.
+    """
+
+    scan: LoadedScan
+    result: DesignResult
+    told: Told
+
+    @property
+    def trace(self) -> DesignTrace:
+        """Every decision, with what was predicted and what was measured."""
+        return self.result.trace
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """Numbers of the lines (samples of a plane row by row, shots) in the order of choice, those of the start first.
+
+        `mask` has the same as flags.
+        """
+        return self.trace.lines
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """True for the chosen lines (ky,), samples of a plane (ky, kz), or shots."""
+        return self.trace.mask().reshape(self.result.known.slice_model.candidates.shape)
+
+    @property
+    def acceleration(self) -> float:
+        """Samples of the grid over samples measured."""
+        return self.result.known.acceleration(self.lines)
+
+    @property
+    def error(self) -> RelativeError:
+        """Relative error of the image, predicted and found; see `ScanImage.error`."""
+        return self.result.images[0].error
+
+    @property
+    def predicted_error(self) -> float | None:
+        """Relative L2 error of the complex image by its error bars, with no look at the truth.
+
+        Of an image without error bars it is that of the posterior mean, where the design has looked at it
+        (`Forecast.image_error`), or what the design itself predicts; None where that predicts nothing.
+        """
+        found = self.error.predicted
+        forecast = self.trace.forecast(len(self.lines))
+        if found is not None or forecast is None:
+            return found
+        return forecast.image_error if np.isfinite(forecast.image_error) else forecast.predicted_error
+
+    def reconstruct(self, method: Method | None = None) -> ScanImage:
+        """The image of the chosen lines.
+
+        Parameters
+        ----------
+        method : str, optional
+            "mean", "map", "least-squares", "zero-filled", "l1-wavelet" or "total-variation", see `reconstruct`.
+            By default the image is the design's own, which was made with it, going on from where its inference stood.
+            By another method it is that of `LoadedScan.reconstruct` with the design's mask.
+
+        Raises
+        ------
+        UsageError
+            For another method where shots were chosen, whose samples the scan itself does not hold, or where slices of
+        the mask are companions of each other, as only the design knows which these are.
+        """
+        request, told = self.result.request, self.told
+        if method is None:
+            return ScanImage(self.result.known, self.mask, tuple(self.result.images), told, self._write)
+        if request.of_shots:
+            raise UsageError("samples along shots were made for the design: give the method in its recipe")
+        if request.around:
+            raise UsageError("slices are companions within the design alone: give the method in its recipe")
+        return self.scan.reconstruct(
+            self.mask,
+            method=method,
+            companions=request.companions,
+            slices=self.result.numbers[0],
+            seed=told.seed,
+            recipe=request.recipe,
+            jobs=told.jobs,
+            watch=told.watch,
+        )
+
+    def plot(self) -> Drawing:
+        """Lines as they were added, samples of a plane as a mask, shots as curves: a figure of matplotlib."""
+        candidates, trace = self.result.known.slice_model.candidates, self.trace
+        if isinstance(candidates, ShotReadouts):
+            chosen = {self._title: candidates.shots[self.mask]}
+            return plots.trajectory_curves(
+                chosen, candidates.grid, first=f"the {candidates.unit} with the lowest number"
+            )
+        if isinstance(candidates, PlaneReadouts):
+            return plots.plane_masks({self._title: self.mask})
+        return plots.mask_growth(trace.lines, trace.n_lines, len(trace.start))
+
+    def to_csv(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
+        """Write the order of measurement as a table, as ``mri-design export --to csv`` does."""
+        return self._exported("csv", path, overwrite=overwrite)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Main facts in words, by what they are about."""
+        candidates, trace = self.result.known.slice_model.candidates, self.trace
+        unit, where = candidates.unit, "" if isinstance(candidates, ShotReadouts) else " around the centre"
+        return {
+            "chosen": f"{count_text(len(trace.lines), unit)} of {trace.n_lines} ({self.acceleration:.1f}x)",
+            "start": f"{count_text(len(trace.start), unit)}{where}",
+            "error": str(self.error) or str(RelativeError(self.predicted_error)),
+            "ended": self.result.ended or self.result.ending.status,
+        }
+
+    @property
+    def _title(self) -> str:
+        return f"ScanDesign of {self.result.known.data.name}, {self.trace.strategy}"
+
+    def _write(self, run: Run) -> Ending:
+        return report_design(run, self.result)
+
+    def __repr__(self) -> str:
+        return facts_text(self._title, self.facts)
+
+    def _repr_html_(self) -> str:
+        known = self.result.known
+        layout = layout_of(known.slice_model.candidates, known.data.orientation)
+        pictures = [("image", image_png(self.result.images[0].reconstruction.image, layout))]
+        if known.slice_model.candidates.name in ("lines", "plane"):
+            pictures.insert(0, ("mask", mask_png(self.mask, layout)))
+        return facts_html(self._title, self.facts, pictures)

@@ -113,7 +113,7 @@ def test_arrays_are_scans_too(scan: md.LoadedScan, image: md.ScanImage) -> None:
     ours, theirs = held.reconstruct(mask), scan.reconstruct(mask)
     np.testing.assert_allclose(ours.array, theirs.array, atol=1e-3 * np.abs(theirs.array).max())
     other = md.load(kspace * 2, recipe=RECIPE)
-    assert other.origin.source != held.origin.source, "what the scan is called tells its samples"
+    assert other.source != held.source, "what the scan is called tells its samples"
 
 
 def test_a_mask_is_a_mask_in_any_type(scan: md.LoadedScan) -> None:
