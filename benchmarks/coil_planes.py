@@ -27,9 +27,10 @@ from mri_design.design.strategies.calibrated_plane import CalibratedSamples
 from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.trials import ReferenceSlice, relative_error
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
+from mri_design.experiment.calibration import prepare
 from mri_design.experiment.design import DesignOptions, run_design
 from mri_design.experiment.extent import readouts_wanted, start_lines
-from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.inputs import load_input
 from mri_design.experiment.masks import draw_mask
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe

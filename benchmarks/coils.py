@@ -33,9 +33,10 @@ from mri_design.calibration.growing_maps import maps_from_lines
 from mri_design.design.trials import ReferenceSlice, relative_error
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
+from mri_design.experiment.calibration import prepare
 from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import centre_for_maps, readouts_wanted, start_lines
-from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe, reconstruct_prepared
 from mri_design.experiment.sources import ScanSource, SliceChoice
@@ -69,8 +70,15 @@ SCANS = {
     "sim8b-64": ("mag3T_7B_T2w.npz", 64),
 }
 """Files, and the sides that they are cropped to, or simulated on with eight coils (``sim4``: four)."""
-FAIR = ("calibrated", "regular", "fastmri-equispaced", "fastmri-random", "vd-polynomial:2", "vd-systematic:1")
-FAIR = (*FAIR, "vd-systematic:2")
+FAIR = (
+    "calibrated",
+    "regular",
+    "fastmri-equispaced",
+    "fastmri-random",
+    "vd-polynomial:2",
+    "vd-polynomial:1 draw=systematic",
+)
+FAIR = (*FAIR, "vd-polynomial:2 draw=systematic")
 """The design, and the fixed masks that it is held against fairly."""
 FORMATS = dict.fromkeys(("designed", "best_fixed", "usual", "few"), ".4f") | {"sd_percent": ".1f"}
 FORMATS |= dict.fromkeys(("against_best_percent", "mean_percent", "worst_percent"), "+.1f")

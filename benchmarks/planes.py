@@ -25,7 +25,7 @@ from mri_design.experiment.design import DesignOptions, run_design
 from mri_design.experiment.extent import start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
-from mri_design.experiment.strategies import make_strategy, tuned_families
+from mri_design.experiment.strategies import make_strategy, tuned_powers
 from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import PlaneReadouts
 from mri_design.runs.scans import knowing_oracle
@@ -142,7 +142,7 @@ class Setting:
     def tried(self, family: str) -> Sequence[float]:
         """Powers that tuning tries."""
         encoding, name = encoding_of(family)
-        return self.powers or tuned_families(encoding)[name]
+        return self.powers or tuned_powers(name, encoding)
 
 
 def of_coils(table: Mapping[int, tuple[str, ...]], coils: int) -> tuple[str, ...]:

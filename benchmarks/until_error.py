@@ -33,10 +33,11 @@ from mri_design.evaluation.predictions import truth_or_none
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.evidence import squared_error
 from mri_design.evidence.evidence import share_measured
+from mri_design.experiment.calibration import PreparedScan, prepare
 from mri_design.experiment.design import DesignOptions, final_model, run_design
 from mri_design.experiment.extent import start_lines, stop_rule, with_calibration
 from mri_design.experiment.image_error import ImageErrors, final_signal
-from mri_design.experiment.inputs import PreparedScan, load_input, prepare
+from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
 from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice

@@ -32,15 +32,16 @@ from .estimation.map_estimate import map_estimate as map_estimate
 from .estimation.map_estimate import zero_filled as zero_filled
 from .estimation.penalised import PenalisedProblem as PenalisedProblem
 from .evaluation.metrics import measure as measure
+from .experiment.calibration import PreparedScan as PreparedScan
+from .experiment.calibration import prepare as prepare
+from .experiment.calibration import prepare_samples as prepare_samples
 from .experiment.design import DesignOptions as DesignOptions
 from .experiment.design import run_design as run_design
 from .experiment.image_error import ImageErrors as ImageErrors
-from .experiment.inputs import PreparedScan as PreparedScan
 from .experiment.inputs import load_input as load_input
 from .experiment.inputs import load_kspace as load_kspace
 from .experiment.inputs import load_scan as load_scan
 from .experiment.inputs import mr_image_model as mr_image_model
-from .experiment.inputs import prepare as prepare
 from .experiment.recipe import Recipe as Recipe
 from .experiment.recipe import load_recipe as load_recipe
 from .experiment.reconstruction import InferenceOptions as InferenceOptions
@@ -52,8 +53,6 @@ from .experiment.stored_designs import Checkpoint as Checkpoint
 from .experiment.strategies import make_strategy as make_strategy
 from .experiment.strategies import register_strategy as register_strategy
 from .experiment.strategies import strategy_names as strategy_names
-from .experiment.trajectory_scans import prepare_samples as prepare_samples
-from .experiment.trajectory_scans import reconstruct_samples as reconstruct_samples
 from .glm.decoupled import DecoupledGaussian as DecoupledGaussian
 from .glm.free_encoding import best_free_encoding as best_free_encoding
 from .glm.free_encoding import best_shot as best_shot

@@ -6,6 +6,7 @@ is, not the part itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -26,14 +27,20 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 """Names that people know, and what strategies, methods and parts of priors they mean are called here."""
 
 
+def split_name(name: str) -> tuple[str, str | None]:
+    """Family and setting of a name: ``vd:3 draw=golden`` is ``vd`` and ``3 draw=golden``; None without a setting."""
+    family, mark, setting = re.fullmatch(r"([^: ]*)([: ]?)(.*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
+    return family, setting.strip() if mark else None
+
+
 def full_name(name: str, known: Collection[str]) -> str:
     """The name of a part by which it is ``known``, where ``name`` is an alias of it; any other name as it is.
 
-    A setting behind a colon stays: ``vd:3`` is ``vd-polynomial:3``.
+    A setting behind the family stays: ``vd:3`` is ``vd-polynomial:3``.
     """
-    family, colon, setting = name.partition(":")
+    family, _ = split_name(name)
     meant = () if family in known else (one for one in ALIASES.get(family, ()) if one in known)
-    return f"{next(iter(meant), family)}{colon}{setting}"
+    return f"{next(iter(meant), family)}{name.removeprefix(family)}"
 
 
 @dataclass(frozen=True)

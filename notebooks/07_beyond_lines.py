@@ -117,7 +117,7 @@ for title, shots in sets.items():
     made = md.load_phantom_shots("brain", shots, shape=MATRIX, rng=np.random.default_rng(0))
     data = md.TrajectoryData(made.kspace[None], made.trajectory, (MATRIX, MATRIX), noise_variance=made.noise_variance)
     along = md.prepare_samples(data, recipe).slice_model(0, recipe)
-    found = md.reconstruct_samples(along, "mean", recipe, np.random.default_rng(0))
+    found = md.reconstruct(along, None, "mean", recipe, np.random.default_rng(0))
     results[title] = along, found, made.reference
     score = md.measure(found.image, made.reference).relative_l2
     print(f"{title:24s} error {score:.4f}", found.convergence.status.value)

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from mri_design.cli.main import app
 from mri_design.design.strategies.fixed import LowPass
 from mri_design.design.training import TrainedDesign
+from mri_design.experiment.calibration import prepare
 from mri_design.experiment.design import DesignOptions, run_design
-from mri_design.experiment.inputs import prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.stored_designs import Checkpoint, save_trained
 from mri_design.scan.data import KSpaceData

@@ -14,9 +14,9 @@ from parts.exams import complete_image, designed_lines, random_lines, with_phase
 from study.scans import LOW_FIELD_NOISE, NOISE, Scan, denoised, self_calibrated
 from trajectories.sets import spiral_sets
 
-from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.calibration import prepare, prepare_samples
+from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.trajectory_scans import prepare_samples
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array

@@ -22,7 +22,14 @@ from mri_design.scan.io.atomic import write_bytes
 
 DRAWN = (
     *(DEFAULT, TUNED, ORACLE, "low-pass", "information-gain", "expected-error", "trained residual-greedy"),
-    *("trained stochastic-lbcs", "trained lbcs", "hybrid", "fastmri-equispaced", "regular + 8 ACS", "vd-half"),
+    *(
+        "trained stochastic-lbcs",
+        "trained lbcs",
+        "hybrid",
+        "fastmri-equispaced",
+        "regular + 8 ACS",
+        "vd-polynomial draw=half",
+    ),
 )
 """Curves of figures, in the order of their colours."""
 LOCAL_MEAN = "mean"

@@ -10,7 +10,7 @@ from study.scans import Scan
 
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategies import make_strategy, tuned_families
+from mri_design.experiment.strategies import make_strategy
 
 TUNED = "vd-tuned"
 """The competitor: of all families, powers and centres the best on the training images, per number of lines."""
@@ -18,11 +18,15 @@ PARTIAL = "vd-partial-fourier"
 """Polynomial density on a part of k-space: printed beside the competitor, and no part of it."""
 KEPT = (0.5625, 0.625, 0.75)
 """Fractions of the grid that `PARTIAL` tries."""
-BESIDE = (PARTIAL, *(name for name in ("vd-half",) if name in tuned_families()))
+BESIDE = (PARTIAL, "vd-polynomial draw=half")
 """Tuned families that use the symmetry of k-space: in the tables, not in the competitor."""
 INFORMED = "calibrated, trained"
 """`calibrated` with the training's scans as side information."""
-FAMILIES = ("vd-polynomial", "vd-gaussian", "vd-jittered", "vd-systematic", "vd-golden")
+FAMILIES = (
+    "vd-polynomial",
+    "vd-gaussian",
+    *(f"vd-polynomial draw={draw}" for draw in ("jittered", "systematic", "golden")),
+)
 
 
 @dataclass(frozen=True)

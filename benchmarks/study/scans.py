@@ -10,7 +10,8 @@ import numpy as np
 from skimage.restoration import denoise_nl_means, estimate_sigma
 
 from mri_design.design.trials import ReferenceSlice
-from mri_design.experiment.inputs import PreparedScan, load_input, prepare
+from mri_design.experiment.calibration import PreparedScan, prepare
+from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.operators.base import Array
 from mri_design.scan.calibration.coil_maps import coil_combined

@@ -12,6 +12,7 @@ from study.pieces import StudyMaterial, Trial, compute
 
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.recipe import Recipe, load_recipe
+from mri_design.experiment.strategies import with_power
 from mri_design.runs.workers import Workers
 
 Show = Callable[[str, int, int], None]
@@ -33,12 +34,12 @@ class Density:
     def of(cls, family: str, power: float, start: int, kept: float = 1.0) -> Density:
         """A family with a power and a centre, on a part of k-space."""
         base = "vd-polynomial" if family == PARTIAL else family
-        return cls(family, f"{base}:{power:g}", start, "mean" if kept == 1 else f"partial {kept:g}")
+        return cls(family, with_power(base, power), start, "mean" if kept == 1 else f"partial {kept:g}")
 
     @property
     def power(self) -> float:
         """Read back from the strategy."""
-        return float(self.strategy.partition(":")[2])
+        return float(self.strategy.partition(":")[2].partition(" ")[0])
 
 
 def map_recipe(weight: float) -> Recipe:

@@ -13,9 +13,9 @@ from trajectories.sets import HALF, RECIPE, Scene, engine, model_of, spiral_sets
 
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
+from mri_design.experiment.calibration import prepare_samples
 from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.reconstruction import InferenceOptions
-from mri_design.experiment.trajectory_scans import prepare_samples, reconstruct_samples
+from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
@@ -139,7 +139,7 @@ def covered_row(scene: Scene, shots: Array, coils: int, seed: int, recipe_name: 
     prepared = prepare_samples(data, recipe)
     slice_model = prepared.slice_model(0, recipe)
     options = InferenceOptions(signal=slice_model.signal_level(range(len(shots))))
-    made = reconstruct_samples(slice_model, "mean", recipe, np.random.default_rng([seed, 2]), options)
+    made = reconstruct(slice_model, None, "mean", recipe, np.random.default_rng([seed, 2]), options=options)
     assert made.std is not None
     image, std = made.image * prepared.unit, made.std * prepared.unit
     return {

@@ -14,13 +14,13 @@ from trajectories.sets import RECIPE
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
+from mri_design.experiment.calibration import prepare, prepare_samples
 from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import start_lines
-from mri_design.experiment.inputs import load_input, prepare
-from mri_design.experiment.reconstruction import InferenceOptions, Method, reconstruct_prepared
+from mri_design.experiment.inputs import load_input
+from mri_design.experiment.reconstruction import InferenceOptions, Method, reconstruct, reconstruct_prepared
 from mri_design.experiment.shots import shot_candidates, shot_slice
 from mri_design.experiment.strategies import make_strategy, strategy_names
-from mri_design.experiment.trajectory_scans import prepare_samples, reconstruct_samples
 from mri_design.operators.base import Array
 from mri_design.operators.trajectory import interleaf_angles, turned
 from mri_design.scan.data import TrajectoryData
@@ -85,7 +85,7 @@ def measured_rows(data: TrajectoryData, every: Sequence[int] = EVERY) -> list[Ro
 
 def _made(data: TrajectoryData, method: Method) -> tuple[Array, bool]:
     slice_model = prepare_samples(data, RECIPE).slice_model(0, RECIPE)
-    made = reconstruct_samples(slice_model, method, RECIPE, np.random.default_rng(2))
+    made = reconstruct(slice_model, None, method, RECIPE, np.random.default_rng(2))
     return made.image, made.convergence.converged
 
 

@@ -147,6 +147,23 @@ class LineCandidates:
         flags[list(self.acquired)] = True
         return flags
 
+    @property
+    def chosen(self) -> tuple[int, ...]:
+        """Acquired lines without those of the start."""
+        return self.acquired[self.n_start :]
+
+    @property
+    def wanted(self) -> int:
+        """How many lines the finished design will have beside those of the start."""
+        return self.target - self.n_start
+
+    @property
+    def outside_start(self) -> NDArray[np.intp]:
+        """Numbers of the allowed lines that are not at the start, ascending."""
+        outside = self.allowed.copy()
+        outside[list(self.acquired[: self.n_start])] = False
+        return np.flatnonzero(outside)
+
     def after(self, *lines: int) -> LineCandidates:
         """The candidates once ``lines`` have been measured."""
         return replace(self, acquired=(*self.acquired, *lines))

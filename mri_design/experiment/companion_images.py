@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.calibration.map_grids import places_in
 from mri_design.errors import InputError, UsageError, option
-from mri_design.experiment.inputs import load_scan, names_file, prepare, scan_of
+from mri_design.experiment.calibration import prepare, prepare_samples
+from mri_design.experiment.inputs import load_scan, names_file, scan_of
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.trajectory_scans import prepare_samples, reconstruct_samples
+from mri_design.experiment.reconstruction import reconstruct
 from mri_design.experiment.volume import is_around
 from mri_design.kinds import count_text
 from mri_design.model.companion import Companion
@@ -432,7 +433,7 @@ def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> N
     rng = np.random.default_rng([seed, 5])
     if isinstance(scan, TrajectoryData):
         prepared = prepare_samples(scan, recipe)
-        made = reconstruct_samples(prepared.slice_model(0, recipe), "mean", recipe, rng)
+        made = reconstruct(prepared.slice_model(0, recipe), None, "mean", recipe, rng)
         return np.abs(made.image).astype(np.float32)
     ready = prepare(scan, recipe, ordinary=True)
     one = ready.slice_model(0, recipe)

@@ -8,17 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.experiment.inputs import (
+from mri_design.experiment.calibration import (
     DEAD_COILS,
     NOISE_WITNESSES,
     calibration_count,
     checked_source,
     maps_with_gaps,
+    samples_with_known_noise,
+    source_of_sample_maps,
     takes_lines_with_gaps,
     with_known_noise,
 )
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.trajectory_scans import samples_with_known_noise, source_of_sample_maps
 from mri_design.scan.calibration.coil_maps import gapless_square
 from mri_design.scan.calibration.noise import largest_correlation, noise_is_beside
 from mri_design.scan.calibration.trajectory_centre import dense_centre

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mri_design.design.constraints import Constraints
 from mri_design.design.echo_trains import Acquisition, acquisition_order, check_order
 from mri_design.design.stopping import FEWEST_TESTED, AnyOf, NamedRule, UntilError, UntilGain
-from mri_design.design.strategies.fixed import CentreSettings, RandomLines
+from mri_design.design.strategies.fixed import Equispaced, RandomLines
 from mri_design.design.strategies.trained import TrainedOrder
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
@@ -85,7 +85,7 @@ def centre_for_maps(strategy: Strategy, recipe: Recipe, count: int | None, usual
     usual = usual or calibration_for(recipe, count) or recipe.coils.most_lines
     if strategy.needs_posterior or isinstance(strategy, TrainedOrder):
         return start_of_growing(recipe, usual, count)
-    published = isinstance(strategy, CentreSettings | RandomLines) and strategy.centre_fraction is not None
+    published = isinstance(strategy, Equispaced | RandomLines) and strategy.centre_fraction is not None
     return min(FEWEST_CALIBRATING, usual) if published and not _asked(recipe) else usual
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints
-from mri_design.design.strategy import ChoosesBlocks, DesignView, Strategy, rng_of_step
+from mri_design.design.strategy import ChoosesBlocks, DesignView, rng_of_step
 from mri_design.errors import InputError, MissingPackageError, UsageError, did_you_mean
 from mri_design.experiment.extent import design_seed, require_lines, start_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import (
     FROM_FILES,
-    GONE,
     check_strategy_name,
     kinds_of_masks,
     make_strategy,
@@ -28,7 +27,7 @@ from mri_design.experiment.strategies import (
 )
 from mri_design.kinds import KINDS, count_text, designed_kinds
 from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
-from mri_design.registry import full_name
+from mri_design.registry import full_name, split_name
 from mri_design.scan.trajectories.point_spread import compensated_spread, spread_of_mask
 
 Flags = NDArray[np.bool_]
@@ -116,37 +115,12 @@ def _made_by_bart(program: str, plane: PlaneReadouts, side: int, scale: float, s
         return np.asarray(read_pair(Path(folder) / "mask.cfl").reshape(plane.grid, order="F") != 0)
 
 
-@dataclass(frozen=True)
-class OutsideKind:
-    """A kind of mask by another program.
-
-    Parameters
-    ----------
-    program : str
-        Its name.
-    make : callable
-        (plane, side of the calibration region, count, seed) -> flags (ky, kz) of at least ``count`` samples.
-    """
-
-    program: str
-    make: Callable[[PlaneReadouts, int, int, int], Flags]
-
-    def order(self, plane: PlaneReadouts, needed: Sequence[int], count: int, seed: int) -> tuple[tuple[int, ...], int]:
-        """Exactly ``count`` samples from the centre outwards, ``needed`` ones among them; how many were left out."""
-        side = round(len(needed) ** 0.5)
-        flags = self.make(plane, side, count, seed).reshape(-1).copy()
-        flags[list(needed)] = True
-        free = np.setdiff1d(np.flatnonzero(flags), needed)
-        over = int(flags.sum()) - count
-        flags[np.random.default_rng(seed).choice(free, size=over, replace=False)] = False
-        return tuple(plane.outwards[flags[plane.outwards]].tolist()), over
-
-
-OUTSIDE: Mapping[str, OutsideKind] = {
-    "sigpy-poisson": OutsideKind("SigPy", sigpy_poisson),
-    "bart-poisson": OutsideKind("BART", bart_poisson),
+OUTSIDE: Mapping[str, tuple[str, Callable[[PlaneReadouts, int, int, int], Flags]]] = {
+    "sigpy-poisson": ("SigPy", sigpy_poisson),
+    "bart-poisson": ("BART", bart_poisson),
 }
-"""By the names that the command line takes."""
+"""Programs and functions by the names that the command line takes: (plane, side of the calibration region, count, seed)
+-> flags (ky, kz) of at least ``count`` samples."""
 
 
 def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, str]:
@@ -156,7 +130,7 @@ def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, 
     ----------
     kind : str
         A strategy that looks at no data, with its setting (``vd-polynomial:3``), an alias, another program's kind
-        (`outside_masks.OUTSIDE`), or a family of shots with a set of angles (``radial``, ``spiral:golden``).
+        (`OUTSIDE`), or a family of shots with a set of angles (``radial``, ``spiral:golden``).
     axes : int
         Numbers that the shape has: of two, kinds that know planes are over a plane.
     encoding : str, optional
@@ -167,25 +141,30 @@ def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, 
     UsageError
         For an unknown kind, one that looks at a scan, or one that does not choose what the encoding says.
     """
-    family, colon, setting = kind.partition(":")
+    family, setting = split_name(kind)
     if family in KINDS and KINDS[family].shots:
         if encoding not in (None, family):
             raise UsageError(f"--kind {kind} is over {KINDS[family].several}: leave out --encoding {encoding}")
         name, encoding = setting or "half-turn", family
     else:
-        family = full_name(family, {name for each in designed_kinds() for name in strategy_names(each)})
-        name = f"{family}{colon}{setting}"
+        name = full_name(kind, {name for each in designed_kinds() for name in strategy_names(each)})
+        family, _ = split_name(name)
         knows = [each for each in designed_kinds() if family in strategy_names(each)]
         if family in OUTSIDE:
             knows = ["plane"]
         elif family in FROM_FILES:
             knows = ["lines", "plane"]
-        if not knows and family not in GONE:
-            raise _unknown(kind, family)
-        if knows and all(KINDS[each].shots for each in knows) and encoding is None:
+        elif "draw=" in (setting or ""):
+            knows = [each for each in knows if each == "lines"]
+        if not knows:
+            shots = tuple(each for each in designed_kinds() if KINDS[each].shots)
+            kinds = {"lines": kinds_of_masks(), "a plane": (*kinds_of_masks("plane"), *OUTSIDE), "shots": shots}
+            near = did_you_mean(family, list(dict.fromkeys(name for names in kinds.values() for name in names)))
+            there_are = [f"Of {what} there are {', '.join(names)}." for what, names in kinds.items()]
+            raise UsageError(" ".join([f"--kind {kind}: there is no such kind.", *filter(None, [near]), *there_are]))
+        if encoding is None and all(KINDS[each].shots for each in knows):
             raise UsageError(f"--kind {kind} is a set of angles: say of what, as --kind radial:{kind} or spiral:{kind}")
-        preferred = sorted(knows, key=lambda each: each != ("plane" if axes == 2 else "lines"))
-        encoding = encoding or (preferred[0] if preferred else "lines")
+        encoding = encoding or min(knows, key=lambda each: each != ("plane" if axes == 2 else "lines"))
     if family in OUTSIDE and encoding == "plane":
         return name, encoding
     if family not in FROM_FILES and family in strategy_names(encoding) and family not in kinds_of_masks(encoding):
@@ -195,18 +174,6 @@ def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, 
         )
     check_strategy_name(name, encoding)
     return name, encoding
-
-
-def _unknown(kind: str, family: str) -> UsageError:
-    """Names the nearest kind, and all of them by what they are of."""
-    kinds = {
-        "lines": kinds_of_masks("lines"),
-        "a plane": (*kinds_of_masks("plane"), *OUTSIDE),
-        "shots": tuple(encoding for encoding in designed_kinds() if KINDS[encoding].shots),
-    }
-    near = did_you_mean(family, list(dict.fromkeys(name for names in kinds.values() for name in names)))
-    there_are = [f"Of {what} there are {', '.join(names)}." for what, names in kinds.items()]
-    return UsageError(" ".join([f"--kind {kind}: there is no such kind.", *filter(None, [near]), *there_are]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,25 +263,34 @@ def draw_mask(
     """
     encoding = recipe.design.encoding
     if KINDS[encoding].shots:
-        return _set_of_shots(kind, grid, count, recipe, calibration)
+        from mri_design.experiment.shots import shot_candidates  # takes long to import
+
+        if calibration:
+            got, cure = f"{calibration} of {KINDS[encoding].several}", "Leave it out: every {} measures the centre."
+            raise InputError("calibration region", got, "none", cure.format(KINDS[encoding].unit))
+        shots = shot_candidates(recipe, make_strategy(kind, encoding), grid, count, 1)
+        return DrawnMask(kind=kind, readouts=shots, order=tuple(range(count)), n_start=0)
     readouts = readouts_named(encoding, grid)
-    in_plane = isinstance(readouts, PlaneReadouts)
     if calibration is not None:
         _require_smaller(calibration, count, readouts)
-        settings = {"calibration": calibration} if in_plane and calibration else {}
-        recipe = recipe.replacing("constraints", **settings)
+        in_plane = encoding == "plane"
+        recipe = recipe.replacing("constraints", **({"calibration": calibration} if in_plane and calibration else {}))
         recipe = recipe.replacing("design", start=1 if in_plane else max(1, calibration))
     measurable = np.ones(readouts.size, dtype=bool)
     require_lines(measurable, count, recipe, readouts)
     rules = recipe.constraints.rules_of(readouts)
     if isinstance(readouts, PlaneReadouts) and kind in OUTSIDE:
         return _by_another_program(kind, readouts, count, rules, seed)
-    strategy = make_strategy(kind, encoding)
+    strategy, seed = make_strategy(kind, encoding), design_seed(seed)
     bare = calibration == 0 and not rules.needed(measurable)
     first = () if bare else start_lines(measurable, strategy, count, recipe, readouts=readouts)
     candidates = LineCandidates(measurable, first, count, len(first), rules, readouts)
-    order = _drawn(strategy, candidates, design_seed(seed))
-    return DrawnMask(kind=kind, readouts=readouts, order=order, n_start=len(first))
+    if len(first) < count and readouts.thinned and isinstance(strategy, ChoosesBlocks):
+        block = strategy.choose_block(DesignView(candidates), rng_of_step(seed, 0), count - len(first))
+        candidates = candidates.after(*(choice.line for choice in block))
+    for step in range(count - len(candidates.acquired)):
+        candidates = candidates.after(strategy.choose(DesignView(candidates), rng_of_step(seed, step)).line)
+    return DrawnMask(kind=kind, readouts=readouts, order=candidates.acquired, n_start=len(first))
 
 
 def _require_smaller(calibration: int, count: int, readouts: Readouts) -> None:
@@ -332,38 +308,22 @@ def _require_smaller(calibration: int, count: int, readouts: Readouts) -> None:
     )
 
 
-def _drawn(strategy: Strategy, candidates: LineCandidates, seed: int) -> tuple[int, ...]:
-    """Candidates of a strategy that needs no posterior, as `DesignEngine` asks for them."""
-    left = candidates.target - len(candidates.acquired)
-    if left and candidates.readouts.thinned and isinstance(strategy, ChoosesBlocks):
-        chosen = strategy.choose_block(DesignView(candidates), rng_of_step(seed, 0), left)
-        return candidates.after(*(choice.line for choice in chosen)).acquired
-    for step in range(left):
-        candidates = candidates.after(strategy.choose(DesignView(candidates), rng_of_step(seed, step)).line)
-    return candidates.acquired
-
-
 def _by_another_program(kind: str, plane: PlaneReadouts, count: int, rules: Constraints, seed: int) -> DrawnMask:
+    """Exactly ``count`` samples of another program's mask from the centre outwards, those that rules need among them.
+
+    Both programs take an acceleration and come near it: they are asked for a few samples more, and those that are too
+    many are left out at random; what lies at the centre stays.
+    """
     if not rules.allowed(plane.size).all():
         raise UsageError(
             f"--kind {kind} knows neither a shutter nor partial Fourier: leave them out, or take poisson-disc"
         )
-    program, needed = OUTSIDE[kind], rules.needed(np.ones(plane.size, dtype=bool))
-    order, over = program.order(plane, needed, count, seed)
-    note = f"{program.program}'s mask has {count_text(over, 'sample')} more, left out at random." if over else ""
+    (program, make), needed = OUTSIDE[kind], rules.needed(np.ones(plane.size, dtype=bool))
+    flags = make(plane, round(len(needed) ** 0.5), count, seed).reshape(-1).copy()
+    flags[list(needed)] = True
+    over = int(flags.sum()) - count
+    free = np.setdiff1d(np.flatnonzero(flags), needed)
+    flags[np.random.default_rng(seed).choice(free, size=over, replace=False)] = False
+    note = f"{program}'s mask has {count_text(over, 'sample')} more, left out at random." if over else ""
+    order = tuple(plane.outwards[flags[plane.outwards]].tolist())
     return DrawnMask(kind=kind, readouts=plane, order=order, n_start=len(needed), note=note)
-
-
-def _set_of_shots(kind: str, grid: tuple[int, int], count: int, recipe: Recipe, calibration: int | None) -> DrawnMask:
-    from mri_design.experiment.shots import shot_candidates  # takes long to import
-
-    kinds = KINDS[recipe.design.encoding]
-    if calibration:
-        raise InputError(
-            "calibration region",
-            f"{calibration} of {kinds.several}",
-            "none",
-            f"Leave it out: every {kinds.unit} measures the centre.",
-        )
-    shots = shot_candidates(recipe, make_strategy(kind, recipe.design.encoding), grid, count, 1)
-    return DrawnMask(kind=kind, readouts=shots, order=tuple(range(count)), n_start=0)

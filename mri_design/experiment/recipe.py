@@ -18,9 +18,10 @@ from mri_design.errors import (
     option,
     require_instance,
 )
-from mri_design.experiment.settings import RETIRED, Settings, setting
+from mri_design.experiment.settings import Settings, setting
 from mri_design.kinds import designed_kinds
 from mri_design.priors import BLOCKS, SITES
+from mri_design.registry import split_name
 from mri_design.whole_numbers import line_numbers
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
@@ -62,7 +63,7 @@ def _encoding_of(strategy: str) -> str:
     """The first encoding whose strategies include this one; lines where none do."""
     from mri_design.experiment.strategies import strategy_named, strategy_names
 
-    names = ((each, strategy_named(strategy, each).partition(":")[0]) for each in designed_kinds())
+    names = ((each, split_name(strategy_named(strategy, each))[0]) for each in designed_kinds())
     return next((each for each, family in names if family in strategy_names(each)), "lines")
 
 
@@ -71,7 +72,7 @@ def _require_no_truth(name: str, field: str) -> None:
     from mri_design.experiment.strategies import ORACLES, TRAINING_RULES
 
     wanted = ""
-    if name.partition(":")[0] in ORACLES:
+    if split_name(name)[0] in ORACLES:
         wanted = "a strategy that does without the truth; oracles are named with --strategy only"
     if name in TRAINING_RULES:
         wanted = "a strategy for a scan that is measured now; mri-design protocol goes by this one anyway"
@@ -887,29 +888,6 @@ class Recipe(Settings):
 
 
 Settings.sections = {name: type(value) for name, value in vars(Recipe()).items() if isinstance(value, Settings)}
-RETIRED |= {
-    "prior.coarse_scale": "In Python: SparsityBlock('wavelet', ..., coarse_scale=...).",
-    "prior.neighbours": "In Python: SparsityBlock('non-local', ..., neighbours=...).",
-    "phase.sites": "In Python: PhasePrior(..., sites=...) of a slice.",
-    "phase.rivals_every": "Leave it out: designs choose no model of the phase any more.",
-    'phase.model = "automatic"': "Designs choose no model of the phase any more; images do with held-back (lines) and "
-    "held-back-anywhere, and aware has both know the phase.",
-    "inference.learn": "Leave it out. In Python: learn_hyperparameters(model, engine, rng).",
-    "inference.algorithm": "In Python: DoubleLoop(..., algorithm=...).",
-    "design.plane_block": "block counts samples of a plane, too.",
-    "design.first_loops": "In Python: DesignEngine(..., first_loops=...).",
-    "design.step_loops": "In Python: DesignEngine(..., step_loops=...).",
-    **dict.fromkeys(
-        ("design.samples", "design.solver_tolerance", "design.inner_tolerance"),
-        "Give it under [inference], where designs are inferred as roughly; in Python: DesignEngine(strategy, engine).",
-    ),
-    "shots.rim_acceleration": "Leave it out. In Python: spirals of mri_design.scan.trajectories.",
-    "shots.oversampling": "In Python: radial_spokes(..., oversampling=...).",
-    "constraints.whole_half": "Forbid the lines that are left out. In Python: LineConstraints(..., whole_half=...).",
-    "reconstruction.damping": "In Python: least_squares(model, damping=...).",
-    "reconstruction.map_smoothing": "In Python: MapEstimate(smoothing=...).",
-    "reconstruction.map_stages": "In Python: MapEstimate(stages=...).",
-}
 
 
 def load_recipe(source: str | Path | None = None) -> Recipe:
@@ -918,7 +896,7 @@ def load_recipe(source: str | Path | None = None) -> Recipe:
     Raises
     ------
     InputError
-        Where the file cannot be read or a setting is unknown, went, or is out of range; the message names the setting.
+        Where the file cannot be read or a setting is unknown or out of range; the message names the setting.
     """
     if source is None:
         return Recipe()

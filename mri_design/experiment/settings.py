@@ -164,8 +164,6 @@ class Kind:
         if self.inner is not None:
             return self._members(value, place, self.inner)
         value = value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
-        if (retired := RETIRED.get(f'{_section(place)} = "{value}"')) is not None:
-            raise InputError(place, f"{value!r}, which went", self.wanted, retired)
         if self.choices:
             if isinstance(value, str):
                 if (value := full_name(value, self.choices)) in self.choices:
@@ -219,16 +217,13 @@ class Settings:
         Raises
         ------
         InputError
-            For a setting that does not exist or went, a missing one, and a value that is none.
+            For a setting that does not exist, a missing one, and a value that is none.
         """
         if not isinstance(values, Mapping):
             wanted = f"a table [{place}]" if place else "a table of settings"
             raise InputError(place or "recipe", described(values), wanted)
         known = cls.kinds()
         prefix = f"{place}." if place else ""
-        if not place and len(gone := list(dict.fromkeys(_retired(values)))) > 1:
-            cures = " ".join(f"{name}: {RETIRED[name]}" for name in gone)
-            raise InputError("recipe", f"settings that went: {', '.join(gone)}", "a recipe without them", cures)
         for name, value in values.items():
             if name not in known:
                 raise cls._unknown(str(name), value, prefix)
@@ -252,8 +247,6 @@ class Settings:
     def _unknown(cls, name: str, value: object, prefix: str) -> InputError:
         known, place = cls.kinds(), f"{prefix}{name}"
         section = prefix.partition(".")[0]
-        if (retired := RETIRED.get(_section(place))) is not None:
-            return InputError(place, "a setting that went", "a recipe without it", retired)
         near = did_you_mean(name, list(known)).replace("mean ", f"mean {prefix}")
         elsewhere = [f"{other}.{name}" for other, kind in cls.sections.items() if name in kind.kinds()]
         if not near and elsewhere:
@@ -261,27 +254,6 @@ class Settings:
         what = "section" if not prefix and isinstance(value, Mapping) else "setting"
         wanted = f"a setting of [{section}]: {', '.join(known)}" if prefix else f"one of: {', '.join(known)}"
         return InputError(place, f"an unknown {what}", wanted, near)
-
-
-RETIRED: dict[str, str] = {}
-"""Settings, and values of settings (``section.name = "value"``), that older recipes have: what to do instead."""
-
-
-def _section(place: str) -> str:
-    """``prior.0.kind`` -> ``prior.kind``."""
-    return ".".join(part for part in place.split(".") if not part.isdigit())
-
-
-def _retired(values: object, place: str = "") -> Iterator[str]:
-    """Names in `RETIRED` of the settings and values in a recipe."""
-    if isinstance(values, Mapping):
-        for name, value in values.items():
-            inner = f"{place}.{name}" if place else str(name)
-            yield from (text for text in (inner, f'{inner} = "{value}"') if text in RETIRED)
-            yield from _retired(value, inner)
-    elif isinstance(values, list | tuple):
-        for value in values:
-            yield from _retired(value, place)
 
 
 def _plain(value: Any) -> Any:

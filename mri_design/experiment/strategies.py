@@ -1,7 +1,8 @@
 """Strategies by name: those that choose phase-encode lines, samples of a plane, or shots.
 
-A strategy is a file in `design/strategies` and one line of registration here; from then on recipes, the command line
-and comparisons know it. A user's own script registers one by `register_strategy`.
+A name is FAMILY, FAMILY:SETTING, or for densities FAMILY[:POWER] draw=DRAW. A strategy is a class in
+`design/strategies` and one line of registration here; from then on recipes, the command line and comparisons know it. A
+user's own script registers one by `register_strategy`.
 """
 
 from __future__ import annotations
@@ -13,73 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from mri_design.errors import InputError, UnknownNameError, UsageError, described, require_choice, require_working
 from mri_design.kinds import KINDS
-from mri_design.registry import Shipped, full_name, require_part
+from mri_design.registry import Shipped, full_name, require_part, split_name
 from mri_design.whole_numbers import whole_number
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded when a strategy is made: help lists their names before that
     from mri_design.design.strategy import Strategy
 
-EXPLAINED = {
-    "calibrated": (
-        "chosen while the scan is measured, where the image so far is expected to be most wrong; every "
-        "measurement corrects the expectation"
-    ),
-    "information-gain": (
-        "chosen while the scan is measured, to tell most about the image under the posterior (the published rule)"
-    ),
-    "information-gain-lanczos": "chosen as by information-gain, with variances from Lanczos vectors",
-    "expected-error": "chosen while the scan is measured, where the posterior expects its mean to be most wrong",
-    "random": "drawn at random, all equally likely, beside a few at the centre",
-    "fastmri-random": "drawn at random around a full centre of 8 %, as in fastMRI",
-    "fastmri-equispaced": "at equal distances around a full centre of 8 %, with a random offset, as in fastMRI",
-    "vd-polynomial": "drawn at random, from a density that falls with a power of the distance from the centre",
-    "vd-gaussian": "drawn at random, from a Gaussian density around the centre",
-    "vd-jittered": "drawn from a density that falls with the distance from the centre, one from every unit of mass",
-    "vd-systematic": "drawn from a density that falls with the distance from the centre, evenly",
-    "vd-golden": "drawn from a density that falls with the distance from the centre, in steps of the golden ratio",
-    "vd-half": "drawn from a density that falls with the distance from the centre, on one half of k-space",
-    "poisson-disc": "drawn at random with a least distance from each other, around a full centre",
-    "caipi": "in a regular pattern that is shifted from row to row (2-D CAIPIRINHA), and a full centre",
-    "regular": "at equal distances, those left over at the centre (parallel imaging)",
-    "low-pass": "nearest to the centre",
-    "golden-ratio": "in steps of the golden ratio of the grid",
-    "half-turn": "spread evenly over half a turn",
-    "full-turn": "spread evenly over a turn",
-    "one-missing": "spread evenly over a turn as if there were one more",
-    "golden": "a golden angle apart",
-    "tiny-golden": "a tiny golden angle apart",
-    "oracle-residual": "chosen where the image is most wrong, which it sees in the true image: a mark, not a design",
-    "oracle-hole": "chosen by the expected error, which the true image corrects around each: a mark, not a design",
-    "oracle-greedy": (
-        "chosen as those after which the image is best, which it sees in the true image: a mark, not a design"
-    ),
-    "residual-greedy": "chosen where reconstructions of the training scans are most wrong, the same for every scan",
-}
-"""Name of a strategy to a few words that go on from "lines", "samples" or "spokes"; a script may add its own."""
-
-_TRAINED = "in the order that mri-design train learnt on other scans"
-_INFORMED = "; what mri-design train saw on other scans has a say"
-
-
-def explained(name: str) -> str:
-    """What a strategy chooses, in a few words that go on from "lines", "samples" or "shots"; empty where nobody said.
-
-    Parameters
-    ----------
-    name : str
-        As `make_strategy` takes it.
-    """
-    family, _, setting = name.partition(":")
-    if family in FROM_FILES:
-        return _TRAINED
-    about = EXPLAINED.get(family, "")
-    if reads_file(name):
-        return about + _INFORMED
-    return f"{about} (set to {setting})" if setting and about else about
-
-
 SHOTS = "shots"
-"""In place of an encoding: every family of shots, those to come included."""
+"""Stands for every family of shots, those to come included."""
 
 ORACLES: list[str] = []
 """Strategies that look at the true image; they cannot choose before `Oracle.knowing` has given it to them."""
@@ -90,30 +32,19 @@ TRAINING_RULES: list[str] = []
 FROM_FILES = ("trained",)
 """Families that come as FAMILY:FILE, from what training wrote."""
 
-GONE = {"hybrid": "calibrated:FILE"}
-"""Names of earlier versions, and what to use in their place."""
-
 INFORMED = ("calibrated",)
 """Families that may come as FAMILY:FILE: training scans then have a say."""
 
 Settings = Callable[[str, str], Mapping[str, Any]]
-"""(whole name, text behind the colon) -> fields of the strategy that it sets; refuses by `UsageError`."""
+"""(whole name, text behind the family) -> fields of the strategy that it sets; refuses by `UsageError`."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """Entry of a strategy in the table of names.
+    """Entry of a strategy in the table of names: fields as the arguments of `register_strategy`.
 
     Parameters
     ----------
-    make : callable
-        Makes the strategy.
-    random : bool, optional
-        Whether another seed gives another mask, with no look at the data; by default strategies without a posterior do.
-    tuned : tuple of float
-        What tuning on training scans tries behind the colon; empty where nothing is tuned.
-    settings : callable, optional
-        Reads what stands behind the colon of a name.
     scan : bool, optional
         Whether it needs a scan: a posterior, or a true image. Without it the strategy that is made says so.
     """
@@ -132,6 +63,9 @@ class Known:
 
 STRATEGIES: dict[str, dict[str, Known]] = {"lines": {}, "plane": {}, SHOTS: {}}
 """By what they choose, and by name, in the order in which help lists them."""
+
+ABOUT: dict[str, str] = {}
+"""What families choose, in a few words that go on from "lines", "samples" or "spokes"; a script may add its own."""
 
 
 def _chosen_as(encoding: str) -> str:
@@ -164,8 +98,8 @@ def register_strategy(
     tuned : sequence of float
         Powers that tuning on training scans tries, as ``NAME:POWER``.
     settings : callable, optional
-        (whole name, text behind the colon) -> fields of the strategy's dataclass that the text sets. By default a power
-        where one is tuned, and nothing may stand behind a colon elsewhere.
+        (whole name, text behind the family) -> fields of the strategy's dataclass that the text sets. By default a
+        power where one is tuned; nothing may follow the name of others.
     looks_at : {"", "nothing", "scan", "truth", "training"}
         Whether it needs the true image, as oracles do, or that of training scans, before it can choose: its
         ``knowing(truths, reconstruct)`` of `Oracle`, or ``knowing(scans)`` of `TrainingResidual`, is called with them.
@@ -179,22 +113,22 @@ def register_strategy(
     """
     require_part("strategy", name, make, "its class, or a function that makes it")
     require_choice(("", "nothing", "scan", "truth", "training"), looks_at=looks_at)
-    if name in FROM_FILES or name in GONE:
+    if name in FROM_FILES:
         raise InputError(field="strategy", got=repr(name), wanted="a name that means nothing else")
     chosen = encodings.split() if isinstance(encodings, str) else list(encodings)
     unknown = sorted(set(chosen) - set(STRATEGIES))
     if unknown or not chosen:
         raise InputError(field="encodings", got=", ".join(unknown) or "none", wanted=", ".join(STRATEGIES))
-    read = settings or (_power if tuned else None)
+    drawn = False if looks_at in ("truth", "training") else random
+    scan = looks_at != "nothing" if looks_at else None
+    known = Known(make, drawn, tuple(tuned), settings or (_power if tuned else None), scan)
     for encoding in chosen:
-        drawn = False if looks_at in ("truth", "training") else random
-        scan = looks_at != "nothing" if looks_at else None
-        STRATEGIES[encoding][name] = Known(make, drawn, tuple(tuned), read, scan)
-    for known, mark in ((ORACLES, "truth"), (TRAINING_RULES, "training")):
-        if name in known:
-            known.remove(name)
+        STRATEGIES[encoding][name] = known
+    for names, mark in ((ORACLES, "truth"), (TRAINING_RULES, "training")):
+        if name in names:
+            names.remove(name)
         if looks_at == mark:
-            known.append(name)
+            names.append(name)
 
 
 def _power(name: str, text: str) -> dict[str, Any]:
@@ -205,6 +139,25 @@ def _power(name: str, text: str) -> dict[str, Any]:
     if not 0 <= value < 1e6:
         raise UsageError(f"strategy {name!r}: the power must be a number of zero or more")
     return {"power": value}
+
+
+DRAWS = {
+    "random": "",
+    "jittered": ", one from every unit of mass",
+    "systematic": ", evenly",
+    "golden": ", in steps of the golden ratio",
+    "half": ", on one half of k-space",
+}
+"""How lines are drawn from a density, and the words that it adds to what a strategy chooses."""
+
+
+def _density(name: str, text: str) -> dict[str, Any]:
+    """``3``, ``draw=golden`` or ``3 draw=golden``."""
+    power, named, draw = text.partition("draw=")
+    if named and draw not in DRAWS:
+        raise UsageError(f"strategy {name!r}: draw must be one of {', '.join(DRAWS)}")
+    fields = _power(name, power.strip()) if power.strip() or not named else {}
+    return {**fields, "draw": draw} if named else fields
 
 
 def _spacing(name: str, text: str) -> dict[str, Any]:
@@ -235,48 +188,83 @@ WIDTHS = (4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
 SPACINGS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 
 
-def _ship(name: str, file: str, kind: str, encodings: str = "lines", /, *, also: Any = (), **marks: Any) -> None:
-    """One line of registration of a strategy of this package: its name, file, class, and what it chooses."""
+def _ship(name: str, part: str, encodings: str, about: str, *, also: Any = (), **marks: Any) -> None:
+    """One line of registration of a strategy of this package: its name, file and class, and what it chooses."""
+    file, kind = part.split(".")
     made = Shipped(f"design.strategies.{file}", kind, dict(also))
     register_strategy(name, made, encodings, **{"looks_at": "nothing", **marks})
+    ABOUT[name] = about
 
 
-_ship("calibrated", "calibrated", "Calibrated", looks_at="scan")
-_ship("calibrated", "calibrated_plane", "CalibratedSamples", "plane", looks_at="scan")
-_ship("information-gain", "greedy", "InformationGain", "lines plane shots", looks_at="scan")
-_ship("information-gain-lanczos", "greedy", "LanczosInformationGain", looks_at="scan")
-_ship("expected-error", "greedy", "ExpectedError", "lines plane shots", looks_at="scan")
-_ship("random", "fixed", "RandomLines")
-_ship("random", "fixed", "RandomSamples", "plane", also={"power": 0.0, "name": "random"})
-_ship("fastmri-random", "fixed", "RandomLines", also={"centre_fraction": 0.08, "name": "fastmri-random"})
-_ship("fastmri-equispaced", "fixed", "Equispaced")
-_ship("vd-polynomial", "fixed", "VariableDensity", also={"power": 4.0}, tuned=POWERS)
-_ship("vd-polynomial", "fixed", "RandomSamples", "plane", tuned=PLANE_POWERS)
-_GAUSSIAN = {"family": "gaussian", "power": 20.0, "name": "vd-gaussian"}
-_ship("vd-gaussian", "fixed", "VariableDensity", also=_GAUSSIAN, tuned=WIDTHS)
-_ship("vd-jittered", "fixed", "JitteredDensity", tuned=POWERS)
-_ship("vd-systematic", "fixed", "SystematicDensity", tuned=POWERS)
-_ship("vd-golden", "fixed", "GoldenDensity", tuned=POWERS)
-_ship("vd-half", "fixed", "HalfDensity", tuned=POWERS)
-_ship("poisson-disc", "fixed", "PoissonDisc", "plane", tuned=DISC_POWERS)
-_ship("caipi", "fixed", "CaipiSamples", "plane", random=False, settings=_caipi)
-_ship("regular", "fixed", "RegularLines", tuned=SPACINGS, settings=_spacing)
-_ship("low-pass", "fixed", "LowPass", "lines plane", random=False)
-_ship("golden-ratio", "fixed", "GoldenRatio", random=False)
-_ship("half-turn", "fixed", "FixedAngles", "shots", random=False)
-_ship("full-turn", "fixed", "FixedAngles", "shots", also={"kind": "full-turn", "name": "full-turn"}, random=False)
-_ship("one-missing", "fixed", "FixedAngles", SHOTS, also={"kind": "one-missing", "name": "one-missing"}, random=False)
-_ship("golden", "fixed", "FixedAngles", "shots", also={"kind": "golden", "name": "golden"}, random=False)
-_TINY = {"kind": "golden", "tiny": 7, "name": "tiny-golden"}
-_ship("tiny-golden", "fixed", "FixedAngles", "shots", also=_TINY, random=False)
-_ship("oracle-residual", "oracles", "OracleResidual", "lines plane", looks_at="truth")
-_ship("oracle-hole", "oracles", "OracleHole", "lines plane", looks_at="truth")
-_ship("oracle-greedy", "oracles", "OracleGreedy", looks_at="truth")
-_ship("residual-greedy", "trained", "TrainingResidual", "lines plane", looks_at="training")
+_WRONG = (
+    "chosen while the scan is measured, where the image so far is expected to be most wrong; every measurement "
+    "corrects the expectation"
+)
+_ship("calibrated", "calibrated.Calibrated", "lines", _WRONG, looks_at="scan")
+_ship("calibrated", "calibrated_plane.CalibratedSamples", "plane", _WRONG, looks_at="scan")
+_MOST = "chosen while the scan is measured, to tell most about the image under the posterior (the published rule)"
+_ship("information-gain", "greedy.InformationGain", "lines plane shots", _MOST, looks_at="scan")
+_LANCZOS = "chosen as by information-gain, with variances from Lanczos vectors"
+_ship("information-gain-lanczos", "greedy.LanczosInformationGain", "lines", _LANCZOS, looks_at="scan")
+_WRONG = "chosen while the scan is measured, where the posterior expects its mean to be most wrong"
+_ship("expected-error", "greedy.ExpectedError", "lines plane shots", _WRONG, looks_at="scan")
+_ALIKE = "drawn at random, all equally likely, beside a few at the centre"
+_ship("random", "fixed.RandomLines", "lines", _ALIKE)
+_ship("random", "fixed.RandomSamples", "plane", _ALIKE, also={"power": 0.0, "name": "random"})
+_FASTMRI = {"centre_fraction": 0.08, "name": "fastmri-random"}
+_AROUND = "around a full centre of 8 %"
+_ship("fastmri-random", "fixed.RandomLines", "lines", f"drawn at random {_AROUND}, as in fastMRI", also=_FASTMRI)
+_EQUAL = f"at equal distances {_AROUND}, with a random offset, as in fastMRI"
+_ship("fastmri-equispaced", "fixed.Equispaced", "lines", _EQUAL)
+_FALLS = "drawn from a density that falls with a power of the distance from the centre"
+_DENSITY = {"also": {"power": 4.0}, "tuned": POWERS, "settings": _density}
+_ship("vd-polynomial", "fixed.VariableDensity", "lines", _FALLS, **_DENSITY)
+_ship("vd-polynomial", "fixed.RandomSamples", "plane", _FALLS, tuned=PLANE_POWERS)
+_DENSITY = {"also": {"family": "gaussian", "power": 20.0, "name": "vd-gaussian"}, "tuned": WIDTHS, "settings": _density}
+_ship("vd-gaussian", "fixed.VariableDensity", "lines", "drawn from a Gaussian density around the centre", **_DENSITY)
+_DISC = "drawn at random with a least distance from each other, around a full centre"
+_ship("poisson-disc", "fixed.PoissonDisc", "plane", _DISC, tuned=DISC_POWERS)
+_CAIPI = "in a regular pattern that is shifted from row to row (2-D CAIPIRINHA), and a full centre"
+_ship("caipi", "fixed.CaipiSamples", "plane", _CAIPI, random=False, settings=_caipi)
+_REGULAR = "at equal distances, those left over at the centre (parallel imaging)"
+_ship("regular", "fixed.RegularLines", "lines", _REGULAR, tuned=SPACINGS, settings=_spacing)
+_ship("low-pass", "fixed.LowPass", "lines plane", "nearest to the centre", random=False)
+_ship("golden-ratio", "fixed.GoldenRatio", "lines", "in steps of the golden ratio of the grid", random=False)
+for _name, _angles, _about in (
+    ("half-turn", {}, "spread evenly over half a turn"),
+    ("full-turn", {"kind": "full-turn"}, "spread evenly over a turn"),
+    ("one-missing", {"kind": "one-missing"}, "spread evenly over a turn as if there were one more"),
+    ("golden", {"kind": "golden"}, "a golden angle apart"),
+    ("tiny-golden", {"kind": "golden", "tiny": 7}, "a tiny golden angle apart"),
+):
+    _ship(_name, "fixed.FixedAngles", SHOTS, _about, also={**_angles, "name": _name}, random=False)
+_MARK = "true image: a mark, not a design"
+_SEEN = f"chosen where the image is most wrong, which it sees in the {_MARK}"
+_ship("oracle-residual", "oracles.OracleResidual", "lines plane", _SEEN, looks_at="truth")
+_SEEN = "chosen by the expected error, which the true image corrects around each: a mark, not a design"
+_ship("oracle-hole", "oracles.OracleHole", "lines plane", _SEEN, looks_at="truth")
+_SEEN = f"chosen as those after which the image is best, which it sees in the {_MARK}"
+_ship("oracle-greedy", "oracles.OracleGreedy", "lines", _SEEN, looks_at="truth")
+_SEEN = "chosen where reconstructions of the training scans are most wrong, the same for every scan"
+_ship("residual-greedy", "trained.TrainingResidual", "lines plane", _SEEN, looks_at="training")
 
 
-def _families(encoding: str) -> tuple[str, ...]:
-    return (*STRATEGIES[_chosen_as(encoding)], *(FROM_FILES if not KINDS[encoding].shots else ()))
+def explained(name: str) -> str:
+    """What a strategy chooses, in a few words that go on from "lines", "samples" or "shots"; empty without any.
+
+    Parameters
+    ----------
+    name : str
+        As `make_strategy` takes it.
+    """
+    family, setting = split_name(name)
+    if family in FROM_FILES:
+        return "in the order that mri-design train learnt on other scans"
+    about = ABOUT.get(family, "")
+    if reads_file(name):
+        return f"{about}; what mri-design train saw on other scans has a say"
+    setting, _, draw = (setting or "").partition("draw=")
+    return f"{about}{DRAWS.get(draw, '')}" + (f" (set to {setting.strip()})" if setting and about else "")
 
 
 def _chosen(kind: str) -> str:
@@ -286,9 +274,17 @@ def _chosen(kind: str) -> str:
     return " and ".join(each.several for each in KINDS.values() if each.shots)
 
 
-def tuned_families(encoding: str = "lines") -> Mapping[str, tuple[float, ...]]:
-    """Families with a power (regular: the distance of the lines), and the powers that tuning tries; none of shots."""
-    return {name: known.tuned for name, known in STRATEGIES[_chosen_as(encoding)].items() if known.tuned}
+def tuned_powers(name: str, encoding: str = "lines") -> tuple[float, ...]:
+    """Powers (of ``regular`` distances of the lines) that tuning tries for a strategy; none where its name has one."""
+    family, setting = split_name(name)
+    known = STRATEGIES[_chosen_as(encoding)].get(family)
+    return known.tuned if known is not None and (setting is None or setting.startswith("draw=")) else ()
+
+
+def with_power(name: str, power: float) -> str:
+    """The name of a strategy that is tuned, with a power: ``vd-polynomial draw=golden`` to that with ``:3``."""
+    family, _ = split_name(name)
+    return f"{family}:{power:g}{name.removeprefix(family)}"
 
 
 def strategy_names(encoding: str = "lines") -> tuple[str, ...]:
@@ -297,11 +293,11 @@ def strategy_names(encoding: str = "lines") -> tuple[str, ...]:
 
 
 USUAL = {
-    "lines": "calibrated,information-gain,vd-polynomial,vd-systematic:1,regular,fastmri-equispaced,fastmri-random,"
-    "low-pass",
+    "lines": "calibrated,information-gain,vd-polynomial,vd-polynomial:1 draw=systematic,regular,fastmri-equispaced,"
+    "fastmri-random,low-pass",
     "plane": "calibrated,vd-polynomial,poisson-disc,caipi,low-pass",
 }
-"""What a comparison holds against each other where nobody names strategies; of shots all."""
+"""The strategies of a comparison that names none; of shots all."""
 
 
 def usual_strategies(encoding: str = "lines") -> list[str]:
@@ -317,10 +313,10 @@ def strategy_named(name: str, encoding: str = "lines") -> str:
 def make_strategy(name: str, encoding: str = "lines", *, but: Collection[str] = ()) -> Strategy:
     """The strategy called ``name`` that chooses lines or, for the encoding "plane", samples, for others shots.
 
-    ``vd-polynomial:3`` and its like set the density's power, ``regular:4`` the distance of the lines,
-    ``trained:FILE`` and ``calibrated:FILE`` read what training wrote; in a plane,
-    ``vd-polynomial:8`` and ``poisson-disc:3`` set the density's power, ``caipi:2x3`` and ``caipi:2x3x1`` the distances
-    and the shift.
+    ``vd-polynomial:3`` and its like set the density's power, ``vd-polynomial:3 draw=systematic`` how lines are drawn
+    from it too, ``regular:4`` the distance of the lines, ``trained:FILE`` and ``calibrated:FILE`` read what training
+    wrote; in a plane, ``vd-polynomial:8`` and ``poisson-disc:3`` set the density's power, ``caipi:2x3`` and
+    ``caipi:2x3x1`` the distances and the shift.
     `ORACLES` and `TRAINING_RULES` cannot choose before they were given truths. Refusals name all ``but`` some.
 
     Raises
@@ -330,24 +326,20 @@ def make_strategy(name: str, encoding: str = "lines", *, but: Collection[str] = 
     InputError
         Where the file cannot be used.
     """
-    check_strategy_name(name, encoding, but=but)
+    fields = check_strategy_name(name, encoding, but=but)
     name = strategy_named(name, encoding)
-    family, colon, setting = name.partition(":")
+    family, setting = split_name(name)
     if reads_file(name):
         from mri_design.design.strategies.calibrated import Calibrated
         from mri_design.design.strategies.trained import TrainedOrder, TrainingScans
         from mri_design.experiment.stored_designs import load_trained
-    if family in FROM_FILES:
-        return TrainedOrder(design=load_trained(Path(setting)), name=strategy_label(name))
-    if reads_file(name):
-        scans = TrainingScans(design=load_trained(Path(setting)))
-        return Calibrated(side_information=scans, name=strategy_label(name))
-    known = STRATEGIES[_chosen_as(encoding)][family]
-    made = known.make()
-    if not colon or known.settings is None:
-        return made
-    fields: dict[str, Any] = {**known.settings(name, setting), "name": name}
-    return replace(made, **fields)  # type: ignore[type-var]
+
+        design = load_trained(Path(setting or ""))
+        if family in FROM_FILES:
+            return TrainedOrder(design=design, name=strategy_label(name))
+        return Calibrated(side_information=TrainingScans(design=design), name=strategy_label(name))
+    made = STRATEGIES[_chosen_as(encoding)][family].make()
+    return replace(made, **fields, name=name) if fields else made  # type: ignore[type-var]
 
 
 def name_of_strategy(strategy: str | Strategy, encoding: str = "lines") -> str:
@@ -394,15 +386,20 @@ def learns_from_scans(name: str, encoding: str) -> bool:
     UsageError, InputError
         As `make_strategy`.
     """
-    if name in TRAINING_RULES or name in tuned_families(encoding):
+    if name in TRAINING_RULES or tuned_powers(name, encoding):
         return True
     return name not in ORACLES and make_strategy(name, encoding).needs_posterior
 
 
-def check_strategy_name(name: str, encoding: str = "lines", *, but: Collection[str] = ()) -> None:
+def check_strategy_name(name: str, encoding: str = "lines", *, but: Collection[str] = ()) -> Mapping[str, Any]:
     """Refuse a name that `make_strategy` does not know for the encoding; files are not looked for.
 
     The refusal names the strategies that there are, without those that the caller does not take (``but``).
+
+    Returns
+    -------
+    mapping
+        Fields of the strategy that the name sets.
 
     Raises
     ------
@@ -410,36 +407,36 @@ def check_strategy_name(name: str, encoding: str = "lines", *, but: Collection[s
         For an unknown name, a power that is not a number of zero or more, or a file that is not named.
     """
     name = strategy_named(str(name), encoding)
-    family, colon, setting = name.partition(":")
+    family, setting = split_name(name)
     makers = STRATEGIES[_chosen_as(encoding)]
+    families = (*makers, *(FROM_FILES if not KINDS[encoding].shots else ()))
     others = [_chosen(kind) for kind, known in STRATEGIES.items() if family in known]
     others += [_chosen("lines"), _chosen("plane")] if family in FROM_FILES else []
-    if others and family not in _families(encoding):
+    if others and family not in families:
         here, there = _chosen(_chosen_as(encoding)), ", ".join(each for each in makers if each not in but)
         raise UsageError(f"strategy {family!r} chooses {' or '.join(others)}; for {here} there are: {there}")
-    if reads_file(name) and family not in FROM_FILES and encoding != "lines":
-        raise UsageError(f"strategy {family!r} takes a file of mri-design train where it chooses lines, but none here")
     if reads_file(name):
+        if family not in FROM_FILES and encoding != "lines":
+            raise UsageError(
+                f"strategy {family!r} takes a file of mri-design train where it chooses lines, but none here"
+            )
         if not setting:
             raise UsageError(f"strategy {family!r} needs a file from mri-design train: {family}:FILE")
-        return
-    if family in GONE:
-        raise UsageError(f"strategy {family!r} has gone; use {GONE[family]} in its place")
+        return {}
     if family not in makers:
-        families = (each for each in _families(encoding) if each not in but)
-        known = [f"{each}:FILE" if each in FROM_FILES else each for each in families]
+        known = [f"{each}:FILE" if each in FROM_FILES else each for each in families if each not in but]
         raise UnknownNameError("strategy", family, known)
-    if not colon:
-        return
+    if setting is None:
+        return {}
     settings = makers[family].settings
     if settings is None:
         raise UsageError(f"strategy {family!r} takes no power (got {name!r})")
-    settings(name, setting)
+    return settings(name, setting)
 
 
 def is_random(name: str, encoding: str = "lines") -> bool:
     """Whether another seed gives another mask, with no look at the data."""
-    known = STRATEGIES[_chosen_as(encoding)].get(name.partition(":")[0])
+    known = STRATEGIES[_chosen_as(encoding)].get(split_name(name)[0])
     if known is None or reads_file(name):
         return False
     return known.random if known.random is not None else not known.needs_scan
@@ -452,16 +449,16 @@ def kinds_of_masks(encoding: str = "lines") -> tuple[str, ...]:
 
 def reads_file(name: str) -> bool:
     """Whether a file from `mri-design train` stands in the name, FAMILY:FILE."""
-    family, colon, _ = str(name).partition(":")
-    return family in FROM_FILES or (family in INFORMED and bool(colon))
+    family, setting = split_name(str(name))
+    return family in FROM_FILES or (family in INFORMED and setting is not None)
 
 
 def strategy_files(names: Sequence[str]) -> list[str]:
     """The files that strategies read, each once."""
-    return list(dict.fromkeys(name.partition(":")[2] for name in names if reads_file(name)))
+    return list(dict.fromkeys(split_name(name)[1] or "" for name in names if reads_file(name)))
 
 
 def strategy_label(name: str) -> str:
     """The name without the folders of a file, for tables and manifests."""
-    family, colon, setting = name.partition(":")
-    return f"{family}{colon}{PureWindowsPath(setting).name}" if reads_file(name) else name
+    family, setting = split_name(name)
+    return f"{family}:{PureWindowsPath(setting).name}" if setting and reads_file(name) else name

@@ -17,17 +17,14 @@ from mri_design.calibration.espirit import coil_directions
 from mri_design.calibration.growing_maps import block_energies
 from mri_design.calibration.whitening import inverse_root
 from mri_design.errors import InputError, UsageError, option
-from mri_design.experiment.inputs import (
-    PHANTOM_PREFIX,
+from mri_design.experiment.calibration import (
     calibration_count,
-    load_scan,
     only_measured,
-    scan_of,
     takes_lines_with_gaps,
     though,
-    with_recipe_noise,
     with_witnesses,
 )
+from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, scan_of, with_recipe_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
 from mri_design.experiment.sources import GivenMaps, slices_text

@@ -19,13 +19,11 @@ from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, described, number_array, positive_number, require_counts
 from mri_design.evaluation import plots
 from mri_design.evaluation.pictures import Drawing
+from mri_design.experiment.calibration import PreparedSamples, PreparedScan, only_measured, prepare, prepare_samples
 from mri_design.experiment.inputs import (
     MEMORY_PREFIX,
-    PreparedScan,
     data_of_array,
     load_scan,
-    only_measured,
-    prepare,
     require_grid_data,
     scan_of,
     with_given_maps,
@@ -36,7 +34,6 @@ from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.reconstruction import Method
 from mri_design.experiment.sources import ScanSource, SliceChoice
 from mri_design.experiment.strategies import name_of_strategy, usual_strategies
-from mri_design.experiment.trajectory_scans import PreparedSamples, prepare_samples
 from mri_design.interactive.results import ScanImage, StrategyComparison, image_of
 from mri_design.interactive.running import (
     Saved,

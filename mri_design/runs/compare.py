@@ -59,6 +59,7 @@ from mri_design.experiment.strategies import (
 from mri_design.experiment.textbook import TEXTBOOK
 from mri_design.kinds import KINDS, count_text
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+from mri_design.registry import split_name
 from mri_design.runs.error_tables import (
     CENTRE_CAPTION,
     COMPANIONS_CAPTION,
@@ -429,7 +430,7 @@ def _verdict(result: ComparisonResult, errors: StudyErrors) -> tuple[list[str], 
     centres = {str(row["strategy"]): row.get("centre") for row in at_count}
     kinds: dict[str, list[str]] = {"designed": [], "blind": [], "regular": []}
     for name in study.names:
-        if base_name(name).partition(":")[0] in REGULAR:
+        if split_name(base_name(name))[0] in REGULAR:
             kinds["regular"].append(strategy_label(name))
         if base_name(name) not in ORACLES:
             kinds["designed" if study.rule(name).needs_posterior else "blind"].append(strategy_label(name))

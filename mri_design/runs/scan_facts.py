@@ -12,11 +12,16 @@ from mri_design.brief import briefly
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import option
 from mri_design.evaluation.metrics import ImageMetrics, found_error, measure, reference_noise
+from mri_design.experiment.calibration import (
+    DEAD_COILS,
+    NOISE_WITNESSES,
+    PreparedSamples,
+    PreparedScan,
+    causes_of_bad_maps,
+)
 from mri_design.experiment.extent import mostly_calibration
-from mri_design.experiment.inputs import DEAD_COILS, NOISE_WITNESSES, PreparedScan, causes_of_bad_maps
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction
-from mri_design.experiment.trajectory_scans import PreparedSamples
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts, ShotReadouts

@@ -12,9 +12,10 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.metrics import reference_noise
+from mri_design.experiment.calibration import estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.extent import calibration_for
-from mri_design.experiment.inputs import estimates_own_maps, load_input, prepare
+from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.sources import ScanSource

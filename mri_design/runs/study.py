@@ -43,7 +43,8 @@ from mri_design.experiment.strategies import (
     make_strategy,
     strategy_files,
     strategy_label,
-    tuned_families,
+    tuned_powers,
+    with_power,
 )
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
@@ -463,7 +464,7 @@ class Study(Material):
                 names.append(name)
             if self.training and self.rule(name).needs_posterior and name not in ORACLES:
                 names.append(name + FIXED)
-            if self.training and name in tuned_families(self.recipe.design.encoding):
+            if self.training and tuned_powers(name, self.recipe.design.encoding):
                 names[-1] = name + TUNED
             if names and base_name(names[-1]) == name and self._has_two_centres(name):
                 names.append(names[-1] + CENTRE)
@@ -624,7 +625,7 @@ class Study(Material):
             return name, 0
         base, test = base_name(name), self.tests[image]
         if TUNED in name:
-            base = f"{base}:{progress.tuned[f'{_tuned(name)}|{count}|{_size(test)}']:g}"
+            base = with_power(base, progress.tuned[f"{_tuned(name)}|{count}|{_size(test)}"])
         return base, self._start(name, count, test)
 
     def _start(self, strategy: str, count: int, image: ReferenceSlice) -> int:
@@ -727,7 +728,6 @@ class Study(Material):
 
     def _tune(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:
         """The power with the least mean error on the training images, for each family and count."""
-        tuned = tuned_families(self.recipe.design.encoding)
         grid = _size(self.tests[0])
         families = [name for name in self.expanded() if TUNED in name]
         keys = {(family, count): f"{_tuned(family)}|{count}|{grid}" for family in families for count in self.lines}
@@ -737,10 +737,10 @@ class Study(Material):
         if wanted:
             show("tuning densities", 0, len(wanted))
         for done, (family, count) in enumerate(wanted, 1):
-            powers = tuned[base_name(family)]
+            powers = tuned_powers(base_name(family), self.recipe.design.encoding)
             jobs = [
                 MaskJob(name, count, self._start(family, count, image), draw, i)
-                for name in (f"{base_name(family)}:{power:g}" for power in powers)
+                for name in (with_power(base_name(family), power) for power in powers)
                 for draw in range(min(self.seeds, TUNING_DRAWS))
                 for i, image in enumerate(self.training)
             ]

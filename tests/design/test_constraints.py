@@ -10,23 +10,20 @@ from mri_design import (
     DesignView,
     DoubleLoop,
     InformationGain,
-    InputError,
     LineCandidates,
     VariableDensity,
 )
 from mri_design.design.constraints import LineConstraints, longest_walk, open_moves
 from mri_design.design.strategies.fixed import (
     Equispaced,
-    GoldenDensity,
     GoldenRatio,
-    JitteredDensity,
     LowPass,
     RandomLines,
     RegularLines,
-    SystematicDensity,
 )
 from mri_design.design.strategy import Strategy
 from tests.design.conftest import SliceMaker
+from tests.refusals import refused
 
 ALL = np.ones(32, dtype=bool)
 RULES: list[Strategy] = [
@@ -36,9 +33,7 @@ RULES: list[Strategy] = [
     Equispaced(),
     GoldenRatio(),
     RegularLines(),
-    JitteredDensity(),
-    SystematicDensity(),
-    GoldenDensity(),
+    *(VariableDensity(draw=draw) for draw in ("jittered", "systematic", "golden", "half")),
 ]
 ASKED = {
     "forbidden": LineConstraints(forbidden=(0, 1, 14, 20, 31)),
@@ -60,11 +55,9 @@ def finished(rule: Strategy, constraints: LineConstraints, target: int, seed: in
     return candidates
 
 
-@pytest.mark.parametrize("name", ASKED)
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_every_rule_obeys(rule: Strategy, name: str) -> None:
-    asked = ASKED[name]
-    for seed, target in ((0, 12), (1, 15), (2, 18)):
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{getattr(rule, 'draw', '')}")
+def test_every_rule_obeys(rule: Strategy) -> None:
+    for asked, seed, target in ((asked, *of) for asked in ASKED.values() for of in ((0, 12), (1, 15), (2, 18))):
         lines = finished(rule, asked, target, seed).acquired
         assert len(set(lines)) == target
         assert not set(lines) & set(asked.forbidden)
@@ -73,12 +66,9 @@ def test_every_rule_obeys(rule: Strategy, name: str) -> None:
         if asked.max_jump is not None:
             assert max(abs(b - a) for a, b in pairwise(lines)) <= asked.max_jump
 
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_short_jumps_still_reach_every_line_where_that_is_the_target(rule: Strategy) -> None:
-    asked = LineConstraints(max_jump=4)
-    assert asked.most_lines(ALL, asked.start(ALL, 3)) == 32
-    assert sorted(finished(rule, asked, 32).acquired) == list(range(32))
+    short = LineConstraints(max_jump=4)
+    assert short.most_lines(ALL, short.start(ALL, 3)) == 32
+    assert sorted(finished(rule, short, 32).acquired) == list(range(32))
 
 
 @pytest.mark.parametrize("block", [1, 3])
@@ -97,7 +87,7 @@ def test_a_posterior_strategy_obeys(make_slice: SliceMaker, block: int) -> None:
 def test_an_engine_refuses_a_start_that_breaks_its_constraints(make_slice: SliceMaker) -> None:
     one = make_slice()
     engine = DesignEngine(InformationGain(), constraints=LineConstraints(forbidden=(7,)))
-    with pytest.raises(InputError, match="lines that the constraints allow"):
+    with refused("lines"):
         engine.run([one], engine.begin([one], (8, 7)), 5)
 
 
@@ -140,9 +130,9 @@ def test_with_short_jumps_the_start_is_a_walk_that_leaves_most_open() -> None:
 def test_forbidden_lines_at_the_centre_are_left_out_unless_they_are_forced() -> None:
     asked = LineConstraints(forbidden=(15,))
     assert asked.start(ALL, 3) == (16, 17, 14)
-    with pytest.raises(InputError, match="forced centre: got 3 lines, of which line 15 may not be measured"):
+    with refused("forced centre"):
         asked.start(ALL, 3, forced=3)
-    with pytest.raises(InputError, match="forced centre"):
+    with refused("forced centre"):
         LineCandidates(ALL, (16,), 5, 1, LineConstraints(forbidden=(15,), centre=2))
 
 
@@ -150,63 +140,40 @@ def empty_start(asked: LineConstraints, count: int = 1) -> Callable[[], object]:
     return lambda: asked.start(ALL, count)
 
 
+NO_DATA = ALL.copy()
+NO_DATA[3] = False
+
+
 @pytest.mark.parametrize(
-    ("contradiction", "field", "got"),
+    ("contradiction", "field"),
     [
-        (lambda: LineConstraints((3, 4), (4,)), "constraints", "line 4 forbidden and required"),
-        (lambda: LineConstraints(partial_fourier=0.4), "partial Fourier", "0.4"),
-        (lambda: LineConstraints(partial_fourier=float("nan")), "partial Fourier", "nan"),
-        (lambda: LineConstraints(max_jump=0), "maximum jump", "0"),
-        (lambda: LineConstraints(centre=-1), "forced centre", "-1"),
-        (lambda: LineConstraints(whole_half="left"), "whole half", "'left'"),  # type: ignore[arg-type]
-        (empty_start(LineConstraints((32, 40))), "forbidden lines", "lines 32, 40"),
-        (empty_start(LineConstraints((3, 16))), "forbidden lines", "line 16, the centre of k-space"),
-        (empty_start(LineConstraints((), (-1,))), "required lines", "line -1"),
-        (empty_start(LineConstraints(tuple(range(32)))), "constraints", "no line of 32 left"),
-        (empty_start(LineConstraints((), (1,), 0, 0.5)), "required lines", "line 1, not kept by partial Fourier 0.5"),
-        (
-            empty_start(LineConstraints(centre=4, partial_fourier=0.5)),
-            "forced centre",
-            "4 lines, of which lines 14, 15 may not be measured",
-        ),
-        (
-            empty_start(LineConstraints(tuple(range(18, 22)), (25,), max_jump=3)),
-            "maximum jump",
-            "3, with no line that may be measured from 18 to 20",
-        ),
+        (lambda: LineConstraints((3, 4), (4,)), "constraints"),
+        (lambda: LineConstraints((True,)), "forbidden lines"),
+        (lambda: LineConstraints("3"), "forbidden lines"),
+        (lambda: LineConstraints(partial_fourier=0.4), "partial Fourier"),
+        (lambda: LineConstraints(partial_fourier=float("nan")), "partial Fourier"),
+        (lambda: LineConstraints(max_jump=0), "maximum jump"),
+        (lambda: LineConstraints(centre=-1), "forced centre"),
+        (lambda: LineConstraints(whole_half="left"), "whole half"),
+        (empty_start(LineConstraints((32, 40))), "forbidden lines"),
+        (empty_start(LineConstraints((3, 16))), "forbidden lines"),
+        (empty_start(LineConstraints((), (-1,))), "required lines"),
+        (empty_start(LineConstraints(tuple(range(32)))), "constraints"),
+        (empty_start(LineConstraints((), (1,), 0, 0.5)), "required lines"),
+        (empty_start(LineConstraints(centre=4, partial_fourier=0.5)), "forced centre"),
+        (empty_start(LineConstraints(tuple(range(18, 22)), (25,), max_jump=3)), "maximum jump"),
+        (lambda: LineConstraints(required=(3,)).start(NO_DATA, 2), "required lines"),
+        (lambda: LineCandidates(ALL, (16,), 17, 1, LineConstraints(partial_fourier=0.5)), "number of lines"),
+        (lambda: LineCandidates(ALL, (16,), 18, 1, LineConstraints(max_jump=1)), "number of lines"),
+        (lambda: LineCandidates(ALL, (14, 15, 16, 17, 18), 20, 5, LineConstraints(max_jump=3)), "number of lines"),
+        (lambda: LineCandidates(ALL, (), 33, 0, LineConstraints(max_jump=1)), "number of lines"),
+        (lambda: LineCandidates(ALL, (16,), 5, 1, LineConstraints(required=(3,))), "required lines"),
+        (lambda: LineCandidates(ALL, (16, 20), 5, 2, LineConstraints(max_jump=3)), "maximum jump"),
     ],
 )
-def test_contradictions_are_named(contradiction: Callable[[], object], field: str, got: str) -> None:
-    with pytest.raises(InputError) as caught:
+def test_contradictions_are_refused_at_once(contradiction: Callable[[], object], field: str) -> None:
+    with refused(field):
         contradiction()
-    assert (caught.value.field, caught.value.got) == (field, got)
-
-
-@pytest.mark.parametrize(
-    ("asked", "acquired", "target", "message"),
-    [
-        (LineConstraints(partial_fourier=0.5), (16,), 17, "1 (start lines) to 16 (lines with data that the constr"),
-        (LineConstraints(max_jump=1), (16,), 18, "1 (start lines) to 17 (lines within jumps of 1)"),
-        (LineConstraints(max_jump=3), (14, 15, 16, 17, 18), 20, "5 (start lines) to 18 (lines within jumps of 3)"),
-        (LineConstraints(max_jump=1), (), 33, "0 (start lines) to 32 (lines within jumps of 1)"),
-        (LineConstraints(required=(3,)), (16,), 5, "all of them among the first lines"),
-        (LineConstraints(max_jump=3), (16, 20), 5, "at most 3 between consecutive lines"),
-    ],
-)
-def test_what_no_design_can_reach_is_refused_at_once(
-    asked: LineConstraints, acquired: tuple[int, ...], target: int, message: str
-) -> None:
-    with pytest.raises(InputError) as caught:
-        LineCandidates(ALL, acquired, target, len(acquired), asked)
-    assert message in caught.value.wanted
-    assert caught.value.cure
-
-
-def test_required_lines_without_data_are_refused() -> None:
-    measurable = ALL.copy()
-    measurable[3] = False
-    with pytest.raises(InputError, match="line 3 without data"):
-        LineConstraints(required=(3,)).start(measurable, 2)
 
 
 def by_search(current: int, free: frozenset[int], jump: int) -> int:

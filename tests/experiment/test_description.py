@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, load_input
-from mri_design.experiment import inputs
+from mri_design.experiment import calibration
 from mri_design.experiment.description import describe_scan, measured_how
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.sampling import Sampling
@@ -31,7 +31,7 @@ def test_no_maps_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("maps were estimated")
 
-    monkeypatch.setattr(inputs, "estimate_coil_maps", refused)
+    monkeypatch.setattr(calibration, "estimate_coil_maps", refused)
     rows = describe_scan(told(), Recipe())
     assert rows["coil maps"].startswith("estimated by ESPIRiT from 24 gapless centre lines; coils held back")
     few = describe_scan(told(14), Recipe().replacing("coils", maps="espirit"))

@@ -17,7 +17,8 @@ from mri_design import (
     prepare,
     reconstruct,
 )
-from mri_design.experiment.inputs import GIVEN_NOISE, LEAST_EXPLAINED, causes_of_bad_maps, with_given_maps
+from mri_design.experiment.calibration import GIVEN_NOISE, LEAST_EXPLAINED, causes_of_bad_maps
+from mri_design.experiment.inputs import with_given_maps
 from mri_design.experiment.sources import MapsOfScan
 from mri_design.operators.conventions import to_image
 from mri_design.scan.calibration.coil_maps import explained_by_maps

@@ -1,4 +1,3 @@
-import re
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from mri_design import (
     make_strategy,
 )
 from mri_design.experiment.recipe import shipped_recipes
+from tests.refusals import refused
 
 
 def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
@@ -36,100 +36,61 @@ def test_every_shipped_recipe_makes_its_parts(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "wanted"),
+    ("text", "place"),
     [
-        ("colour = 1", "colour", "one of: prior, phase, input"),
-        ("[inference]\nsamples = 1", "inference.samples", "a whole number, 2 or more"),
-        ("[inference]\nsamples = 12.5", "inference.samples", "a whole number, 2 or more"),
-        ("[inference]\ntolerance = -0.1", "inference.tolerance", "a finite number, above 0"),
-        ("[inference]\ntolerance = nan", "inference.tolerance", "finite"),
-        (
-            "[inference]\nvariances = 'guess'",
-            "inference.variances",
-            "'control-variate', 'perturb-and-solve', 'lanczos', 'exact-columns' or 'exact'",
-        ),
-        ("[simulation]\nmatrix = 8", "simulation.matrix", "a whole number, 16 to 2048"),
-        ("[[prior]]\nkind = 'pixels'", "prior.0.scale", "a finite number, above 0"),
-        ("[[prior]]\nkind = 'curvelets'\nscale = 1", "prior.0.kind", "'pixels', 'differences', 'wavelet'"),
-        ("prior = 3", "prior", "one [[prior]] table or several"),
-        ("inference = 3", "inference", "a table [inference]"),
-        ("fft = 3", "fft", "'scipy' or 'pyfftw'"),
-        ("[phase]\nimaginary_ratios = []", "phase.imaginary_ratios", "a list of 1 to 8, each a finite number, above 0"),
-        ("[phase]\nimaginary_ratios = [0]", "phase.imaginary_ratios.0", "a finite number, above 0"),
-        ("[[prior]]\nkind = 'pixels'\nscale = 1\nisotropic = 1", "prior.0.isotropic", "true or false"),
-        ("[constraints]\nforbid = 'a'", "constraints.forbid", "numbers and ranges from 0, as 0-9,250-255"),
-        ("[constraints]\nmax_jump = 0", "constraints.max_jump", "a whole number, 1 or more"),
-        ("[design]\nuntil_gain = inf", "design.until_gain", "finite"),
-        ("[constraints]\npartial_fourier = 0.3", "constraints.partial_fourier", "a finite number, 0.5 to 1"),
-        ("[design]\nstrategy = 'oracle-greedy'", "design.strategy", "does without the truth"),
+        ("colour = 1", "colour"),
+        ("[inference]\nsamples = 1", "inference.samples"),
+        ("[inference]\nsamples = 12.5", "inference.samples"),
+        ("[inference]\ntolerance = -0.1", "inference.tolerance"),
+        ("[inference]\ntolerance = nan", "inference.tolerance"),
+        ("[inference]\nvariances = 'guess'", "inference.variances"),
+        ("[simulation]\nmatrix = 8", "simulation.matrix"),
+        ("[[prior]]\nkind = 'pixels'", "prior.0.scale"),
+        ("[[prior]]\nkind = 'curvelets'\nscale = 1", "prior.0.kind"),
+        ("prior = 3", "prior"),
+        ("inference = 3", "inference"),
+        ("fft = 3", "fft"),
+        ("[phase]\nimaginary_ratios = []", "phase.imaginary_ratios"),
+        ("[phase]\nimaginary_ratios = [0]", "phase.imaginary_ratios.0"),
+        ("[[prior]]\nkind = 'pixels'\nscale = 1\nisotropic = 1", "prior.0.isotropic"),
+        ("[constraints]\nforbid = 'a'", "constraints.forbid"),
+        ("[constraints]\nmax_jump = 0", "constraints.max_jump"),
+        ("[design]\nuntil_gain = inf", "design.until_gain"),
+        ("[constraints]\npartial_fourier = 0.3", "constraints.partial_fourier"),
+        ("[design]\nstrategy = 'oracle-greedy'", "design.strategy"),
+        ("[design]\nstrategy = 'random:2'", "design.strategy"),
+        ("[noise]\nvariance = 1\nsamples = 'noise.npy'", "noise.samples"),
+        ("[input]\ncontrast = 'all'\nset = 'all'", "input.set"),
     ],
 )
-def test_a_wrong_setting_is_named_with_what_was_wanted(tmp_path: Path, text: str, place: str, wanted: str) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        load_recipe(path)
-    assert caught.value.field == f"recipe mine.toml: {place}"
-    assert wanted in caught.value.wanted
+def test_a_wrong_setting_is_named(tmp_path: Path, text: str, place: str) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    with refused(f"recipe mine.toml: {place}") as caught:
+        load_recipe(tmp_path / "mine.toml")
     assert str(tmp_path) not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "near"),
     [
-        ("[design]\nstratgy = 'random'", "design.stratgy: got an unknown setting; .* Did you mean design.strategy?"),
-        ("[desing]\nblock = 3", "desing: got an unknown section; .* Did you mean design?"),
-        (
-            "[design]\nlanczos_steps = 3",
-            "design.lanczos_steps: got an unknown setting; .* Did you mean inference.lanczos_steps?",
-        ),
-        ("[[prior]]\nkind = 'pixels'", "prior.0.scale: got nothing; .* Give prior.0.scale a value."),
-        ("[[prior]]\nkind = 'pixels'\nscal = 3", "prior.0.scal: .* setting; .* Did you mean prior.0.scale?"),
-        (
-            "[design]\norder = 'interleave'",
-            "design.order: got unknown order 'interleave'; .* Did you mean interleaved?",
-        ),
-        (
-            "[design]\nstrategy = 'randm'",
-            "design.strategy: got unknown strategy 'randm'; .* Did you mean random?",
-        ),
-        ("[design]\nstrategy = 'random:2'", "design.strategy: got 'random:2': strategy 'random' takes no power"),
+        ("[design]\nstratgy = 'random'", "design.strategy"),
+        ("[desing]\nblock = 3", "design"),
+        ("[design]\nlanczos_steps = 3", "inference.lanczos_steps"),
+        ("[[prior]]\nkind = 'pixels'\nscal = 3", "prior.0.scale"),
+        ("[design]\norder = 'interleave'", "interleaved"),
+        ("[design]\nstrategy = 'randm'", "random"),
     ],
 )
-def test_errors_name_the_nearest_key_or_choice(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
-    pattern = re.escape(f"recipe mine.toml: {message}").replace(r"\.\*", ".*")
-    with pytest.raises(InputError, match=pattern):
-        load_recipe(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "place", "instead"),
-    [
-        ("[inference]\nlearn = 'scales'", "inference.learn", "learn_hyperparameters"),
-        ("[design]\nplane_block = 64", "design.plane_block", "block counts samples of a plane, too"),
-        ("[[prior]]\nkind = 'wavelet'\nscale = 1\ncoarse_scale = 0.1", "prior.0.coarse_scale", "SparsityBlock("),
-        ("[inference]\nalgorithm = 'hybrid'", "inference.algorithm", "DoubleLoop("),
-        ("[design]\nsamples = 4", "design.samples", "under [inference]"),
-        ("[phase]\nmodel = 'automatic'", "phase.model", "held-back-anywhere"),
-    ],
-)
-def test_what_older_recipes_have_is_refused_with_what_to_do_instead(
-    tmp_path: Path, text: str, place: str, instead: str
-) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
+def test_the_cure_is_the_nearest_key_or_choice(tmp_path: Path, text: str, near: str) -> None:
+    (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(InputError) as caught:
-        load_recipe(path)
-    assert caught.value.field == f"recipe mine.toml: {place}" and instead in caught.value.cure
+        load_recipe(tmp_path / "mine.toml")
+    assert near in caught.value.cure
 
 
-def test_a_recipe_without_any_block_is_refused_where_the_prior_is_made(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text("prior = []")
-    with pytest.raises(InputError, match=r"recipe: prior: got no block; wanted at least one \[\[prior\]\] table"):
-        load_recipe(path).blocks()
+def test_a_recipe_without_any_block_is_refused_where_the_prior_is_made() -> None:
+    with refused("recipe: prior"):
+        Recipe.of({"prior": []}).blocks()
 
 
 def test_a_file_changes_what_it_names_and_leaves_the_rest(tmp_path: Path) -> None:
@@ -142,33 +103,19 @@ def test_a_file_changes_what_it_names_and_leaves_the_rest(tmp_path: Path) -> Non
     assert recipe.simulation == Recipe().simulation
 
 
-@pytest.mark.parametrize(
-    ("content", "got"),
-    [(b"[inference", "Expected"), (b"a = 1\na = 2", "Cannot overwrite"), (b"\xff\xfe", "codec can't decode")],
-)
-def test_what_is_no_toml_is_refused(tmp_path: Path, content: bytes, got: str) -> None:
+def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"mine\.toml") as caught:
-        load_recipe(path)
-    assert got in caught.value.got
-
-
-def test_a_missing_file_is_named_and_the_shipped_ones_offered(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        load_recipe(tmp_path / "absent.toml")
-    assert caught.value.field == "recipe absent.toml"
-    assert caught.value.got == "No such file or directory"
-    assert "default, fast, lanczos, local, tv-wavelet" in caught.value.wanted
-    with pytest.raises(InputError, match="Is a directory"):
-        load_recipe(tmp_path)
-
-
-def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
+    for content in (b"[inference", b"a = 1\na = 2", b"\xff\xfe"):
+        path.write_bytes(content)
+        with refused("recipe mine.toml"):
+            load_recipe(path)
+    for missing in (tmp_path / "absent.toml", tmp_path):
+        with refused(f"recipe {missing.name}") as caught:
+            load_recipe(missing)
+        assert "default, fast" in caught.value.wanted
     with path.open("wb") as stream:
-        stream.truncate(1 << 33)
-    with pytest.raises(InputError, match="got 8589934592 bytes"):
+        stream.truncate(1 << 33)  # which is not read
+    with refused(str(path)):
         load_recipe(path)
 
 
@@ -219,16 +166,3 @@ def test_solvers_by_name(name: str, kind: type) -> None:
     for solver in (engine.inner, recipe.reconstruction.map_estimate(recipe.inference).inner):
         assert type(solver) is kind
         assert (solver.tolerance, solver.max_iterations) == (0.5, 7)
-
-
-def test_all_settings_of_an_older_recipe_that_went_are_named_at_once() -> None:
-    old = {
-        "inference": {"learn": True, "algorithm": "first"},
-        "prior": [{"neighbours": 3}],
-        "phase": {"model": "automatic"},
-    }
-    with pytest.raises(
-        InputError, match=r"inference.learn, inference.algorithm, prior.neighbours, phase.model"
-    ) as caught:
-        Recipe.of(old)
-    assert "learn_hyperparameters" in caught.value.cure

@@ -10,7 +10,7 @@ import pytest
 
 from mri_design import InputError, KSpaceData, Recipe, load_phantom, prepare, reconstruct
 from mri_design.evidence.phase import is_one_sided
-from mri_design.experiment.inputs import only_measured
+from mri_design.experiment.calibration import only_measured
 from mri_design.experiment.reconstruction import Method
 from mri_design.readouts import LineReadouts, PlaneReadouts
 

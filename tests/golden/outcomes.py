@@ -8,6 +8,7 @@ import io
 import json
 import os
 import runpy
+import shlex
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -44,7 +45,7 @@ def carried_out(name: str, folder: Path, *more: str, tree: Path = ROOT) -> Outco
         time.
     """
     runs = runs_of(tree)
-    words, recipe = runs[name].words.split(), runs[name].recipe
+    words, recipe = shlex.split(runs[name].words), runs[name].recipe
     _write_inputs(folder)
     with chdir(folder), undrawn():
         if words[0] == "python":

@@ -1,4 +1,9 @@
-"""Sets of angles that are known before the scan: equispaced ones, and golden ones."""
+"""Masks that look at no data, the competitors of designed masks: random, regular, low-pass, sets of angles.
+
+Variable-density masks are drawn independently or evenly. Even draws have fewer chance gaps: they walk along the
+cumulative density of the lines outside the centre. With m lines to draw, each line has the mass min(1, c p), c such
+that the masses add up to m: the probability of its being drawn, of which no line has more than one.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.blocks import plane_of, poisson_disc, radial_density
-from mri_design.design.candidate import LineCandidates
 from mri_design.design.strategy import ChoosesBlocks, DesignView, best_line
 from mri_design.design.trace import Choice
-from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.errors import InputError, require_choice, require_counts, require_numbers
 from mri_design.operators.trajectory import golden_angles, interleaf_angles
 from mri_design.readouts import PlaneReadouts, Readouts
 
 GOLDEN = (np.sqrt(5) - 1) / 2
 """The golden ratio less one."""
 
+Draw = Literal["random", "jittered", "systematic", "golden", "half"]
+
 
 @dataclass(frozen=True, kw_only=True)
-class DensitySettings:
-    """A density that falls off with |k|, around a centre that is always sampled. It is no strategy: it chooses nothing.
+class VariableDensity:
+    """Lines drawn from a density that falls off with |k|, around a centre that is always sampled.
 
     Parameters
     ----------
@@ -33,16 +39,29 @@ class DensitySettings:
         Zero or more; larger is more concentrated. Tune it on training images, per number of lines.
     centre : int
         Lines always sampled at the centre.
+    draw : {"random", "jittered", "systematic", "golden", "half"}
+        random: independently, without replacement. jittered: one line in every unit of mass, from one edge of k-space
+        to the other; a line on the border of two units is drawn once at most. systematic: the lines at u, u + 1,
+        u + 2, ... in mass for one random u. golden: those at multiples of the golden ratio of the whole mass from a
+        random one on, which can be stopped at any time; a taken line gives way to the nearest. half: independently on
+        one half of k-space, partial Fourier's, and on the other one once that is full: where an image's phase is
+        smooth, a line nearly determines the opposite one.
 
     Raises
     ------
     InputError
-        For another family, a power that is not a number of zero or more, or a centre of no line.
+        For another family or draw, a power that is not a number of zero or more, or a centre of no line.
+
+    Notes
+    -----
+    The random offset of a systematic or golden draw is read off the first line chosen, to within that line's mass.
     """
 
     family: Literal["polynomial", "gaussian"] = "polynomial"
-    power: float = 4.0
+    power: float = 3.0
     centre: int = 8
+    draw: Draw = "random"
+    name: str = "vd-polynomial"
     needs_posterior: bool = False
 
     def __post_init__(self) -> None:
@@ -50,6 +69,7 @@ class DensitySettings:
             raise InputError(field="density family", got=repr(self.family), wanted="polynomial or gaussian")
         require_numbers(**{"density power": self.power})
         require_counts(least=1, **{"density centre": self.centre})
+        require_choice(get_args(Draw), draw=self.draw)
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """The forced centre."""
@@ -61,6 +81,34 @@ class DensitySettings:
         if self.family == "polynomial":
             return np.asarray((1 - radius) ** self.power, dtype=float)
         return np.asarray(np.exp(-0.5 * self.power * radius**2), dtype=float)
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The next line of the draw."""
+        candidates = view.candidates
+        density = self.density(candidates.frequencies)
+        if self.draw in ("random", "half"):
+            density = density if self.draw == "random" else np.where(candidates.frequencies >= 0, density, 1e-100)
+            weight = np.where(candidates.remaining, np.maximum(density, 1e-300), 0.0)
+            return Choice(int(rng.choice(candidates.n_lines, p=weight / weight.sum())))
+        free, total, chosen = candidates.outside_start, candidates.wanted, candidates.chosen
+        high = np.cumsum(masses := inclusion_masses(np.maximum(density[free], 1e-300), total))
+        low = high - masses
+        golden = self.draw == "golden"
+        if self.draw == "jittered" or not chosen:  # from the mass between two points
+            begin = len(chosen)
+            end = total if golden else begin + 1
+            share = np.clip(np.minimum(high, end) - np.maximum(low, begin), 0, None)
+            share[~candidates.remaining[free]] = 0
+            if share.sum() > 0:
+                return Choice(int(rng.choice(free, p=share / share.sum())))
+            point = (begin + end) / 2
+        else:
+            place = int(np.searchsorted(free, chosen[0]))
+            first = (low[place] + min(high[place], total if golden else 1)) / 2
+            point = (first / total + len(chosen) * GOLDEN) % 1 * total if golden else first + len(chosen)
+        distance = np.full(candidates.n_lines, np.nan)
+        distance[free] = np.maximum(0, np.maximum(low - point, point - high))
+        return Choice(best_line(-distance, candidates).line)
 
 
 def inclusion_masses(density: NDArray[np.float64], count: int) -> NDArray[np.float64]:
@@ -108,8 +156,8 @@ class RegularLines:
     needs_posterior: bool = False
 
     def __post_init__(self) -> None:
-        if self.spacing is not None and not (isinstance(self.spacing, int) and self.spacing >= 1):
-            raise InputError(field="line spacing", got=repr(self.spacing), wanted="a whole number, 1 or more")
+        if self.spacing is not None:
+            require_counts(least=1, **{"line spacing": self.spacing})
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """A small centre, so that the image's scale can be seen: four lines."""
@@ -119,26 +167,17 @@ class RegularLines:
         """The tooth nearest to DC that is left; without one, the line nearest to DC."""
         candidates = view.candidates
         distance = -np.abs(candidates.frequencies).astype(float)
-        chosen = candidates.acquired[candidates.n_start :]
-        spacing = self._spacing(candidates)
-        offset = int(rng.integers(spacing)) if not chosen else chosen[0] % spacing
+        if self.spacing is not None:
+            spacing = min(self.spacing, candidates.n_lines)
+        else:
+            free, wanted = candidates.outside_start, candidates.wanted
+            fits = (n for n in range(1, candidates.n_lines) if np.bincount(free % n, minlength=n).max() <= wanted)
+            spacing = next(fits, candidates.n_lines)
+        offset = candidates.chosen[0] % spacing if candidates.chosen else int(rng.integers(spacing))
         comb = np.arange(candidates.n_lines) % spacing == offset
         if (comb & candidates.remaining).any():
             distance[~comb] = np.nan
         return Choice(best_line(distance, candidates).line)
-
-    def _spacing(self, candidates: LineCandidates) -> int:
-        if self.spacing is not None:
-            return min(self.spacing, candidates.n_lines)
-        start = candidates.acquired[: candidates.n_start]
-        free = candidates.allowed.copy()
-        free[list(start)] = False
-        wanted = candidates.target - candidates.n_start
-        lines = np.flatnonzero(free)
-        for spacing in range(1, candidates.n_lines):
-            if np.bincount(lines % spacing, minlength=spacing).max() <= wanted:
-                return spacing
-        return candidates.n_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +219,7 @@ class RandomLines:
 
     def __post_init__(self) -> None:
         if self.centre_fraction is not None:
-            _require_share(self.centre_fraction)
+            require_numbers(most=1.0, **{"centre fraction": self.centre_fraction})
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Centre lines, never more than the target."""
@@ -194,48 +233,15 @@ class RandomLines:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariableDensity(DensitySettings):
-    """Random lines drawn without replacement from a density that falls off with |k|: settings as `DensitySettings`."""
+class Equispaced:
+    """Lines at equal distances around a fully sampled centre, with a random offset (fastMRI's equispaced mask).
 
-    power: float = 3.0
-    name: str = "vd-polynomial"
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """One draw from the density over the remaining lines."""
-        return _drawn(self.density(view.candidates.frequencies), view.candidates, rng)
-
-
-@dataclass(frozen=True, kw_only=True)
-class HalfDensity(DensitySettings):
-    """Variable density on one half of k-space, partial Fourier's: the other half is measured at the centre alone.
-
-    Where an image's phase is smooth, a line nearly determines the opposite one, so that random lines on both sides are
-    a weak competitor. Once the half is full, the other one follows. Settings are those of `DensitySettings`.
-    """
-
-    power: float = 3.0
-    name: str = "vd-half"
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """One draw from the density over the remaining lines of the half, then of the other one."""
-        frequencies = view.candidates.frequencies
-        return _drawn(np.where(frequencies >= 0, self.density(frequencies), 1e-100), view.candidates, rng)
-
-
-def _drawn(density: NDArray[np.float64], candidates: LineCandidates, rng: np.random.Generator) -> Choice:
-    """One of the remaining lines, drawn from a relative density (ky,)."""
-    weight = np.where(candidates.remaining, np.maximum(density, 1e-300), 0.0)
-    return Choice(int(rng.choice(candidates.n_lines, p=weight / weight.sum())))
-
-
-@dataclass(frozen=True, kw_only=True)
-class CentreSettings:
-    """A share of the grid that is fully sampled at the centre. It is no strategy: it chooses nothing.
+    The offset is drawn at the first step and read off the first line chosen later, so that the rule needs no memory.
 
     Parameters
     ----------
     centre_fraction : float
-        The share, 0 to 1.
+        Share of the grid that is fully sampled at the centre, 0 to 1.
 
     Raises
     ------
@@ -244,35 +250,21 @@ class CentreSettings:
     """
 
     centre_fraction: float = 0.08
+    name: str = "fastmri-equispaced"
     needs_posterior: bool = False
 
     def __post_init__(self) -> None:
-        _require_share(self.centre_fraction)
+        require_numbers(most=1.0, **{"centre fraction": self.centre_fraction})
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Centre lines: the share of the grid, at most half of the target."""
         return min(max(1, target // 2), max(1, round(readouts.size * self.centre_fraction)))
 
-
-@dataclass(frozen=True, kw_only=True)
-class Equispaced(CentreSettings):
-    """Lines at equal distances around a fully sampled centre, with a random offset (fastMRI's equispaced mask).
-
-    The offset is drawn at the first step and read off the first line chosen later, so that the rule needs no memory.
-    Settings as `CentreSettings`.
-    """
-
-    name: str = "fastmri-equispaced"
-
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The next tooth of the comb."""
         candidates = view.candidates
-        start = np.zeros(candidates.n_lines, dtype=bool)
-        start[list(candidates.acquired[: candidates.n_start])] = True
-        free = np.flatnonzero(candidates.allowed & ~start)
-        wanted = candidates.target - candidates.n_start
-        spacing = len(free) / wanted
-        chosen = candidates.acquired[candidates.n_start :]
+        free, chosen = candidates.outside_start, candidates.chosen
+        spacing = len(free) / candidates.wanted
         if chosen:
             first = int(np.searchsorted(free, chosen[0]))
             tooth = free[min(int(first + spacing * len(chosen)), len(free) - 1)]
@@ -283,129 +275,24 @@ class Equispaced(CentreSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GoldenRatio(CentreSettings):
-    """Lines at multiples of the golden ratio of the grid, around a small centre: even coverage at any stopping time.
-
-    Settings as `CentreSettings`.
-    """
+class GoldenRatio(Equispaced):
+    """Lines at multiples of the golden ratio of the grid, around a small centre: even coverage at any stopping time."""
 
     name: str = "golden-ratio"
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line nearest to the next multiple (circularly)."""
         candidates = view.candidates
-        step = len(candidates.acquired)
-        wanted = (step * GOLDEN % 1) * candidates.n_lines
+        wanted = (len(candidates.acquired) * GOLDEN % 1) * candidates.n_lines
         distance = np.abs(np.arange(candidates.n_lines) - wanted)
-        circular = np.minimum(distance, candidates.n_lines - distance)
-        return Choice(best_line(-circular, candidates).line)
-
-
-def _require_share(share: float) -> None:
-    require_numbers(most=1.0, **{"centre fraction": share})
-
-
-@dataclass(frozen=True)
-class _Walk:
-    """The lines outside the start, and where each lies on the cumulative mass."""
-
-    free: NDArray[np.int_]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    chosen: tuple[int, ...]
-    candidates: LineCandidates
-
-    @property
-    def total(self) -> float:
-        """Lines to draw."""
-        return float(self.candidates.target - self.candidates.n_start)
-
-    def middle(self, line: int, most: float) -> float:
-        """Centre of a line's part of the mass below ``most``."""
-        place = int(np.searchsorted(self.free, line))
-        return float((self.low[place] + min(self.high[place], most)) / 2)
-
-    def nearest(self, point: float) -> int:
-        """The remaining line at ``point``, else the one whose mass is nearest."""
-        distance = np.full(self.candidates.n_lines, np.nan)
-        distance[self.free] = np.maximum(0, np.maximum(self.low - point, point - self.high))
-        return best_line(-distance, self.candidates).line
-
-    def within(self, low: float, high: float, rng: np.random.Generator) -> int:
-        """A remaining line drawn from the mass between two points, else the nearest to their middle."""
-        share = np.clip(np.minimum(self.high, high) - np.maximum(self.low, low), 0, None)
-        share[~self.candidates.remaining[self.free]] = 0
-        if not share.sum() > 0:
-            return self.nearest((low + high) / 2)
-        return int(rng.choice(self.free, p=share / share.sum()))
-
-
-def _walk(settings: DensitySettings, candidates: LineCandidates) -> _Walk:
-    """Where the lines that are not at the start lie on the masses of what is to be drawn outside it."""
-    outside = candidates.allowed.copy()
-    outside[list(candidates.acquired[: candidates.n_start])] = False
-    free = np.flatnonzero(outside)
-    density = np.maximum(settings.density(candidates.frequencies)[free], 1e-300)
-    masses = inclusion_masses(density, candidates.target - candidates.n_start)
-    high = np.cumsum(masses)
-    return _Walk(free, high - masses, high, candidates.acquired[candidates.n_start :], candidates)
+        return Choice(best_line(-np.minimum(distance, candidates.n_lines - distance), candidates).line)
 
 
 @dataclass(frozen=True, kw_only=True)
-class JitteredDensity(DensitySettings):
-    """One line drawn from every unit of mass, from one edge of k-space to the other.
+class RandomSamples(ChoosesBlocks):
+    """Samples of a plane drawn one by one, without replacement, from a density (1 - r / r_max)^power.
 
-    A line that lies on the border of two units is drawn once at most. Settings are those of `DensitySettings`.
-    """
-
-    name: str = "vd-jittered"
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """A line of the next unit."""
-        walk = _walk(self, view.candidates)
-        unit = len(walk.chosen)
-        return Choice(walk.within(unit, unit + 1, rng))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SystematicDensity(DensitySettings):
-    """Lines at equal distances in mass, with a random offset.
-
-    The offset is drawn at the first step and read off the first line chosen later, to within that line's mass. Settings
-    are those of `DensitySettings`.
-    """
-
-    name: str = "vd-systematic"
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The next tooth of the comb."""
-        walk = _walk(self, view.candidates)
-        if not walk.chosen:
-            return Choice(walk.within(0, 1, rng))
-        return Choice(walk.nearest(walk.middle(walk.chosen[0], 1) + len(walk.chosen)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class GoldenDensity(DensitySettings):
-    """Lines at multiples of the golden ratio in mass, with a random offset; a taken line gives way to the nearest.
-
-    Settings are those of `DensitySettings`.
-    """
-
-    name: str = "vd-golden"
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line nearest to the next multiple."""
-        walk = _walk(self, view.candidates)
-        if not walk.chosen:
-            return Choice(walk.within(0, walk.total, rng))
-        offset = walk.middle(walk.chosen[0], walk.total) / walk.total
-        return Choice(walk.nearest((offset + len(walk.chosen) * GOLDEN) % 1 * walk.total))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SampleDensity:
-    """Density (1 - r / r_max)^power, r the distance from DC in units of the plane's edges. It chooses nothing.
+    r is the distance from DC in units of the plane's edges.
 
     Parameters
     ----------
@@ -419,6 +306,7 @@ class SampleDensity:
     """
 
     power: float = 8.0
+    name: str = "vd-polynomial"
     needs_posterior: bool = False
 
     def __post_init__(self) -> None:
@@ -428,22 +316,30 @@ class SampleDensity:
         """As many samples as designed masks begin with: see `PlaneReadouts.start_for_posterior`."""
         return readouts.start_for_posterior(target)
 
-    def density(self, plane: PlaneReadouts) -> NDArray[np.float64]:
-        """Relative density of every sample, (size,)."""
-        return radial_density(plane, self.power)
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The next draws."""
+        density = np.where(view.candidates.remaining, radial_density(plane_of(view), self.power), 0.0)
+        drawn = rng.choice(len(density), size=count, replace=False, p=density / density.sum())
+        return [Choice(int(sample)) for sample in drawn]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomSamples(SampleDensity, ChoosesBlocks):
-    """Samples drawn one by one, without replacement, from a density: settings as `SampleDensity`."""
+class PoissonDisc(RandomSamples):
+    """A Poisson-disc mask around the samples at the start, of the density of `RandomSamples`.
 
-    name: str = "vd-polynomial"
+    Its samples are random and keep a distance from each other, which grows where the density falls. The shutter,
+    partial Fourier and the calibration region are the design's constraints; without a calibration region the start
+    alone is fully sampled.
+    """
+
+    power: float = 2.0
+    name: str = "poisson-disc"
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        """The next draws."""
-        density = np.where(view.candidates.remaining, self.density(plane_of(view)), 0.0)
-        drawn = rng.choice(len(density), size=count, replace=False, p=density / density.sum())
-        return [Choice(int(sample)) for sample in drawn]
+        """The mask's samples; fewer than the whole mask are a mask of their own."""
+        plane = plane_of(view)
+        free, there = view.candidates.remaining, view.candidates.mask
+        return [Choice(int(s)) for s in poisson_disc(plane, radial_density(plane, self.power), free, there, count, rng)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -493,23 +389,15 @@ class CaipiSamples(ChoosesBlocks):
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
         """The pattern from DC outwards, then what is nearest to DC."""
-        plane, left = plane_of(view), view.candidates.remaining
+        plane, candidates = plane_of(view), view.candidates
         if self.spacing is not None:
             pattern = self.pattern(plane, self.spacing)
         else:
-            start = np.zeros(plane.size, dtype=bool)
-            start[list(view.candidates.acquired[: view.candidates.n_start])] = True
-            wanted = view.candidates.target - view.candidates.n_start
-            free = view.candidates.allowed & ~start
             tried = (self.pattern(plane, spacing) for spacing in _spacings(plane.size))
-            pattern = next(made for made in tried if (made & free).sum() <= wanted)
-        order = [*_outwards(view, left & pattern), *_outwards(view, left & ~pattern)]
-        return [Choice(sample) for sample in order[:count]]
-
-
-def _outwards(view: DesignView, flags: NDArray[np.bool_]) -> list[int]:
-    outwards = plane_of(view).outwards
-    return [int(sample) for sample in outwards[flags[outwards]]]
+            pattern = next(made for made in tried if made[candidates.outside_start].sum() <= candidates.wanted)
+        left = plane.outwards[candidates.remaining[plane.outwards]]
+        order = np.concatenate([left[pattern[left]], left[~pattern[left]]])
+        return [Choice(sample) for sample in order[:count].tolist()]
 
 
 def _spacings(most: int) -> Iterator[tuple[int, int]]:
@@ -517,24 +405,6 @@ def _spacings(most: int) -> Iterator[tuple[int, int]]:
     for product in range(1, most + 2):
         rows = max(r for r in range(1, int(np.sqrt(product)) + 1) if product % r == 0)
         yield rows, product // rows
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoissonDisc(SampleDensity, ChoosesBlocks):
-    """A Poisson-disc mask around the samples at the start: settings as `SampleDensity`.
-
-    The shutter, partial Fourier and the calibration region are the design's constraints; without a calibration region
-    the start alone is fully sampled.
-    """
-
-    power: float = 2.0
-    name: str = "poisson-disc"
-
-    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        """The mask's samples; fewer than the whole mask are a mask of their own."""
-        plane = plane_of(view)
-        free, there = view.candidates.remaining, view.candidates.mask
-        return [Choice(int(s)) for s in poisson_disc(plane, self.density(plane), free, there, count, rng)]
 
 
 AngleSet = Literal["half-turn", "full-turn", "one-missing", "golden"]

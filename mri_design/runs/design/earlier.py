@@ -15,7 +15,8 @@ from mri_design.design.strategies.calibrated_plane import CalibratedSamples
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError
-from mri_design.experiment.inputs import load_input, prepare
+from mri_design.experiment.calibration import prepare
+from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import ScanSource
 from mri_design.model.mr_image import MRSlice

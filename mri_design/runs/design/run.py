@@ -26,6 +26,7 @@ from mri_design.evaluation.predictions import (
     truth_or_none,
 )
 from mri_design.evaluation.run_status import CHECKPOINT, STATE
+from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.design import (
     DesignOptions,
@@ -51,7 +52,7 @@ from mri_design.experiment.extent import (
     with_calibration,
 )
 from mri_design.experiment.image_error import MOST_SLICES, ImageErrors, final_signal
-from mri_design.experiment.inputs import PreparedScan, estimates_own_maps, load_input, prepare
+from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import (
     InferenceOptions,

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError, option
-from mri_design.experiment.inputs import PreparedScan, names_file, prepare
+from mri_design.experiment.calibration import PreparedScan, prepare
+from mri_design.experiment.inputs import names_file
 from mri_design.experiment.recipe import EVERY, Recipe
 from mri_design.experiment.sources import GivenMaps
 from mri_design.experiment.volume import NEIGHBOURS, Around, neighbours, opened_slices, told_to_neighbours

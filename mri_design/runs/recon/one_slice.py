@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.metrics import looks_folded
+from mri_design.experiment.calibration import PreparedSamples, PreparedScan, prepare, prepare_samples
 from mri_design.experiment.extent import check_other_than_lines
-from mri_design.experiment.inputs import PreparedScan, prepare
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import (
     InferenceOptions,
@@ -20,7 +20,6 @@ from mri_design.experiment.reconstruction import (
     loops_shown,
     reconstruct_prepared,
 )
-from mri_design.experiment.trajectory_scans import PreparedSamples, prepare_samples
 from mri_design.experiment.volume import told_to_neighbours
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice

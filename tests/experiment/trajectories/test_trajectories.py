@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from mri_design import (
-    InferenceOptions,
     InputError,
     NonUniformFourier,
     Recipe,
@@ -17,10 +16,10 @@ from mri_design import (
     UsageError,
     load_phantom,
     prepare_samples,
-    reconstruct_samples,
+    reconstruct,
 )
+from mri_design.experiment.calibration import PreparedSamples
 from mri_design.experiment.description import describe_samples
-from mri_design.experiment.trajectory_scans import PreparedSamples
 from mri_design.scan.calibration.trajectory_centre import rim_noise_variance
 
 pytest.importorskip("finufft")
@@ -55,7 +54,7 @@ def scan(request: pytest.FixtureRequest) -> TrajectoryData:
 
 def image_of(scan: PreparedSamples, method: str, recipe: Recipe = RECIPE) -> Reconstruction:
     model = scan.slice_model(0, recipe)
-    return reconstruct_samples(model, method, recipe, np.random.default_rng(2), InferenceOptions())
+    return reconstruct(model, None, method, recipe, np.random.default_rng(2))
 
 
 def error(image: np.ndarray, truth: np.ndarray) -> float:

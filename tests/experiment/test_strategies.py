@@ -1,0 +1,157 @@
+"""Strategies by name: made, listed, tuned, registered, refused."""
+
+from pathlib import Path
+
+import pytest
+
+from mri_design import (
+    InputError,
+    Recipe,
+    SparsityBlock,
+    UsageError,
+    VariableDensity,
+    load_recipe,
+    make_strategy,
+    register_strategy,
+    strategy_names,
+)
+from mri_design.errors import UnknownNameError
+from mri_design.experiment import strategies as registry
+from mri_design.experiment.strategies import explained, is_random, tuned_powers, with_power
+from mri_design.readouts import LineReadouts, PlaneReadouts
+from mri_design.runs.compare import ComparisonRequest
+from mri_design.runs.protocol import ProtocolRequest
+from tests.refusals import refused
+
+
+@pytest.mark.parametrize(
+    ("encoding", "looking", "drawn"),
+    [
+        (
+            "lines",
+            "calibrated information-gain information-gain-lanczos expected-error oracle-residual oracle-hole "
+            "residual-greedy",
+            "random fastmri-random fastmri-equispaced vd-polynomial vd-gaussian regular",
+        ),
+        (
+            "plane",
+            "calibrated information-gain expected-error oracle-residual oracle-hole residual-greedy",
+            "random vd-polynomial poisson-disc",
+        ),
+        ("radial", "information-gain expected-error", ""),
+        ("spiral", "information-gain expected-error", ""),
+    ],
+)
+def test_every_name_makes_the_strategy_that_carries_it(encoding: str, looking: str, drawn: str) -> None:
+    readouts = LineReadouts((64, 64)) if encoding == "lines" else PlaneReadouts((64, 64))
+    made = {name: make_strategy(name, encoding) for name in strategy_names(encoding)}
+    for name, strategy in made.items():
+        assert strategy.name == name and explained(name)
+        assert 1 <= strategy.default_start(readouts, 16 if encoding == "lines" else 512) <= readouts.size
+        for power in tuned_powers(name, encoding):
+            rule = make_strategy(with_power(name, power), encoding)
+            assert rule.name == f"{name}:{power:g}"
+            assert getattr(rule, "power", getattr(rule, "spacing", None)) == power
+    assert [name for name, strategy in made.items() if strategy.needs_posterior] == looking.split()
+    assert [name for name in made if is_random(name, encoding)] == drawn.split()
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("vd-polynomial:3", {"family": "polynomial", "power": 3.0, "draw": "random"}),
+        ("vd-polynomial:0", {"power": 0.0}),
+        ("vd-gaussian:1e2", {"family": "gaussian", "power": 100.0}),
+        ("vd-gaussian draw=systematic", {"family": "gaussian", "power": 20.0, "draw": "systematic"}),
+        ("vd-polynomial:1.5 draw=half", {"power": 1.5, "draw": "half"}),
+    ],
+)
+def test_a_setting_follows_the_family(name: str, fields: dict[str, object]) -> None:
+    strategy = make_strategy(name)
+    assert isinstance(strategy, VariableDensity) and strategy.name == name and is_random(name)
+    assert {field: getattr(strategy, field) for field in fields} == fields
+
+
+def test_a_way_of_drawing_is_tuned_as_its_family_is() -> None:
+    name = "vd-polynomial draw=golden"
+    assert tuned_powers(name) == tuned_powers("vd-polynomial") and not tuned_powers("vd-polynomial:2 draw=golden")
+    assert with_power(name, 2.5) == "vd-polynomial:2.5 draw=golden"
+    assert make_strategy("vd:2.5 draw=golden") == make_strategy(with_power(name, 2.5))
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    [
+        *((f"vd-polynomial:{power}", "lines") for power in ("", "x", "-1", "nan", "inf", "1e6", "3:4")),
+        *((f"vd-polynomial{wrong}", "lines") for wrong in (" draw=even", " draw=", ":x draw=half", " even")),
+        *((f"regular:{spacing}", "lines") for spacing in ("", "0", "2.5", "-3", "x", "1000000")),
+        *((f"caipi:{spacing}", "plane") for spacing in ("", "2", "2x0", "2x3x3", "2x3x1x1")),
+        ("vd-polynomial draw=half", "plane"),
+        ("random:3", "lines"),
+        ("regular", "plane"),
+        ("calibrated:order.npz", "plane"),
+        ("trained", "lines"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused(name: str, encoding: str) -> None:
+    with pytest.raises(UsageError):
+        make_strategy(name, encoding)
+
+
+@pytest.mark.parametrize("name", ["", "informationgain", "Random", "information-gain@train", "poisson:3"])
+def test_an_unknown_name_is_refused_with_all_known_ones(name: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        make_strategy(name)
+    assert set(strategy_names()) < set(caught.value.known)
+
+
+def test_a_strategy_that_is_registered_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "STRATEGIES", {name: dict(of) for name, of in registry.STRATEGIES.items()})
+    register_strategy("mine", VariableDensity, ["lines", "shots"], tuned=(1.0, 2.0))
+    assert "mine" in strategy_names() and "mine" in strategy_names("radial") and "mine" not in strategy_names("plane")
+    made = make_strategy("mine:2")
+    assert isinstance(made, VariableDensity) and (made.power, made.name) == (2.0, "mine:2")
+    assert tuned_powers("mine") == (1.0, 2.0) and is_random("mine")
+    for name, encodings in (
+        *(("a:b", ["lines"]), ("", ["lines"]), ("Mine", ["lines"]), (3, ["lines"])),
+        *(("trained", ["lines"]), ("mine", ["planes"]), ("mine", "planes"), ("mine", [])),
+    ):
+        with pytest.raises(InputError):
+            register_strategy(name, VariableDensity, encodings)  # type: ignore[arg-type]
+    with refused("strategy mine"):
+        register_strategy("mine", 3)  # type: ignore[arg-type]
+    with refused("looks_at"):
+        register_strategy("other", VariableDensity, looks_at="elsewhere")
+    assert "other" not in strategy_names()
+
+
+def test_a_registered_oracle_is_no_strategy_of_a_recipe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(registry, "STRATEGIES", {name: dict(of) for name, of in registry.STRATEGIES.items()})
+    monkeypatch.setattr(registry, "ORACLES", list(registry.ORACLES))
+    for _ in range(2):
+        register_strategy("all-seeing", VariableDensity, "lines", looks_at="truth")
+    assert registry.ORACLES.count("all-seeing") == 1
+    (tmp_path / "r.toml").write_text('[design]\nstrategy = "all-seeing"\n')
+    with refused("recipe r.toml: design.strategy"):
+        load_recipe(str(tmp_path / "r.toml"))
+
+
+def test_names_that_people_know_are_taken_wherever_a_strategy_a_method_or_a_prior_is_named() -> None:
+    assert make_strategy("vd:3") == make_strategy("vd-polynomial:3")
+    assert make_strategy("poisson", "plane") == make_strategy("poisson-disc", "plane")
+    with pytest.raises(UsageError):
+        make_strategy("poisson", "lines")
+    recipe = Recipe.of(
+        {
+            "design": {"strategy": "info"},
+            "reconstruction": {"method": "sense"},
+            "prior": [{"kind": "tv", "site": "l1", "scale": 1.0}],
+        }
+    )
+    assert (recipe.design.strategy, recipe.reconstruction.method) == ("information-gain", "least-squares")
+    assert (recipe.prior[0].kind, recipe.prior[0].site) == ("differences", "laplace")
+    assert SparsityBlock(kind="l1", scale=1.0).kind == "wavelet"
+    asked = ComparisonRequest(sources=[], recipe=Recipe(), strategies=["vd", "vd-polynomial", "info"], lines=[8])
+    assert asked.strategies == ("vd-polynomial", "information-gain")
+    against = ProtocolRequest(sources=[], recipe=Recipe(), lines=8, against=["equispaced"], strategy="info")
+    assert (*against.against, against.strategy) == ("fastmri-equispaced", "information-gain")
