@@ -1,7 +1,6 @@
 """Tiny models of every kind, small enough for dense linear algebra."""
 
 import gc
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
@@ -141,22 +140,6 @@ def registries_as_before() -> Iterator[None]:
     for one, kept in zip(known, before, strict=True):
         one.clear()
         one.extend(kept) if isinstance(one, list) else one.update(kept)  # type: ignore[union-attr, arg-type]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def pages_show_no_markup() -> Iterator[None]:
-    """No report that a test makes shows backticks to its reader: what stands between them is a code element."""
-    from mri_design.evaluation import page
-
-    write = page.write_text
-
-    def checked(path: str | Path, text: str) -> None:
-        seen = re.sub(r"<(script|pre)\b.*?</\1>", "", text, flags=re.DOTALL)
-        assert "`" not in seen, seen[max(0, seen.index("`") - 60) : seen.index("`") + 60]
-        write(path, text)
-
-    with mock.patch.object(page, "write_text", checked):
-        yield
 
 
 @pytest.fixture(scope="session")

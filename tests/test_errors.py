@@ -13,31 +13,28 @@ from mri_design.errors import UnknownNameError, naming_options, number_array, op
 
 def test_a_choice_is_one_of_the_words_and_the_nearest_one_is_named() -> None:
     require_choice(("none", "estimate"), criterion="none", other="estimate")
-    with pytest.raises(InputError, match=r"'estimat'; wanted none or estimate\. Did you mean estimate\?"):
-        require_choice(("none", "estimate"), criterion="estimat")
-    with pytest.raises(InputError, match="kind: got 3; wanted a, b, c"):
-        require_choice(("a", "b", "c"), kind=3)
+    for wrong, cure in (("estimat", "Did you mean estimate?"), (3, "")):
+        with pytest.raises(InputError) as refused:
+            require_choice(("none", "estimate"), criterion=wrong)
+        assert (refused.value.field, refused.value.cure) == ("criterion", cure)
 
 
 @pytest.mark.parametrize(
-    ("asked", "value", "got"),
+    ("asked", "value"),
     [
-        ({"shape": (None, 2)}, np.zeros((3, 4)), "shape (3, 4)"),
-        ({"shape": (None, 2)}, np.zeros(2), "shape (2,)"),
-        ({"kind": "real"}, [1j], "complex numbers"),
-        ({"kind": "finite"}, [1.0, np.nan], "NaN or infinite values"),
-        ({"kind": "positive"}, [1.0, 0.0], "zero or negative values"),
-        ({"kind": "positive"}, [np.inf], "NaN or infinite values"),
-        ({"kind": "positive"}, [1 + 0j], "complex numbers"),
+        ({"shape": (None, 2)}, np.zeros((3, 4))),
+        ({"shape": (None, 2)}, np.zeros(2)),
+        ({"kind": "real"}, [1j]),
+        ({"kind": "finite"}, [1.0, np.nan]),
+        ({"kind": "positive"}, [1.0, 0.0]),
+        ({"kind": "positive"}, [np.inf]),
+        ({"kind": "positive"}, [1 + 0j]),
     ],
 )
-def test_an_array_is_refused_that_is_not_as_asked(asked: dict, value: object, got: str) -> None:
+def test_an_array_is_as_asked_or_refused(asked: dict, value: object) -> None:
     with pytest.raises(InputError) as refused:
-        number_array("k", value, wanted="what fits", cure="Mend it.", **asked)
-    assert str(refused.value) == f"k: got {got}; wanted what fits. Mend it."
-
-
-def test_an_array_that_fits_comes_back_as_it_is() -> None:
+        number_array("k", value, **asked)
+    assert refused.value.field == "k"
     array = np.ones((3, 2))
     assert number_array("k", array, shape=(None, 2), kind="positive") is array
 

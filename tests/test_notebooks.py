@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-
-
 STORY = """
 # %%
 # %matplotlib inline
@@ -30,8 +27,3 @@ def test_jupytext_executes_a_notebook_and_its_pictures_are_seen(tmp_path: Path) 
     cells = json.loads((tmp_path / "story.ipynb").read_text(encoding="utf-8"))["cells"]
     shown = [kind for cell in cells for output in cell.get("outputs", []) for kind in output.get("data", {})]
     assert shown.count("image/png") == 1
-
-
-def test_notebooks_stay_short() -> None:
-    for story in sorted(NOTEBOOKS.glob("*.py")):
-        assert len(story.read_text(encoding="utf-8").splitlines()) < 150, story.name

@@ -15,8 +15,8 @@ import mri_design as md
 
 
 def test_every_public_name_exists() -> None:
-    missing = [name for name in mri_design.__all__ if not hasattr(mri_design, name)]
-    assert not missing
+    assert not [name for name in mri_design.__all__ if not hasattr(mri_design, name)]
+    assert not hasattr(mri_design, "no_such_name")
 
 
 def test_every_name_of_a_public_subpackage_is_a_part_of_it_whatever_was_imported_before() -> None:
@@ -26,10 +26,6 @@ def test_every_name_of_a_public_subpackage_is_a_part_of_it_whatever_was_imported
             importlib.import_module(f"{module.__name__}.{path.name}")  # sets the module as an attribute of its package
     wrong = [f"{m.__name__}.{name}" for m in modules for name in m.__all__ if inspect.ismodule(getattr(m, name))]
     assert not wrong
-
-
-def test_unknown_names_raise_as_usual() -> None:
-    assert not hasattr(mri_design, "no_such_name")
 
 
 def test_importing_the_package_loads_no_numerics() -> None:
@@ -83,7 +79,7 @@ def test_the_other_estimators_give_image_variances_too(estimator: object) -> Non
 @pytest.mark.slow
 def test_the_fixed_names_on_a_scan() -> None:
     recipe = md.Recipe.of({"simulation": {"matrix": 16}})
-    scan = md.load_kspace("phantom:brain", recipe=recipe)
+    scan = md.load("phantom:brain", recipe=recipe).data
     mask = np.zeros(16, dtype=bool)
     mask[[1, 4, *range(5, 11), 13]] = True
     model = md.mr_image_model(scan, mask)
@@ -100,22 +96,6 @@ def test_the_fixed_names_on_a_scan() -> None:
     np.testing.assert_allclose(md.information_gain(posterior, 11), expected, rtol=1e-3)
     mode = md.map_estimate(model)
     assert mode.convergence.converged
-    assert np.asarray(mode).shape == (16, 16)
-    np.testing.assert_array_equal(np.abs(mode), np.abs(mode.image))
-
-
-@pytest.mark.parametrize(
-    "mask", [np.ones(31, dtype=bool), np.full(32, 0.5), np.zeros(32, dtype=bool)], ids=["length", "values", "empty"]
-)
-def test_masks_that_do_not_fit_are_refused(mask: np.ndarray) -> None:
-    scan = md.load_kspace("phantom:brain", recipe=md.Recipe.of({"simulation": {"matrix": 32}}))
-    with pytest.raises(md.InputError):
-        md.mr_image_model(scan, mask)
-
-
-def test_one_potential_for_each_operator() -> None:
-    identity = md.operators.Dense(np.eye(3))
-    with pytest.raises(md.InputError, match="one potential per analysis operator"):
-        md.GeneralizedLinearModel(
-            identity, np.ones(3), 1.0, analysis=[identity, identity], potentials=[md.potentials.Laplace(1.0)]
-        )
+    for wrong in (np.ones(15, dtype=bool), np.full(16, 0.5), np.zeros(16, dtype=bool)):
+        with pytest.raises(md.InputError):
+            md.mr_image_model(scan, wrong)

@@ -41,17 +41,8 @@ def test_lines_and_image_are_those_of_the_command(design: md.ScanDesign, recipe_
     np.testing.assert_array_equal(again.std, np.load(tmp_path / "recon" / "std.npy"))
 
 
-def test_everything_stands_underneath(scan: md.LoadedScan, design: md.ScanDesign, image: md.ScanImage) -> None:
-    assert isinstance(scan.data, md.KSpaceData) and isinstance(scan.prepared, md.PreparedScan)
-    assert design.trace.lines == design.lines and design.trace.steps[0].choice.scores is not None
-    assert isinstance(image.reconstruction, md.Reconstruction)
-    assert image.errors is not None and design.predicted_error is not None
-    assert 0.3 < design.predicted_error / image.errors.relative_l2_complex < 3
-    np.testing.assert_array_equal(np.asarray(image), image.array)
-    assert image.zero_filled is not None and image.reference is not None
-
-
 def test_another_method_goes_by_the_lines_of_the_design(scan: md.LoadedScan, design: md.ScanDesign) -> None:
+    assert 0.3 < design.predicted_error / design.reconstruct().errors.relative_l2_complex < 3
     plain = design.reconstruct("zero-filled")
     assert plain.method == "zero-filled" and plain.std is None
     np.testing.assert_array_equal(plain.array, design.reconstruct().zero_filled)
@@ -79,7 +70,7 @@ def test_a_comparison_holds_methods_against_each_other(scan: md.LoadedScan, tmp_
     compared.save(tmp_path / "saved")
     assert len((tmp_path / "saved" / "methods.csv").read_text().splitlines()) == 3
     assert scan.compare(["low-pass"], lines=12, recipe=known).methods == []
-    with pytest.raises(md.UsageError, match="methd"):
+    with pytest.raises(md.UsageError):
         scan.compare(["low-pass"], lines=12, methods=["methd"], recipe=known)
 
 
@@ -87,7 +78,7 @@ def test_what_is_saved_is_the_folder_of_the_verb(design: md.ScanDesign, image: m
     folder = design.save(tmp_path / "design")
     np.testing.assert_array_equal(np.load(folder / "recon.npy"), image.array)
     assert not (folder / "report.html").exists()
-    with pytest.raises(md.UsageError, match="finished run"):
+    with pytest.raises(md.UsageError):
         design.save(folder)
     with undrawn():
         page = image.report(tmp_path / "design", overwrite=True)
@@ -96,11 +87,10 @@ def test_what_is_saved_is_the_folder_of_the_verb(design: md.ScanDesign, image: m
 
 def test_the_image_goes_to_nifti(image: md.ScanImage, tmp_path: Path) -> None:
     nibabel = pytest.importorskip("nibabel")
-    said = image.to_nifti(tmp_path / "image.nii.gz")
-    assert any("standard deviation" in sentence for sentence in said)
+    image.to_nifti(tmp_path / "image.nii.gz")
     pixels = np.asanyarray(nibabel.load(tmp_path / "image.nii.gz").dataobj)
     np.testing.assert_allclose(np.sort(pixels, axis=None), np.sort(abs(image.array), axis=None), rtol=1e-6)
-    with pytest.raises(md.UsageError, match="there already"):
+    with pytest.raises(md.UsageError):
         image.to_nifti(tmp_path / "image.nii.gz")
 
 
@@ -114,6 +104,12 @@ def test_arrays_are_scans_too(scan: md.LoadedScan, image: md.ScanImage) -> None:
     np.testing.assert_allclose(ours.array, theirs.array, atol=1e-3 * np.abs(theirs.array).max())
     other = md.load(kspace * 2, recipe=RECIPE)
     assert other.source != held.source, "what the scan is called tells its samples"
+    for given in (Tensor(scan.kspace), scan.kspace.tolist(), kspace.astype(complex)):
+        np.testing.assert_allclose(md.load(given, recipe=RECIPE).kspace, scan.kspace, rtol=1e-6)
+    with pytest.raises(md.InputError):
+        md.load(Tensor(kspace, of_a_gradient=True))
+    stack = md.ImageStack(np.abs(scan.data.reference).astype(np.float32))
+    assert md.load(stack, recipe=RECIPE).data.grid_shape == (32, 32) and md.load(scan.data).data is scan.data
 
 
 def test_a_mask_is_a_mask_in_any_type(scan: md.LoadedScan) -> None:
@@ -127,55 +123,30 @@ def test_a_mask_is_a_mask_in_any_type(scan: md.LoadedScan) -> None:
     np.testing.assert_allclose(flat.array, wanted.array, atol=1e-6 * np.abs(wanted.array).max())
 
 
-def test_images_and_scans_of_the_package_are_taken(scan: md.LoadedScan) -> None:
-    stack = md.ImageStack(np.abs(scan.data.reference).astype(np.float32))
-    assert md.load(stack, recipe=RECIPE).data.grid_shape == (32, 32)
-    assert md.load(scan.data).data is scan.data
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda scan: md.load(np.ones((8, 8))), "source: got an array of float64.*md.ImageStack"),
-        (lambda scan: md.load(3), "source: got 3; wanted a path, phantom:NAME, k-space"),
-        (lambda scan: md.load("phantom:t2w", recipe={"prior": 3}), "recipe: prior: got 3"),
-        (lambda scan: scan.reconstruct(np.ones(31, dtype=bool)), r"lines: got bool \(31,\)"),
-        (lambda scan: scan.reconstruct([40]), "lines: got .40.; wanted numbers from 0 to 31"),
-        (
-            lambda scan: md.load("phantom:lf-gre").reconstruct([0, 98]),
-            "lines: got lines .0., which hold no data; wanted lines",
-        ),
-        (lambda scan: scan.reconstruct(slices=3), "slices: got 3; wanted 0 to 0"),
-        (lambda scan: scan.reconstruct(reference=np.ones((3, 4))), "reference: got 1 x 3 x 4"),
-        (lambda scan: scan.design(8, strategy=3), "strategy: got 3"),
-        (lambda scan: scan.design(8, seed=-1), "seed: got -1"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_by_name(
-    scan: md.LoadedScan, call: Callable[[md.LoadedScan], object], words: str
-) -> None:
-    with pytest.raises(md.InputError, match=words):
-        call(scan)
-
-
 @pytest.mark.parametrize(
     ("call", "field"),
     [
         (lambda scan: scan.design(99), "lines"),
-        (lambda scan: scan.design(12.5), "lines"),
         (lambda scan: scan.design(acceleration=0.5), "acceleration"),
         (lambda scan: scan.design(8, strategy="calibratd"), "strategy"),
         (lambda scan: scan.design(8, until_error=-1), "until_error"),
         (lambda scan: scan.design(8, encoding="planes"), "encoding"),
         (lambda scan: scan.design(8, slices=[0, 3]), "slices"),
+        (lambda scan: scan.design(8, seed=-1), "seed"),
         (lambda scan: scan.reconstruct(slices=3), "slices"),
         (lambda scan: scan.reconstruct(method="means"), "method"),
         (lambda scan: scan.reconstruct(draws=-1), "draws"),
+        (lambda scan: scan.reconstruct([40]), "lines"),
+        (lambda scan: scan.reconstruct(np.ones(31, dtype=bool)), "lines"),
         (lambda scan: scan.reconstruct(np.full((32, 32), 0.5)), "lines"),
+        (lambda scan: md.load("phantom:lf-gre").reconstruct([0, 98]), "lines"),
         (lambda scan: scan.reconstruct(reference=np.zeros((32, 32))), "reference"),
         (lambda scan: scan.compare(lines=99), "lines"),
+        (lambda scan: md.load(np.ones((8, 8))), "source"),
+        (lambda scan: md.load([1, [2]]), "source"),
         (lambda scan: md.load("phantom:t2w", matrix=2), "matrix"),
         (lambda scan: md.load("phantom:t2w", noise_sd="much"), "noise_sd"),
+        (lambda scan: md.load("phantom:t2w", recipe={"prior": 3}), "recipe: prior"),
         (lambda scan: md.load("phantom:t2w", recipe={"design": {"strategy": "x"}}), "recipe: design.strategy"),
     ],
 )
@@ -184,8 +155,7 @@ def test_errors_name_the_argument_that_they_are_about(
 ) -> None:
     with pytest.raises(md.InputError) as refused:
         call(scan)
-    assert refused.value.field == field and str(refused.value).startswith(f"{field}: got ")
-    assert "--" not in str(refused.value)
+    assert refused.value.field == field
 
 
 def test_files_are_refused_by_the_argument(design: md.ScanDesign, image: md.ScanImage, tmp_path: Path) -> None:
@@ -203,31 +173,6 @@ def test_files_are_refused_by_the_argument(design: md.ScanDesign, image: md.Scan
             image.to_nifti(tmp_path / "image.nii", field_of_view=field_of_view)  # type: ignore[arg-type]
         assert refused.value.field == "field_of_view"
     assert not list(tmp_path.iterdir())
-
-
-def test_values_of_a_square_mask_are_not_taken_for_its_other_axis(scan: md.LoadedScan) -> None:
-    with pytest.raises(md.InputError) as refused:
-        scan.reconstruct(np.full(32, 2))
-    assert "!= 0" in refused.value.cure and "axis" not in refused.value.cure
-
-
-def test_no_end_is_wrong_usage(scan: md.LoadedScan) -> None:
-    with pytest.raises(md.UsageError, match="when does the design end"):
-        scan.design()
-
-
-def test_each_says_what_it_is_in_six_lines(scan: md.LoadedScan, design: md.ScanDesign, image: md.ScanImage) -> None:
-    for one in (scan, design, image):
-        assert len(repr(one)) <= 500 and len(repr(one).splitlines()) <= 6
-        assert "data:image/png;base64," in one._repr_html_()
-    assert "14 lines of 32" in repr(design) and "predicted" in repr(design)
-    assert "32 x 32 pixels of 14 lines out of 32" in repr(image)
-
-
-def test_plots_are_figures(design: md.ScanDesign, image: md.ScanImage) -> None:
-    titles = [axes.get_title() for axes in image.plot().axes]
-    assert titles[:3] == ["mean", "error bars (std)", "actual error"]
-    assert design.plot().axes
 
 
 @pytest.fixture(scope="module")
@@ -248,9 +193,7 @@ def test_several_slices_make_a_volume(three: md.LoadedScan, tmp_path: Path) -> N
     assert len(found) == 4 and found[0] < found[1] < found[2]  # and the mean
     assert volume.error.found == pytest.approx(sum(found[:3]) / 3, rel=1e-4)
     assert json.loads((folder / "manifest.json").read_text())["settings"]["error"]["found"] == volume.error.found
-    assert f"{volume.error}; slice 1" in repr(volume)
-    assert [axes.get_title() for axes in volume.plot().axes] == ["slice 0", "slice 1", "slice 2"]
-    assert len(repr(volume).splitlines()) <= 6 and volume._repr_html_().count("<img") == 3
+    assert len(volume.plot().axes) == 3 and volume._repr_html_().count("<img") == 3
 
 
 def test_several_slices_share_the_mask_of_a_design(three: md.LoadedScan) -> None:
@@ -262,14 +205,14 @@ def test_several_slices_share_the_mask_of_a_design(three: md.LoadedScan) -> None
 def test_shots_are_chosen_and_scans_along_them_reconstructed(scan: md.LoadedScan, tmp_path: Path) -> None:
     pytest.importorskip("finufft")
     design = scan.design(5, encoding="radial", strategy="half-turn", recipe={**RECIPE, "reconstruction": PLAIN})
-    assert design.mask.sum() == 5 and len(design.plot().axes) == 1 and "5 spokes" in repr(design)
-    with pytest.raises(md.UsageError, match="give the method in its recipe"):
+    assert design.mask.sum() == 5 and len(design.plot().axes) == 1
+    with pytest.raises(md.UsageError):
         design.reconstruct("map")
     spokes = md.load(design.save(tmp_path / "run") / "trajectory.npz", recipe=RECIPE)
-    assert isinstance(spokes.data, md.TrajectoryData) and "5 readouts" in repr(spokes)
+    assert isinstance(spokes.data, md.TrajectoryData)
     image = spokes.reconstruct([0, 2, 4], method="zero-filled")
     assert image.method == "gridded" and image.mask.tolist() == [True, False, True, False, True]
-    with pytest.raises(md.InputError, match="wanted k-space on a grid"):
+    with pytest.raises(md.InputError):
         spokes.design(4)
 
 
@@ -319,7 +262,7 @@ def test_coil_maps_come_from_a_file_or_an_array(
     for given in (tmp_path / "maps.npy", "~/maps.npy", known, known[0].astype(complex), Tensor(known)):
         scan = md.load(coils.kspace, coil_maps=given, recipe=RECIPE)
         np.testing.assert_allclose(scan.data.coil_maps, known, atol=1e-6)
-        assert "coil maps: given" in repr(scan) and scan.reconstruct(method="zero-filled").array.shape == (32, 32)
+        assert scan.reconstruct(method="zero-filled").array.shape == (32, 32)
     for wrong in (known[0, :2], known[0, ::-1], np.ones(3), "maps"):
         with pytest.raises(md.InputError) as refused:
             md.load(coils.kspace, coil_maps=wrong, recipe=RECIPE)
@@ -340,31 +283,10 @@ def test_coil_maps_are_those_of_another_scan(coils: md.LoadedScan, tmp_path: Pat
     assert md.load(coils.kspace, coil_maps=file, recipe=RECIPE).reconstruct(method="zero-filled").mean.shape == (32, 32)
 
 
-def test_k_space_comes_as_whatever_numpy_makes_an_array_of(scan: md.LoadedScan) -> None:
-    kspace = scan.kspace
-    for given in (kspace, Tensor(kspace), kspace.tolist(), kspace[0, 0].astype(complex)):
-        np.testing.assert_allclose(md.load(given, recipe=RECIPE).kspace, kspace, rtol=1e-6)
-    for wrong in (Tensor(kspace, of_a_gradient=True), Tensor(abs(kspace)), [1, [2]], None):
-        with pytest.raises(md.InputError) as refused:
-            md.load(wrong)
-        assert refused.value.field == "source"
-
-
-def test_home_is_a_folder_of_scans_and_results(
-    scan: md.LoadedScan, image: md.ScanImage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    np.save(tmp_path / "scan.npy", scan.kspace)
-    np.testing.assert_array_equal(md.load("~/scan.npy", recipe=RECIPE).kspace, scan.kspace)
-    image.save("~/saved")
-    assert (tmp_path / "saved" / "recon.npy").exists()
-
-
 def test_noise_is_given_as_a_standard_deviation_or_as_samples(scan: md.LoadedScan) -> None:
     variance = scan.data.noise_variance
     assert variance is not None
     given = md.load(scan.kspace, noise_sd=np.sqrt(variance), recipe=RECIPE)
-    assert "noise: given" in repr(given)
     assert given.prepared.data.noise_variance == pytest.approx(variance)
     np.testing.assert_allclose(
         given.reconstruct(range(10, 22)).array, scan.reconstruct(range(10, 22)).array, rtol=1e-3, atol=1e-4
@@ -393,11 +315,6 @@ def test_a_mask_says_which_lines_were_measured(scan: md.LoadedScan) -> None:
         with pytest.raises(md.InputError) as refused:
             md.load("phantom:t2w", mask=wrong, recipe=RECIPE)
         assert refused.value.field == "mask"
-
-
-def test_mean_and_sd_are_the_image_and_its_error_bars(image: md.ScanImage) -> None:
-    np.testing.assert_array_equal(image.mean, image.array)
-    np.testing.assert_array_equal(image.sd, image.std)
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_should() -> None:
