@@ -25,7 +25,7 @@ from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.trajectory import golden_angles, radial_spokes
 from mri_design.readouts import PlaneReadouts
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
-from mri_design.scan.simulation.coil_maps import simulate_coil_maps
+from mri_design.scan.simulation.fields import simulate_coil_maps
 from mri_design.scan.simulation.scanner import simulate_scan
 
 Rng = np.random.Generator

@@ -12,7 +12,7 @@ from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.cartesian_fourier import CartesianLines, CartesianSamples
 from mri_design.operators.elementary import Identity
 from mri_design.potentials.priors import Laplace
-from mri_design.scan.simulation.coil_maps import simulate_coil_maps
+from mri_design.scan.simulation.fields import simulate_coil_maps
 from mri_design.status import Convergence, Status
 
 GRID, VARIANCE = (24, 16), 0.25

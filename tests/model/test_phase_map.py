@@ -5,7 +5,7 @@ import pytest
 
 from mri_design import InputError
 from mri_design.model.phase import PhaseMap, estimate_phase
-from mri_design.scan.simulation.phase import smooth_phase
+from mri_design.scan.simulation.fields import smooth_phase
 
 N = (64, 48)
 

@@ -1,12 +1,8 @@
-"""Smooth complex functions of space as short trigonometric series: multiplying by one shifts k-space.
-
-A product of an object with ``exp(2 pi i m.r)`` has the object's spectrum moved by ``m``, for fractional ``m``
-too. A phase or a coil sensitivity written as a sum of such waves therefore keeps k-space in closed form.
-The idea is that of Guerquin-Kern et al., IEEE Trans. Med. Imaging 31(3):626-636, 2012."""
+"""Scenes of ellipses and of ellipsoids, whose k-space is known in closed form, on a grid and between its points."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,116 +10,9 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, require_counts
 from mri_design.operators.trajectory import checked_trajectory
-from mri_design.scan.simulation.settings import checked_shape, pixel_positions
-
-_SMALLEST_KEPT = 1e-8  # of the largest coefficient: far below complex64 k-space
-_BESSEL_ORDERS = 24  # J_n(pi) falls under 1e-16 well before this order
-_DIRECTIONS = ((1, 0), (0, 1), (1, 1), (1, -1))
-
-
-@dataclass(frozen=True)
-class TrigonometricSeries:
-    """Sum of plane waves whose frequencies are whole multiples of HALF a cycle per field of view.
-
-    The half cycle makes the series periodic over two fields of view, so that it need not take equal values
-    on opposite edges of the image.
-
-    Parameters
-    ----------
-    coefficients : complex128 array, shape (2 P + 1, 2 Q + 1)
-        Entry ``[P + i, Q + j]`` multiplies ``exp(pi i (i y + j x))``, y and x in fields of view.
-    """
-
-    coefficients: NDArray[np.complex128]
-
-    @property
-    def half_widths(self) -> tuple[int, int]:
-        """Largest index (P, Q) along y and x, in half cycles per field of view."""
-        return self.coefficients.shape[0] // 2, self.coefficients.shape[1] // 2
-
-    def values(self, y: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.complex128]:
-        """Values at the positions ``y`` by ``x`` (fields of view): shape (len(y), len(x))."""
-        rows, columns = self.half_widths
-        waves_y = np.exp(1j * np.pi * np.outer(y, np.arange(-rows, rows + 1)))
-        waves_x = np.exp(1j * np.pi * np.outer(np.arange(-columns, columns + 1), x))
-        values: NDArray[np.complex128] = waves_y @ self.coefficients @ waves_x
-        return values
-
-    def __mul__(self, other: TrigonometricSeries) -> TrigonometricSeries:
-        """Product of the two functions; coefficients convolve and negligible rims are dropped."""
-        return TrigonometricSeries(_without_rim(convolved(self.coefficients, other.coefficients)))
-
-
-def convolved(one: NDArray[np.complex128], other: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """Full convolution over both axes, by FFT: (n, m) with (k, l) gives (n + k - 1, m + l - 1).
-
-    Written out, because importing SciPy's signal processing takes a second.
-    """
-    shape = [n + k - 1 for n, k in zip(one.shape, other.shape, strict=True)]
-    padded = [scipy.fft.next_fast_len(n) for n in shape]
-    product = scipy.fft.fft2(one, padded) * scipy.fft.fft2(other, padded)
-    return np.asarray(scipy.fft.ifft2(product)[: shape[0], : shape[1]])
-
-
-def phase_series(rng: np.random.Generator, amplitude: float = np.pi / 2) -> TrigonometricSeries:
-    """Draw ``exp(i phi)`` with a smooth phase ``phi`` as a series: constant plus four slow cosines.
-
-    The cosines have half a cycle per field of view along y, x and the diagonals. Each factor
-    ``exp(i a cos t) = sum_n i^n J_n(a) exp(i n t)`` (Jacobi-Anger) is cut where J_n vanishes, so the
-    modulus is one to better than 1e-6 everywhere.
-
-    Parameters
-    ----------
-    rng : numpy Generator
-        Source of the constant, the amplitudes and the offsets.
-    amplitude : float
-        Sum of the cosines' amplitudes in radians: the phase stays within +-amplitude of its constant.
-
-    Returns
-    -------
-    TrigonometricSeries
-
-    Notes
-    -----
-    No local phase: rough, object-like phase has no short series. Smooth phase is the easy case for any
-    phase-aware reconstruction and no evidence that one works on scans.
-    """
-    constant = np.exp(1j * rng.uniform(-np.pi, np.pi))
-    series = TrigonometricSeries(np.array([[constant]]))
-    shares = rng.dirichlet(np.ones(len(_DIRECTIONS)))
-    offsets = rng.uniform(-np.pi, np.pi, len(_DIRECTIONS))
-    orders = np.arange(-_BESSEL_ORDERS, _BESSEL_ORDERS + 1)
-    for (row, column), share, offset in zip(_DIRECTIONS, shares, offsets, strict=True):
-        factor = 1j**orders * scipy.special.jv(orders, amplitude * share) * np.exp(1j * orders * offset)
-        series = series * TrigonometricSeries(_along(factor, row, column))
-    return series
-
-
-def _along(factor: NDArray[np.complex128], row: int, column: int) -> NDArray[np.complex128]:
-    """One-dimensional coefficients laid along the lattice direction (row, column)."""
-    if row == 0:
-        return factor[None, :]
-    if column == 0:
-        return factor[:, None]
-    diagonal = np.diag(factor)
-    return diagonal if column == row else diagonal[:, ::-1]
-
-
-def _without_rim(coefficients: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """Coefficients without outer rows and columns that are negligible on both sides."""
-    size = np.abs(coefficients)
-    threshold = _SMALLEST_KEPT * size.max()
-    cuts = []
-    for axis in (0, 1):
-        largest = size.max(axis=1 - axis)
-        half = largest.size // 2
-        both_sides = np.maximum(largest[half::-1], largest[half:])  # by distance from the centre
-        cuts.append(half - int(np.flatnonzero(both_sides >= threshold)[-1]))
-    rows, columns = coefficients.shape
-    return coefficients[cuts[0] : rows - cuts[0], cuts[1] : columns - cuts[1]]
-
+from mri_design.scan.simulation.fields import TrigonometricSeries, checked_shape, convolved, pixel_positions
 
 Weight = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.complex128]]
 """A function of the positions ``y`` and ``x`` (1-D, fields of view) that returns a (len(y), len(x)) array."""
@@ -174,25 +63,7 @@ class EllipsePhantom:
     name: str = "ellipses"
 
     def __post_init__(self) -> None:
-        n = np.shape(self.intensities)[0] if np.ndim(self.intensities) == 1 else 0
-        if n == 0:
-            raise InputError(
-                field="intensities", got=f"shape {np.shape(self.intensities)}", wanted="one number per ellipse"
-            )
-        shapes = {"centres": (n, 2), "semi_axes": (n, 2), "angles": (n,), "intensities": (n,)}
-        for field, wanted in shapes.items():
-            array = np.asarray(getattr(self, field))
-            if array.shape != wanted:
-                raise InputError(field=field, got=f"shape {array.shape}", wanted=f"shape {wanted}")
-            if not np.isfinite(array).all():
-                raise InputError(field=field, got="a NaN or infinite value", wanted="finite numbers")
-            kind = np.complex128 if np.iscomplexobj(array) else np.float64
-            object.__setattr__(self, field, array.astype(kind))
-        if not (self.semi_axes > 0).all():
-            worst = int(np.argmin(self.semi_axes.min(axis=1)))
-            raise InputError(
-                field="semi_axes", got=f"{self.semi_axes[worst]} in ellipse {worst}", wanted="positive lengths"
-            )
+        _check_scene(self, {"centres": (2,), "semi_axes": (2,), "angles": ()})
 
     def image(
         self, shape: int | tuple[int, int], *, supersampling: int = 8, weight: Weight | None = None
@@ -219,10 +90,7 @@ class EllipsePhantom:
             On a wrong shape or supersampling.
         """
         rows, columns = checked_shape(shape)
-        if not isinstance(supersampling, (int, np.integer)) or not 1 <= supersampling <= _MOST_SUBPIXELS:
-            raise InputError(
-                field="supersampling", got=repr(supersampling), wanted=f"a whole number, 1 to {_MOST_SUBPIXELS}"
-            )
+        require_counts(least=1, most=_MOST_SUBPIXELS, supersampling=supersampling)
         s = int(supersampling)
         y, x = _subpixel_positions(rows, s), _subpixel_positions(columns, s)
         band = max(1, _BAND_SAMPLES // (s * s * columns))
@@ -311,16 +179,30 @@ class EllipsePhantom:
         InputError
             On a wrong shape.
         """
-        rows, columns = checked_shape(shape)
-        scale = np.sqrt(rows * columns)
-        waves = [m for m in modulations if m is not None]
-        if not waves:
-            plain = scale * self.spectrum(_frequencies(rows)[:, None], _frequencies(columns))
+        sides = checked_shape(shape)
+        scale = np.sqrt(sides[0] * sides[1])
+        if not any(modulations):
+            ky, kx = (np.arange(n, dtype=np.float64) - n // 2 for n in sides)
+            plain = scale * self.spectrum(ky[:, None], kx)
             return [plain.copy() for _ in modulations]
-        margin_y = max(m.half_widths[0] for m in waves)
-        margin_x = max(m.half_widths[1] for m in waves)
-        fine = scale * self.spectrum(_half_frequencies(rows, margin_y)[:, None], _half_frequencies(columns, margin_x))
-        return [_shifted_sum(fine, m or _CONSTANT, (margin_y, margin_x)) for m in modulations]
+        # The spectrum at every half cycle, with as many beyond the grid as waves shift it by.
+        series = [one or _CONSTANT for one in modulations]
+        margins = [max(one.half_widths[axis] for one in series) for axis in (0, 1)]
+        ky, kx = (
+            np.arange(-2 * (n // 2) - more, -2 * (n // 2) + more + 2 * (n - 1) + 1) / 2
+            for n, more in zip(sides, margins, strict=True)
+        )
+        fine = scale * self.spectrum(ky[:, None], kx)
+        made = []
+        for one in series:  # the sum over its waves of coefficient times shifted spectrum, at whole cycles
+            rows, columns = (
+                slice(more - half, side - more + half)
+                for more, half, side in zip(margins, one.half_widths, fine.shape, strict=True)
+            )
+            window, (n, m) = fine[rows, columns], one.coefficients.shape
+            sums = convolved(window, one.coefficients)
+            made.append(sums[n - 1 : len(window) : 2, m - 1 : window.shape[1] : 2])
+        return made
 
     def samples(
         self, trajectory: ArrayLike, shape: int | tuple[int, int], modulations: tuple[TrigonometricSeries | None, ...]
@@ -372,21 +254,24 @@ class EllipsePhantom:
         return zip(self.centres, self.semi_axes, self.angles, self.intensities, strict=True)
 
 
+def _check_scene(scene: EllipsePhantom | EllipsoidPhantom, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse what is no scene: ``shapes`` are those of an array's entry for one of its parts; arrays become floats."""
+    n = len(scene.intensities) if np.ndim(scene.intensities) == 1 else 0
+    for field, shape in {"intensities": (), **shapes}.items():
+        array, wanted = np.asarray(getattr(scene, field)), (n, *shape)
+        if array.shape != wanted or not n:
+            raise InputError(field=field, got=f"shape {array.shape}", wanted=f"shape {wanted}, one entry at least")
+        if not np.isfinite(array).all():
+            raise InputError(field=field, got="a NaN or infinite value", wanted="finite numbers")
+        object.__setattr__(scene, field, array.astype(np.complex128 if np.iscomplexobj(array) else np.float64))
+    if not (scene.semi_axes > 0).all():
+        raise InputError(field="semi_axes", got=f"{scene.semi_axes.min():g}", wanted="positive lengths")
+
+
 def _subpixel_positions(n: int, supersampling: int) -> NDArray[np.float64]:
     """Positions (fields of view) of ``supersampling`` points spread evenly inside each of ``n`` pixels."""
     inside = (np.arange(supersampling) + 0.5) / supersampling - 0.5
     return ((np.arange(n)[:, None] - n // 2 + inside) / n).ravel()
-
-
-def _frequencies(n: int) -> NDArray[np.float64]:
-    """Whole cycles per field of view of a centred grid of ``n`` samples."""
-    return np.arange(n, dtype=np.float64) - n // 2
-
-
-def _half_frequencies(n: int, margin: int) -> NDArray[np.float64]:
-    """`_frequencies` at steps of half a cycle, with ``margin`` more half cycles on each side."""
-    lowest = -2 * (n // 2) - margin
-    return np.arange(lowest, lowest + 2 * (n - 1) + 2 * margin + 1) / 2
 
 
 def _jinc(
@@ -408,16 +293,6 @@ def _joint_waves(series: tuple[TrigonometricSeries, ...]) -> tuple[NDArray[np.fl
     sizes = np.abs(joint).max(axis=0)
     kept = np.argwhere(sizes > _NEGLIGIBLE * sizes.max())
     return (kept - [half_y, half_x]) / 2, joint[:, kept[:, 0], kept[:, 1]]
-
-
-def _shifted_sum(
-    fine: NDArray[np.complex128], series: TrigonometricSeries, margin: tuple[int, int]
-) -> NDArray[np.complex128]:
-    """Sum over waves of coefficient times the spectrum at (k minus the wave's frequency), at whole k."""
-    cut_y, cut_x = margin[0] - series.half_widths[0], margin[1] - series.half_widths[1]
-    window = fine[cut_y : fine.shape[0] - cut_y, cut_x : fine.shape[1] - cut_x]
-    rows, columns = series.coefficients.shape
-    return convolved(window, series.coefficients)[rows - 1 : len(window) : 2, columns - 1 : window.shape[1] : 2]
 
 
 _NEAR_ZERO = 1e-3
@@ -452,15 +327,7 @@ class EllipsoidPhantom:
     name: str = "ellipsoids"
 
     def __post_init__(self) -> None:
-        n = len(np.atleast_1d(self.intensities))
-        for field, wanted in {"centres": (n, 3), "semi_axes": (n, 3), "intensities": (n,)}.items():
-            array = np.asarray(getattr(self, field))
-            if array.shape != wanted or n == 0 or not np.isfinite(array).all():
-                got = f"shape {array.shape}" if array.shape != wanted or n == 0 else "a NaN or infinite value"
-                raise InputError(field=field, got=got, wanted=f"finite numbers of shape {wanted}")
-            object.__setattr__(self, field, array.astype(np.complex128 if np.iscomplexobj(array) else np.float64))
-        if not (self.semi_axes > 0).all():
-            raise InputError(field="semi_axes", got=f"{self.semi_axes.min():g}", wanted="positive lengths")
+        _check_scene(self, {"centres": (3,), "semi_axes": (3,)})
 
     def spectrum(self, kx: ArrayLike, ky: ArrayLike, kz: ArrayLike) -> NDArray[np.complex128]:
         """Fourier integral of the scene, ``integral f(r) exp(-2 pi i k.r) dr``, in closed form.

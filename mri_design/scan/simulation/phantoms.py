@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -27,8 +26,6 @@ from mri_design.scan.simulation.scanner import (
 
 _LARGEST_TABLE = 1 << 20  # bytes
 _MOST_ELLIPSES = 1000
-_ROW_NUMBERS = {"centre": (2,), "semi_axes": (2,), "angle_degrees": (1,), "intensity": (1, 2)}
-_VOLUME_NUMBERS = {"centre": (3,), "semi_axes": (3,), "intensity": (1, 2)}
 
 
 def read_ellipse_table(path: Path, *, name: str | None = None) -> EllipsePhantom:
@@ -53,16 +50,16 @@ def read_ellipse_table(path: Path, *, name: str | None = None) -> EllipsePhantom
         Naming file, row and field: not readable as JSON, larger than 1 MiB, no or more than 1000 rows,
         something else than finite numbers, or an ellipse that leaves the field of view.
     """
-    read = _rows(path, "ellipses", _ROW_NUMBERS)
-    phantom = EllipsePhantom(
-        centres=np.array([row["centre"] for row in read]),
-        semi_axes=np.array([row["semi_axes"] for row in read]),
-        angles=np.deg2rad([row["angle_degrees"][0] for row in read]),
-        intensities=_intensities([row["intensity"] for row in read]),
-        name=name or path.stem,
+    read = _table(path, "ellipses", {"centre": (2,), "semi_axes": (2,), "angle_degrees": (1,), "intensity": (1, 2)})
+    centres, axes, angles = (
+        np.array(read["centre"]),
+        np.array(read["semi_axes"]),
+        np.deg2rad(read["angle_degrees"])[:, 0],
     )
-    _refuse_outside(phantom, path.name)
-    return phantom
+    cosine, sine = np.cos(angles), np.sin(angles)
+    reach = np.hypot(axes[:, 0] * [sine, cosine], axes[:, 1] * [cosine, sine]).T
+    _refuse_outside(f"{path.name}: ellipses", centres, reach)  # k-space would wrap them around
+    return EllipsePhantom(centres, axes, angles, _intensities(read["intensity"]), name or path.stem)
 
 
 def read_ellipsoid_table(path: Path, *, name: str | None = None) -> EllipsoidPhantom:
@@ -81,29 +78,47 @@ def read_ellipsoid_table(path: Path, *, name: str | None = None) -> EllipsoidPha
     InputError
         As `read_ellipse_table`.
     """
-    read = _rows(path, "ellipsoids", _VOLUME_NUMBERS)
-    phantom = EllipsoidPhantom(
-        centres=np.array([row["centre"] for row in read]),
-        semi_axes=np.array([row["semi_axes"] for row in read]),
-        intensities=_intensities([row["intensity"] for row in read]),
-        name=name or path.stem,
-    )
-    outside = (np.abs(phantom.centres) + phantom.semi_axes > 0.5).any(axis=1)
-    if outside.any():
-        raise InputError(
-            field=f"{path.name}: ellipsoids[{int(np.flatnonzero(outside)[0])}]",
-            got="an ellipsoid that leaves the field of view",
-            wanted="all of it within -0.5 to 0.5 along x, y and z",
-        )
-    return phantom
+    read = _table(path, "ellipsoids", {"centre": (3,), "semi_axes": (3,), "intensity": (1, 2)})
+    centres, axes = np.array(read["centre"]), np.array(read["semi_axes"])
+    _refuse_outside(f"{path.name}: ellipsoids", centres, axes)
+    return EllipsoidPhantom(centres, axes, _intensities(read["intensity"]), name or path.stem)
 
 
-def _rows(path: Path, key: str, numbers: Mapping[str, tuple[int, ...]]) -> list[dict[str, list[float]]]:
+def _table(path: Path, key: str, counts: Mapping[str, tuple[int, ...]]) -> dict[str, list[list[float]]]:
+    """The rows of a table by the names of their fields: lists of so many finite numbers."""
     rows = read_json_object(path).get(key)
     if not isinstance(rows, list) or not 1 <= len(rows) <= _MOST_ELLIPSES:
         got = f"{len(rows)} rows" if isinstance(rows, list) else "none"
         raise InputError(field=f"{path.name}: {key}", got=got, wanted=f"a list of 1 to {_MOST_ELLIPSES}")
-    return [_read_row(row, f"{path.name}: {key}[{i}]", numbers) for i, row in enumerate(rows)]
+    read: dict[str, list[list[float]]] = {name: [] for name in counts}
+    for number, row in enumerate(rows):
+        where = f"{path.name}: {key}[{number}]"
+        if not isinstance(row, dict):
+            raise InputError(field=where, got=type(row).__name__, wanted="an object with " + ", ".join(counts))
+        for name, lengths in counts.items():
+            given = row.get(name)
+            numbers: list[Any] = given if isinstance(given, list) else [given]
+            # The bound also refuses integers that no float can hold.
+            finite = (isinstance(n, int | float) and not isinstance(n, bool) and abs(n) < 1e6 for n in numbers)
+            if len(numbers) not in lengths or not all(finite):
+                wanted = " or ".join(map(str, lengths)) + " finite number(s)"
+                raise InputError(field=f"{where}.{name}", got=repr(given)[:80], wanted=wanted)
+            read[name].append([float(n) for n in numbers])
+    return read
+
+
+def _intensities(rows: list[list[float]]) -> NDArray[Any]:
+    return np.array([row[0] if all(len(one) == 1 for one in rows) else complex(*row) for row in rows])
+
+
+def _refuse_outside(field: str, centres: NDArray[np.float64], reach: NDArray[np.float64]) -> None:
+    outside = (np.abs(centres) + reach > 0.5).any(axis=1)
+    if outside.any():
+        raise InputError(
+            field=f"{field}[{int(np.flatnonzero(outside)[0])}]",
+            got="a part that leaves the field of view",
+            wanted="all of it within -0.5 to 0.5 along every axis",
+        )
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
@@ -127,69 +142,22 @@ def read_json_object(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read_row(row: object, where: str, wanted_numbers: Mapping[str, tuple[int, ...]]) -> dict[str, list[float]]:
-    """The fields of one row as lists of finite floats."""
-    if not isinstance(row, dict):
-        raise InputError(field=where, got=type(row).__name__, wanted="an object with " + ", ".join(wanted_numbers))
-    read: dict[str, list[float]] = {}
-    for field, counts in wanted_numbers.items():
-        given = row.get(field)
-        numbers: list[Any] = given if isinstance(given, list) else [given]
-        if len(numbers) not in counts or not all(_is_finite_number(n) for n in numbers):
-            wanted = " or ".join(str(n) for n in counts) + " finite number(s)"
-            raise InputError(field=f"{where}.{field}", got=repr(given)[:80], wanted=wanted)
-        read[field] = [float(n) for n in numbers]
-    return read
-
-
-def _is_finite_number(value: object) -> bool:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return False
-    return abs(value) < 1e6 and math.isfinite(value)  # the bound also refuses integers no float can hold
-
-
-def _intensities(rows: list[list[float]]) -> NDArray[Any]:
-    if all(len(row) == 1 for row in rows):
-        return np.array([row[0] for row in rows])
-    return np.array([complex(*row) for row in rows])
-
-
-def _refuse_outside(phantom: EllipsePhantom, file: str) -> None:
-    """Refuse ellipses that reach beyond the field of view: k-space would wrap them around."""
-    cosine, sine = np.cos(phantom.angles), np.sin(phantom.angles)
-    first, second = phantom.semi_axes.T
-    reach = np.stack([np.hypot(first * sine, second * cosine), np.hypot(first * cosine, second * sine)], axis=1)
-    outside = (np.abs(phantom.centres) + reach > 0.5).any(axis=1)
-    if outside.any():
-        raise InputError(
-            field=f"{file}: ellipses[{int(np.flatnonzero(outside)[0])}]",
-            got="an ellipse that leaves the field of view",
-            wanted="all of it within -0.5 to 0.5 along y and x",
-        )
-
-
 PhantomKind = Literal["ellipses", "ellipsoids", "images", "kspace"]
 """A table of ellipses or of ellipsoids, a magnitude slice from which k-space is simulated, or raw measured k-space."""
 
 
-@dataclass(frozen=True)
-class _Entry:
-    file: str
-    header: str
-    kind: PhantomKind
-
-
-_ENTRIES = {
-    "shepp-logan": _Entry("shepp_logan.json", "shepp_logan.header.json", "ellipses"),
-    "brain": _Entry("brain.json", "brain.header.json", "ellipses"),
-    "head-3d": _Entry("head_3d.json", "head_3d.header.json", "ellipsoids"),
-    "t2w": _Entry("t2w_6A_slice.npz", "t2w_6A_slice.json", "images"),
-    "t1w": _Entry("t1w_7A_slice.npz", "t1w_7A_slice.json", "images"),
-    "t1w-6a": _Entry("t1w_6A_slice.npz", "t1w_6A_slice.json", "images"),
-    "lf-gre": _Entry("lf_6A_gre_slice.npy", "lf_6A_gre_slice.json", "kspace"),
-    "lf-fse": _Entry("lf_7A_fse_volume.npz", "lf_7A_fse_volume.json", "kspace"),
-    "head-16ch": _Entry("head_16ch_slice.npz", "head_16ch_slice.json", "kspace"),
+_ENTRIES: dict[str, tuple[str, str, PhantomKind]] = {
+    "shepp-logan": ("shepp_logan.json", "shepp_logan.header.json", "ellipses"),
+    "brain": ("brain.json", "brain.header.json", "ellipses"),
+    "head-3d": ("head_3d.json", "head_3d.header.json", "ellipsoids"),
+    "t2w": ("t2w_6A_slice.npz", "t2w_6A_slice.json", "images"),
+    "t1w": ("t1w_7A_slice.npz", "t1w_7A_slice.json", "images"),
+    "t1w-6a": ("t1w_6A_slice.npz", "t1w_6A_slice.json", "images"),
+    "lf-gre": ("lf_6A_gre_slice.npy", "lf_6A_gre_slice.json", "kspace"),
+    "lf-fse": ("lf_7A_fse_volume.npz", "lf_7A_fse_volume.json", "kspace"),
+    "head-16ch": ("head_16ch_slice.npz", "head_16ch_slice.json", "kspace"),
 }
+"""Files of a phantom's data and of its header, and its kind."""
 
 
 def phantom_names() -> tuple[str, ...]:
@@ -205,7 +173,7 @@ def phantom_kind(name: str) -> PhantomKind:
     InputError
         On an unknown name.
     """
-    return _entry(name).kind
+    return _entry(name)[2]
 
 
 def phantoms_folder() -> Path:
@@ -218,7 +186,7 @@ def phantoms_folder() -> Path:
     """
     package = Path(__file__).resolve().parents[2]
     for folder in (package / "phantoms", package.parent / "phantoms"):
-        if (folder / _ENTRIES["shepp-logan"].file).is_file():
+        if (folder / _ENTRIES["shepp-logan"][0]).is_file():
             return folder
     raise InputError(
         field="phantoms",
@@ -236,7 +204,7 @@ def phantom_path(name: str) -> Path:
     InputError
         On an unknown name or an incomplete installation.
     """
-    return phantoms_folder() / _entry(name).file
+    return phantoms_folder() / _entry(name)[0]
 
 
 def phantom_header(name: str) -> dict[str, Any]:
@@ -247,41 +215,37 @@ def phantom_header(name: str) -> dict[str, Any]:
     InputError
         On an unknown name or an incomplete installation.
     """
-    return read_json_object(phantoms_folder() / _entry(name).header)
+    return read_json_object(phantoms_folder() / _entry(name)[1])
 
 
-def read_shipped_ellipses(name: str) -> EllipsePhantom:
-    """A shipped ellipse scene, by name.
-
-    Raises
-    ------
-    InputError
-        On an unknown name, a name that is no ellipse scene, or a file that does not match its header.
-    """
-    return read_ellipse_table(_checked_file(name, "ellipses"), name=name)
-
-
-def read_shipped_ellipsoids(name: str) -> EllipsoidPhantom:
-    """A shipped scene of ellipsoids, by name.
+def read_shipped(name: str) -> EllipsePhantom | EllipsoidPhantom | ImageStack:
+    """A shipped scene or magnitude slice, by name; a slice has the text of its header.
 
     Raises
     ------
     InputError
-        As `read_shipped_ellipses`.
+        On an unknown name, a measured scan, or a file that does not match its header.
     """
-    return read_ellipsoid_table(_checked_file(name, "ellipsoids"), name=name)
-
-
-def read_shipped_images(name: str) -> ImageStack:
-    """A shipped magnitude slice, by name, with the text of its header.
-
-    Raises
-    ------
-    InputError
-        On an unknown name, a name that is no image, or a file that does not match its header.
-    """
-    path = _checked_file(name, "images")
-    header = phantom_header(name)
+    kind, path, header = phantom_kind(name), phantom_path(name), phantom_header(name)
+    if kind == "kspace":
+        raise InputError(
+            field="phantom",
+            got=f"{name}, a measured scan",
+            wanted="a phantom to simulate",
+            cure=f"Read {path.name} like any scan file.",
+        )
+    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+    if checksum != header.get("sha256"):
+        raise InputError(
+            field=path.name,
+            got=f"checksum {checksum[:12]}...",
+            wanted="the checksum on its header",
+            cure="The file was changed or damaged; install mri-design again.",
+        )
+    if kind == "ellipses":
+        return read_ellipse_table(path, name=name)
+    if kind == "ellipsoids":
+        return read_ellipsoid_table(path, name=name)
     with np.load(path, allow_pickle=False) as archive:
         images = archive[header["key"]].astype(np.float32)
     return ImageStack(images=images, name=name, header=text_of_header(header))
@@ -293,27 +257,10 @@ def text_of_header(header: dict[str, Any]) -> dict[str, str]:
     return {key: str(header[key]) for key in wanted if key in header}
 
 
-def _entry(name: str) -> _Entry:
+def _entry(name: str) -> tuple[str, str, PhantomKind]:
     if not isinstance(name, str) or name not in _ENTRIES:
         raise InputError(field="phantom", got=repr(name), wanted="one of " + ", ".join(_ENTRIES))
     return _ENTRIES[name]
-
-
-def _checked_file(name: str, kind: PhantomKind) -> Path:
-    """Path of the data file after its kind and its checksum were compared with the header."""
-    if phantom_kind(name) != kind:
-        fitting = [n for n, entry in _ENTRIES.items() if entry.kind == kind]
-        raise InputError(field="phantom", got=f"{name} ({phantom_kind(name)})", wanted="one of " + ", ".join(fitting))
-    path = phantom_path(name)
-    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
-    if checksum != phantom_header(name).get("sha256"):
-        raise InputError(
-            field=path.name,
-            got=f"checksum {checksum[:12]}...",
-            wanted="the checksum on its header",
-            cure="The file was changed or damaged; install mri-design again.",
-        )
-    return path
 
 
 _USUAL_SIDE, _VOLUME_SIDE = 256, 64
@@ -358,38 +305,22 @@ def load_phantom(
     InputError
         On an unknown name, a raw scan's name, or a wrong setting.
     """
-    kind = phantom_kind(name)
+    scene, header = read_shipped(name), text_of_header(phantom_header(name))
     grid = _USUAL_SIDE if shape is None else shape
-    if kind == "ellipses":
-        return simulate_ellipse_scan(
-            read_shipped_ellipses(name),
-            grid,
-            noise=noise,
-            phase=cast("EllipsePhase", phase),
-            n_coils=n_coils,
-            rng=rng,
-            header=text_of_header(phantom_header(name)),
+    if isinstance(scene, ImageStack):
+        return simulate_scan(scene, matrix=grid, noise=noise, phase=phase, n_coils=n_coils, rng=rng)
+    if isinstance(scene, EllipsePhantom):
+        own = cast("EllipsePhase", phase)
+        return simulate_ellipse_scan(scene, grid, noise=noise, phase=own, n_coils=n_coils, rng=rng, header=header)
+    if n_coils != 1:
+        raise InputError(
+            field="coils",
+            got=f"{n_coils} for {name}, whose k-space is known in closed form for one coil",
+            wanted="1",
+            cure="Several coils: phantom:brain, or an image.",
         )
-    if kind == "ellipsoids":
-        if n_coils != 1:
-            raise InputError(
-                field="coils",
-                got=f"{n_coils} for {name}, whose k-space is known in closed form for one coil",
-                wanted="1",
-                cure="Several coils: phantom:brain, or an image.",
-            )
-        volume = read_shipped_ellipsoids(name)
-        side = _VOLUME_SIDE if shape is None else shape
-        return simulate_volume_scan(volume, side, noise=noise, rng=rng, header=text_of_header(phantom_header(name)))
-    if kind == "images":
-        images = read_shipped_images(name)
-        return simulate_scan(images, matrix=grid, noise=noise, phase=phase, n_coils=n_coils, rng=rng)
-    raise InputError(
-        field="phantom",
-        got=f"{name}, a measured scan",
-        wanted="a phantom to simulate",
-        cure=f"Read {phantom_path(name).name} like any scan file.",
-    )
+    side = _VOLUME_SIDE if shape is None else shape
+    return simulate_volume_scan(scene, side, noise=noise, rng=rng, header=header)
 
 
 def load_phantom_shots(
@@ -418,7 +349,9 @@ def load_phantom_shots(
     InputError
         On a name that is no ellipse scene, or a wrong setting.
     """
-    scan = simulate_ellipse_shots(
-        read_shipped_ellipses(name), trajectory, shape, noise=noise, phase=phase, n_coils=n_coils, rng=rng
-    )
+    scene = read_shipped(name)
+    if not isinstance(scene, EllipsePhantom):
+        fitting = ", ".join(other for other, entry in _ENTRIES.items() if entry[2] == "ellipses")
+        raise InputError(field="phantom", got=f"{name} ({phantom_kind(name)})", wanted=f"one of {fitting}")
+    scan = simulate_ellipse_shots(scene, trajectory, shape, noise=noise, phase=phase, n_coils=n_coils, rng=rng)
     return replace(scan, header={**text_of_header(phantom_header(name)), **scan.header})

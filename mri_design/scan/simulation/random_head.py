@@ -15,9 +15,8 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, described, require_random
-from mri_design.scan.simulation.phase import rough_phase, smooth_phase
-from mri_design.scan.simulation.settings import checked_shape, pixel_positions
+from mri_design.errors import require_choice, require_random
+from mri_design.scan.simulation.fields import checked_shape, pixel_positions, rough_phase, smooth_phase
 
 Values = NDArray[np.float64]
 HeadPhase = Literal["any", "flat", "smooth", "rough"]
@@ -59,8 +58,7 @@ def random_head(
         On a wrong shape, phase or generator.
     """
     require_random(rng)
-    if phase not in get_args(HeadPhase):
-        raise InputError(field="phase", got=described(phase), wanted=", ".join(get_args(HeadPhase)))
+    require_choice(get_args(HeadPhase), phase=phase)
     rows, columns = checked_shape(shape)
     y, x = np.meshgrid(pixel_positions(2 * rows), pixel_positions(2 * columns), indexing="ij")
     magnitude, tissue = _magnitude(y, x, rng)

@@ -10,15 +10,31 @@ import numpy as np
 import skimage  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError, require_counts, require_instance, require_random
+from mri_design.errors import (
+    InputError,
+    require_choice,
+    require_counts,
+    require_instance,
+    require_numbers,
+    require_random,
+)
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.simulation.coil_maps import coil_series, normalised_maps, root_sum_of_squares, simulate_coil_maps
-from mri_design.scan.simulation.ellipses import EllipsePhantom, EllipsoidPhantom, TrigonometricSeries, phase_series
-from mri_design.scan.simulation.phase import no_phase, rough_phase, smooth_phase
-from mri_design.scan.simulation.settings import MOST_COILS, checked_noise, checked_shape
+from mri_design.scan.simulation.ellipses import EllipsePhantom, EllipsoidPhantom
+from mri_design.scan.simulation.fields import (
+    MOST_COILS,
+    TrigonometricSeries,
+    checked_shape,
+    coil_series,
+    normalised_maps,
+    phase_series,
+    root_sum_of_squares,
+    rough_phase,
+    simulate_coil_maps,
+    smooth_phase,
+)
 
 _BRIGHT = 99.5  # percentile of the magnitude that is scaled to one
 
@@ -75,7 +91,10 @@ def fit_to_matrix(images: NDArray[Any], matrix: int | tuple[int, int] | None) ->
         checked_shape(stack.shape[1:], field="images")
         return stack
     target = checked_shape(matrix, field="matrix")
-    stack = _padded(stack, _shape_with_aspect(stack.shape[1:], target))
+    shape = _shape_with_aspect(stack.shape[1:], target)  # pixel n // 2 stays the centre
+    before = [new // 2 - old // 2 for new, old in zip(shape, stack.shape[1:], strict=True)]
+    after = [new - old - b for new, old, b in zip(shape, stack.shape[1:], before, strict=True)]
+    stack = np.pad(stack, ((0, 0), *zip(before, after, strict=True)))
     if stack.shape[1:] == target:
         return stack
     return np.stack([_resized(image, target) for image in stack])
@@ -96,13 +115,6 @@ def _shape_with_aspect(shape: tuple[int, ...], target: tuple[int, int]) -> tuple
     if rows * target[1] < columns * target[0]:
         return max(rows, round(columns * target[0] / target[1])), columns
     return rows, max(columns, round(rows * target[1] / target[0]))
-
-
-def _padded(stack: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
-    """Zeros around the images, such that pixel ``n // 2`` stays the centre."""
-    before = [new // 2 - old // 2 for new, old in zip(shape, stack.shape[1:], strict=True)]
-    after = [new - old - b for new, old, b in zip(shape, stack.shape[1:], before, strict=True)]
-    return np.pad(stack, ((0, 0), *zip(before, after, strict=True)))
 
 
 def _resized(image: NDArray[Any], target: tuple[int, int]) -> NDArray[Any]:
@@ -234,20 +246,26 @@ def simulate_scan(
     """
     require_instance(ImageStack, wanted="an ImageStack", images=images)
     require_random(rng)
-    noise = checked_noise(noise)
     require_counts(least=1, most=MOST_COILS, n_coils=n_coils)
-    is_complex = np.iscomplexobj(images.images)
-    if phase is None:
-        phase = "own" if is_complex else "smooth"
-    fitted = fit_to_matrix(images.images, matrix)
-    truth = fitted if phase == "own" and is_complex else _with_drawn_phase(fitted, phase, rng)
+    own = np.iscomplexobj(images.images)
+    phase = phase or ("own" if own else "smooth")
+    require_choice(("own", "smooth", "rough", "none") if own else ("smooth", "rough", "none"), phase=phase)
+    truth = fit_to_matrix(images.images, matrix)
+    if phase != "own":
+        draw = {"smooth": smooth_phase, "rough": rough_phase, "none": lambda shape, rng: np.zeros(shape)}[phase]
+        signed = np.abs(truth) if own else truth
+        truth = np.stack([image * np.exp(1j * draw(image.shape, rng)) for image in signed])
     truth = truth / bright_level(truth, images.name)
     shape = (truth.shape[1], truth.shape[2])
     maps = None if n_coils == 1 else simulate_coil_maps(shape, n_coils, rng)[None]
     coil_images = truth[:, None] if maps is None else maps * truth[:, None]
-    settings = {"simulated": "from images", "phase": phase, **_settings(noise, n_coils, shape)}
-    made = _scan(CentredFFT(shape)(coil_images), truth, maps, noise, images.name, {**images.header, **settings}, rng)
-    return replace(made, geometry=_places(images, matrix), source=images.source)
+    header = {**images.header, "simulated": "from images", "phase": phase}
+    made = _scan(CentredFFT(shape)(coil_images), truth, maps, noise, images.name, header, rng)
+    if images.geometry is None:
+        return replace(made, source=images.source)
+    first = fitted_geometry(images.geometry, images.images.shape[1:], matrix)
+    places = tuple(first.slice_after(number) for number in range(images.n_slices))
+    return replace(made, geometry=places, source=images.source)
 
 
 def simulate_ellipse_scan(
@@ -301,13 +319,12 @@ def simulate_ellipse_scan(
     results/benchmarks/measured-once.md). Errors near that floor do not rank methods. The image that a
     complete noise-free scan shows comes from the same call with ``noise=0`` and a generator of the same seed.
     """
-    grid, noise = checked_shape(shape), checked_noise(noise)
+    grid = checked_shape(shape)
     drawn = drawn_object(phantom, grid, phase=phase, n_coils=n_coils, rng=rng)
     maps = None if drawn.maps is None else drawn.maps[None]
-    settings = {"simulated": "from ellipses, k-space in closed form", "phase": phase}
-    settings |= _settings(noise, n_coils, grid)
+    header = {**(header or {}), "simulated": "from ellipses, k-space in closed form", "phase": phase}
     kspace = np.stack(phantom.kspace_of_products(grid, drawn.modulations))[None] / drawn.level
-    return _scan(kspace, drawn.reference[None], maps, noise, phantom.name, {**(header or {}), **settings}, rng)
+    return _scan(kspace, drawn.reference[None], maps, noise, phantom.name, header, rng)
 
 
 def simulate_volume_scan(
@@ -344,47 +361,23 @@ def simulate_volume_scan(
     InputError
         On a wrong setting.
     """
-    grid, noise = checked_shape(shape), checked_noise(noise)
+    grid = checked_shape(shape)
     truth = phantom.image(grid[0], grid)
     level = bright_level(truth, phantom.name)
     planes = phantom.planes(grid[0], grid)[:, np.newaxis] / level
-    settings = {"simulated": "from ellipsoids, k-space in closed form", **_settings(noise, 1, grid)}
-    settings["volume"] = f"{grid[0]} readout positions, each a plane (ky, kz) of {grid}"
-    return _scan(planes, truth / level, None, noise, phantom.name, {**(header or {}), **settings}, rng)
+    volume = f"{grid[0]} readout positions, each a plane (ky, kz) of {grid}"
+    header = {**(header or {}), "simulated": "from ellipsoids, k-space in closed form", "volume": volume}
+    return _scan(planes, truth / level, None, noise, phantom.name, header, rng)
 
 
-def _places(images: ImageStack, matrix: int | tuple[int, int] | None) -> tuple[SliceGeometry, ...] | None:
-    """Where the slices lie; None where nobody says."""
-    if images.geometry is None:
-        return None
-    _, rows, columns = images.images.shape
-    first = fitted_geometry(images.geometry, (rows, columns), matrix)
-    return tuple(first.slice_after(number) for number in range(images.n_slices))
+def _with_noise(kspace: NDArray[np.complex128], noise: float, rng: np.random.Generator) -> NDArray[np.complex64]:
+    require_numbers(noise=noise)
+    if noise > 0:
+        kspace = kspace + noise * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
+    return kspace.astype(np.complex64)
 
 
-def _with_drawn_phase(images: NDArray[Any], phase: str, rng: np.random.Generator) -> NDArray[np.complex128]:
-    if phase == "own":
-        raise InputError(
-            field="phase",
-            got="own, for real images",
-            wanted="smooth, rough or none",
-            cure="Real images carry no phase; leave phase out to draw a smooth one.",
-        )
-    signed = np.abs(images) if np.iscomplexobj(images) else images
-    return np.stack([image * np.exp(1j * _drawn_phase(phase, image.shape, rng)) for image in signed])
-
-
-def _drawn_phase(phase: str, shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
-    if phase == "smooth":
-        return smooth_phase(shape, rng)
-    if phase == "rough":
-        return rough_phase(shape, rng)
-    if phase == "none":
-        return no_phase(shape)
-    raise InputError(field="phase", got=repr(phase), wanted="own, smooth, rough or none")
-
-
-def _settings(noise: float, n_coils: int, shape: tuple[int, int]) -> dict[str, str]:
+def _settings(noise: float, n_coils: int, shape: tuple[int, ...]) -> dict[str, str]:
     return {
         "noise": f"white, standard deviation {noise:g} per real component",
         "coils": str(n_coils),
@@ -402,16 +395,14 @@ def _scan(
     rng: np.random.Generator,
 ) -> KSpaceData:
     """Add the noise and pack everything that is known about the simulated scan."""
-    if noise > 0:
-        kspace = kspace + noise * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
     return KSpaceData(
-        kspace=kspace.astype(np.complex64),
+        kspace=_with_noise(kspace, noise, rng),
         measured=np.ones(kspace.shape[-2], dtype=np.bool_),
         name=name,
         noise_variance=noise * noise if noise > 0 else None,
         coil_maps=None if maps is None else np.repeat(maps, kspace.shape[0], axis=0),
         reference=truth.astype(np.complex64),
-        header=header,
+        header={**header, **_settings(noise, kspace.shape[1], kspace.shape[2:])},
     )
 
 
@@ -484,13 +475,12 @@ def simulate_ellipse_shots(
     Reference and maps mean what they mean in `scanner.simulate_ellipse_scan`. No image on the grid explains noise-free
     samples exactly: see `EllipsePhantom.samples`.
     """
-    grid, noise = checked_shape(shape), checked_noise(noise)
+    grid = checked_shape(shape)
     k = checked_trajectory(trajectory, grid).reshape(-1, 2)
     drawn = drawn_object(phantom, grid, phase=phase, n_coils=n_coils, rng=rng)
     kspace = phantom.samples(k, grid, drawn.modulations) / drawn.level
-    kspace = kspace + noise * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
     return SimulatedShots(
-        kspace=kspace.astype(np.complex64),
+        kspace=_with_noise(kspace, noise, rng),
         trajectory=k,
         reference=drawn.reference.astype(np.complex64),
         coil_maps=drawn.maps,
@@ -499,9 +489,7 @@ def simulate_ellipse_shots(
         header={
             "simulated": "from ellipses, samples in closed form",
             "phase": phase,
-            "noise": f"white, standard deviation {noise:g} per real component",
-            "coils": str(n_coils),
-            "matrix": f"{grid[0]} x {grid[1]}",
+            **_settings(noise, n_coils, grid),
             "samples": str(len(k)),
         },
     )

@@ -6,7 +6,7 @@ from scipy.sparse.linalg import cg
 
 from mri_design.calibration.nlinv import _Problem, joint_estimate
 from mri_design.operators.conventions import to_image, to_kspace
-from mri_design.scan.simulation.coil_maps import simulate_coil_maps
+from mri_design.scan.simulation.fields import simulate_coil_maps
 from mri_design.scan.simulation.phantoms import load_phantom
 
 SIDE, COILS = 10, 2

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from mri_design import InputError, random_head
+from mri_design import random_head
 
 
 def test_a_head_is_bright_inside_and_dark_around() -> None:
@@ -55,8 +55,3 @@ def test_flat_phases_have_small_exceptions_and_rough_ones_more_than_smooth_ones(
 
     assert local_share("smooth") < local_share("flat") < 0.05
     assert local_share("smooth") < local_share("rough")
-
-
-def test_an_impossible_grid_is_refused() -> None:
-    with pytest.raises(InputError):
-        random_head(0, np.random.default_rng(0))

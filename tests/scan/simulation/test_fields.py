@@ -1,0 +1,136 @@
+"""Coil sensitivities and phase, on grids and as trigonometric series."""
+
+import numpy as np
+import pytest
+
+from mri_design.scan.simulation.fields import (
+    TrigonometricSeries,
+    checked_shape,
+    coil_series,
+    phase_series,
+    pixel_positions,
+    root_sum_of_squares,
+    rough_phase,
+    simulate_coil_maps,
+    smooth_phase,
+)
+from tests.refusals import refused
+
+Y, X = np.linspace(-0.5, 0.5, 31), np.linspace(-0.5, 0.5, 23)
+
+
+def random_series(shape, seed):
+    rng = np.random.default_rng(seed)
+    return TrigonometricSeries(rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
+
+
+@pytest.mark.parametrize("n_coils", [1, 3, 32])
+@pytest.mark.parametrize("shape", [(40, 33), (31, 64)])
+def test_maps_have_unit_root_sum_of_squares(n_coils, shape):
+    maps = simulate_coil_maps(shape, n_coils, np.random.default_rng(0))
+    assert maps.shape == (n_coils, *shape)
+    assert maps.dtype == np.complex64
+    np.testing.assert_allclose((np.abs(maps) ** 2).sum(axis=0), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_coils", [2, 16])
+def test_series_are_nearly_normalised_already(n_coils):
+    positions = pixel_positions(50)
+    for seed in range(3):
+        rho = root_sum_of_squares(coil_series(n_coils, np.random.default_rng(seed)), positions, positions)
+        assert np.abs(rho - 1).max() < 0.04
+        assert np.abs(rho - 1).max() > 1e-6  # so the difference must be accounted for
+
+
+def test_coils_look_from_different_sides_and_vary_slowly():
+    maps = simulate_coil_maps(64, 8, np.random.default_rng(2))
+    brightest = {np.unravel_index(np.abs(m).argmax(), m.shape) for m in maps}
+    assert len(brightest) == 8
+    assert all(np.abs(m).max() > 3 * np.abs(m).min() for m in maps)
+    assert np.abs(np.diff(maps, axis=1)).max() < 0.15
+    gram = np.abs(maps.reshape(8, -1) @ maps.reshape(8, -1).conj().T)
+    assert np.linalg.cond(gram) < 1e6
+
+
+def test_same_seed_gives_the_same_coils_on_every_grid():
+    fine = simulate_coil_maps(64, 4, np.random.default_rng(3))
+    coarse = simulate_coil_maps((32, 64), 4, np.random.default_rng(3))
+    np.testing.assert_allclose(fine[:, ::2], coarse, atol=1e-6)
+    other = simulate_coil_maps(64, 4, np.random.default_rng(4))
+    assert np.abs(fine - other).max() > 0.1
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (33, 50)])
+def test_smooth_phase_fills_its_range_and_is_smooth(shape):
+    phase = smooth_phase(shape, np.random.default_rng(0))
+    assert phase.shape == shape
+    assert np.abs(phase).max() == pytest.approx(np.pi / 2)
+    assert max(np.abs(np.diff(phase, axis=a)).max() for a in (0, 1)) < 0.4
+    assert np.abs(smooth_phase(shape, np.random.default_rng(0), amplitude=0.2)).max() == pytest.approx(0.2)
+
+
+def test_smooth_phase_is_a_polynomial_of_its_degree():
+    phase = smooth_phase(40, np.random.default_rng(1), degree=2)
+    mixed = np.diff(np.diff(phase, n=2, axis=0), axis=1)
+    for third in (np.diff(phase, n=3, axis=0), np.diff(phase, n=3, axis=1), mixed):
+        assert np.abs(third).max() < 1e-12
+    assert np.abs(np.diff(phase, n=2, axis=0)).max() > 1e-6
+
+
+def test_rough_phase_adds_local_exceptions_only():
+    smooth = smooth_phase(128, np.random.default_rng(2))
+    rough = rough_phase(128, np.random.default_rng(2))
+    added = np.abs(rough - smooth)
+    assert added.max() > 0.2
+    assert (added < 0.01).mean() > 0.5
+
+
+def test_product_of_series_is_product_of_values():
+    first, second = random_series((3, 5), 1), random_series((7, 1), 2)
+    np.testing.assert_allclose((first * second).values(Y, X), first.values(Y, X) * second.values(Y, X), rtol=1e-10)
+
+
+def test_product_drops_only_negligible_rims():
+    padded = np.zeros((9, 7), complex)
+    padded[4, 3], padded[4, 4], padded[8, 3] = 1.0, 0.5, 1e-12
+    product = TrigonometricSeries(padded) * TrigonometricSeries(np.ones((1, 1), complex))
+    assert product.coefficients.shape == (1, 3)
+    np.testing.assert_allclose(product.values(Y, X), TrigonometricSeries(padded).values(Y, X), atol=1e-11)
+
+
+@pytest.mark.parametrize("amplitude", [0.3, np.pi / 2, np.pi])
+def test_phase_series_has_unit_modulus_and_keeps_its_range(amplitude):
+    for seed in range(3):
+        values = phase_series(np.random.default_rng(seed), amplitude).values(Y, X)
+        np.testing.assert_allclose(np.abs(values), 1, atol=1e-6)
+        turned = np.unwrap(np.unwrap(np.angle(values), axis=0), axis=1)
+        assert 0 < np.ptp(turned) <= 2 * amplitude + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("direction", "still"), [((1, 0), (0, 1)), ((0, 1), (1, 0)), ((1, 1), (1, -1)), ((1, -1), (1, 1))]
+)
+def test_each_wave_of_the_phase_varies_along_its_own_direction_only(direction, still, monkeypatch):
+    monkeypatch.setattr("mri_design.scan.simulation.fields._DIRECTIONS", (direction,))
+    series = phase_series(np.random.default_rng(0))
+
+    def along(step):
+        return np.array([series.values(np.array([t * step[0]]), np.array([t * step[1]]))[0, 0] for t in Y])
+
+    np.testing.assert_allclose(along(still), along(still)[0], atol=1e-7)
+    assert np.abs(np.diff(along(direction))).max() > 0.01
+
+
+def test_wrong_settings_are_refused_by_name():
+    rng = np.random.default_rng(0)
+    for amplitude in (-1.0, np.nan):
+        with refused("amplitude"):
+            rough_phase(16, rng, amplitude=amplitude)
+    with refused("degree"):
+        smooth_phase(16, rng, degree=0)
+    for n_coils in (0, 129, 2.0, True):
+        with refused("n_coils"):
+            simulate_coil_maps(16, n_coils, rng)
+    for shape in (3, (8, 2), (8, 8, 8), 8.5, "8", (True, 8), 10**6):
+        with refused("shape"):
+            checked_shape(shape)
