@@ -110,8 +110,8 @@ def adapt(
     Every readout is on the disk before anything is decided from it. Lines may come in any order; those that do not come
     are asked for again, and in the end done without. If the scanner goes away, the image is made from what there is.
 
-    With --with FILE the image in the end knows another image of the object, as in recon; it is read before the scanner
-    is asked for anything, and the lines are chosen without it. With --repetition 1 --with frames it is what came of the
+    With --with FILE the image in the end knows another image of the object, as in recon, and a repeat steers the lines;
+    it is read before the scanner is asked for anything. With --repetition 1 --with frames it is what came of the
     repetition before, in the same MRD stream; with --contrast and the like what came of those around it.
     """
     from mri_design.runs.adapt.report import report_adapt

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 from mri_design.cli.flags import (
@@ -24,7 +23,6 @@ from mri_design.cli.flags import (
     WithOfDesign,
     check_angles,
     check_with,
-    option,
     whole,
 )
 from mri_design.cli.terminal import Resumed, load_ahead, verb
@@ -47,15 +45,6 @@ def design(
     strategy: StrategyName = None,
     slices: FirstSlice = None,
     maps: Maps,
-    seen: Annotated[
-        str | None,
-        option(
-            "--seen",
-            metavar="EARLIER",
-            help="Earlier scan of the same object: a frame, a repeat or a prescan on the same grid, its slice as "
-            "scan.h5#3 if it is another number. With --positions, a slice for each, both in ascending order.",
-        ),
-    ] = None,
     companions: WithOfDesign = None,
     recipe: Annotated[Recipe, Override(SETTINGS, {"encoding": STRATEGIES})],
     acceleration: Acceleration = None,
@@ -70,16 +59,6 @@ def design(
         ),
     ] = None,
     angles: Angles = None,
-    positions: Annotated[
-        str | None,
-        option(
-            "--positions",
-            metavar="0,3-5|all",
-            help="Further slices that share the mask with that of --slices, whose image is made: readout positions of "
-            "a 3-D scan.",
-            panel="Samples of a plane (3-D scans)",
-        ),
-    ] = None,
 ) -> int:
     """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
 
@@ -95,14 +74,14 @@ def design(
     INPUT must hold data in every line that may be chosen: it is replayed as the scanner. --resume continues an
     interrupted run and gives the same lines as one that was not; a finished one is left as it is.
 
-    With --seen the design begins with what an EARLIER scan of the same object shows, and is corrected by everything
-    that it measures. With --with the image's prior knows another image, whatever its contrast.
+    With --with the image's prior knows another image of the object, whatever its contrast, and a repeat, which shows
+    what the first lines show, steers the mask; either is corrected by everything that is measured.
     """
-    several = positions is not None or (slices is not None and whole_number(slices.removeprefix("-")) is None)
+    several = slices is not None and whole_number(slices.removeprefix("-")) is None
     if several:
         load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_status import CHECKPOINT
-    from mri_design.experiment.sources import SliceChoice, require_no_slices, scan_sources
+    from mri_design.experiment.sources import SliceChoice, require_no_slices
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.design.report import report_design
     from mri_design.runs.design.run import DesignRequest, design_scan
@@ -117,22 +96,15 @@ def design(
         strategy = "information-gain"
     recipe = recipe.replacing("design", strategy=strategy).replacing("shots", angles=angles)
     check_angles(angles, recipe.design.encoding, [recipe.design.strategy])
-    if positions is not None and slices is not None and whole_number(slices) is None:
-        raise UsageError("--positions adds further slices to the one of --slices: give all of them with --slices alone")
-    index = 0 if slices is None or (several and positions is None) else int(slices)
-    shared = (slices or "0") if positions is None else positions if positions == "all" else f"{index},{positions}"
     recipe, given = maps.applied(recipe)
-    earlier = None if seen is None else replace(scan_sources([seen], shared)[0], maps=given)
     request = DesignRequest(
         source,
         recipe,
         shots if kind.shots else lines,
-        index,
+        0 if slices is None or several else int(slices),
         maps=given,
-        seen=earlier,
         acceleration=acceleration,
-        positions=None if positions is None else SliceChoice(positions),
-        slices=SliceChoice(slices) if several and positions is None and slices is not None else None,
+        slices=SliceChoice(slices) if several and slices is not None else None,
         companions=check_with(companions, recipe),
     )
     with to.opened(CHECKPOINT) as run:

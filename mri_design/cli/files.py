@@ -42,7 +42,8 @@ def info(source: Input, maps: Maps, *, recipe: Annotated[Recipe, Override(f"{_RE
     """Show matrix, field of view, coils, measured lines and samples, centre, noise and provenance of INPUT.
 
     Of raw data the samples of one slice are read, and headers tell the rest. Images, a Pulseq sequence (.seq) and the
-    folder of a run are described as what they are.
+    folder of a run are described as what they are: of a run that is not finished how far it is and how to go on, of a
+    folder of runs each.
     """
     from mri_design.experiment.sources import require_no_slices
     from mri_design.runs.info import describe_input

@@ -14,14 +14,12 @@ from mri_design.cli.flags import HelpfulCommand, HelpfulGroup
 from mri_design.cli.mask import mask
 from mri_design.cli.measure import measure
 from mri_design.cli.recon import recon
-from mri_design.cli.status import status
 from mri_design.cli.study import compare, demo, protocol, train
 from mri_design.cli.terminal import output_may_end_early
 
 EXAMPLES = {
     demo: "--out demo-run",
-    info: "scan.h5",
-    status: "runs",
+    info: "scan.h5; mri-design info run",
     design: "scan.h5 --lines 64 --out run. Trains of eight lines, as many as are needed: mri-design design scan.h5 "
     "--until-error 0.05 --partial-fourier 0.75 --block 8 --order interleaved --out run",
     adapt: "--listen 9002 --lines 64 --out run; then connect an MRD client to port 9002",

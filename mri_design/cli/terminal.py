@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,9 +71,9 @@ def _error_text(error: InputError, option: str) -> str:
     return f"{option}: {str(error).removeprefix(f'{error.field}: ') if named else error}"
 
 
-def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = (), words: Sequence[str] | None = None) -> str:
-    """A command, by default this very one, as a shell takes it, with some options added and others left out."""
-    words = [word for word in (sys.argv[1:] if words is None else words) if word not in set(leave)]
+def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = ()) -> str:
+    """This very command, as a shell takes it, with some options added and others left out."""
+    words = [word for word in sys.argv[1:] if word not in set(leave)]
     return shlex.join(["mri-design", *words, *(word for word in add if word not in words)])
 
 

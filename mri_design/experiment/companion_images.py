@@ -17,6 +17,7 @@ from mri_design.experiment.calibration import prepare, prepare_samples
 from mri_design.experiment.inputs import load_scan, names_file, scan_of
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
+from mri_design.experiment.sources import ALL_SLICES, SliceChoice
 from mri_design.experiment.volume import is_around
 from mri_design.kinds import count_text
 from mri_design.model.companion import Companion
@@ -60,12 +61,15 @@ class CompanionImages:
         Of the slices, where the file says them.
     energies : float array, shape (slice, coil, readout), optional
         Of the samples that were measured, of k-space: by them a scan is recognised that is given as its own companion.
+    scan : KSpaceData, optional
+        As read, of k-space on a grid: as an earlier scan it can steer a mask.
     """
 
     name: str
     images: NDArray[np.float32]
     places: tuple[SliceGeometry, ...] | None = None
     energies: NDArray[np.float64] | None = None
+    scan: KSpaceData | None = None
 
     @classmethod
     def read(cls, source: str, recipe: Recipe, seed: int = 0) -> CompanionImages:
@@ -74,7 +78,8 @@ class CompanionImages:
         Parameters
         ----------
         source : str
-            File of images or of k-space, ``phantom:NAME``, or the folder of a run.
+            File of images or of k-space, ``phantom:NAME``, each with slices behind ``#`` if wanted, or the folder of a
+            run.
         recipe : Recipe
             Reads and calibrates scans, but for their noise; images are inferred under its prior without non-local
             blocks.
@@ -86,24 +91,29 @@ class CompanionImages:
         InputError
             Where the file cannot be used.
         """
-        source = companion_file(source)
+        source, chosen = _with_slices(source)
         path = Path(source)
         name = path.name if path.name != OWN_IMAGE else f"{path.parent.name}/{OWN_IMAGE}"
+        name += "" if chosen is None else f"#{chosen.text}"
         recipe = recipe.of_another_file().replacing("noise", variance=None)
         if names_file(source):
             held = read_images(path) if path.name == OWN_IMAGE else _content(path, recipe)
             if isinstance(held, ImageStack):
-                first, count = held.geometry, held.n_slices
-                places = None if first is None else tuple(first.slice_after(number) for number in range(count))
-                return cls(name, np.abs(held.images).astype(np.float32), places)
+                first, numbers = held.geometry, (chosen or ALL_SLICES).indices(held.n_slices)
+                places = None if first is None else tuple(first.slice_after(number) for number in numbers)
+                return cls(name, np.abs(held.images[numbers]).astype(np.float32), places)
             _require_samples(held, name)
             scan = scan_of(held, recipe, seed + 1)
             require_dynamic_range(scan.kspace, f"{name}: kspace")
         else:
             scan = load_scan(source, recipe, seed + 1)
-        images = [_image_of(scan.select_slice(number), recipe, seed) for number in range(scan.n_slices)]
-        places = scan.geometry if isinstance(scan, KSpaceData) else None
-        return cls(name, np.stack(images), places, readout_energies(scan))
+        numbers = (chosen or ALL_SLICES).indices(scan.n_slices)
+        images = np.stack([_image_of(scan.select_slice(number), recipe, seed) for number in numbers])
+        energies = readout_energies(scan)[numbers]
+        if not isinstance(scan, KSpaceData):
+            return cls(name, images, energies=energies)
+        places = None if scan.geometry is None else tuple(scan.geometry[number] for number in numbers)
+        return cls(name, images, places, energies, scan if chosen is None else scan.select_slices(numbers))
 
     def over(
         self, scan: KSpaceData | TrajectoryData, number: int, count: int, several: bool = False
@@ -406,8 +416,15 @@ def companion_file(source: str) -> str:
         raise UsageError(
             f"{option('with', source)}: only recon and design know slices and frames of the scan itself as other images"
         )
+    return _with_slices(source)[0]
+
+
+def _with_slices(source: str) -> tuple[str, SliceChoice | None]:
+    """The file of ``FILE#SLICES``, of the folder of a run its image, and the slices where some are named."""
+    name, mark, slices = source.rpartition("#")
+    source, chosen = (name, SliceChoice(slices)) if mark and not Path(source).exists() else (source, None)
     image = Path(source) / OWN_IMAGE
-    return str(image) if names_file(source) and image.is_file() else source
+    return str(image) if names_file(source) and image.is_file() else source, chosen
 
 
 def companions_over(

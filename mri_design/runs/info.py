@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+import shlex
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mri_design.brief import duration_text
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.description import describe_scan, measured_how
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
@@ -24,7 +26,7 @@ from mri_design.scan.summary import ImageSummary, ScanSummary
 from mri_design.scan.trajectories.point_spread import largest_side_lobe, spread_of_mask
 
 if TYPE_CHECKING:
-    from mri_design.evaluation.run_status import RunStatus
+    from mri_design.evaluation.run_status import RunProgress, RunStatus
 
 
 _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
@@ -100,10 +102,13 @@ _MANIFEST, _MOST_LINES = "manifest.json", 24
 def describe_folder(folder: Path) -> dict[str, str]:
     """The verb, how it ended, its inputs and lines, the files that are there, and verbs that take them.
 
+    Of a run that is not finished what is done, what is left, about how long that takes, and how to go on; of a folder
+    with the folders of several runs that of each.
+
     Parameters
     ----------
     folder : Path
-        Of a run, or one that holds the folders of several, as the demo's does.
+        Of a run, or one that holds the folders of several, as the demo's does. Nothing is written there.
 
     Returns
     -------
@@ -115,45 +120,70 @@ def describe_folder(folder: Path) -> dict[str, str]:
     InputError
         Where it is no folder of a run of this program, and holds none.
     """
-    if (folder / "manifest.json").is_file():
-        return _finished(folder, read_manifest(folder, {"command": list, "status": str, "inputs": list, "lines": list}))
-    if (folder / "checkpoint.npz").is_file():
-        return {
-            "name": folder.resolve().name,
-            "run": "interrupted: there is a checkpoint and no result",
-            "holds": _files(folder),
-            "next": "the same command with --resume goes on",
-        }
     from mri_design.evaluation.run_status import run_statuses  # with what it takes to write runs
 
-    found = run_statuses(folder)
-    if found:
-        return _several(folder, found)
-    raise InputError(
-        field=str(folder),
-        got="a folder without a run of this program",
-        wanted="a file, or the folder that design, recon or another verb left",
-        cure="Name one file of it: slices of DICOM are files of their own, a BART pair is named by either file.",
-    )
-
-
-def _several(folder: Path, runs: Sequence[RunStatus]) -> dict[str, str]:
-    """A folder whose own run is not finished, or that holds the folders of others."""
-    rows = {"name": folder.resolve().name}
-    inside = [run for run in runs if run.path != folder]
-    own = "".join(run.state for run in runs if run.path == folder)
-    if own:
-        rows["run"] = f"{own}: there is no result yet"
-    if inside:
-        told = (
-            f"{run.path.relative_to(folder)} ({run.state}{f', {run.ended}' if run.ended else ''})" for run in inside
+    runs = run_statuses(folder)
+    own = next((run for run in runs if run.path == folder), None)
+    unfinished = own is not None and own.state != "finished"
+    if (folder / "manifest.json").is_file() and not unfinished and (own is not None or not runs):
+        return _finished(folder, read_manifest(folder, {"command": list, "status": str, "inputs": list, "lines": list}))
+    if not runs:
+        raise InputError(
+            field=str(folder),
+            got="a folder without a run of this program",
+            wanted="a file, or the folder that design, recon or another verb left",
+            cure="Name one file of it: slices of DICOM are files of their own, a BART pair is named by either file.",
         )
-        rows["runs"] = f"{len(inside)}: {', '.join(told)}"
-    report = f"open {folder / 'report.html'}" if (folder / "report.html").is_file() and not own else ""
-    uses = [f"mri-design info {inside[0].path} tells of one run"] if inside else []
-    if own or any(run.state != "finished" for run in inside):
-        uses.append(f"mri-design status {folder} tells how far they are")
-    return rows | {"holds": _files(folder), "next": "; ".join(filter(None, (report, *uses)))}
+    rows = {"name": folder.resolve().name}
+    if own is not None:
+        rows["run"] = _state(own)
+    inside = [run for run in runs if run.path != folder]
+    if inside:
+        states = [run.state for run in inside]
+        rows["runs"] = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+        rows |= {str(run.path.relative_to(folder)): _state(run) for run in inside}
+    report = f"open {folder / 'report.html'}" if (folder / "report.html").is_file() and not unfinished else ""
+    uses = f"mri-design info {inside[0].path} tells of one run" if inside else ""
+    following = "; ".join(filter(None, (report, uses)))
+    return rows | {"holds": _files(folder)} | ({"next": following} if following else {})
+
+
+def _state(run: RunStatus) -> str:
+    """How a run ended, or how far it is, who has it, and the command that goes on."""
+    now = time.time()
+    if run.state == "finished":
+        took = "" if run.seconds is None else f", took {duration_text(run.seconds)}"
+        return "; ".join(filter(None, [f"finished, {run.ended}{took}", run.about]))
+    stages = "" if run.progress is None else _stages(run.progress, now, run.state == "running")
+    if run.state == "running":
+        last = run.holder
+    elif run.progress is None or not run.progress.command:
+        last = f"{' and '.join(run.kept)} can be gone on from" if run.kept else "nothing to go on from"
+    else:
+        words = [word for word in run.progress.command if word != "--overwrite"]
+        words += ["--resume"] if run.kept and words[0] != "demo" and "--resume" not in words else []
+        command = shlex.join(["mri-design", *words])
+        last = f"{'go on' if run.kept else 'begin again'} with: {command}"
+    return "; ".join(filter(None, [run.state, stages, run.about, last]))
+
+
+def _stages(progress: RunProgress, now: float, running: bool) -> str:
+    """The present stage and those to come; with the time that is left while it runs."""
+    if not progress.stages:
+        return ""
+    current = max(progress.stages, key=lambda stage: (stage.updated, stage.began))
+    left = [stage for stage in progress.stages if stage.done < stage.total and stage is not current]
+    words = [current.name if current.total == 1 else f"{current.name} {current.done} of {current.total}"]
+    each, seconds = current.seconds_a_piece, current.seconds_left
+    if not running:
+        words.append(f"{duration_text(now - current.updated)} ago")
+    elif each is None or seconds is None:
+        words.append(f"for {duration_text(now - current.began)}")
+    elif seconds:  # what the present piece took already is part of what was left at the last update
+        seconds = max(0.0, seconds - (now - current.updated))
+        words.append(f"{duration_text(each)} each, about {duration_text(seconds)} left")
+    then = ", ".join(f"{stage.name}{f' ({stage.total - stage.done})' * (stage.total > 1)}" for stage in left)
+    return ", ".join(words) + (f"; then {then}" if then else "")
 
 
 def _finished(folder: Path, manifest: dict[str, Any]) -> dict[str, str]:

@@ -37,9 +37,6 @@ def test_several_slices_get_one_mask_that_is_another_than_that_of_each(
     assert settings(tmp_path / "both")["slices_of_mask"] == [0, 2]
     assert "one mask for slices 0 and 2; the image is of slice 2" in page(tmp_path / "both")
     assert np.load(tmp_path / "both" / "recon.npy").shape == (24, 20)
-    words = (*WORDS, "--recipe", work / "plain.toml", "--out", tmp_path / "older")
-    run("design", stack, *words, "--slice", 2, "--positions", "0", code=(0, 4))
-    assert order(tmp_path / "older") == chosen["both"]
 
 
 def test_a_slice_of_noise_has_no_say_in_the_mask_of_others(run: Run, stack: Path, work: Path, tmp_path: Path) -> None:

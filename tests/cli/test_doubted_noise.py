@@ -47,14 +47,6 @@ def test_it_is_said_on_stderr_and_kept(run: Run, coarse: Path, tmp_path: Path, v
     assert "its noise is" not in known.stderr
 
 
-def test_it_is_said_of_an_earlier_scan(run: Run, coarse: Path, tmp_path: Path) -> None:
-    recipe = tmp_path / "quick.toml"
-    recipe.write_text((coarse / "plain.toml").read_text() + "[inference]\nloops = 1\n")
-    words = ("--seen", coarse / "coarse.npz", "--lines", 9, "--recipe", recipe, "--out", tmp_path / "a")
-    found = run("design", coarse / "known.npz", *words, code=(0, 4))
-    assert [line.split(":")[1].strip() for line in found.stderr.splitlines() if SAID in line] == ["coarse"]
-
-
 def test_info_says_it(run: Run, coarse: Path) -> None:
     assert SAID in run("info", coarse / "coarse.npz").stdout
     assert SAID not in run("info", coarse / "known.npz").stdout

@@ -30,7 +30,7 @@ def commands(work: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     kspace = [load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(seed)).kspace[0] for seed in (0, 1)]
     np.save(folder / "volume.npy", np.stack(kspace))
     (folder / "plane.toml").write_text(PLANE)
-    plane = ("--positions", "all", "--samples", 50, "--block", 20, "--recipe", folder / "plane.toml")
+    plane = ("--slices", "all", "--samples", 50, "--block", 20, "--recipe", folder / "plane.toml")
     tested = ("--test", "head.npz", "--against", "low-pass", "--strategy", "expected-error", "--no-report")
     return {
         "design": ("design", folder / "volume.npy", *plane, "--no-report"),

@@ -45,7 +45,7 @@ def _smaller(command: str) -> list[str]:
     Reports take half of the time, and have tests of their own.
     """
     words = command.split()[1:]
-    counts = {*COUNTS, "--slice", "--positions"} if "phantom:head-3d" in words else COUNTS  # planes of a volume
+    counts = {*COUNTS, "--slice", "--slices"} if "phantom:head-3d" in words else COUNTS  # planes of a volume
     for place, word in enumerate(words[:-1]):
         if word in counts:
             words[place + 1] = re.sub(r"\d+", lambda number: str(int(number[0]) // FACTOR), words[place + 1])

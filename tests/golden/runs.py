@@ -108,7 +108,7 @@ RUNS = {
         SMALL,
     ),
     "design-trained": GoldenRun("design phantom:t1w --lines 11 --strategy trained:train/order.npz", SMALL, "train"),
-    "design-seen": GoldenRun("design phantom:brain --lines 12 --seen phantom:brain", SMALL),
+    "design-seen": GoldenRun("design phantom:brain --lines 12 --with phantom:brain", SMALL),
     "design-plane": GoldenRun("design phantom:t2w --encoding plane --acceleration 8", SMALL),
     "design-plane-coils": GoldenRun("design phantom:t2w --encoding plane --acceleration 6 --calibration 10", COILS),
     "design-plane-gain": GoldenRun(
@@ -121,10 +121,10 @@ RUNS = {
         "design phantom:brain --encoding plane --acceleration 6 --strategy poisson-disc", SMALL
     ),
     "design-plane-seen": GoldenRun(
-        "design phantom:brain --encoding plane --acceleration 10 --seen phantom:brain", SMALL
+        "design phantom:brain --encoding plane --acceleration 10 --with phantom:brain", SMALL
     ),
     "design-positions": GoldenRun(
-        "design phantom:head-3d --slice 4 --positions 2,6 --encoding plane --acceleration 8 --jobs 1", SMALL
+        "design phantom:head-3d --slices 2,4,6 --encoding plane --acceleration 8 --jobs 1", SMALL
     ),
     "design-spokes": GoldenRun("design phantom:brain --encoding radial --shots 8", SMALL),
     "design-spokes-coils": GoldenRun("design phantom:brain --encoding radial --shots 7 --angles 24", COILS),

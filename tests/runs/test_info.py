@@ -119,12 +119,6 @@ def test_a_design_of_shots_is_reconstructed_from_its_trajectory(tmp_path: Path) 
     assert rows["next"].endswith("takes it to a Pulseq sequence (--to seq)")
 
 
-def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
-    (tmp_path / "checkpoint.npz").touch()
-    rows = describe_folder(tmp_path)
-    assert rows["run"].startswith("interrupted") and "--resume" in rows["next"]
-
-
 @pytest.mark.parametrize("change", [{"lines": "all"}, {"command": None}, {"status": 3}])
 def test_a_damaged_manifest_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"manifest.json: {next(iter(change))}"):

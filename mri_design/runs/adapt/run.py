@@ -36,6 +36,7 @@ from mri_design.experiment.stored_designs import Checkpoint, load_state
 from mri_design.experiment.strategies import ORACLES, strategy_files
 from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import readouts_named
+from mri_design.runs.design.earlier import steering_image
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
 from mri_design.runs.design.within import SUCCESSIVE, OtherFrame, companions_within, frame_of_design
 from mri_design.runs.run import Ending, Record, Run, require_resume
@@ -79,7 +80,7 @@ class AdaptRequest:
     Raises
     ------
     UsageError
-        For an oracle, samples of a plane, an earlier scan, or an order other than the one in which lines are chosen.
+        For an oracle, samples of a plane, or an order other than the one in which lines are chosen.
     """
 
     design: DesignRequest
@@ -96,8 +97,6 @@ class AdaptRequest:
             raise UsageError("--with slices: adapt chooses lines for one slice; give another one as a file")
         if self.design.around.frames:
             frame_of_design(self.design.recipe)
-        if self.design.seen is not None:
-            raise UsageError("adapt knows no earlier scan: design does")
         if self.design.recipe.coils.compress_coils is not None:
             raise UsageError("adapt writes what every coil measured: leave compress_coils out of the recipe")
         if chosen.order != "as-chosen":
@@ -225,6 +224,7 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
         most=live.most,
         companions=(*live.companions, *within),
         image=None if within else image,
+        steered_by=live.steered_by,
     )
     record = replace(record, inputs=[InputFile.of(path), *record.inputs])
     result = concluded(request.design, record, designed, run)
@@ -328,6 +328,8 @@ class _Live:
         Lines that the design could have in the end, had none been lost.
     companions : tuple of Companion
         Other images of the object, laid over the slice.
+    steered_by : str
+        The other image of the object that has a say in the mask; empty where none has.
     centre : Centre or None
         Of k-space, where it is given or was found elsewhere than expected.
     """
@@ -378,6 +380,17 @@ class _Live:
         self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
         self._arrivals.changed.update(np.flatnonzero(self._arrivals.arrived).tolist())
         self._fill()
+        self._strategy, self.steered_by = request.design.strategy, ""
+        if steered := steering_image(
+            list(zip(companions, self.companions, strict=True)),
+            [self._slice],
+            [0],
+            1,
+            self._first,
+            self.recipe,
+            run.seed,
+        ):
+            self._strategy, self.steered_by = steered
 
     def _state(self) -> DesignState | None:
         return load_state(self._checkpoint) if self._checkpoint.path.exists() else None
@@ -491,7 +504,7 @@ class _Live:
             try:
                 return run_design(
                     [self._slice],
-                    self._request.design.strategy,
+                    self._strategy,
                     self._reachable(),
                     self.recipe,
                     seed=self._run.seed,

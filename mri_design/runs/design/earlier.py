@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,22 +13,23 @@ from mri_design.design.strategies.calibrated import Calibrated
 from mri_design.design.strategies.calibrated_plane import CalibratedSamples
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import InputError
+from mri_design.evidence.registration import register
 from mri_design.experiment.calibration import prepare
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment.companion_images import CompanionImages
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.sources import ScanSource
+from mri_design.kinds import KINDS
+from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.readouts import PlaneReadouts
-from mri_design.runs.run import Work
-from mri_design.runs.scan_facts import warn_of_left_out, warn_of_noise
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.sampling import require_whole_lines
 
 DRAWS = 12
 """Posterior draws behind the energies of what the earlier scan did not measure."""
+AGREEMENT = 0.99
+"""Least `agreement` of a repeat. Those of heads have .999, other contrasts and echoes of one object .98 at most."""
 LITTLE = 0.25
 """An earlier scan with less weight than this at the end was overruled."""
 
@@ -96,63 +96,79 @@ class EarlierImage:
         return replace(slice_model, kspace=kspace), brightness * self.image
 
 
-def load_earlier(
-    source: ScanSource, recipe: Recipe, work: Work, count: int = 1, places: Sequence[int] = (0,)
-) -> list[EarlierImage]:
-    """The earlier scan's images, one of every slice, from all that it has measured.
+def steering_image(
+    offered: Sequence[tuple[CompanionImages, Companion]],
+    slices: Sequence[MRSlice],
+    numbers: Sequence[int],
+    count: int,
+    start: Sequence[int],
+    recipe: Recipe,
+    seed: int,
+) -> tuple[Strategy, str] | None:
+    """The strategy ``calibrated``, informed by the other image of the object that is a repeat, and that image's name.
+
+    Only a scan can be one, on the same grid and with the same slices (or one for one), whose lines are whole. Whether
+    it shows the same object in the same contrast is for the lines to say that the design begins with (`agreement`).
 
     Parameters
     ----------
-    source : ScanSource
-        File, and slices.
-    recipe : Recipe
-        Inference, and what candidates are.
-    work : Work
-        Seed and messages.
+    offered : sequence of (CompanionImages, Companion)
+        Those that were given, each as it lies over the slice of the image: what is refused there, as the scan itself,
+        steers no mask either.
+    slices : sequence of MRSlice
+        Those that share the mask.
+    numbers : sequence of int
+        Of the slices in their scan.
     count : int
-        How many slices there must be.
-    places : sequence of int
-        Which of them are wanted, by their places in ascending order.
+        Slices of that scan.
+    start : sequence of int
+        Lines or samples that the design begins with.
+    recipe : Recipe
+        Of the design.
+    seed : int
+        Of everything random.
 
-    Raises
-    ------
-    InputError
-        Where the file cannot be used, or its lines have holes.
-    UsageError
-        Where another number of slices is named.
+    Returns
+    -------
+    (Strategy, str) or None
+        None where no image agrees, and for another strategy than ``calibrated`` of lines or of samples of a plane.
     """
-    data = load_input(source.path, recipe, work.seed + 1, source.maps)  # where it is simulated, with noise of its own
-    warn_of_left_out(data, recipe, work.progress)
-    with _naming(source.label):
-        slices = sorted(source.slices.indices(data.n_slices))
-    if len(slices) != count:
-        named = f"{len(slices)} slice{'s' if len(slices) > 1 else ''}"
-        wanted = f"one slice, as {source.path}#0"
-        if count > 1:
-            wanted = f"{count}, one for every position that shares the mask, as {source.path}#0-{count - 1}"
-        raise UsageError(f"--seen {source.label} names {named}: give {wanted}")
-    return [_image(data, slices[place], source.label, recipe, work) for place in places]
+    if recipe.design.strategy != "calibrated" or KINDS[recipe.design.encoding].shots:
+        return None
+    best: tuple[float, list[EarlierImage], str] | None = None
+    for file, companion in offered:
+        scan = file.scan
+        if scan is None or companion.refused or scan.grid_shape != slices[0].shape:
+            continue
+        places = list(numbers) if scan.n_slices == count else [0]
+        whole = recipe.design.encoding == "plane" or all(scan.samplings[place].whole_lines for place in places)
+        if len(places) != len(slices) or not whole:
+            continue
+        first = _image(scan, places[0], file.name, recipe, seed)
+        agrees = agreement(first, slices[0], start)
+        if agrees >= AGREEMENT and (best is None or agrees > best[0]):
+            further = places[1:] if recipe.design.encoding == "plane" else []  # of lines the first one has the say
+            best = agrees, [first, *(_image(scan, place, file.name, recipe, seed) for place in further)], file.name
+    return None if best is None else (informed(best[1], slices, start, recipe, seed), best[2])
 
 
-def _image(every: KSpaceData, index: int, name: str, recipe: Recipe, work: Work) -> EarlierImage:
-    data = every.select_slice(index)
-    if recipe.design.encoding != "plane":
-        require_whole_lines(data.name, data.samplings[0])
-    with _naming(f"{name}, slice {index}" if every.n_slices > 1 else name):
-        scan = prepare(data, recipe, ordinary=True)
-        warn_of_noise(scan, work.progress)
-        rng = np.random.default_rng([work.seed, 3])
-        return EarlierImage.of(name, scan.slice_model(0, recipe), recipe, rng)
-
-
-@contextmanager
-def _naming(earlier: str) -> Iterator[None]:
-    """Errors name a part of a scan, and there are two: say that it is of the earlier one."""
+def agreement(earlier: EarlierImage, slice_model: MRSlice, start: Sequence[int]) -> float:
+    """Correlation of two moduli as the start lines show them, after registration: near 1 for the same contrast."""
+    slice_model = slice_model.calibrated(start, rough=True)
+    shown, made = slice_model.central_image(start), slice_model.centrally(earlier.image, start)
     try:
-        yield
-    except InputError as error:
-        field = f"earlier scan {earlier}: {error.field}"
-        raise InputError(field=field, got=error.got, wanted=error.wanted, cure=error.cure) from None
+        motion = register(shown, np.abs(made)).motion
+        made = slice_model.centrally(motion.applied(earlier.image).astype(np.complex64), start)
+    except InputError:  # nothing to register
+        pass
+    norms = float(np.linalg.norm(shown) * np.linalg.norm(made))
+    return float(np.abs(shown).ravel() @ np.abs(made).ravel() / norms) if norms else 0.0
+
+
+def _image(scan: KSpaceData, place: int, name: str, recipe: Recipe, seed: int) -> EarlierImage:
+    recipe = recipe.of_another_file().replacing("noise", variance=None)
+    ready = prepare(scan.select_slice(place), recipe, ordinary=True)
+    return EarlierImage.of(name, ready.slice_model(0, recipe), recipe, np.random.default_rng([seed, 3]))
 
 
 def informed(
@@ -163,9 +179,9 @@ def informed(
     Parameters
     ----------
     earlier : sequence of EarlierImage
-        Images of the earlier scan, one for every slice.
+        Images of the earlier scan: of a plane one for every slice, of lines that of the first.
     slices : sequence of MRSlice
-        Those to be measured, which share the mask: of lines, one.
+        Those to be measured, which share the mask.
     start : sequence of int
         Lines or samples that the design begins with.
     recipe : Recipe
@@ -180,7 +196,7 @@ def informed(
     """
     scans: list[EarlierScan] = []
     rng = np.random.default_rng([seed, 4])
-    for image, slice_model in zip(earlier, slices, strict=True):
+    for image, slice_model in zip(earlier, slices, strict=False):
         scan, truth = image.seen_by(slice_model, start, rng)
         scans.append(
             EarlierScan(

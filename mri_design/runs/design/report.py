@@ -141,11 +141,11 @@ def _target(result: DesignResult) -> Target:
 
 def _side_information(result: DesignResult) -> dict[str, str]:
     """Side information that counted beside the scan's own posterior, and its weight in words."""
-    seen, weight = result.request.seen, final_weight(result.trace)
+    weight = final_weight(result.trace)
     unit = result.known.slice_model.candidates.unit
     words = weight_in_words(weight, unit)
-    if seen is not None:
-        return {"earlier scan": f"{seen.label}, {contradicted(result.trace, unit) or words}"}
+    if result.steered_by:
+        return {"earlier scan": f"{result.steered_by}, {contradicted(result.trace, unit) or words}"}
     return {"training scans": words} if np.isfinite(weight) else {}
 
 

@@ -62,7 +62,7 @@ from mri_design.experiment.reconstruction import (
     reconstruct_prepared,
 )
 from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
-from mri_design.experiment.sources import GivenMaps, ScanSource, SliceChoice, source_files
+from mri_design.experiment.sources import GivenMaps, SliceChoice
 from mri_design.experiment.stored_designs import Checkpoint, fingerprint, has_identity, load_state
 from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.volume import Around, Frames, is_around
@@ -71,7 +71,7 @@ from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.nonuniform import require_finufft
 from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
-from mri_design.runs.design.earlier import contradicted, informed, load_earlier
+from mri_design.runs.design.earlier import contradicted, steering_image
 from mri_design.runs.design.within import companions_within, other_frames
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
@@ -110,26 +110,22 @@ class DesignRequest:
         Slice.
     maps : Path or MapsOfScan, optional
         File of coil maps, or a scan to estimate them from.
-    seen : ScanSource, optional
-        One slice of an earlier scan of the same object, which informs the strategy ``calibrated``.
     acceleration : float, optional
         In the place of ``lines``: the grid divided by this, rounded; of shots one for so many lines of the grid.
-    positions : SliceChoice, optional
-        Further slices that share the mask with ``index``, as readout positions of a 3-D scan do.
     slices : SliceChoice, optional
-        In the place of both: the slices that share the mask. The image is that of the one in their middle.
+        Instead of ``index``: the slices that share the mask. The image is that of the one in their middle.
     loaded : KSpaceData, optional
         The scan, where it has been read already; ``source`` still says where it is from.
     companions : tuple of str
-        Files of other images of the object, which the prior of the image may know (`CompanionImages.read`), and
-        ``slices``, those around the image's among the slices that share the mask, or ``frames`` (`Around`).
+        Files of other images of the object, which the prior of the image may know (`CompanionImages.read`) and of which
+        a repeat steers the mask (`steering_image`); and ``slices``, those around the image's among the slices that
+        share the mask, or ``frames`` (`Around`).
 
     Raises
     ------
     UsageError
         For an unknown strategy or one that learns from training scans, no end or two, a stop rule that the strategy
-        cannot answer, an earlier scan for another strategy than ``calibrated``, or of shots, further positions of
-        lines or shots, or shots without a number of them.
+        cannot answer, or shots without a number of them.
     InputError
         For constraints and an order that contradict each other, or a strategy's file that cannot be used.
     """
@@ -140,9 +136,7 @@ class DesignRequest:
     index: int = 0
     _: KW_ONLY
     maps: GivenMaps | None = None
-    seen: ScanSource | None = None
     acceleration: float | None = None
-    positions: SliceChoice | None = None
     slices: SliceChoice | None = None
     loaded: KSpaceData | None = None
     companions: tuple[str, ...] = ()
@@ -155,8 +149,6 @@ class DesignRequest:
             require_numbers(least=1.0, acceleration=self.acceleration)
             kind = KINDS[self.recipe.design.encoding]
             require_one_amount(self.lines, self.acceleration, "shot" if kind.shots else kind.unit)
-        if self.positions is not None and self.of_shots:
-            raise UsageError(f"{_OF_ONE_SLICE}: leave out --positions")
         if self.recipe.design.strategy in TRAINING_RULES:
             raise UsageError(
                 f"{self.recipe.design.strategy} learns from fully sampled training scans, for other scans than these: "
@@ -167,16 +159,6 @@ class DesignRequest:
         if self.around and self.of_shots:
             words = f"{option('with', 'slices')}, {option('with', 'frames')}"
             raise UsageError(f"{words}: other images for spokes and arms come from files; give one")
-        if self.seen is not None and self.of_shots:
-            raise UsageError(
-                "an earlier scan informs designs of lines and of samples of a plane, not of spokes and arms: leave out "
-                "--seen or --encoding"
-            )
-        if self.seen is not None and self.recipe.design.strategy != "calibrated":
-            raise UsageError(
-                f"an earlier scan informs the strategy 'calibrated', not {self.recipe.design.strategy!r}: leave out "
-                "--seen or --strategy"
-            )
 
     @property
     def of_shots(self) -> bool:
@@ -212,29 +194,20 @@ class DesignRequest:
         """
         maps = [] if self.maps is None else [str(self.maps)]
         scan = InputFile.of_all([self.source])
-        seen = [] if self.seen is None else [self.seen]
         strategies = strategy_files([self.recipe.design.strategy])
-        beside = InputFile.of_all([*maps, *strategies, *source_files(seen), *self.companion_files])
-        earlier = {} if self.seen is None else {"seen": self.seen.label}
+        beside = InputFile.of_all([*maps, *strategies, *self.companion_files])
         choices = {
             "recipe": self.settings,
             "input": [file.sha256 for file in scan] or self.source,
             "files": [file.sha256 for file in beside],
             "slice": self._slice,
-            **self._further,
-            **earlier,
+            **self.named_companions,
         }
         number = {"lines": self.lines, "acceleration": self.acceleration}
         wanted = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
-        settings = {"source": self.source, "slice": self._slice, **wanted, **self._further, **earlier, **self.settings}
+        settings = {"source": self.source, "slice": self._slice, **wanted, **self.named_companions, **self.settings}
         identity, beginning = (run.identity("design", choices | more) for more in (number, {}))
         return Record(identity, [*scan, *beside], settings, beginning)
-
-    @property
-    def _further(self) -> dict[str, object]:
-        """Further positions and other images of the object, where they were given."""
-        positions = {} if self.positions is None else {"positions": self.positions.text}
-        return {**positions, **self.named_companions}
 
     @property
     def companion_files(self) -> list[str]:
@@ -265,7 +238,7 @@ class DesignRequest:
         InputError
             Where a file cannot be used.
         """
-        return [CompanionImages.read(source, self.recipe, seed) for source in self.companion_files]
+        return [CompanionImages.read(source, self.recipe, seed) for source in self.companions if not is_around(source)]
 
     @property
     def _slice(self) -> int | str:
@@ -287,9 +260,7 @@ class DesignRequest:
             if len(chosen) > 1 and self.of_shots:
                 raise UsageError(f"{_OF_ONE_SLICE}: give {option('slices', middle)}")
             return [middle, *(number for number in chosen if number != middle)]
-        first = slice_number(self.index, count)
-        further = [] if self.positions is None else self.positions.indices(count)
-        return [first, *(number for number in further if number != first)]
+        return [slice_number(self.index, count)]
 
 
 @briefly
@@ -321,6 +292,8 @@ class DesignResult:
         The lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
     numbers : sequence of int
         Of the slices that had a say in the mask, in their scan; first that of the image.
+    steered_by : str
+        The other image of the object that had a say in the mask; empty where none had.
     """
 
     request: DesignRequest
@@ -334,6 +307,7 @@ class DesignResult:
     account: DesignAccount
     acquisition: Acquisition | None
     numbers: Sequence[int] = ()
+    steered_by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -364,6 +338,8 @@ class Designed:
         Other images of the object, over the slice that the image is of.
     image : Reconstruction, optional
         The posterior mean of these lines, where the design has made it to look at its error.
+    steered_by : str
+        See `DesignResult`.
     """
 
     recipe: Recipe
@@ -377,6 +353,7 @@ class Designed:
     numbers: Sequence[int] = ()
     companions: tuple[Companion, ...] = ()
     image: Reconstruction | None = None
+    steered_by: str = ""
 
 
 def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
@@ -410,7 +387,8 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         )
     tell_part(data, recipe, run.progress)
     frames = other_frames(request.source, recipe, request.maps, numbers[0], request.around, run.seed)
-    companions = companions_over(request.read_companions(run.seed), data, numbers[0], every.n_slices)
+    files = request.read_companions(run.seed)
+    companions = companions_over(files, data, numbers[0], every.n_slices)
     readouts = _candidates(request, data)
     if recipe.design.encoding != "plane":
         require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
@@ -474,8 +452,11 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         seen = [one.calibrated(one.measured) for one in slices]
         truths = [each.reference(0) for each in known]
         strategy = knowing_oracle(recipe.design.strategy, seen, truths, recipe, run.seed)
-    if request.seen is not None:
-        strategy = _informed(request.seen, slices, numbers, shown, first, recipe, run)
+    together, steered_by = [numbers[place] for place in shown], ""
+    offered = list(zip(files, companions, strict=True))
+    if steered := steering_image(offered, slices, together, every.n_slices, first, recipe, run.seed):
+        strategy, steered_by = steered
+        run.progress.say(f"{steered_by} shows the same as the first {readouts.unit}s: it has a say in the mask")
     run.begin()
     unseen = 0
     if isinstance(strategy, BeginsUnseen) and readouts.thinned and stop is None:
@@ -534,7 +515,6 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         callback=lambda done, of: show("checking predictions", done, of),
     )
     acquisition = in_acquisition_order(state.trace.lines, readouts, recipe)
-    together = [numbers[place] for place in shown]
     places = {number: None if every.geometry is None else every.geometry[number] for number in together}
     near = request.around.of(together[0], Frames("", (), every.n_slices), places)
     measured = dict(zip(together, zip(known_scans, slices, strict=True), strict=True))
@@ -551,6 +531,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         numbers=together,
         companions=(*companions, *within),
         image=looks.image_of(lines_chosen) if seen is slices and not within else None,
+        steered_by=steered_by,
     )
     return concluded(request, record, designed, run)
 
@@ -584,24 +565,6 @@ def _candidates(request: DesignRequest, data: KSpaceData) -> Readouts:
     count = request.count(data.grid_shape[0])
     assert count is not None
     return shot_candidates(request.recipe, request.strategy, data.grid_shape, count, data.n_coils)
-
-
-def _informed(
-    seen: ScanSource,
-    slices: Sequence[MRSlice],
-    numbers: Sequence[int],
-    shown: Sequence[int],
-    start: Sequence[int],
-    recipe: Recipe,
-    run: Run,
-) -> Strategy:
-    """The strategy that knows an earlier scan.
-
-    Its slices, in ascending order, belong to the ``numbers`` in the same order, of which ``slices`` are those at the
-    places ``shown``.
-    """
-    places = [sorted(numbers).index(numbers[place]) for place in shown]
-    return informed(load_earlier(seen, recipe, run, len(numbers), places), slices, start, recipe, run.seed)
 
 
 def _slice_of_shots(request: DesignRequest, scan: PreparedScan, readouts: Readouts, run: Run) -> MRSlice:
@@ -659,6 +622,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
         account=account_of(trace, designed.checks),
         acquisition=designed.acquisition,
         numbers=designed.numbers,
+        steered_by=designed.steered_by,
     )
 
 
