@@ -34,7 +34,7 @@ from mri_design.evaluation.plots.panels import (
 )
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
-from mri_design.evaluation.tables import Row, percent, write_csv
+from mri_design.evaluation.tables import Row, percent
 from mri_design.experiment.design import require_room
 from mri_design.experiment.extent import (
     check_other_than_lines,
@@ -60,15 +60,7 @@ from mri_design.experiment.textbook import TEXTBOOK
 from mri_design.kinds import KINDS, count_text
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.registry import split_name
-from mri_design.runs.error_tables import (
-    CENTRE_CAPTION,
-    COMPANIONS_CAPTION,
-    ENOUGH_CAPTION,
-    FORMATS,
-    GAINS_CAPTION,
-    maps_caption,
-    paired_caption,
-)
+from mri_design.runs.error_tables import StudyErrors
 from mri_design.runs.first_pictures import (
     ACCELERATION,
     ERROR,
@@ -87,7 +79,6 @@ from mri_design.runs.scans import load_images, require_apart
 from mri_design.runs.study import (
     Cell,
     Study,
-    StudyErrors,
     StudyProgress,
     StudyRequest,
     base_name,
@@ -371,22 +362,19 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
     facts, told = facts_of_all(study.training, study.tests)
     errors.save(folder)
     write_json(folder.output_path("masks.json"), [_mask_row(study, result.pieces, cell) for cell in study.cells()])
-    sections = [_errors_section(folder, study, errors)]
-    if errors.maps:
-        sections.append(Section("Coil maps", [ReportTable(errors.maps, maps_caption(errors.maps), FORMATS)]))
-        facts["coil_maps_of_masks"] = list(errors.maps)
-    if errors.companions:
-        facts["companions_of_masks"] = list(errors.companions)
-        sections.append(Section("Other images of masks", [ReportTable(errors.companions, COMPANIONS_CAPTION, FORMATS)]))
+    facts |= errors.facts()
+    noise = noise_caption([test.noise for test in study.tests])
+    shown = [*_curves(folder, study, errors), *errors.blocks(study.words, noise), KeyNumbers(study.words)]
+    sections = [Section("Errors", shown)]
     if result.methods:
-        write_csv(folder.output_path("methods.csv"), result.methods, formats=METHOD_FORMATS)
+        folder.write_table("methods.csv", result.methods, METHOD_FORMATS)
         sections.append(methods_section(result.methods))
     tuned: list[Row] = []
     for key, power in result.pieces.tuned.items():
         family, count, grid = key.split("|")
         tuned.append({"family": family, study.counted: int(count), "grid": int(grid), "power": power})
     if tuned:
-        write_csv(folder.output_path("tuned.csv"), tuned)
+        folder.write_table("tuned.csv", tuned)
         sections.append(Section("Densities tuned on the training scans", [ReportTable(tuned)]))
     if result.shown:
         sections.append(_pictures_section(folder, study.tests[0], result.shown, result.orientation))
@@ -524,48 +512,17 @@ def _mask_row(study: Study, pieces: StudyProgress, cell: Cell) -> Row:
     return {**row, "order": order, "angles_degrees": [float(np.degrees(shots.angles[shot])) for shot in order]}
 
 
-def _errors_section(folder: RunFolder, study: Study, errors: StudyErrors) -> Section:
-    blocks: list[Block] = []
-    counts = np.array(study.lines)
-    curves = [ErrorCurve(name, counts, runs) for name, runs in errors.runs.items()]
-    if len(study.lines) > 1:
-        unit = KINDS[study.recipe.design.encoding].unit
-        bands = len(curves) <= MOST_BANDS
-        caption = (
-            f"Error against {study.counted}; lower is better. Random masks count draws as runs, the others images."
-        )
-        if bands:
-            caption += " Bands: one standard deviation over runs."
-        figure = saved_figure(
-            folder, "error-curves", lambda: plots.error_against_lines(curves, bands=bands, unit=unit), caption
-        )
-        blocks.append(figure)
-    blocks += [
-        ReportTable(
-            errors.winners,
-            "The strategy with the least mean error at each count, the second, and the first one's error relative to "
-            "it; sd lead is the spread of that over images, or of one image over draws.",
-            FORMATS,
-            study.words,
-        ),
-        ReportTable(
-            errors.summary,
-            "relative l2 is the error of the magnitude, mean over images and draws; sd images and sd draws are its "
-            "spread over images and over draws; worst is the worst image."
-            + (CENTRE_CAPTION if any("counts" in row for row in errors.summary) else "")
-            + noise_caption([test.noise for test in study.tests]),
-            FORMATS,
-            study.words,
-        ),
-        *([ReportTable(errors.gains, GAINS_CAPTION, FORMATS, study.words)] if errors.gains else []),
-        *([ReportTable(errors.enough, ENOUGH_CAPTION, FORMATS, study.words)] if errors.enough else []),
-        KeyNumbers(study.words),
+def _curves(folder: RunFolder, study: Study, errors: StudyErrors) -> list[Block]:
+    """Errors against counts, of several of these."""
+    if len(study.lines) < 2:
+        return []
+    curves = [ErrorCurve(name, np.array(study.lines), runs) for name, runs in errors.runs.items()]
+    unit, bands = KINDS[study.recipe.design.encoding].unit, len(curves) <= MOST_BANDS
+    caption = f"Error against {study.counted}; lower is better. Random masks count draws as runs, the others images."
+    caption += " Bands: one standard deviation over runs." if bands else ""
+    return [
+        saved_figure(folder, "error-curves", lambda: plots.error_against_lines(curves, bands=bands, unit=unit), caption)
     ]
-    if errors.paired:
-        blocks.append(
-            ReportTable(errors.paired, f"Designed masks. {paired_caption(errors.paired)}", FORMATS, study.words)
-        )
-    return Section("Errors", blocks)
 
 
 def methods_section(table: Sequence[Row]) -> Section:

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from mri_design.evaluation.page import (
     Block,
     FirstScreen,
@@ -28,11 +26,9 @@ from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.sources import scan_sources
 from mri_design.runs.compare import ComparisonRequest, ComparisonResult, compare_strategies, pair_screen
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
-from mri_design.runs.error_tables import COMPANIONS_CAPTION, FORMATS, paired_caption, where_behind
-from mri_design.runs.image_sections import error_table, mask_sentence
+from mri_design.runs.image_sections import error_table
 from mri_design.runs.run import Ending, Progress, Run
-from mri_design.runs.study import StudyErrors
-from mri_design.runs.verdicts import Duel, duel_verdict, what_follows
+from mri_design.runs.verdicts import Duel, duel_verdict
 from mri_design.status import Status
 
 STUDY, EXAM, DESIGN = "compare", "exam", "design"
@@ -135,7 +131,7 @@ def report_demo(run: Run, study: ComparisonResult, exam: ComparisonResult) -> Pa
     sections = [
         _pictures(compared, study),
         _numbers(compared, study),
-        _other_contrast(study, exam),
+        _other_contrast(exam),
         _real_scan(scan),
         Section("Full reports", [Links(links), ReportTable(rows, "How the runs ended.", {"seconds": ".1f"})]),
     ]
@@ -146,25 +142,15 @@ def report_demo(run: Run, study: ComparisonResult, exam: ComparisonResult) -> Pa
 
 def _first_screen(study: ComparisonResult) -> FirstScreen:
     """Designed lines beside the strong competitor, and what follows."""
+    rows = {(str(row["strategy"]), int(str(row["lines"]))): row for row in study.errors.summary}
+    fought = list[Duel]()
+    for count in study.study.lines:
+        mine, rival = rows[DESIGNED, count], rows[RIVAL, count]
+        numbers = (mine["relative_l2"], rival["relative_l2"], rival["sd_draws"])
+        fought.append(Duel(count, *(float(str(number)) for number in numbers)))
     shown, grid = int(study.shown[0].mask.sum()), len(study.shown[0].mask)
-    fought = duels(study.errors)
     at = next(duel for duel in fought if duel.lines == shown)
     return pair_screen(study, (DESIGNED, RIVAL), duel_verdict(fought, at, grid, study.study.seeds))
-
-
-def duels(errors: StudyErrors) -> list[Duel]:
-    """The designed lines against the tuned density, at every number of lines."""
-    rows = {(str(row["strategy"]), int(str(row["lines"]))): row for row in errors.summary}
-    counts = sorted({count for _, count in rows})
-    return [
-        Duel(
-            count,
-            float(str(rows[DESIGNED, count]["relative_l2"])),
-            float(str(rows[RIVAL, count]["relative_l2"])),
-            float(str(rows[RIVAL, count]["sd_draws"])),
-        )
-        for count in counts
-    ]
 
 
 def _figures(run: Path, captions: Mapping[str, str]) -> Block:
@@ -181,7 +167,9 @@ def _pictures(folder: Path, study: ComparisonResult) -> Section:
     shown, grid = int(first.sum()), len(first)
     look = (
         f"Look at the error maps, which share one scale: the darker, the better the {shown} of {grid} lines were "
-        "chosen. The number of lines and the reconstruction are the same for all."
+        "chosen. A 3 T magnitude image stands for the truth: k-space was simulated from it, with a smooth phase and "
+        f"noise added, so that errors are exact. Images are made by the recipe {RECIPE}, which is quicker than the "
+        "default one; there all errors are smaller, and the three best strategies change places."
     )
     images = {
         "reconstructions": "The true image, and what each choice of lines gives.",
@@ -191,76 +179,26 @@ def _pictures(folder: Path, study: ComparisonResult) -> Section:
         "masks": "The lines behind the images; the centre of k-space is marked.",
         "std": f"Error bars of {DESIGNED}, which are known without the truth, beside the actual error, on one scale.",
     }
-    rows = [
-        {
-            "strategy": row["strategy"],
-            "relative_l2": row["relative_l2"],
-            "sd_draws": row["sd_draws"],
-            "ssim": row["ssim"],
-            "which lines": study.study.words.get(str(row["strategy"])),
-        }
-        for row in study.errors.summary
-        if row["lines"] == shown
-    ]
-    caption = (
-        f"{shown} lines. relative l2 is the error of the magnitude (lower is better), for random masks its mean over "
-        "all draws, with their standard deviation; higher SSIM is better."
-    )
-    truth = (
-        "A 3 T magnitude image stands for the truth: k-space was simulated from it, with a smooth phase and noise "
-        "added, so that errors are exact. One head with a synthetic phase proves little; the project's design study "
-        "compares strategies on many images with the phase that a scanner left. Images of the comparison are made by "
-        f"the recipe {RECIPE}, which is quicker than the default one; there all errors are smaller, and the three best "
-        "strategies change places."
-    )
-    blocks = [
-        Paragraph(look),
-        _figures(folder, images),
-        _figures(folder, lines),
-        ReportTable(rows, caption, FORMATS),
-        Paragraph(truth),
-    ]
+    blocks = [Paragraph(look), _figures(folder, images), _figures(folder, lines)]
     return Section("Designed lines against others", blocks)
 
 
 def _numbers(folder: Path, study: ComparisonResult) -> Section:
-    errors, words = study.errors, study.study.words
-    others = [str(row["strategy"]) for row in errors.summary if row["strategy"] != DESIGNED]
-    said = where_behind(errors.summary, DESIGNED, others)
-    behind = f"No other mask is better than {DESIGNED} here, at any of these numbers of lines."
-    if said:
-        behind = f"Where other masks are better than {DESIGNED}:\n" + "\n".join(said)
-    behind += f"\n{what_follows(duels(errors))}"
     curves = {"error-curves": "Error against lines; lower is better. Random masks: mean over all draws."}
-    blocks = [
-        _figures(folder, curves),
-        Paragraph(behind),
-        ReportTable(errors.paired, f"Designed masks. {paired_caption(errors.paired)}", FORMATS, words),
-        ReportTable(errors.summary, "All strategies at all numbers of lines.", FORMATS, words),
-    ]
-    return Section("Fewer and more lines", blocks)
+    return Section("Fewer and more lines", [_figures(folder, curves), *study.errors.blocks(study.study.words)])
 
 
-def _other_contrast(study: ComparisonResult, exam: ComparisonResult) -> Section:
+def _other_contrast(exam: ComparisonResult) -> Section:
     """What a T1-weighted image of the head does for its T2-weighted one, from the same lines."""
-
-    def errors(result: ComparisonResult) -> dict[int, float]:
-        rows = (row for row in result.errors.summary if row["strategy"] == DESIGNED)
-        return {int(str(row["lines"])): 100 * float(str(row["relative_l2"])) for row in rows}
-
-    alone = errors(study)
-    found = [f"{error:.1f} % with {count} ({alone[count]:.1f} % without it)" for count, error in errors(exam).items()]
     text = (
         f"Few exams have one scan. Here the prior may know a T1-weighted scan of the same head (`--with {OTHER}`). "
         "Lines that are held back decide whether it does, and it may say so little that lesions which the other image "
-        f"does not show keep nearly all of their contrast. Errors of the same designed lines are {', '.join(found)}."
+        f"does not show keep nearly all of their contrast. Hold errors against those of {DESIGNED} above."
     )
-    table = ReportTable(exam.errors.companions, COMPANIONS_CAPTION, FORMATS)
-    return Section("Another contrast of the same head", [Paragraph(text), table])
+    return Section("Another contrast of the same head", [Paragraph(text), *exam.errors.blocks(exam.study.words)])
 
 
 def _real_scan(scan: Path) -> Section:
-    mask = np.load(scan / "mask.npy", allow_pickle=False)
     text = (
         "The second scan comes from a scanner (0.055 T, gradient echo, one coil) and is replayed: lines are chosen and "
         "measured a few at a time. It has no noise-free truth, only the full scan to be held against."
@@ -270,7 +208,7 @@ def _real_scan(scan: Path) -> Section:
         "std": "Error bars beside the difference to the full scan.",
     }
     course = {
-        "mask-growth": f"The mask at every step, from top to bottom. {mask_sentence(mask)}",
+        "mask-growth": "The mask at every step, from top to bottom.",
         "calibration": "Each dot is a chosen line, predicted before it was measured; on the diagonal it was right.",
     }
     table = error_table(read_csv(scan / "metrics.csv"), "The two images.", noisy=True)

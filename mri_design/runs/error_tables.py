@@ -1,14 +1,17 @@
-"""Tables of a comparison: mean and spread per strategy and line count, and paired differences."""
+"""Errors of a study: tables of mean and spread, winners, gains and paired differences, and how they are written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.metrics import paired_sign_test
-from mri_design.evaluation.tables import Row
+from mri_design.evaluation.page import Block, ReportTable
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import Row, markdown_text
 
 METRICS = ("relative_l2", "psnr", "ssim")
 
@@ -50,30 +53,34 @@ def errors_by_image(rows: Sequence[Row], strategy: str, lines: int, metric: str 
     return table
 
 
+def _cells(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> Iterator[tuple[Row, list[Row]]]:
+    """Count, strategy and, where masks have it, their number of centre lines; and the rows of each."""
+    for count in lines:
+        for name in strategies:
+            found = [row for row in rows if (row["strategy"], row["lines"]) == (name, count)]
+            centre = {"centre": found[0]["centre"]} if found and "centre" in found[0] else {}
+            yield {"lines": count, "strategy": name, **centre}, found
+
+
 def summary_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
     """Mean over images and draws, spread over images, spread over draws (of the mean over images), worst image.
 
     ``centre`` is the number of centre lines that a mask begins with, where rows have it.
     """
     table: list[Row] = []
-    for count in lines:
-        for name in strategies:
-            row: dict[str, object] = {"lines": count, "strategy": name, **_centre(rows, name, count)}
-            for metric in METRICS:
-                values = errors_by_image(rows, name, count, metric)
-                row[metric] = float(values.mean())
-                if metric == "relative_l2":
-                    row["sd_images"] = float(values.mean(axis=0).std(ddof=1)) if values.shape[1] > 1 else None
-                    row["sd_draws"] = float(values.mean(axis=1).std(ddof=1)) if values.shape[0] > 1 else None
-                    row["worst"] = float(values.mean(axis=0).max())
-            table.append(row)
+    for cell, found in _cells(rows, strategies, lines):
+        errors, *others = (errors_by_image(found, str(cell["strategy"]), int(str(cell["lines"])), m) for m in METRICS)
+        table.append(
+            {
+                **cell,
+                "relative_l2": float(errors.mean()),
+                "sd_images": float(errors.mean(axis=0).std(ddof=1)) if errors.shape[1] > 1 else None,
+                "sd_draws": float(errors.mean(axis=1).std(ddof=1)) if errors.shape[0] > 1 else None,
+                "worst": float(errors.mean(axis=0).max()),
+                **{metric: float(values.mean()) for metric, values in zip(METRICS[1:], others, strict=True)},
+            }
+        )
     return table
-
-
-def _centre(rows: Sequence[Row], strategy: str, lines: int, column: str = "centre") -> dict[str, object]:
-    """Column with the centre lines of a strategy's masks; none where rows do not have it."""
-    found = [row["centre"] for row in rows if (row["strategy"], row["lines"]) == (strategy, lines) and "centre" in row]
-    return {column: found[0]} if found else {}
 
 
 def winners_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
@@ -90,7 +97,8 @@ def winners_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequenc
         row["second"] = second[1] if second else None
         known = second is not None and second[0] > 0
         for place, (_, name) in zip(("best_centre", "second_centre"), ranked, strict=False):
-            row |= _centre(rows, name, count, place)
+            ((cell, _),) = _cells(rows, [name], [count])
+            row |= {place: cell["centre"]} if "centre" in cell else {}
         row["lead"] = ranked[0][0] / second[0] - 1 if second and known else None
         row["sd_lead"] = _spread(rows, ranked[0][1], second[1], count) if second and known else None
         table.append(row)
@@ -148,9 +156,7 @@ def gains_table(rows: Sequence[Row], designed: Sequence[str], fixed: Sequence[st
     """
     table: list[Row] = []
     for count in lines:
-        cells = {
-            name: [r for r in rows if (r["strategy"], r["lines"]) == (name, count)] for name in (*designed, *fixed)
-        }
+        cells = {str(cell["strategy"]): found for cell, found in _cells(rows, (*designed, *fixed), [count])}
         means = {name: float(errors_by_image(rows, name, count).mean()) for name in cells}
         centres = {name: int(str(cells[name][0].get("centre") or 0)) for name in fixed if cells[name][0].get("maps")}
         many = [name for name in centres if centres[name] == max(centres.values())]
@@ -176,19 +182,6 @@ def gains_table(rows: Sequence[Row], designed: Sequence[str], fixed: Sequence[st
             for name in designed
         ]
     return table
-
-
-GAINS_CAPTION = (
-    "What designs gain, and by what: usual is the best fixed mask with the usual number of centre lines, few the best "
-    "of those with fewer, whose coil maps are estimated from all their lines as those of designs are. by maps is the "
-    "change of the error from the first to the second, by lines that from the second to the design (negative is "
-    "better)."
-)
-CENTRE_CAPTION = (
-    " Every mask that looks at no data is there with the centre lines of designs and with those that it usually has; "
-    "the one with the smaller error counts."
-)
-"""Of a `summary_table` in which some strategies are there twice."""
 
 
 LEVELS = (0.05, 0.08, 0.1, 0.15, 0.2, 0.3)
@@ -245,13 +238,6 @@ def _whole(count: float) -> int | None:
     return int(np.ceil(count - 1e-6)) if np.isfinite(count) else None
 
 
-ENOUGH_CAPTION = (
-    "How many are enough, by these images: for each error how many a mask needs, in the median of the images and in "
-    "the one that needs most. Between the counts that were measured it is interpolated. Of the next scan an adaptive "
-    "design with --until-error decides by itself."
-)
-
-
 MAP_COLUMNS = ("maps", "maps_lines", "maps_error", "maps_bad")
 """Columns of cells whose coil maps are estimated from the lines of the mask."""
 
@@ -264,39 +250,29 @@ def maps_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[i
     how many maps predict badly. Empty where all maps were known.
     """
     table: list[Row] = []
-    for count in lines:
-        for name in strategies:
-            found = [row for row in rows if (row["strategy"], row["lines"]) == (name, count) and row.get("maps")]
-            if not found:
-                continue
-            looked_at = sorted(int(str(row["maps_lines"])) for row in found)
-            errors = [float(str(row["maps_error"])) for row in found if row["maps_error"] is not None]
-            bad = sum(bool(row["maps_bad"]) for row in found)
-            table.append(
-                {
-                    "lines": count,
-                    "strategy": name,
-                    **_centre(rows, name, count),
-                    "masks": len(found),
-                    "maps": " and ".join(sorted({str(row["maps"]) for row in found})),
-                    "maps_lines": " to ".join(map(str, dict.fromkeys((looked_at[0], looked_at[-1])))),
-                    "maps_error": float(np.mean(errors)) if errors else None,
-                    "worst_maps_error": max(errors, default=None),
-                    "badly": bad,
-                }
-            )
+    for cell, every in _cells(rows, strategies, lines):
+        found = [row for row in every if row.get("maps")]
+        if not found:
+            continue
+        errors = [float(str(row["maps_error"])) for row in found if row["maps_error"] is not None]
+        table.append(
+            {
+                **cell,
+                "masks": len(found),
+                "maps": " and ".join(sorted({str(row["maps"]) for row in found})),
+                "maps_lines": _from_to(found, "maps_lines"),
+                "maps_error": float(np.mean(errors)) if errors else None,
+                "worst_maps_error": max(errors, default=None),
+                "badly": sum(bool(row["maps_bad"]) for row in found),
+            }
+        )
     return table
 
 
-def maps_caption(table: Sequence[Row]) -> str:
-    """Caption that explains the columns of a `maps_table`."""
-    bad, masks = (sum(int(str(row[name])) for row in table) for name in ("badly", "masks"))
-    verdict = f"{bad} of {masks} predict badly, and their errors are those of maps, too." if bad else "None does badly."
-    return (
-        "Coil maps of the masks: by ESPIRiT from gapless centre lines, or with the image (nlinv) from all lines "
-        "measured near the centre; maps lines is how many they rest on. maps error is the relative error, beyond "
-        f"noise, with which coils that were held back line by line are predicted, mean and worst. {verdict}"
-    )
+def _from_to(rows: Sequence[Row], column: str) -> str:
+    """The least and the largest whole number of a column."""
+    numbers = sorted(int(str(row[column])) for row in rows)
+    return " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
 
 
 COMPANION_COLUMNS = ("companions", "held_back", "companion_gain")
@@ -312,34 +288,57 @@ def companions_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequ
     was held back. Empty where there were no other images.
     """
     table: list[Row] = []
-    for count in lines:
-        for name in strategies:
-            found = [row for row in rows if (row["strategy"], row["lines"]) == (name, count) and row.get("companions")]
-            if not found:
-                continue
-            used = [row for row in found if row["companions"] != "none"]
-            gains = [float(str(row["companion_gain"])) for row in used if row["companion_gain"] is not None]
-            held = sorted(int(str(row["held_back"])) for row in found)
+    for cell, every in _cells(rows, strategies, lines):
+        found = [row for row in every if row.get("companions")]
+        used = [row for row in found if row["companions"] != "none"]
+        gains = [float(str(row["companion_gain"])) for row in used if row["companion_gain"] is not None]
+        if found:
             table.append(
                 {
-                    "lines": count,
-                    "strategy": name,
-                    **_centre(rows, name, count),
+                    **cell,
                     "masks": len(found),
                     "used": len(used),
                     "which": "; ".join(sorted({str(row["companions"]) for row in used})),
-                    "held_back": " to ".join(map(str, dict.fromkeys((held[0], held[-1])))),
+                    "held_back": _from_to(found, "held_back"),
                     "left_unpredicted": float(np.exp(-np.mean(gains)) - 1) if gains else None,
                 }
             )
     return table
 
 
-COMPANIONS_CAPTION = (
-    "Other images of the object, which the prior of an image knows where lines of its mask that are held back are "
-    "predicted better with them: of how many masks, and which; how many lines decided; and how much of their energy is "
-    "left unpredicted with them against without (negative is better). Masks were chosen without them."
+CAPTIONS = {
+    "winners": "The strategy with the least mean error at each count, the second, and the first one's error relative "
+    "to it; sd lead is the spread of that over images, or of one image over draws.",
+    "summary": "relative l2 is the error of the magnitude, mean over images and draws, the same reconstruction for "
+    "all; sd images and sd draws are its spread over images and over draws; worst is the worst image.",
+    "gains": "What designs gain, and by what: usual is the best fixed mask with the usual number of centre lines, few "
+    "the best of those with fewer, whose coil maps are estimated from all their lines as those of designs are. by maps "
+    "is the change of the error from the first to the second, by lines that from the second to the design (negative is "
+    "better).",
+    "enough": "How many are enough, by these images: for each error how many a mask needs, in the median of the images "
+    "and in the one that needs most. Between the counts that were measured it is interpolated. Of the next scan an "
+    "adaptive design with --until-error decides by itself.",
+    "companions": "Other images of the object, which the prior of an image knows where lines of its mask that are held "
+    "back are predicted better with them: of how many masks, and which; how many lines decided; and how much of their "
+    "energy is left unpredicted with them against without (negative is better). Masks were chosen without them.",
+}
+"""Captions of tables, by the names of their files."""
+CENTRE_CAPTION = (
+    " Every mask that looks at no data is there with the centre lines of designs and with those that it usually has; "
+    "the one with the smaller error counts."
 )
+"""Of a `summary_table` in which some strategies are there twice."""
+
+
+def maps_caption(table: Sequence[Row]) -> str:
+    """Caption that explains the columns of a `maps_table`."""
+    bad, masks = (sum(int(str(row[name])) for row in table) for name in ("badly", "masks"))
+    verdict = f"{bad} of {masks} predict badly, and their errors are those of maps, too." if bad else "None does badly."
+    return (
+        "Coil maps of the masks: by ESPIRiT from gapless centre lines, or with the image (nlinv) from all lines "
+        "measured near the centre; maps lines is how many they rest on. maps error is the relative error, beyond "
+        f"noise, with which coils that were held back line by line are predicted, mean and worst. {verdict}"
+    )
 
 
 def paired_caption(table: Sequence[Row]) -> str:
@@ -353,31 +352,65 @@ def paired_caption(table: Sequence[Row]) -> str:
     return f"{said}. So few images prove nothing in general."
 
 
-def where_behind(summary: Sequence[Row], strategy: str, others: Sequence[str]) -> list[str]:
-    """Where a strategy does worse than others as far as digits show, count by count and metric by metric, in words.
+@dataclass(frozen=True, kw_only=True)
+class StudyErrors:
+    """Errors of the strategies, cell by cell and in tables; strategies' names are without the folders of files.
 
     Parameters
     ----------
-    summary : sequence of mappings
-        A `summary_table`.
-    strategy : str
-        The one that is looked at.
-    others : sequence of str
-        Those it is held against.
+    rows : sequence of mappings
+        One for each strategy, line count, draw and test image.
+    winners, summary : sequence of mappings
+        `winners_table` without oracles, empty for masks that were there before; and `summary_table`.
+    paired : sequence of mappings
+        `paired_table` of the strategies that go by a posterior, or of the masks that were there before, against the
+        others; empty where either are missing.
+    runs : mapping of str to float array, shape (run, count)
+        Errors of each strategy: a run is a draw where its mask is random, and an image where it is not.
+    maps : sequence of mappings
+        `maps_table`; empty where coil maps are not estimated from the lines of masks.
+    companions : sequence of mappings
+        `companions_table`; empty where there are no other images of the objects.
+    enough : sequence of mappings
+        `enough_table`; empty of one count, and where no image needs more than the least.
+    gains : sequence of mappings
+        `gains_table`; empty where coil maps are not estimated from the lines of masks.
     """
-    said = []
-    for mine in (row for row in summary if row["strategy"] == strategy):
-        rivals = [row for row in summary if row["lines"] == mine["lines"] and row["strategy"] in others]
-        for metric, name, sign in (("relative_l2", "error", 1), ("psnr", "PSNR", -1), ("ssim", "SSIM", -1)):
-            own = float(str(mine[metric]))
-            ahead = [(r["strategy"], float(str(r[metric]))) for r in rivals]
-            ahead = [(strategy, value) for strategy, value in ahead if sign * value < sign * own]
-            told = [(strategy, _number(metric, value)) for strategy, value in ahead]
-            listed = [f"{strategy} {number}" for strategy, number in told if number != _number(metric, own)]
-            if listed:
-                said.append(f"{mine['lines']} lines, {name} {_number(metric, own)}: {', '.join(listed)}")
-    return said
 
+    rows: Sequence[Row]
+    winners: Sequence[Row]
+    summary: Sequence[Row]
+    paired: Sequence[Row]
+    runs: Mapping[str, NDArray[np.float64]]
+    maps: Sequence[Row] = ()
+    companions: Sequence[Row] = ()
+    enough: Sequence[Row] = ()
+    gains: Sequence[Row] = ()
 
-def _number(metric: str, value: float) -> str:
-    return f"{100 * value:#.3g} %" if metric == "relative_l2" else format(value, ".1f" if metric == "psnr" else ".3f")
+    @property
+    def tables(self) -> dict[str, Sequence[Row]]:
+        """The tables that there are, by the names of their files."""
+        named = ("winners", "summary", "gains", "enough", "paired", "maps", "companions")
+        return {name: table for name in named if (table := getattr(self, name))}
+
+    def save(self, folder: RunFolder) -> None:
+        """Write metrics.csv, and the other tables as CSV and Markdown."""
+        folder.write_table("metrics.csv", self.rows)
+        for name, table in self.tables.items():
+            folder.write_table(f"{name}.csv", table, FORMATS)
+            folder.write_text(f"{name}.md", markdown_text(table, formats=FORMATS))
+
+    def facts(self) -> dict[str, object]:
+        """What is known of coil maps and other images of masks, for the manifest."""
+        known = {"coil_maps_of_masks": self.maps, "companions_of_masks": self.companions}
+        return {name: list(table) for name, table in known.items() if table}
+
+    def blocks(self, words: Mapping[str, str], noise: str = "") -> list[Block]:
+        """The tables for a page; ``words`` says what strategies choose, ``noise`` is a `noise_caption`."""
+        twice = any("counts" in row for row in self.summary)
+        captions = CAPTIONS | {
+            "summary": CAPTIONS["summary"] + (CENTRE_CAPTION if twice else "") + noise,
+            "paired": f"Designed masks. {paired_caption(self.paired)}",
+            "maps": maps_caption(self.maps),
+        }
+        return [ReportTable(table, captions[name], FORMATS, words) for name, table in self.tables.items()]

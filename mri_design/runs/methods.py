@@ -8,13 +8,11 @@ where there are none, on the very scans that are judged, which favours the rival
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mri_design.brief import duration_text
 from mri_design.errors import UsageError, option
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.reconstruction import method_named
@@ -40,8 +38,6 @@ WEIGHTS = (0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 """Weights of a penalty that are tried, relative to the brightest pixel of the zero-filled image."""
 DAMPINGS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
 """Weights of Tikhonov's penalty that are tried for least squares (CG-SENSE), in units of X^H X."""
-LOADING = 5.0
-"""Seconds: of a first image that takes less, most may be what is loaded and compiled for it."""
 CONVERGED = Status.CONVERGED.value
 TRAINED, HINDSIGHT = "training scans", "test scans, in hindsight"
 FORMATS = {"weight": "g", "relative_l2": ".4f", "psnr": ".2f", "ssim": ".4f", "change": "+.1%", "worst_change": "+.1%"}
@@ -129,11 +125,10 @@ class MethodStudy:
     def run(self, progress: StudyProgress, work: Work) -> None:
         """Choose weights and reconstruct; ``progress``, which holds the masks, is filled and saved as it goes.
 
-        How long it will take is said after an image by each method. Of a grid of weights every second one is tried on
-        one draw of each mask, and then the best and its neighbours on all.
+        Of a grid of weights every second one is tried on one draw of each mask, and then the best and its neighbours on
+        all.
         """
         with Workers(self.study.material, work.jobs, work.executor) as workers:
-            self._say_how_long(progress, workers, work)
             for part, trials in (("tuning penalties coarsely", self._coarsely), ("tuning penalties", self._finely)):
                 self._reconstruct(part, list(trials(progress)), progress, workers, work)
             self._reconstruct("other methods", self.judged(progress), progress, workers, work)
@@ -238,8 +233,8 @@ class MethodStudy:
         place = weights.index(best)
         return weights[max(0, place - 1) : place + 2]
 
-    def _coarsely(self, progress: StudyProgress, methods: Sequence[str] = ()) -> Iterator[Trial]:
-        for method, count in itertools.product(methods or self.methods, self.study.lines):
+    def _coarsely(self, progress: StudyProgress) -> Iterator[Trial]:
+        for method, count in itertools.product(self.methods, self.study.lines):
             for weight in tried_weights(method)[1][::2]:
                 yield from self._weighed(progress, method, count, weight, coarse=True)
 
@@ -247,36 +242,6 @@ class MethodStudy:
         for method, count in itertools.product(self.methods, self.study.lines):
             for weight in self._near(progress, method, count):
                 yield from self._weighed(progress, method, count, weight)
-
-    def _say_how_long(self, progress: StudyProgress, workers: Workers[Material], work: Work) -> None:
-        """Make an image or two by each method, and say how long all will take at the pace of the last one.
-
-        Nothing where some are made.
-        """
-        images, seconds = 0, 0.0
-        cells = self._cells(progress)
-        for method in self.methods if not progress.trials else ():
-            weights = tried_weights(method)[1]
-            first = [Trial(method, None, False, cell) for cell in cells[:2]]
-            count, took = 0 if self._errors(progress, first[0]) else len(cells), 0.0
-            if weights:
-                first = list(itertools.islice(self._coarsely(progress, [method]), 2))
-                count = len(cells) if self.study.training else 0
-                for lines in self.study.lines:
-                    coarse, fine = (
-                        len(self._weighed(progress, method, lines, 0, coarse=kind)) for kind in (True, False)
-                    )
-                    count += (len(weights[::2]) - 1) * coarse + len(weights[:3]) * fine
-            for trial in first if count else ():
-                began = time.monotonic()
-                self._reconstruct("timing other methods", [trial], progress, workers, work)
-                took = time.monotonic() - began
-                if took > LOADING:
-                    break
-            seconds, images = seconds + count * took, images + count
-        if images:
-            how_long = duration_text(seconds / work.jobs)
-            work.progress.say(f"other methods: about {images} images, which take about {how_long}")
 
     def _errors(self, progress: StudyProgress, trial: Trial) -> Mapping[str, object]:
         """What is known already of a trial; those of the study's own reconstruction are its."""

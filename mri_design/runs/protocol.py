@@ -52,8 +52,7 @@ from mri_design.experiment.strategies import (
     strategy_named,
 )
 from mri_design.runs.design_sections import save_acquisition, save_design
-from mri_design.runs.error_tables import COMPANIONS_CAPTION, maps_caption, paired_caption
-from mri_design.runs.error_tables import FORMATS as ERROR_FORMATS
+from mri_design.runs.error_tables import StudyErrors
 from mri_design.runs.first_pictures import (
     ACCELERATION,
     ERROR,
@@ -71,7 +70,6 @@ from mri_design.runs.study import (
     Material,
     Show,
     Study,
-    StudyErrors,
     StudyProgress,
     StudyRequest,
     trial_outcome,
@@ -89,7 +87,6 @@ PROTOCOL = "protocol"
 REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
 CHECKPOINTS = (CHECKPOINT, REFINEMENT, TESTED)
 """Files that an unfinished protocol leaves in its folder."""
-FORMATS = ERROR_FORMATS | {"error": ".5f"}
 _ARRAYS = (
     "Arrays: mask.npy has the axes of k-space, ky, or ky and kz of samples of a plane, whichever way the picture shows "
     "the image."
@@ -387,14 +384,19 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
     lines, *others = save_design(folder, result.account, readouts, noise)
     acquisition = save_acquisition(folder, result.acquisition, recipe)
-    tested = [] if result.tested is None else [_test_section(folder, result)]
+    facts, told = facts_of_all(training, result.tests)
+    tested = list[Section]()
+    if result.tested is not None:
+        result.tested.save(folder)
+        facts |= result.tested.facts()
+        caption = noise_caption([image.noise for image in result.tests])
+        tested = [Section("On other scans", result.tested.blocks(result.words, caption))]
     refined = [] if result.refined is None else [_exchange_section(folder, result.refined)]
     sections = [*tested, lines, *acquisition, *refined, *others]
     if result.shown is not None:
         frame = Frame(layout_of(readouts, result.orientation), [*result.tests, *training][0].pixel)
         sections += companion_sections(folder, result.shown, frame)
     names = [image.name for image in training]
-    facts, told = facts_of_all(training, result.tests)
     summary: dict[str, object] = {
         f"{readouts.unit}s": f"{len(trace.lines)} of {trace.n_lines}",
         "acceleration": trace.n_lines / len(trace.lines),
@@ -405,12 +407,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
         **simulation_summary([image.simulated for image in training]),
         **told,
     }
-    facts = {**result.record.settings, "start": len(trace.start), **facts}
-    if result.tested is not None and result.tested.maps:
-        facts["coil_maps_of_masks"] = list(result.tested.maps)
-    if result.tested is not None and result.tested.companions:
-        facts["companions_of_masks"] = list(result.tested.companions)
-    record = replace(result.record, settings=facts)
+    record = replace(result.record, settings={**result.record.settings, "start": len(trace.start), **facts})
     title = "One mask for many scans"
     return run.finish(result.ending, record, title, lambda: _first_screen(result), summary, sections, CHECKPOINTS)
 
@@ -455,26 +452,4 @@ def _exchange_section(folder: RunFolder, refined: Refinement) -> Section:
         return Section("Exchanges", [Paragraph(text)])
     folder.write_table("exchanges.csv", rows)
     caption = "Mean error over the training images with each exchange made; it stays only where that is a new low."
-    return Section("Exchanges", [Paragraph(text), ReportTable(rows, caption, FORMATS)])
-
-
-def _test_section(folder: RunFolder, result: ProtocolResult) -> Section:
-    tested, noise = result.tested, [image.noise for image in result.tests]
-    assert tested is not None
-    tested.save(folder, FORMATS)
-    blocks = [
-        ReportTable(
-            tested.summary,
-            "Errors on scans that the mask has not seen, the same reconstruction for all; lower is better."
-            + noise_caption(noise),
-            FORMATS,
-            result.words,
-        )
-    ]
-    if tested.maps:
-        blocks.append(ReportTable(tested.maps, maps_caption(tested.maps), FORMATS))
-    if tested.companions:
-        blocks.append(ReportTable(tested.companions, COMPANIONS_CAPTION, FORMATS))
-    if tested.paired:
-        blocks.append(ReportTable(tested.paired, paired_caption(tested.paired), FORMATS, result.words))
-    return Section("On other scans", blocks)
+    return Section("Exchanges", [Paragraph(text), ReportTable(rows, caption, {"error": ".5f"})])

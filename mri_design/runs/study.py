@@ -26,8 +26,8 @@ from mri_design.errors import InputError
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.predictions import truth_or_none
-from mri_design.evaluation.run_folder import RunFolder, read_kept
-from mri_design.evaluation.tables import Row, markdown_text, write_csv
+from mri_design.evaluation.run_folder import read_kept
+from mri_design.evaluation.tables import Row
 from mri_design.experiment.companion_images import companion_file
 from mri_design.experiment.design import DesignOptions, run_design
 from mri_design.experiment.extent import centre_for_maps, start_count
@@ -51,8 +51,8 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import Readouts, ShotReadouts
 from mri_design.runs.error_tables import (
     COMPANION_COLUMNS,
-    FORMATS,
     MAP_COLUMNS,
+    StudyErrors,
     companions_table,
     enough_table,
     errors_by_image,
@@ -65,7 +65,7 @@ from mri_design.runs.error_tables import (
 from mri_design.runs.run import Record, Work
 from mri_design.runs.scans import knowing_oracle, knowing_rule
 from mri_design.runs.workers import Workers
-from mri_design.scan.io.atomic import write_json, write_text
+from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
 
 FIXED = "@train"
@@ -205,26 +205,20 @@ def design_mask(material: Material, job: MaskJob) -> DesignedMask:
 
 
 def cell_error(material: Material, job: tuple[int, str, Lines]) -> dict[str, object]:
-    """Errors of a test image reconstructed from what a strategy, named without suffixes, chose."""
-    image, strategy, lines = material.tests[job[0]], job[1], job[2]
-    seen = slice_for(image, strategy, len(lines), material.recipe, material.seed)
-    return _error(material, image, seen, lines)
+    """Errors of a test image reconstructed from what a strategy, named without suffixes, chose.
 
-
-def judged_cell(material: Material, job: tuple[int, str, Lines]) -> dict[str, object]:
-    """`cell_error`, and what the coil maps rest on where they are estimated from the lines of the mask.
-
-    ``maps`` is the method, ``maps_lines`` how many lines it looked at, ``maps_error`` the relative error of its
-    prediction of lines held back, None where none were, and ``maps_bad`` whether that speaks against the maps.
+    Where coil maps are estimated from these lines, ``maps`` is the method, ``maps_lines`` how many lines it looked at,
+    ``maps_error`` the relative error of its prediction of lines held back, None where none were, and ``maps_bad``
+    whether that speaks against the maps.
     """
     image, strategy, lines = material.tests[job[0]], job[1], job[2]
     seen = slice_for(image, strategy, len(lines), material.recipe, material.seed)
-    estimate = seen.map_estimate(lines)  # remembered for the image
-    if estimate is None:
-        return cell_error(material, job)
-    missed = None if math.isnan(estimate.prediction_error) else estimate.prediction_error
-    rests: dict[str, object] = {"maps": estimate.method, "maps_lines": estimate.rests_on}
-    return {**rests, "maps_error": missed, "maps_bad": estimate.predicts_badly, **cell_error(material, job)}
+    rests: dict[str, object] = {}
+    if (estimate := seen.map_estimate(lines)) is not None:  # remembered for the image
+        missed = None if math.isnan(estimate.prediction_error) else estimate.prediction_error
+        rests = {"maps": estimate.method, "maps_lines": estimate.rests_on, "maps_error": missed}
+        rests["maps_bad"] = estimate.predicts_badly
+    return rests | _error(material, image, seen, lines)
 
 
 def tuning_error(material: Material, job: MaskJob) -> float:
@@ -356,50 +350,6 @@ class StudyProgress:
         """Write everything finished so far, atomically."""
         if self.path is not None:
             write_json(self.path, {"identity": self.identity} | {name: getattr(self, name) for name in self.PARTS})
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudyErrors:
-    """Errors of the strategies, cell by cell and in tables; strategies' names are without the folders of files.
-
-    Parameters
-    ----------
-    rows : sequence of mappings
-        One for each strategy, line count, draw and test image.
-    winners, summary : sequence of mappings
-        `winners_table` without oracles, empty for masks that were there before; and `summary_table`.
-    paired : sequence of mappings
-        `paired_table` of the strategies that go by a posterior, or of the masks that were there before, against the
-        others; empty where either are missing.
-    runs : mapping of str to float array, shape (run, count)
-        Errors of each strategy: a run is a draw where its mask is random, and an image where it is not.
-    maps : sequence of mappings
-        `maps_table`; empty where coil maps are not estimated from the lines of masks.
-    companions : sequence of mappings
-        `companions_table`; empty where there are no other images of the objects.
-    enough : sequence of mappings
-        `enough_table`; empty of one count, and where no image needs more than the least.
-    gains : sequence of mappings
-        `gains_table`; empty where coil maps are not estimated from the lines of masks.
-    """
-
-    rows: Sequence[Row]
-    winners: Sequence[Row]
-    summary: Sequence[Row]
-    paired: Sequence[Row]
-    runs: Mapping[str, NDArray[np.float64]]
-    maps: Sequence[Row] = ()
-    companions: Sequence[Row] = ()
-    enough: Sequence[Row] = ()
-    gains: Sequence[Row] = ()
-
-    def save(self, folder: RunFolder, formats: Mapping[str, str] = FORMATS) -> None:
-        """Write metrics.csv, and those of the other tables that there are as CSV and Markdown."""
-        folder.write_table("metrics.csv", self.rows)
-        for name in ("winners", "summary", "paired", "maps", "companions", "enough", "gains"):
-            if table := getattr(self, name):
-                write_csv(folder.output_path(f"{name}.csv"), table, formats=formats)
-                write_text(folder.output_path(f"{name}.md"), markdown_text(table, formats=formats))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -660,22 +610,17 @@ class Study(Material):
             grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
             grows = grows and self.counted != "shots"  # whose candidates depend on their number
             groups.setdefault((name, start if grows else -count, draw, image), []).append(count)
-        jobs = [self._mask_job(progress, *group, counts) for group, counts in groups.items()]
-        show("designing masks", 0, len(jobs))
+        jobs = [self._mask_job(progress, n, max(counts), d, i) for (n, _, d, i), counts in groups.items()]
         listed = list(groups.items())
-        for done, (place, mask) in enumerate(workers.finished(design_mask, jobs), 1):
+        finished = workers.finished(design_mask, jobs)
+        for place, mask in kept_pieces(finished, len(jobs), progress, "designing masks", show, every=1):
             (name, _, draw, image), counts = listed[place]
             for count in counts:
                 key = self._mask_key(name, count, draw, image)
                 progress.masks[key] = [int(k) for k in mask.lines[:count]]
                 progress.masks_converged[key] = count <= mask.converged_lines
-            progress.save()
-            show("designing masks", done, len(jobs))
 
-    def _mask_job(
-        self, progress: StudyProgress, name: str, group: int, draw: int, image: int, counts: Sequence[int]
-    ) -> MaskJob:
-        target = max(counts)
+    def _mask_job(self, progress: StudyProgress, name: str, target: int, draw: int, image: int) -> MaskJob:
         strategy, start = self._strategy(progress, name, target, image)
         if not name.endswith(FIXED):
             return MaskJob(strategy, target, start, draw, image)
@@ -690,7 +635,7 @@ class Study(Material):
     def _measure(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:
         left = [cell for cell in self.cells() if cell_key(*cell) not in progress.rows]
         jobs = [(cell[-1], *self.mask_of(progress, cell)) for cell in left]
-        finished = workers.finished(judged_cell, jobs)
+        finished = workers.finished(cell_error, jobs)
         for place, errors in kept_pieces(finished, len(jobs), progress, "reconstructing", show):
             progress.rows[cell_key(*left[place])] = self._row(progress, left[place], errors)
 
@@ -733,10 +678,8 @@ class Study(Material):
         keys = {(family, count): f"{_tuned(family)}|{count}|{grid}" for family in families for count in self.lines}
         known = {(f"{name}{TUNED}", count): power for (name, count), power in self.powers.items()}
         progress.tuned |= {keys[one]: power for one, power in known.items() if one in keys}
-        wanted = [known for known, key in keys.items() if key not in progress.tuned]
-        if wanted:
-            show("tuning densities", 0, len(wanted))
-        for done, (family, count) in enumerate(wanted, 1):
+        wanted = [one for one, key in keys.items() if key not in progress.tuned]
+        for family, count in kept_pieces(wanted, len(wanted), progress, "tuning densities", show, every=1):
             powers = tuned_powers(base_name(family), self.recipe.design.encoding)
             jobs = [
                 MaskJob(name, count, self._start(family, count, image), draw, i)
@@ -746,20 +689,18 @@ class Study(Material):
             ]
             errors = np.array(list(workers.map(tuning_error, jobs))).reshape(len(powers), -1)
             progress.tuned[keys[family, count]] = powers[int(np.argmin(errors.mean(axis=1)))]
-            progress.save()
-            show("tuning densities", done, len(wanted))
 
 
 def kept_pieces(
-    finished: Iterable[tuple[int, Piece]], count: int, progress: StudyProgress, part: str, show: Show
-) -> Iterator[tuple[int, Piece]]:
+    finished: Iterable[Piece], count: int, progress: StudyProgress, part: str, show: Show, every: int = 20
+) -> Iterator[Piece]:
     """Pieces as they are finished, of ``count``; ``progress``, which gets them, is saved on the way and in the end."""
     if count:
         show(part, 0, count)
     try:
         for done, piece in enumerate(finished, 1):
             yield piece
-            if done % 20 == 0:
+            if done % every == 0:
                 progress.save()
             show(part, done, count)
     finally:  # where pieces failed, too

@@ -1,12 +1,10 @@
 import csv
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mri_design import load_recipe
 from mri_design.runs import demo as demo_run
-from mri_design.runs.image_sections import mask_sentence
 from mri_design.runs.verdicts import RelativeError
 from tests.cli.folders import Run, settings
 
@@ -39,12 +37,6 @@ def test_the_demo_ends_with_one_report_of_both_runs(
         assert (
             f'>{row["strategy"]}</abbr></td><td class="number">{row["relative_l2"]}</td>' in page
         )  # means over all draws
-    mine = {row["lines"]: float(row["relative_l2"]) for row in summary if row["strategy"] == "calibrated"}
-    for row in summary:
-        if float(row["relative_l2"]) < mine[row["lines"]]:  # the page says where the design loses
-            assert f"{row['strategy']} {100 * float(row['relative_l2']):.1f} %" in page
-    mask = np.load(out / "design" / "mask.npy")
-    assert mask_sentence(mask) in page
     again = run("demo", "--out", out)
     assert again.exit_code == result.exit_code, again.output
     assert (out / "report.html").exists()

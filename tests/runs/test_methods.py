@@ -1,18 +1,15 @@
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from mri_design import InputError, Recipe, UsageError, measure, reconstruct
-from mri_design.brief import duration_text
 from mri_design.design.trials import ReferenceSlice
 from mri_design.experiment import textbook
 from mri_design.runs import methods as methods_module
-from mri_design.runs.compare import methods_section
 from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, methods_named, tried_weights
-from mri_design.runs.run import Progress, Work
+from mri_design.runs.run import Work
 from mri_design.runs.study import Study, StudyProgress
 
 METHODS = ("zero-filled", "l1-wavelet", "least-squares")
@@ -52,7 +49,10 @@ def test_every_mask_is_reconstructed_by_every_method_at_the_weight_of_the_traini
     side_by_side: MethodStudy,
 ) -> None:
     progress, study = finished(side_by_side), side_by_side.study
-    table = side_by_side.table(progress)
+    table, judged = side_by_side.table(progress), [key.split("|")[::2][:2] for key in progress.trials]
+    assert judged.count(["l1-wavelet", "train"]) == len(WEIGHTS) * 2 * 2  # no test scan has a say
+    assert judged.count(["l1-wavelet", "test"]) == 2 * 2 * 2
+    assert ["zero-filled", "test"] not in judged  # the study's own, which are there already
     assert [(row["lines"], row["strategy"], row["method"]) for row in table] == [
         (n, name, method) for n in (6, 8) for name in NAMES for method in METHODS
     ]
@@ -101,47 +101,22 @@ def test_without_training_scans_the_weight_is_the_best_on_the_test_scans(side_by
     assert {(row["weight"], row["weight_from"]) for row in rows} == {(min(means, key=means.__getitem__), HINDSIGHT)}
 
 
-def test_training_scans_tune_without_a_look_at_the_test_scans(
-    side_by_side: MethodStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judged = []
-    real = methods_module.trial_errors
-
-    def watched(material: object, job: tuple[methods_module.Trial, str, tuple[int, ...]]) -> dict[str, object]:
-        judged.append((job[0].method, job[0].training))
-        return real(material, job)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(methods_module, "trial_errors", watched)
-    finished(side_by_side)
-    assert judged.count(("l1-wavelet", True)) == len(WEIGHTS) * 2 * 2
-    assert judged.count(("l1-wavelet", False)) == 2 * 2 * 2
-    assert ("zero-filled", False) not in judged  # the study's own, which are there already
-
-
-def test_weights_are_tuned_coarsely_first_and_how_long_that_takes_is_said(
-    side_by_side: MethodStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    weights, made, said = tuple(0.001 * 2.0**i for i in range(7)), list[methods_module.Trial](), list[str]()
-
-    clock = [0.0]  # of each method the first image takes longer, as its loops are compiled for it
+def test_weights_are_tuned_coarsely_first(side_by_side: MethodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights, made = tuple(0.001 * 2.0**i for i in range(7)), list[methods_module.Trial]()
 
     def measured(_: object, job: tuple[methods_module.Trial, str, tuple[int, ...]]) -> dict[str, object]:
         made.append(job[0])
-        clock[0] += 0.1 if job[0].method in [trial.method for trial in made[:-1]] else 3.0
         distance = 0.0 if job[0].weight is None else abs(np.log2(job[0].weight / weights[5]) + 0.2)
         return {"relative_l2": 0.1 + distance, "psnr": 20.0, "ssim": 0.5, "reconstruction_converged": True}
 
     monkeypatch.setattr(methods_module, "trial_errors", measured)
     monkeypatch.setattr(methods_module, "WEIGHTS", weights)
-    monkeypatch.setattr(methods_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     study = replace(side_by_side.study, training=(), strategies=("low-pass", "random"), lines=[8], seeds=3)
     side_by_side = MethodStudy(study, ("zero-filled", "l1-wavelet"))
     progress = study.run(StudyProgress())
-    side_by_side.run(progress, Work(progress=Progress(say=said.append)))
+    side_by_side.run(progress, Work())
     assert side_by_side.weight(progress, "l1-wavelet", 8) == weights[5]
     assert len({trial.key for trial in made}) == len(made) < len(weights) * len(study.cells())
-    (line,) = said
-    assert f"about {len(made)} images" in line and line.endswith(duration_text(0.1 * len(made)))
 
 
 def test_a_rival_that_did_not_converge_is_told_by_the_status_and_one_that_was_only_tuned_is_not(
@@ -162,33 +137,23 @@ def test_what_is_finished_is_not_done_again(side_by_side: MethodStudy, monkeypat
     progress = finished(side_by_side)
     before = side_by_side.table(progress)
 
-    def refuse(*_: object) -> None:
-        raise AssertionError("this was finished")
+    made, real = list[str](), methods_module.trial_errors
 
-    monkeypatch.setattr(methods_module, "trial_errors", refuse)
-    side_by_side.run(progress, Work())
-    assert side_by_side.table(progress) == before
+    def counted(material: object, job: tuple[methods_module.Trial, str, tuple[int, ...]]) -> dict[str, object]:
+        made.append(job[0].key)
+        return real(material, job)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(methods_module, "trial_errors", counted)
     last = next(reversed(progress.trials))
     del progress.trials[last]
-    with pytest.raises(Exception, match="this was finished"):
-        side_by_side.run(progress, Work())
-
-
-@pytest.mark.parametrize(("converged", "said"), [("2 of 2", False), ("1 of 2", True), ("0 of 2", True)])
-def test_images_that_did_not_converge_are_said_under_the_table(converged: str, said: bool) -> None:
-    rows = [
-        {"method": method, "weight_from": None, "converged": ended}
-        for method, ended in (("mean", "2 of 2"), ("total-variation", converged))
-    ]
-    (table,) = methods_section(rows).blocks
-    assert ("Not all images by total-variation converged" in str(table)) == said
+    side_by_side.run(progress, Work())
+    assert side_by_side.table(progress) == before and made == [last]
 
 
 def test_unknown_methods_and_shots_are_refused() -> None:
-    with pytest.raises(UsageError, match="unknown method 'wavelets'"):
-        methods_named(["wavelets"], "lines")
-    with pytest.raises(UsageError, match="total-variation takes lines"):
-        methods_named(["mean", "total-variation"], "radial")
+    for names, encoding in ((["wavelets"], "lines"), (["mean", "total-variation"], "radial")):
+        with pytest.raises(UsageError):
+            methods_named(names, encoding)
     assert methods_named(["mean", "sense", "least-squares"], "radial") == ("mean", "least-squares")
     assert methods_named(["tv", "l1", "cs"], "lines") == ("total-variation", "l1-wavelet", "map")
 
@@ -199,5 +164,5 @@ def test_a_training_scan_without_the_lines_of_a_mask_is_refused(
     whole = make_image("t2w")
     partial = replace(whole, slice_model=replace(whole.slice_model, measured=np.arange(16) != 8))
     side_by_side = replace(side_by_side, study=replace(side_by_side.study, training=[partial]))
-    with pytest.raises(InputError, match="not measured"):
+    with pytest.raises(InputError):
         finished(side_by_side)

@@ -170,12 +170,6 @@ def test_powers_that_are_known_are_not_tuned(study: Study, monkeypatch: pytest.M
         assert only.mask_lines(progress, name, 12, draw, 0) == plain.mask_lines(masks, "vd-polynomial:50", 12, draw, 0)
 
 
-@pytest.mark.slow
-def test_processes_change_nothing(study: Study, progress: StudyProgress) -> None:
-    parallel = study.run(StudyProgress(), Work(jobs=2))
-    assert (parallel.masks, parallel.rows, parallel.tuned) == (progress.masks, progress.rows, progress.tuned)
-
-
 def test_seeds_change_random_masks_only(study: Study) -> None:
     one = replace(study, training=[], lines=[12])
     first, other = one.run(StudyProgress()), replace(one, seed=1).run(StudyProgress())
@@ -197,7 +191,7 @@ def fails_after(calls: int, function: Callable[..., object]) -> Callable[..., ob
 
 @pytest.mark.slow
 @pytest.mark.parametrize("work", ["run_design", "reconstruct_by_recipe"])
-def test_an_interrupted_comparison_goes_on_where_it_stopped(
+def test_an_interrupted_comparison_goes_on_where_it_stopped_in_other_processes(
     study: Study, progress: StudyProgress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: str
 ) -> None:
     path = tmp_path / "progress.json"
@@ -205,8 +199,12 @@ def test_an_interrupted_comparison_goes_on_where_it_stopped(
         patch.setattr(study_module, work, fails_after(5, getattr(study_module, work)))
         with pytest.raises(KeyboardInterrupt):
             study.run(StudyProgress.open(path, "me"))
-    resumed = study.run(StudyProgress.open(path, "me"))
-    assert (resumed.masks, resumed.rows) == (progress.masks, progress.rows)
+    told = list[tuple[str, int, int]]()
+    resumed = study.run(
+        StudyProgress.open(path, "me"), Work(jobs=2, progress=Progress(lambda *what: told.append(what)))
+    )
+    assert (resumed.masks, resumed.rows, resumed.tuned) == (progress.masks, progress.rows, progress.tuned)
+    assert [t for t in told if t[0] == "reconstructing"][-1][1:] == (told[-1][2],) * 2
 
 
 def test_fixed_masks_hold_only_lines_of_the_test_scan(study: Study) -> None:
@@ -219,12 +217,6 @@ def test_fixed_masks_hold_only_lines_of_the_test_scan(study: Study) -> None:
     progress = one.run(StudyProgress())
     for name in ("information-gain", "information-gain@train"):
         assert sorted(one.mask_lines(progress, name, 11, 0, 0)) == list(range(3, 14))
-
-
-def test_scans_of_different_line_counts_are_refused_by_name(study: Study, make_image: ImageMaker) -> None:
-    with pytest.raises(InputError, match="brain0 with 16 and t2w0 with 20") as caught:
-        replace(study, tests=[make_image(), make_image("t2w", n=20)], training=[])
-    assert caught.value.cure == "Run one comparison per matrix size."
 
 
 def test_only_masks_whose_own_steps_converged_are_trusted(
@@ -250,13 +242,17 @@ def test_only_masks_whose_own_steps_converged_are_trusted(
 
 
 def test_impossible_comparisons_are_refused(study: Study, make_image: ImageMaker) -> None:
-    with pytest.raises(InputError, match="no test image"):
-        replace(study, tests=[])
-    with pytest.raises(InputError, match=r"training scans: got \[20\] lines"):
-        replace(study, training=[make_image(n=20)])
-    with pytest.raises(InputError, match="number of lines: got 17"):
-        replace(study, lines=[17]).run(StudyProgress())
-    with pytest.raises(UsageError, match="unknown strategy"):
+    larger = make_image("t2w", n=20)
+    for field, changes in (
+        ("compare", {"tests": []}),
+        ("training scans", {"training": [larger]}),
+        ("test scans", {"tests": [make_image(), larger], "training": []}),
+        ("number of lines", {"lines": [17]}),
+    ):
+        with pytest.raises(InputError) as caught:
+            replace(study, **changes).run(StudyProgress())
+        assert caught.value.field == field
+    with pytest.raises(UsageError):
         replace(study, strategies=["magic"]).run(StudyProgress())
 
 
@@ -266,13 +262,6 @@ def test_calibration_lines_are_in_every_mask(study: Study) -> None:
     progress = one.run(StudyProgress())
     for cell in one.cells():
         assert {8, 7, 9, 6, 10} <= set(one.mask_lines(progress, *cell))
-
-
-def test_progress_is_told(study: Study) -> None:
-    told: list[tuple[str, int, int]] = []
-    study.run(StudyProgress(), Work(progress=Progress(lambda *what: told.append(what))))
-    assert {label for label, _, _ in told} == {"tuning densities", "designing masks", "reconstructing"}
-    assert [t for t in told if t[0] == "reconstructing"][-1] == ("reconstructing", 20, 20)
 
 
 def test_the_draw_that_is_shown_has_the_median_error(study: Study) -> None:
@@ -286,30 +275,17 @@ def test_the_draw_that_is_shown_has_the_median_error(study: Study) -> None:
     assert many.typical_draw(progress, "low-pass", 6, 1) == 0
 
 
-def filled(path: Path | None) -> StudyProgress:
+def test_finished_pieces_are_kept_for_the_same_comparison_alone(tmp_path: Path) -> None:
+    path = tmp_path / "progress.json"
+    assert StudyProgress.open(path, "me") == StudyProgress(path, "me") and not path.exists()
     row = {"strategy": "random", "lines": 8, "relative_l2": 0.1 + 0.2, "reconstruction_converged": True}
     masks = {"random|8": [3, 1, 2]}
-    return StudyProgress(
+    filled = StudyProgress(
         path, "me", masks, {"random|8|0|0": row}, {"vd|8|16": 3.0}, {"random|8": False}, {"random|8|0|0|map": row}
     )
-
-
-def test_what_was_saved_is_opened(tmp_path: Path) -> None:
-    path = tmp_path / "progress.json"
-    filled(path).save()
-    assert StudyProgress.open(path, "me") == filled(path)
-
-
-def test_without_a_file_it_begins_empty(tmp_path: Path) -> None:
-    fresh = StudyProgress.open(tmp_path / "progress.json", "me")
-    assert (fresh.masks, fresh.rows, fresh.tuned) == ({}, {}, {})
-    assert not list(tmp_path.iterdir())
-
-
-def test_another_comparison_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "progress.json"
-    filled(path).save()
-    with pytest.raises(UsageError, match=r"progress\.json is the progress of another comparison"):
+    filled.save()
+    assert StudyProgress.open(path, "me") == filled
+    with pytest.raises(UsageError):
         StudyProgress.open(path, "you")
 
 
@@ -324,9 +300,9 @@ PARTS = b'{"identity": "me", "masks": {}, "rows": {}, "tuned": {}, "masks_conver
 def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "progress.json"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="an unreadable file") as caught:
+    with pytest.raises(InputError) as caught:
         StudyProgress.open(path, "me")
-    assert caught.value.cure == "Delete it."
+    assert caught.value.field == "progress.json"
 
 
 @pytest.mark.parametrize(
