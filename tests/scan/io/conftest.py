@@ -40,13 +40,13 @@ for path in sys.argv[2:]:
     start = time.perf_counter()
     try:
         outcome = type(read(path, isolated=False)).__name__
-        message = ""
+        message = field = ""
     except InputError as error:
-        outcome, message = "InputError", str(error)
+        outcome, message, field = "InputError", str(error), error.field
     except BaseException as error:
-        outcome, message = type(error).__name__, str(error)[:300]
+        outcome, message, field = type(error).__name__, str(error)[:300], ""
     seconds = time.perf_counter() - start
-    print(json.dumps([path, outcome, message, seconds]), flush=True)
+    print(json.dumps([path, outcome, message, seconds, field]), flush=True)
 """
 
 
@@ -58,6 +58,7 @@ class Outcome:
     kind: str
     message: str
     seconds: float
+    field: str = ""
 
 
 @dataclass

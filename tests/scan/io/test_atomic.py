@@ -1,4 +1,4 @@
-"""F9, F13: a file is complete or absent, whatever happens while it is written."""
+"""A file is complete or absent, whatever happens while it is written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import InputError
 from mri_design.scan.io import atomic
 
 _LIMITED = """
@@ -19,62 +18,36 @@ import resource, sys
 import numpy as np
 from mri_design.scan.io import atomic
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-writer, path = sys.argv[1:]
-try:
-    if writer == "npy":
-        atomic.write_npy(path, np.ones(5000))
-    elif writer == "npz":
-        atomic.write_npz(path, {"a": np.ones(5000)})
+path = sys.argv[1]
+writers = {
+    "npy": lambda: atomic.write_npy(path, np.ones(5000)),
+    "npz": lambda: atomic.write_npz(path, {"a": np.ones(5000)}),
+    "bytes": lambda: atomic.write_bytes(path, bytes(40000)),
+}
+for write in writers.values():
+    try:
+        write()
+    except OSError as error:
+        assert error.filename == path, error.filename
     else:
-        atomic.write_bytes(path, bytes(40000))
-except OSError as error:
-    assert error.filename == path, error.filename
-    sys.exit(f"{error}")
+        sys.exit("written")
 """
 
 _KILLED = """
 import os, signal, sys
 from mri_design.scan.io import atomic
+from tests.scan.io.reading import refused
 os.replace = lambda *places: os.kill(os.getpid(), signal.SIGKILL)
 atomic.write_bytes(sys.argv[1], b"new")
 """
 
 
-@pytest.mark.parametrize("writer", ["npy", "npz", "bytes"])
-def test_a_size_limit_leaves_the_old_file_and_names_the_path(tmp_path: Path, writer: str) -> None:
+def test_a_size_limit_leaves_the_old_file_and_names_the_path(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     atomic.write_bytes(path, b"old")
-    child = subprocess.run(
-        [sys.executable, "-c", _LIMITED, writer, str(path)], capture_output=True, text=True, check=False
-    )
-    assert child.returncode == 1
-    assert "File too large" in child.stderr
-    assert str(path) in child.stderr
+    subprocess.run([sys.executable, "-c", _LIMITED, str(path)], check=True)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["checkpoint"]
-
-
-@pytest.mark.parametrize("place", ["no/such/folder/file", "file/inside"])
-def test_an_impossible_folder_is_an_error_with_the_path(tmp_path: Path, place: str) -> None:
-    (tmp_path / "file").write_bytes(b"old")
-    with pytest.raises(OSError, match=place):
-        atomic.write_text(tmp_path / place, "new")
-    assert (tmp_path / "file").read_bytes() == b"old"
-
-
-def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    with pytest.raises(OSError, match="results"):
-        atomic.write_text(tmp_path / "results", "new")
-    assert os.listdir(tmp_path) == ["results"]
-
-
-def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "outside").write_bytes(b"old")
-    (tmp_path / "link").symlink_to(tmp_path / "outside")
-    with pytest.raises(InputError, match="symbolic link"):
-        atomic.write_bytes(tmp_path / "link", b"new")
-    assert (tmp_path / "outside").read_bytes() == b"old"
 
 
 def test_a_killed_write_leaves_the_old_file_and_a_removable_temporary(tmp_path: Path) -> None:
@@ -85,17 +58,29 @@ def test_a_killed_write_leaves_the_old_file_and_a_removable_temporary(tmp_path: 
     assert child.returncode == -9
     assert path.read_bytes() == b"old"
     assert len(os.listdir(tmp_path)) == 3
-    removed = atomic.remove_stale_temporaries(tmp_path)
-    assert len(removed) == 1
+    assert len(atomic.remove_stale_temporaries(tmp_path)) == 1
     assert sorted(os.listdir(tmp_path)) == [".other", "checkpoint"]
-
-
-def test_stale_temporaries_that_are_links_or_folders_stay(tmp_path: Path) -> None:
-    (tmp_path / "kept").write_bytes(b"kept")
-    (tmp_path / ".mri-design-0.partial").symlink_to(tmp_path / "kept")
+    (tmp_path / ".mri-design-0.partial").symlink_to(path)
     (tmp_path / ".mri-design-1.partial").mkdir()
-    assert atomic.remove_stale_temporaries(tmp_path) == []
-    assert (tmp_path / "kept").exists()
+    assert atomic.remove_stale_temporaries(tmp_path) == [] and path.exists()
+
+
+@pytest.mark.parametrize("place", ["no/such/folder/file", "file/inside", "folder"])
+def test_an_impossible_place_is_an_error_with_the_path(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError) as caught:
+        atomic.write_text(tmp_path / place, "new")
+    assert caught.value.filename == str(tmp_path / place)
+    assert (tmp_path / "file").read_bytes() == b"old" and sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "outside")
+    with refused("link"):
+        atomic.write_bytes(tmp_path / "link", b"new")
+    assert (tmp_path / "outside").read_bytes() == b"old"
 
 
 @pytest.mark.parametrize(
@@ -113,24 +98,19 @@ def test_stale_temporaries_that_are_links_or_folders_stay(tmp_path: Path) -> Non
 )
 def test_arrays_come_back_as_numpy_itself_reads_them(tmp_path: Path, array: np.ndarray) -> None:
     atomic.write_npy(tmp_path / "a.npy", array)
-    atomic.write_npz(tmp_path / "a.npz", {"first": array, "second": array})
+    for name in ("a.npz", "b.npz"):
+        atomic.write_npz(tmp_path / name, {"first": array, "second": array})
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     single, both = np.load(tmp_path / "a.npy"), np.load(tmp_path / "a.npz")
     for got in (single, both["first"], both["second"]):
         np.testing.assert_array_equal(got, array)
-        assert got.dtype == array.dtype
-        assert got.shape == array.shape
-
-
-def test_equal_arrays_give_equal_archives(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        atomic.write_npz(tmp_path / name, {"mask": np.arange(5), "image": np.ones((2, 2))})
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+        assert (got.dtype, got.shape) == (array.dtype, array.shape)
 
 
 def test_objects_and_foreign_names_are_refused_and_leave_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="dtype object"):
+    with refused("a.npy"):
         atomic.write_npy(tmp_path / "a.npy", np.array([object()]))
-    with pytest.raises(InputError, match="member name"):
+    with refused("a.npz: member name"):
         atomic.write_npz(tmp_path / "a.npz", {"../evil": np.ones(2)})
     assert os.listdir(tmp_path) == []
 
@@ -140,7 +120,7 @@ def test_json_is_strict_and_takes_numpy_numbers(tmp_path: Path) -> None:
     atomic.write_json(path, {"lines": np.arange(3), "score": np.float32(0.5), "name": "σ²"})
     assert json.loads(path.read_text(encoding="utf-8")) == {"lines": [0, 1, 2], "score": 0.5, "name": "σ²"}
     for bad in (float("nan"), object(), {1, 2}):
-        with pytest.raises(InputError, match=r"record\.json"):
+        with refused("record.json"):
             atomic.write_json(path, {"bad": bad})
     assert json.loads(path.read_text(encoding="utf-8"))["score"] == 0.5
 

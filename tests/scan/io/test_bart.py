@@ -5,18 +5,19 @@ import shutil
 import subprocess
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, InputError, KSpaceData, ReadLimits, TrajectoryData, radial_spokes, read, to_bart
+from mri_design import ImageStack, KSpaceData, ReadLimits, TrajectoryData, radial_spokes, read, to_bart
 from mri_design.operators.conventions import to_kspace
 from mri_design.scan.io.bart import read_pair
 from mri_design.scan.io.companions import with_maps
 from mri_design.scan.io.formats import opened, summary
 from mri_design.scan.io.source import ReadOptions
 from mri_design.scan.simulation.phantoms import load_phantom
-from tests.scan.io.reading import assert_told
+from tests.scan.io.reading import assert_told, refused
 
 RNG = np.random.default_rng(3)
 GOOD = "# Dimensions\n6 8 1 2 1 1 1 1 1 1 1 1 1 1 1 1\n# Creator\nBART 0.8\n"
@@ -35,37 +36,17 @@ def write_pair(stem: Path, array: np.ndarray, header: dict[str, object] | None =
 
 
 @pytest.mark.parametrize("suffix", ["", ".cfl", ".hdr"])
-def test_readouts_coils_and_slices_keep_their_places(tmp_path: Path, suffix: str) -> None:
-    stored = complex_numbers(6, 8, 1, 2, *[1] * 9, 3)
-    stored[:, 5] = 0
-    write_pair(tmp_path / "ksp", stored, {"noise_variance": 0.25})
+@pytest.mark.parametrize("coils", [1, 2])
+def test_readouts_coils_and_slices_keep_their_places(tmp_path: Path, suffix: str, coils: int) -> None:
+    stored = complex_numbers(6, 8, 1, coils, *[1] * 9, 4)
+    stored[:, 5] = stored[..., 2] = 0
+    write_pair(tmp_path / "ksp", stored, {"noise_variance": 0.25, "zero_filled_k1_columns": [5]})
     scan = read(tmp_path / f"ksp{suffix}")
-    assert isinstance(scan, KSpaceData)
-    assert scan.kspace.shape == (3, 2, 8, 6) and scan.orientation == "ky-columns"
-    for part, coil, ky, kx in np.ndindex(scan.kspace.shape):
-        assert scan.kspace[part, coil, ky, kx] == stored[(kx, ky, 0, coil, *[0] * 9, part)]
+    assert isinstance(scan, KSpaceData) and scan.orientation == "ky-columns"
+    np.testing.assert_array_equal(scan.kspace, stored.reshape(6, 8, coils, 4).transpose(3, 2, 1, 0))
     assert np.flatnonzero(~scan.measured).tolist() == [5]
     assert scan.noise_variance == 0.25 and scan.header["format"] == "BART cfl"
-
-
-@pytest.mark.parametrize("shape", [(6, 8), (1, 8), (5, 6, 8)])
-def test_a_mask_is_refused_as_a_design(tmp_path: Path, shape: tuple[int, ...]) -> None:
-    mask = (RNG.random(shape) < 0.4).astype(np.complex64)
-    mask[0, 0] = 1
-    with pytest.raises(InputError, match=r"samples: got only zeros and \d+ ones: a mask, which is a design"):
-        read(write_pair(tmp_path / "mask", mask))
-    assert isinstance(read(write_pair(tmp_path / "image", mask, {"kind": "image domain"})), ImageStack)
-
-
-@pytest.mark.parametrize("coils", [1, 2])
-def test_a_summary_is_what_reading_all_of_it_finds(tmp_path: Path, coils: int) -> None:
-    stored = complex_numbers(6, 8, 1, coils, *[1] * 9, 4)
-    stored[:, 5] = 0
-    stored[..., 2] = 0
-    path = write_pair(tmp_path / "ksp", stored, {"noise_variance": 0.25, "zero_filled_k1_columns": [5]})
-    assert_told(summary(path), read(path))
-    path = write_pair(tmp_path / "img", stored[:, :, :, :1], {"kind": "image domain"})
-    assert_told(summary(path), read(path))
+    assert_told(summary(tmp_path / f"ksp{suffix}"), scan)
     path = write_pair(tmp_path / "vol", stored[..., :1])
     assert_told(summary(path), read(path))
 
@@ -79,17 +60,25 @@ def test_a_summary_holds_two_slices_at_most(tmp_path: Path) -> None:
     assert peak < path.stat().st_size / 2
 
 
-def test_a_summary_refuses_masks_and_halves(tmp_path: Path) -> None:
-    mask = np.zeros((6, 8, *[1] * 11, 3), dtype=np.complex64)
-    mask[:, ::2] = 1
-    with pytest.raises(InputError, match=r"samples: got only zeros and 24 ones: a mask"):
-        summary(write_pair(tmp_path / "mask", mask))
-    (tmp_path / "mask.cfl").write_bytes(bytes(80))
-    with pytest.raises(InputError, match="got 80 bytes"):
-        summary(tmp_path / "mask.cfl")
-    (tmp_path / "mask.cfl").unlink()
-    with pytest.raises(InputError, match="both files of the pair"):
-        summary(tmp_path / "mask")
+@pytest.mark.parametrize(("shape", "shown"), [((6, 8), (1, 6, 8)), ((6, 8, *[1] * 11, 2), (2, 6, 8))])
+def test_images_by_their_header(tmp_path: Path, shape: tuple[int, ...], shown: tuple[int, ...]) -> None:
+    stored = complex_numbers(*shape)
+    path = write_pair(tmp_path / "im", stored, {"kind": "image domain"})
+    stack = read(path)
+    assert isinstance(stack, ImageStack) and stack.images.shape == shown
+    np.testing.assert_array_equal(stack.images[-1], stored.reshape(6, 8, -1)[..., -1])
+    assert_told(summary(path), stack)
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (1, 8), (5, 6, 8), (6, 8, *[1] * 11, 3)])
+def test_a_mask_is_a_design_and_no_data(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    mask = (RNG.random(shape) < 0.4).astype(np.complex64)
+    mask[0, 0] = 1
+    path = write_pair(tmp_path / "mask", mask)
+    for reading in (read, summary):
+        with refused("samples"):
+            reading(path)
+    assert isinstance(read(write_pair(tmp_path / "image", mask, {"kind": "image domain"})), ImageStack)
 
 
 def test_a_volume_becomes_planes_along_its_readout(tmp_path: Path) -> None:
@@ -113,30 +102,21 @@ def test_two_phase_encodes_without_readouts_are_a_plane(tmp_path: Path, header: 
     stored[0, 3, 4] = 0
     path = write_pair(tmp_path / "plane", stored, header)
     scan = read(path)
-    assert isinstance(scan, KSpaceData) and scan.header["volume"] == "1 readout position, a plane (ky, kz) of (16, 12)"
+    assert isinstance(scan, KSpaceData) and scan.volume
     np.testing.assert_array_equal(scan.kspace, np.moveaxis(stored, 3, 1))
     assert np.argwhere(~scan.samplings[0].samples).tolist() == [[3, 4]]
     assert_told(summary(path), scan)
 
 
-def test_shots_that_lost_their_trajectory_are_no_plane(tmp_path: Path) -> None:
-    along = 1 / (1 + np.abs(np.arange(16) - 8)) ** 2
-    shots = (complex_numbers(1, 16, 12, 2) * along[None, :, None, None]).astype(np.complex64)
-    with pytest.raises(InputError, match=r"no trajectory beside it.*ksp_traj"):
-        read(write_pair(tmp_path / "ksp", shots))
-
-
-def test_maps_of_planes_and_of_slices_lie_on_their_scans(tmp_path: Path) -> None:
-    maps = complex_numbers(1, 16, 12, 2)
+@pytest.mark.parametrize("shape", [(1, 16, 12, 2), (6, 8, 1, 2), (6, 8, 1, 2, *[1] * 9, 3)])
+def test_maps_of_planes_and_of_slices_lie_on_their_scans(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    maps = complex_numbers(*shape)
+    scan = read(write_pair(tmp_path / "scan", plane_samples() if shape[0] == 1 else complex_numbers(*shape)))
+    assert isinstance(scan, KSpaceData)
+    found = with_maps(scan, write_pair(tmp_path / "maps", maps)).coil_maps
     unit = maps / np.linalg.norm(maps, axis=3, keepdims=True)
-    found = with_maps(read(write_pair(tmp_path / "p", plane_samples())), write_pair(tmp_path / "m", maps)).coil_maps
-    np.testing.assert_allclose(found, np.moveaxis(unit, 3, 1), rtol=1e-5)
-    for slices in (1, 3):
-        maps = complex_numbers(6, 8, 1, 2, *[1] * 9, slices)
-        scan = read(write_pair(tmp_path / "s", complex_numbers(*maps.shape)))
-        found = with_maps(scan, write_pair(tmp_path / "sm", maps)).coil_maps
-        unit = (maps / np.linalg.norm(maps, axis=3, keepdims=True)).reshape(6, 8, 2, slices)
-        np.testing.assert_allclose(found, unit.transpose(3, 2, 1, 0), rtol=1e-5)
+    wanted = np.moveaxis(unit, 3, 1) if shape[0] == 1 else unit.reshape(6, 8, 2, -1).transpose(3, 2, 1, 0)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("header", [None, {"trajectory": "spokes", "matrix": [32, 28]}])
@@ -148,79 +128,76 @@ def test_samples_find_their_trajectory_beside_them(tmp_path: Path, header: dict[
     assert isinstance(scan, TrajectoryData)
     assert scan.grid_shape == ((24, 24) if header is None else (32, 28)) and scan.n_readouts == 3
     np.testing.assert_allclose(scan.trajectory, spokes.reshape(-1, 2), atol=1e-5)
-    for coil, shot in np.ndindex(4, 3):
-        part = scan.kspace[0, coil].reshape(3, -1)[shot]
-        np.testing.assert_array_equal(part, kspace[0, :, shot, coil])
-
-
-@pytest.mark.parametrize(("shape", "shown"), [((6, 8), (1, 6, 8)), ((6, 8, *[1] * 11, 2), (2, 6, 8))])
-def test_images_are_told_by_their_header(tmp_path: Path, shape: tuple[int, ...], shown: tuple[int, ...]) -> None:
-    stored = complex_numbers(*shape)
-    stack = read(write_pair(tmp_path / "im", stored, {"kind": "image domain"}))
-    assert isinstance(stack, ImageStack) and stack.images.shape == shown
-    np.testing.assert_array_equal(stack.images[-1], stored.reshape(6, 8, -1)[..., -1])
+    np.testing.assert_array_equal(scan.by_readout[0], kspace[0].transpose(2, 1, 0))
 
 
 @pytest.mark.parametrize(
-    ("header", "bytes_kept", "match"),
+    ("header", "bytes_kept", "field"),
     [
-        (None, None, "both files of the pair"),
-        (GOOD, None, "both files of the pair"),
-        (GOOD, 0, "empty file"),
-        (GOOD, 767, "767 bytes; wanted 768"),
-        (GOOD, 769, "769 bytes; wanted 768"),
-        (GOOD, 384, "cut short"),
-        (GOOD.replace("6 8", "-6 8"), 768, "Dimensions: got 16 values"),
-        (GOOD.replace("6 8", "0 8"), 768, "at least 1"),
-        (GOOD.replace("6 8", "six 8"), 768, "whole numbers"),
-        (GOOD.replace("6 8", "6.0 8"), 768, "whole numbers"),
-        (GOOD.replace("6 8", "999999999 8"), 768, "GiB; wanted at most"),
-        (GOOD.replace("6 8", "99999999999999999999 8"), 768, "Dimensions"),
-        (GOOD.replace("6 8", " ".join(["999999999"] * 15)), 768, "Dimensions"),
-        (GOOD.replace("1 1\n", "1 1 1\n"), 768, "17 values"),
-        (GOOD.replace("# Dimensions", "# Sizes"), 768, "a line '# Dimensions'"),
-        ("# Dimensions", 768, "a line '# Dimensions'"),
-        ("# Dimensions\n\n# Creator\n", 768, "Dimensions: got 0 values"),
-        ("# Dimensions\n" + "1 " * 2**20, 768, "over-long"),
-        ("\x93\x00\xff", 768, "a line '# Dimensions'"),
+        (None, None, "ksp.hdr"),
+        (GOOD, None, "ksp.cfl"),
+        (GOOD, 0, "ksp.cfl"),
+        (GOOD, 384, "ksp.cfl"),
+        (GOOD, 767, "ksp.cfl"),
+        (GOOD, 769, "ksp.cfl"),
+        (GOOD.replace("6 8", "-6 8"), 768, "ksp.hdr: Dimensions"),
+        (GOOD.replace("6 8", "0 8"), 768, "ksp.hdr: Dimensions"),
+        (GOOD.replace("6 8", "six 8"), 768, "ksp.hdr: Dimensions"),
+        (GOOD.replace("6 8", "6.0 8"), 768, "ksp.hdr: Dimensions"),
+        (GOOD.replace("6 8", "999999999 8"), 768, "ksp.hdr"),
+        (GOOD.replace("6 8", "99999999999999999999 8"), 768, "ksp.hdr: Dimensions"),
+        (GOOD.replace("6 8", " ".join(["999999999"] * 15)), 768, "ksp.hdr: Dimensions"),
+        (GOOD.replace("1 1\n", "1 1 1\n"), 768, "ksp.hdr: Dimensions"),
+        (GOOD.replace("# Dimensions", "# Sizes"), 768, "ksp.hdr"),
+        ("# Dimensions", 768, "ksp.hdr"),
+        ("# Dimensions\n\n# Creator\n", 768, "ksp.hdr: Dimensions"),
+        ("# Dimensions\n" + "1 " * 2**20, 768, "ksp.hdr"),
+        ("\x93\x00\xff", 768, "ksp.hdr"),
     ],
 )
-def test_a_pair_that_is_none_is_refused(tmp_path: Path, header: str | None, bytes_kept: int | None, match: str) -> None:
+def test_a_pair_that_is_none_is_refused(tmp_path: Path, header: str | None, bytes_kept: int | None, field: str) -> None:
     samples = complex_numbers(6, 8, 1, 2).tobytes() + b"tail"
     if header is not None:
         (tmp_path / "ksp.hdr").write_bytes(header.encode("latin-1"))
     if header is None or bytes_kept is not None:
         (tmp_path / "ksp.cfl").write_bytes(samples[:bytes_kept])
-    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
-    with pytest.raises(InputError, match=match):
-        read(tmp_path / "ksp.cfl")
-    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+    for reading in (read, summary):
+        with refused(f"/{field}"):
+            reading(tmp_path / "ksp.cfl")
+
+
+def falling(shape: tuple[int, ...]) -> np.ndarray:
+    """Shots whose energy falls along the readout alone, as of a plane it would along both axes."""
+    return (complex_numbers(*shape) / (1 + np.abs(np.arange(shape[1]) - shape[1] // 2))[:, None, None] ** 2).astype(
+        "c8"
+    )
 
 
 @pytest.mark.parametrize(
-    ("shape", "header", "match"),
+    ("stored", "header", "field", "cure"),
     [
-        ((6, 8, 1, 2, 2), None, r"axis 4 \(maps\): got 2 entries"),
-        ((6, 8, 1, 2, *[1] * 6, 3), None, r"axis 10 \(time\).*bart slice 10 0"),
-        ((6, 8, 1, 2, *[1] * 10, 3), None, r"axis 14 \(avg\).*bart avg"),
-        ((1, 8, 6, 2), None, 'no trajectory beside it.*ksp_traj.*"encoding": "plane"'),
-        ((1, 8, 6, 2), {"trajectory": "../ksp_traj"}, "no trajectory beside it"),
-        ((6, 8, 5, 2, *[1] * 9, 3), None, "a volume's axes alone"),
-        ((6, 8, 1, 2), {"kind": "image domain"}, "combined over coils"),
-        ((6, 1), None, "at least 4 x 4"),
+        (complex_numbers(6, 8, 1, 2, 2), None, "axis 4 (maps)", "bart slice 4 0"),
+        (complex_numbers(6, 8, 1, 2, *[1] * 6, 3), None, "axis 10 (time)", "bart slice 10 0"),
+        (complex_numbers(6, 8, 1, 2, *[1] * 10, 3), None, "axis 14 (avg)", "bart avg"),
+        (complex_numbers(1, 8, 6, 2), None, "axis 0 (read)", '"encoding": "plane"'),
+        (falling((1, 16, 12, 2)), None, "axis 0 (read)", '"encoding": "plane"'),
+        (complex_numbers(1, 8, 6, 2), {"trajectory": "../ksp_traj"}, "axis 0 (read)", ""),
+        (complex_numbers(6, 8, 5, 2, *[1] * 9, 3), None, "dims", ""),
+        (complex_numbers(6, 8, 1, 2), {"kind": "image domain"}, "axis 3 (coil)", ""),
+        (complex_numbers(6, 1), None, "kspace", ""),
     ],
 )
 def test_axes_that_are_not_read_are_named(
-    tmp_path: Path, shape: tuple[int, ...], header: dict[str, object] | None, match: str
+    tmp_path: Path, stored: np.ndarray, header: dict[str, object] | None, field: str, cure: str
 ) -> None:
-    with pytest.raises(InputError, match=match):
-        read(write_pair(tmp_path / "ksp", complex_numbers(*shape), header))
+    with refused(field, cure):
+        read(write_pair(tmp_path / "ksp", stored, header))
 
 
 def test_bounds_hold_before_samples_are_read(tmp_path: Path) -> None:
     path = write_pair(tmp_path / "ksp", complex_numbers(6, 8))
-    for limits in (ReadLimits(max_side=7), ReadLimits(max_bytes=300)):
-        with pytest.raises(InputError, match="wanted"):
+    for limits, field in ((ReadLimits(max_side=7), "kspace: ky"), (ReadLimits(max_bytes=300), "ksp.hdr")):
+        with refused(field):
             read(path, limits=limits)
 
 
@@ -241,32 +218,25 @@ def test_bart_and_this_reader_agree(tmp_path: Path) -> None:
     assert isinstance(radial, TrajectoryData) and radial.n_readouts == 9
 
 
-def test_coils_in_the_place_of_partitions_are_noticed(tmp_path: Path) -> None:
-    scan = load_phantom("brain", shape=(48, 40), noise=0.002, n_coils=4, rng=np.random.default_rng(3))
-    coils_last = scan.kspace[0].T  # [kx, ky, coil], as writecfl of MATLAB takes it
-    path = write_pair(tmp_path / "coils", coils_last[:, :, None, None, None])
-    with pytest.raises(InputError) as caught:
-        read(path)
-    assert "te" in caught.value.field and "bart transpose 5 3" in caught.value.cure
-    path = write_pair(tmp_path / "coils", coils_last)
-    with pytest.raises(InputError) as caught:
-        read(path)
-    assert "phs2" in caught.value.field and "kx,ky,coil" in caught.value.cure
-    named = read(path, dims=("kx", "ky", "coil"))
-    assert isinstance(named, KSpaceData)
-    np.testing.assert_allclose(named.kspace, scan.kspace, rtol=1e-6)
-
-
-def test_slices_in_the_place_of_partitions_are_noticed(tmp_path: Path) -> None:
-    scan = load_phantom("brain", shape=(48, 40), noise=0.002, n_coils=4, rng=np.random.default_rng(3)).kspace[0].T
-    slices = np.stack([scan, 1.1 * scan[::-1], 0.9 * scan, scan[::-1], scan], axis=2)
-    path = write_pair(tmp_path / "slices", slices)
-    with pytest.raises(InputError) as caught:
-        read(path)
-    assert "kx,ky,slice,coil" in caught.value.cure and "bart transpose 2 13" in caught.value.cure
-    named = read(path, dims=("kx", "ky", "slice", "coil"))
-    assert isinstance(named, KSpaceData) and named.n_slices == 5
-    np.testing.assert_allclose(named.kspace, slices.transpose(2, 3, 1, 0), rtol=1e-6)
+def test_coils_and_slices_in_the_place_of_partitions_are_noticed(tmp_path: Path) -> None:
+    coils = load_phantom("brain", shape=(48, 40), noise=0.002, n_coils=4, rng=np.random.default_rng(3)).kspace[0].T
+    slices = np.stack([coils, 1.1 * coils[::-1], 0.9 * coils, coils[::-1], coils], axis=2)
+    for stored, field, cure in (
+        (coils[:, :, None, None, None], "axis 5 (te)", "bart transpose 5 3"),
+        (coils, "axis 2 (phs2)", "kx,ky,coil"),  # [kx, ky, coil], as writecfl of MATLAB takes it
+        (slices, "axis 2 (phs2)", "kx,ky,slice,coil"),
+    ):
+        path = write_pair(tmp_path / "scan", stored)
+        with refused(field, cure):
+            read(path)
+    dims: Any
+    for stored, dims, wanted in (
+        (coils, ("kx", "ky", "coil"), coils.T[None]),
+        (slices, ("kx", "ky", "slice", "coil"), slices.transpose(2, 3, 1, 0)),
+    ):
+        named = read(write_pair(tmp_path / "scan", stored), dims=dims)
+        assert isinstance(named, KSpaceData)
+        np.testing.assert_allclose(named.kspace, wanted, rtol=1e-6)
     volume = np.fft.fftshift(np.fft.fft(slices, axis=2), axes=2)  # mostly alike slices: energy in the middle
     assert read(write_pair(tmp_path / "volume", volume)).n_slices == 40
 
@@ -274,14 +244,13 @@ def test_slices_in_the_place_of_partitions_are_noticed(tmp_path: Path) -> None:
 def test_echoes_and_frames_are_read_where_their_axes_are_named(tmp_path: Path, scan: np.ndarray) -> None:
     echoes = np.zeros((16, 12, 1, 3, 1, 2), np.complex64)
     echoes[:, :, 0, :, 0, 0], echoes[:, :, 0, :, 0, 1] = scan[0].T, 2 * scan[0].T
-    path = write_pair(tmp_path / "echoes", echoes)
-    with pytest.raises(InputError) as caught:
+    path, dims = write_pair(tmp_path / "echoes", echoes), ("kx", "ky", "coil", "echo")
+    with refused("axis 5 (te)", "bart slice 5"):
         read(path)
-    assert "(te)" in caught.value.field and "bart slice 5" in caught.value.cure
-    with pytest.raises(InputError):
-        read(path, dims=("kx", "ky", "coil", "echo"), counters={"contrast": 2})
-    with opened(path, ReadOptions(dims=("kx", "ky", "coil", "echo"))) as source:
+    with refused("contrast"):
+        read(path, dims=dims, counters={"contrast": 2})
+    with opened(path, ReadOptions(dims=dims)) as source:
         assert source.series == {"contrast": (0, 1)}
-    second = read(path, dims=("kx", "ky", "coil", "echo"), counters={"contrast": 1})
+    second = read(path, dims=dims, counters={"contrast": 1})
     assert isinstance(second, KSpaceData)
     np.testing.assert_array_equal(second.kspace, 2 * scan[:1])
