@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mri_design.scan.io import atomic
+from tests.scan.io.reading import refused
 
 _LIMITED = """
 import resource, sys
@@ -36,7 +37,6 @@ for write in writers.values():
 _KILLED = """
 import os, signal, sys
 from mri_design.scan.io import atomic
-from tests.scan.io.reading import refused
 os.replace = lambda *places: os.kill(os.getpid(), signal.SIGKILL)
 atomic.write_bytes(sys.argv[1], b"new")
 """
