@@ -1,14 +1,13 @@
 """Samples of a plane (ky, kz) with several coils: designed masks against Poisson discs of every power, and BART's.
 
-    OMP_NUM_THREADS=1 python benchmarks/coil_planes.py DATA [--scans "8a-128|..."] [--protocol | --vary] [--out FOLDER]
+    OMP_NUM_THREADS=1 python benchmarks/coil_planes.py DATA [--scans "8a-128|..."] [--protocol] [--out FOLDER]
 
 DATA is the folder of raw scans and of the study's images. The recipe ``local`` reconstructs every mask, and errors are
 relative L2 errors against the scan's own image from all samples, or against the true image of a simulated scan: of the
 magnitude, and of the complex image. Coil maps are those of all samples, or (scans named ``own maps``) of a square of
 16 x 16 samples that every mask holds. What has been computed is kept in planes-cells.csv, and the same command goes on
 from there; some ten seconds of processor time for a cell of 8 coils on 128 x 128. ``--protocol`` makes one mask of the
-heads of two subjects for those of two others, and holds it against the disc that is best on the former. ``--vary``
-changes how large the disc is that a design begins with, and the power of its density.
+heads of two subjects for those of two others, and holds it against the disc that is best on the former.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ import numpy as np
 from parts.pages import put_conditions, put_table
 from study.scans import simulating
 
-from mri_design.design.strategies.calibrated_plane import CalibratedSamples
 from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.trials import ReferenceSlice, relative_error
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
@@ -43,12 +41,7 @@ from mri_design.scan.data import KSpaceData
 SQUARE = 16
 """Side of the square that own maps are estimated from."""
 DISC = "poisson-disc:"
-DESIGNED, BEFORE, BART = "calibrated", "by own energies", "bart-poisson"
-VARIED = {BEFORE: CalibratedSamples(drawn=False)} | {
-    **{f"power {power:g}": CalibratedSamples(disc_power=power) for power in (1, 3)},
-    **{f"share {share:g}": CalibratedSamples(disc_share=share) for share in (0.5, 0.85)},
-}
-"""Other settings of the strategy, by their names in tables."""
+DESIGNED, BART = "calibrated", "bart-poisson"
 
 
 @dataclass(frozen=True)
@@ -128,7 +121,7 @@ class Plane:
         target = readouts_wanted(plane.size, acceleration)
         if name == BART:
             return draw_mask(name, plane.grid, target, self.recipe, calibration=SQUARE, seed=draw).order
-        rule = VARIED.get(name) or make_strategy(name, "plane")
+        rule = make_strategy(name, "plane")
         start = start_lines(self.mr_slice.measured, rule, target, self.recipe, 0, self.mr_slice.n_coils, plane)
         options = DesignOptions(draw=draw)
         return run_design([self.mr_slice], rule, target, self.recipe, start=start, options=options).trace.lines
@@ -150,10 +143,10 @@ class Plane:
 def cells(case: Case, draws: int) -> Iterator[tuple[float, str, int]]:
     """(acceleration, mask, draw), the designs of all accelerations first."""
     discs = [f"{DISC}{power:g}" for power in case.powers]
-    for names in ([DESIGNED], discs, [BART] if case.own_maps else [], [BEFORE] if case.image is None else []):
+    for names in ([DESIGNED], discs, [BART] if case.own_maps else []):
         for acceleration in case.accelerations:
             for name in names:
-                yield from ((acceleration, name, draw) for draw in range(1 if name == BEFORE else draws))
+                yield from ((acceleration, name, draw) for draw in range(draws))
 
 
 def key(row: Row) -> tuple[str, float, str, int]:
@@ -175,7 +168,7 @@ def summary(found: Sequence[Row]) -> list[Row]:
         if not discs:
             continue
         best, nearest = (min((mean(name, c), name) for name in discs)[1] for c in ("error", "complex_error"))
-        named = {"best_disc": best, "disc_2": f"{DISC}2", "before": BEFORE, "bart": BART}
+        named = {"best_disc": best, "disc_2": f"{DISC}2", "bart": BART}
         own = mean(DESIGNED, "error")
         changes = {f"against_{label}": own / mean(name, "error") - 1 for label, name in named.items()}
         wrong = mean(DESIGNED, "complex_error") / mean(nearest, "complex_error") - 1
@@ -241,26 +234,10 @@ def protocol(folder: Path, draws: int) -> list[Row]:
     return table
 
 
-VARIED_CASES = (("prescan16-64", 6.0), ("8a-128", 12.0), ("head 9", 12.0))
-
-
-def varied(folder: Path) -> list[Row]:
-    """Errors under other settings, beside those under the usual ones: one draw of each."""
-    table: list[Row] = []
-    for scan, factor in VARIED_CASES:
-        plane = Plane.of(folder, CASES[scan])
-        usual = float(str(plane.measured(DESIGNED, factor, 0)["error"]))
-        for name in (name for name in VARIED if name != BEFORE):
-            error = float(str(plane.measured(name, factor, 0)["error"]))
-            about: Row = {"scan": scan, "acceleration": factor, "setting": name, "error": error}
-            table.append({**about, "against_usual": 100 * (error / usual - 1)})
-    return table
-
-
-FORMATS = {"error": ".4f", "against_usual": "+.1f", "disc_error": ".4f", "against_tuned_disc": "+.1f"} | {
+FORMATS = {"error": ".4f", "disc_error": ".4f", "against_tuned_disc": "+.1f"} | {
     name: "+.1f"
     for name in (
-        *(f"against_{label}" for label in ("best_disc", "disc_2", "before", "bart")),
+        *(f"against_{label}" for label in ("best_disc", "disc_2", "bart")),
         "complex_against_best_disc",
     )
 }
@@ -273,17 +250,14 @@ def main() -> None:
     parser.add_argument("--scans", default="|".join(CASES), help="names with | between them")
     parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--protocol", action="store_true", help="one mask for many heads, and nothing else")
-    parser.add_argument("--vary", action="store_true", help="other discs to begin with, and nothing else")
     parser.add_argument("--out", type=Path, default=Path("results/coils"))
     given = parser.parse_args()
     path, page = given.out / "planes-cells.csv", given.out / "planes.md"
     given.out.mkdir(parents=True, exist_ok=True)
-    if given.protocol or given.vary:
-        rows = protocol(given.data, given.draws) if given.protocol else varied(given.data)
-        write_csv(given.out / f"planes-{'protocol' if given.protocol else 'varied'}.csv", rows)
-        put_table(
-            page, "One mask for many heads" if given.protocol else "Other discs to begin with", rows, None, FORMATS
-        )
+    if given.protocol:
+        rows = protocol(given.data, given.draws)
+        write_csv(given.out / "planes-protocol.csv", rows)
+        put_table(page, "One mask for many heads", rows, None, FORMATS)
         return
     found: list[Row] = list(read_csv_texts(path)) if path.exists() else []
     for scan in given.scans.split("|"):

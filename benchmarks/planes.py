@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from parts.pages import put_conditions, put_table
+from parts.pages import Kept, plain, put_conditions, put_table
 from study.scans import TEST_HEADS, TRAINING_HEADS, Scan, simulated, simulating
 
 from mri_design.design.trials import relative_error
-from mri_design.evaluation.tables import Row, csv_text, read_csv_texts, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.design import DesignOptions, run_design
 from mri_design.experiment.extent import start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe
@@ -29,7 +29,6 @@ from mri_design.experiment.strategies import make_strategy, tuned_powers
 from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import PlaneReadouts
 from mri_design.runs.scans import knowing_oracle
-from mri_design.scan.io.atomic import write_text
 
 LINES = "lines, "
 """Before the names of strategies that choose whole lines."""
@@ -44,41 +43,22 @@ KEY = ("matrix", "coils", "acceleration", "strategy", "image", "draw")
 FORMATS = {"error": ".4f", "change_percent": "+.1f", "worst_percent": "+.1f", "better_share": ".2f", "explained": ".2f"}
 
 
-@dataclass
-class Kept:
-    """Rows of one table, by `KEY`, kept in a file as they come."""
-
-    path: Path
-    rows: dict[tuple[str, ...], Row] = field(default_factory=dict)
-
-    @classmethod
-    def open(cls, path: Path) -> Kept:
-        """With what an earlier run left."""
-        rows = read_csv_texts(path) if path.exists() else []
-        return cls(path, {_key(row): dict(row) for row in rows})
+class Cells(Kept):
+    """Rows of one table, by `KEY`."""
 
     def fill(self, cells: Iterable[Row], measure: Callable[[Row], Row]) -> None:
         """Measure the cells that are not kept yet."""
         for cell in cells:
-            if _key(cell) not in self.rows:
-                self.rows[_key(cell)] = {**cell, **measure(cell)}
-                write_text(self.path, csv_text(list(self.rows.values())))
+            if self.named(cell) not in self.rows:
+                self.put({**cell, **measure(cell)})
 
     def draws(self, column: str = "error", /, **wanted: object) -> dict[str, list[float]]:
         """By image, what a column has in the rows whose other columns have the wanted values."""
         found: dict[str, list[float]] = {}
         for row in self.rows.values():
-            if all(_text(row.get(name, "")) == _text(value) for name, value in wanted.items()):
+            if all(plain(row.get(name, "")) == plain(value) for name, value in wanted.items()):
                 found.setdefault(str(row["image"]), []).append(float(str(row[column])))
         return found
-
-
-def _key(row: Row) -> tuple[str, ...]:
-    return tuple(_text(row.get(name, "")) for name in KEY)
-
-
-def _text(value: object) -> str:
-    return f"{float(str(value)):g}" if str(value).replace(".", "", 1).isdigit() else str(value)
 
 
 @dataclass(frozen=True)
@@ -120,9 +100,9 @@ class Setting:
         """A shipped recipe for lines or for a plane."""
         return load_recipe(name).replacing("design", encoding=encoding, block=self.block)
 
-    def table(self, name: str) -> Kept:
+    def table(self, name: str) -> Cells:
         """A table of the folder."""
-        return Kept.open(self.folder / f"{name}.csv")
+        return Cells.at(self.folder / f"{name}.csv", *KEY)
 
     def cases(self) -> list[tuple[int, float]]:
         """(coils, acceleration)."""
@@ -217,12 +197,14 @@ def first_density(names: Mapping[str, str]) -> tuple[str, str]:
     return next(iter(names.items()))
 
 
-def changes(kept: Kept, case: Row, named: Mapping[str, str], strategy: str, against: str, column: str = "error") -> Row:
+def changes(
+    kept: Cells, case: Row, named: Mapping[str, str], strategy: str, against: str, column: str = "error"
+) -> Row:
     """Mean error of a strategy, and its change image by image, on the images that both have.
 
     Parameters
     ----------
-    kept : Kept
+    kept : Cells
         The table.
     case : mapping
         Of the rows to look at.

@@ -11,7 +11,6 @@ With ``--counts`` the seconds in startup.csv stay as they are: on a machine with
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import resource
 import statistics
@@ -24,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from parts.pages import put_table
 
-from mri_design.evaluation.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, read_csv, write_csv
 
 OUT = Path(__file__).parents[1] / "results/benchmarks"
 VERBS = ("demo", "info", "design", "recon", "compare", "protocol", "train")
@@ -105,17 +104,6 @@ def counts_of(verbs: list[str]) -> list[Row]:
     return rows
 
 
-def kept_rows(file: Path) -> list[Row]:
-    """The rows of an earlier run."""
-    with file.open(encoding="utf-8", newline="") as stream:
-        return [
-            {"what": row["what"]}
-            | {name: float(row[name]) for name in ("processor s", "wall s")}
-            | {name: int(row[name]) for name in ("modules", "of this package")}
-            for row in csv.DictReader(stream)
-        ]
-
-
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -125,7 +113,7 @@ def main() -> None:
     parser.add_argument("--verbs", nargs="+", choices=TINY, default=list(TINY), help="verbs whose modules are counted")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
-    rows = kept_rows(chosen.out / "startup.csv") if chosen.counts else rows_of(chosen.repeats)
+    rows = list(read_csv(chosen.out / "startup.csv")) if chosen.counts else rows_of(chosen.repeats)
     counts = counts_of(chosen.verbs)
     write_csv(chosen.out / "startup.csv", rows)
     write_csv(chosen.out / "startup-modules.csv", counts)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from mri_design.evaluation.manifest import installed_versions
 from mri_design.evaluation.tables import Row, markdown_text, read_csv_texts, write_csv
@@ -80,21 +81,28 @@ class Kept:
     rows: dict[tuple[str, ...], Row]
 
     @classmethod
-    def at(cls, path: Path, *key: str) -> Kept:
+    def at(cls, path: Path, *key: str) -> Self:
         """What the file holds."""
         rows = read_csv_texts(path) if path.is_file() else []
-        return cls(path, key, {tuple(row[name] for name in key): row for row in rows})
+        return cls(path, key, {tuple(plain(row[name]) for name in key): row for row in rows})
 
-    def row(self, named: Row) -> dict[str, object]:
+    def row(self, row: Row) -> dict[str, object]:
         """A row's names and what has been measured of it; `put` makes it a part of the table."""
-        return {**named, **self.rows.get(self._name(named), {})}
+        return {**row, **self.rows.get(self.named(row), {})}
 
     def put(self, row: Row) -> None:
         """Keep a row, and say what it has."""
-        self.rows[self._name(row)] = row
+        self.rows[self.named(row)] = row
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_csv(self.path, list(self.rows.values()))
         print(*row.values(), sep=" | ", flush=True)
 
-    def _name(self, row: Row) -> tuple[str, ...]:
-        return tuple(str(row[name]) for name in self.key)
+    def named(self, row: Row) -> tuple[str, ...]:
+        """What names a row."""
+        return tuple(plain(row[name]) for name in self.key)
+
+
+def plain(value: object) -> str:
+    """A cell as text, numbers alike whether they are whole or not."""
+    text = str(value)
+    return f"{float(text):g}" if text.replace(".", "", 1).isdigit() else text

@@ -102,7 +102,7 @@ def test_modules_of_a_start_are_counted(tables_of: Callable[..., Tables], monkey
     monkeypatch.setattr("startup.VERBS", ("info",), raising=False)
     tables = tables_of("startup", "--repeats", "1", "--verbs", "info")
     rows = {row["what"]: int(row["of this package"]) for row in tables["startup"]}
-    assert rows["import mri_design"] == 1
+    assert rows["import mri_design"] <= 2
     assert rows["mri-design info --help"] < rows["mri-design info small.npy (64 x 64)"]
     assert int(tables["startup-modules"][0]["of this package"]) > rows["mri-design info --help"]
 
