@@ -18,7 +18,7 @@ import numpy as np
 from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.duality import DualityGap, duality_gap
 from mri_design.estimation.penalised import Coefficients, PenalisedProblem, RemainingExcess, SitePenalty, Smoothed
-from mri_design.krylov import conjugate_gradients, squared_norm
+from mri_design.krylov import squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.precision import PosteriorPrecision, circulant_inverse
 from mri_design.operators.base import Array
@@ -272,14 +272,8 @@ class _Iterative(LinearStep):
         self._system = PosteriorPrecision(model.measurement, model.blocks, weights)
 
     def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
-        step, solved = conjugate_gradients(
-            self._system,
-            (self._back_projection + gathered - self._system(u))[None],
-            n_axes=self._model.n_axes,
-            preconditioner=self._system.preconditioner,
-            tolerance=self._tolerance,
-            max_iterations=self._iterations,
-        )
+        rest = (self._back_projection + gathered - self._system(u))[None]
+        step, solved = self._system.solve(rest, tolerance=self._tolerance, max_iterations=self._iterations)
         self.matvecs += solved.matvecs + 1
         self.healthy = bool(np.isfinite(solved.residual))
         return np.asarray(u + step[0])

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design.estimation.penalised import Coefficients, PenalisedProblem, SitePenalty, Smoothed
-from mri_design.krylov import conjugate_gradients, real_inner, squared_norm
+from mri_design.krylov import real_inner, squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
@@ -280,12 +280,5 @@ def _solution(
         for weight, block in zip(weights, model.blocks, strict=True)
     )
     system = PosteriorPrecision(model.measurement, model.blocks, scaled)
-    correction, solved = conjugate_gradients(
-        system,
-        rest[None],
-        n_axes=model.n_axes,
-        preconditioner=system.preconditioner,
-        tolerance=tolerance,
-        max_iterations=iterations,
-    )
+    correction, solved = system.solve(rest[None], tolerance=tolerance, max_iterations=iterations)
     return correction[0] / free, free, solved.matvecs

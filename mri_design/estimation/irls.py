@@ -16,7 +16,7 @@ from mri_design.estimation.penalised import (
     rounding_of,
     stalled_status,
 )
-from mri_design.krylov import conjugate_gradients, real_inner, squared_norm
+from mri_design.krylov import real_inner, squared_norm
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
@@ -86,13 +86,8 @@ class IRLS:
             precision = PosteriorPrecision(model.measurement, model.blocks, problem.site_precisions(s))
             # Solve for the step itself: its right-hand side is minus the gradient, so the tolerance is relative to it.
             gradient = model.right_hand_side(precision.site_precisions) - precision(u)
-            step, solved = conjugate_gradients(
-                precision,
-                gradient[None],
-                n_axes=model.n_axes,
-                preconditioner=precision.preconditioner,
-                tolerance=self.solver_tolerance,
-                max_iterations=self.solver_iterations,
+            step, solved = precision.solve(
+                gradient[None], tolerance=self.solver_tolerance, max_iterations=self.solver_iterations
             )
             matvecs += solved.matvecs + 2
             if solved.status is Status.BREAKDOWN:

@@ -32,7 +32,6 @@ import scipy.sparse.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, positive_number, require_counts, require_random
-from mri_design.krylov import conjugate_gradients
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.status import Convergence, Status
@@ -119,14 +118,8 @@ def best_free_encoding(
 
     def covariance(u: Array) -> Array:
         nonlocal spent
-        solved, how = conjugate_gradients(
-            posterior.precision,
-            u.reshape(1, *shape).astype(dtype),
-            n_axes=posterior.model.n_axes,
-            preconditioner=posterior.precision.preconditioner,
-            tolerance=tolerance,
-            max_iterations=max_iterations,
-        )
+        row = u.reshape(1, *shape).astype(dtype)
+        solved, how = posterior.precision.solve(row, tolerance=tolerance, max_iterations=max_iterations)
         spent += how.matvecs
         return np.asarray(solved.reshape(size))
 

@@ -18,7 +18,7 @@ import numpy as np
 from mri_design.errors import InputError, require_choice, require_counts, require_numbers
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, cold_start, pooled_variances
 from mri_design.inference.criterion import LogDeterminant
-from mri_design.krylov import conjugate_gradients, squared_norm
+from mri_design.krylov import squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_determined
 from mri_design.model.posterior import GaussianPosterior, Variances
 from mri_design.model.precision import PosteriorPrecision
@@ -291,12 +291,9 @@ class GaussianOracles:
         for block, pi, eta in zip(model.blocks, sites.precisions, sites.slopes, strict=True):
             linear = sigma * eta if block.offset is None else sigma * eta + pi * block.offset
             rhs = rhs + block.analysis.adjoint(linear.astype(eta.dtype, copy=False))
-        solution, solved = conjugate_gradients(
-            precision,
+        solution, solved = precision.solve(
             rhs[None],
-            n_axes=model.n_axes,
             start=mean[None].astype(rhs.dtype, copy=False),
-            preconditioner=precision.preconditioner,
             tolerance=max(self.tolerance, 10 * float(np.finfo(rhs.dtype).eps)),
             max_iterations=self.max_iterations,
         )

@@ -11,7 +11,7 @@ import scipy  # whose parts are loaded when they are first used
 
 from mri_design.brief import briefly
 from mri_design.errors import require_counts, require_instance, require_random
-from mri_design.krylov import LanczosFactors, conjugate_gradients
+from mri_design.krylov import LanczosFactors
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.base import Array
@@ -169,14 +169,7 @@ class GaussianPosterior:
         require_random(rng)
         require_counts(count=count, least=1)
         b = self.precision.perturbations(rng, count, like=self.mean)
-        return conjugate_gradients(
-            self.precision,
-            b,
-            n_axes=self.model.n_axes,
-            preconditioner=self.precision.preconditioner,
-            tolerance=tolerance,
-            max_iterations=max_iterations,
-        )
+        return self.precision.solve(b, tolerance=tolerance, max_iterations=max_iterations)
 
     def deviations(self, rng: np.random.Generator, count: int) -> Array:
         """At least ``count`` draws of (u - mean) / sigma: those inference made, topped up where they are too few.

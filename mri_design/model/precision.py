@@ -17,7 +17,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_allocatable
-from mri_design.krylov import in_chunks
+from mri_design.krylov import conjugate_gradients, in_chunks
 from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.memory import recent_noise
 from mri_design.operators.base import Array, LinearOperator
@@ -25,6 +25,7 @@ from mri_design.operators.dense import MatrixOperator
 from mri_design.operators.elementary import Identity, PhasedParts, from_parts, in_parts
 from mri_design.operators.kernels.suitable import compilable, laid_out
 from mri_design.operators.sparsity import FiniteDifferences, GraphDifferences
+from mri_design.status import Convergence
 
 
 def circulant_inverse(spectrum: NDArray[np.floating]) -> Callable[[Array], Array]:
@@ -49,7 +50,8 @@ def circulant_inverse(spectrum: NDArray[np.floating]) -> Callable[[Array], Array
         compiled = suits_both(r.shape, r.dtype)
         if r.dtype not in weights:
             # In the order of the compiled loops, or one for the real part of a coefficient, one for the imaginary part.
-            weights[r.dtype] = in_groups(inverse, r.dtype) if compiled else _twice(inverse, r.real.dtype)
+            of_parts = np.repeat(inverse, 2, axis=-1).astype(r.real.dtype)
+            weights[r.dtype] = in_groups(inverse, r.dtype) if compiled else of_parts
         if compiled:
             return filter_images(r, weights[r.dtype])
         coefficients = scipy.fft.fft2(r)
@@ -402,6 +404,20 @@ class PosteriorPrecision:
             return phased
         spectrum = self.circulant_spectrum
         return None if spectrum is None else circulant_inverse(spectrum)
+
+    def solve(
+        self, rhs: Array, *, start: Array | None = None, tolerance: float, max_iterations: int
+    ) -> tuple[Array, Convergence]:
+        """A^-1 of every right-hand side (count, *image shape), by preconditioned `krylov.conjugate_gradients`."""
+        return conjugate_gradients(
+            self,
+            rhs,
+            n_axes=len(self.measurement.in_shape),
+            start=start,
+            preconditioner=self.preconditioner,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+        )
 
     def perturbations(
         self, rng: np.random.Generator, count: int, like: Array, *, again: bool = False, at_once: int | None = None

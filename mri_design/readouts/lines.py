@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import ClassVar
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -14,11 +13,11 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, described
 from mri_design.operators.base import Array, FilterBand, squared_modulus
 from mri_design.operators.cartesian_fourier import CartesianLines, FourierLibrary
-from mri_design.readouts.base import Numbers
+from mri_design.readouts.base import Numbers, Readouts
 
 
 @dataclass(frozen=True)
-class LineReadouts:
+class LineReadouts(Readouts):
     """The phase-encode lines of a grid (ky, kx).
 
     Parameters
@@ -30,19 +29,11 @@ class LineReadouts:
     grid: tuple[int, int]
     name: str = "lines"
     unit: str = "line"
-    independent: ClassVar[bool] = True
-    thinned: ClassVar[bool] = False
-    draws: ClassVar[int] = 12
 
     @property
     def shape(self) -> tuple[int, ...]:
         """(ky,)."""
         return (self.grid[0],)
-
-    @property
-    def size(self) -> int:
-        """Number of lines of the grid."""
-        return self.grid[0]
 
     @property
     def frequencies(self) -> NDArray[np.int_]:
@@ -56,10 +47,6 @@ class LineReadouts:
     def data(self, kspace: Array, ids: Sequence[int]) -> Array:
         """(coil, line, kx), in the order of ``ids``."""
         return np.ascontiguousarray(kspace[:, np.asarray(ids, dtype=np.intp), :])
-
-    def density(self, ids: Sequence[int], *, given: bool = False) -> float:
-        """1: the grid is equally dense everywhere."""
-        return 1.0
 
     def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
         """Values (count, coil, ky, x): the inverse FFT of a readout separates the columns of the image."""
@@ -124,40 +111,26 @@ class LineReadouts:
         """Lines of which at least one sample holds data."""
         return np.asarray(samples.any(axis=1))
 
-    def predictable(self, ids: Sequence[int]) -> list[int]:
-        """Lines outside the unbroken run around DC."""
-        return sorted(set(ids).difference(self.central_run(ids)))
-
     def opposite_of(self, candidate: int) -> int:
         """The line at -ky on the periodic grid."""
         return (2 * (self.size // 2) - candidate) % self.size
 
     def central_run(self, ids: Sequence[int]) -> list[int]:
-        """See `central_run`."""
-        return central_run(ids, self.size)
+        """The unbroken run of lines that holds DC, or all of them where DC was not measured."""
+        try:
+            chosen = {index(line) for line in ids}
+        except TypeError as error:
+            came = described(ids) if isinstance(ids, str) or not isinstance(ids, Iterable) else str(list(ids))
+            raise InputError("lines", came, "line numbers, for example [31, 32, 33]") from error
+        low = high = self.size // 2
+        if low not in chosen:
+            return sorted(chosen)
+        while low - 1 in chosen:
+            low -= 1
+        while high + 1 in chosen:
+            high += 1
+        return list(range(low, high + 1))
 
     def nearest_to_centre(self, ids: Sequence[int], count: int) -> list[int]:
         """Lines by |ky|."""
         return sorted(ids, key=lambda line: abs(line - self.size // 2))[:count]
-
-
-def central_run(lines: Sequence[int], n_lines: int) -> list[int]:
-    """The unbroken run of ``lines`` that holds DC, or all of them where DC was not measured."""
-    chosen = set(_line_numbers(lines))
-    centre = n_lines // 2
-    if centre not in chosen:
-        return sorted(chosen)
-    low = high = centre
-    while low - 1 in chosen:
-        low -= 1
-    while high + 1 in chosen:
-        high += 1
-    return list(range(low, high + 1))
-
-
-def _line_numbers(lines: Sequence[int]) -> list[int]:
-    try:
-        return [index(line) for line in lines]
-    except TypeError as error:
-        came = described(lines) if isinstance(lines, str) or not isinstance(lines, Iterable) else str(list(lines))
-        raise InputError(field="lines", got=came, wanted="line numbers, for example [31, 32, 33]") from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -19,14 +18,14 @@ from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, FilterBand
 from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT, FourierLibrary
 from mri_design.operators.elementary import Coils
-from mri_design.readouts.base import Numbers
+from mri_design.readouts.base import Numbers, Readouts
 
 LEAST_START, START_SHARE = 16, 128
 """Samples that a design begins with at least, and the part of the plane that they are."""
 
 
 @dataclass(frozen=True)
-class PlaneReadouts:
+class PlaneReadouts(Readouts):
     """The samples of a plane (ky, kz), numbered row by row: sample (y, z) has number ``y * n_z + z``.
 
     Parameters
@@ -43,9 +42,8 @@ class PlaneReadouts:
     grid: tuple[int, int]
     name: str = "plane"
     unit: str = "sample"
-    independent: ClassVar[bool] = True
-    thinned: ClassVar[bool] = True
-    draws: ClassVar[int] = 8
+    thinned = True
+    draws = 8
 
     def __post_init__(self) -> None:
         require_grid("grid", self.grid, axes=2)
@@ -54,11 +52,6 @@ class PlaneReadouts:
     def shape(self) -> tuple[int, ...]:
         """(ky, kz)."""
         return self.grid
-
-    @property
-    def size(self) -> int:
-        """Number of samples of the plane."""
-        return self.grid[0] * self.grid[1]
 
     @cached_property
     def frequencies(self) -> NDArray[np.int_]:
@@ -110,10 +103,6 @@ class PlaneReadouts:
         """(coil, sample), samples in ascending order."""
         return np.ascontiguousarray(kspace[:, self.mask(ids)])
 
-    def density(self, ids: Sequence[int], *, given: bool = False) -> float:
-        """1: the grid is equally dense everywhere."""
-        return 1.0
-
     def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
         """Values (count, coil, sample, 1): samples of the FFT of every coil's image."""
         coil_images = images[..., None, :, :] if maps is None else Coils(maps)(images)
@@ -139,13 +128,6 @@ class PlaneReadouts:
         first, second = (scipy.fft.fftshift(each).reshape(-1, 1) for each in (inverse, inverse**2 * spectrum))
         return first, second
 
-    def phased_moment(self, own: Array, rotation: Array) -> None:
-        """None: no closed form is known."""
-
-    def start(self, target: int, lines: int) -> int:
-        """Samples nearest to DC, whatever is asked of lines: see `start_for_posterior`."""
-        return self.start_for_posterior(target)
-
     def start_for_posterior(self, target: int) -> int:
         """A 128th of the plane, 16 samples at least, and half of the target at most.
 
@@ -161,10 +143,6 @@ class PlaneReadouts:
     def measured_flags(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The samples themselves, row by row."""
         return np.asarray(samples.reshape(-1))
-
-    def predictable(self, ids: Sequence[int]) -> list[int]:
-        """Samples outside the largest ellipse around DC that is measured without a gap."""
-        return sorted(set(ids).difference(self.central_run(ids)))
 
     def opposite_of(self, candidate: int) -> int:
         """The sample at -k on the periodic grid."""

@@ -6,24 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array
 from mri_design.kinds import KINDS
-from mri_design.operators.base import Array, FilterBand
+from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier, density_weights
 from mri_design.operators.trajectory import checked_trajectory
+from mri_design.readouts.base import Readouts
 
 _NEAR = 1e-3
 """Cycles per field of view: shots that are nowhere further apart are the same."""
 
 
 @dataclass(frozen=True, eq=False)
-class ShotReadouts:
+class ShotReadouts(Readouts):
     """Shots of equal length along any trajectory, all of them near DC somewhere.
 
     What lines and planes call full k-space is here the data of all shots, (coil, shot, sample).
@@ -54,9 +54,7 @@ class ShotReadouts:
     name: str = "radial"
     angles: tuple[float, ...] | None = None
     weights: NDArray[np.float64] | None = None
-    independent: ClassVar[bool] = False
-    thinned: ClassVar[bool] = False
-    draws: ClassVar[int] = 12
+    independent = False
 
     def __post_init__(self) -> None:
         names = [name for name, kind in KINDS.items() if kind.shots or name == "readouts"]
@@ -72,7 +70,7 @@ class ShotReadouts:
         object.__setattr__(self, "shots", shots)
 
     @property
-    def unit(self) -> str:
+    def unit(self) -> str:  # type: ignore[override]
         """A spoke, an arm or a readout."""
         return KINDS[self.name].unit
 
@@ -85,11 +83,6 @@ class ShotReadouts:
     def shape(self) -> tuple[int, ...]:
         """(shot,)."""
         return (len(self.shots),)
-
-    @property
-    def size(self) -> int:
-        """Number of shots to choose from."""
-        return len(self.shots)
 
     def rows(
         self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy"
@@ -130,16 +123,6 @@ class ShotReadouts:
         """Values (count, coil, shot, sample): what every shot would measure; neighbouring samples are dependent."""
         every = self.rows(range(self.size), maps)(images)
         return np.asarray(every.reshape(*every.shape[:2], *self.shots.shape[:2]))
-
-    def moments(self, inverse: Array, gram: Array | None, sites: Sequence[tuple[FilterBand, Array]]) -> None:
-        """None: no circulant is diagonal off the grid."""
-
-    def phased_moment(self, own: Array, rotation: Array) -> None:
-        """None: no closed form is known."""
-
-    def start(self, target: int, lines: int) -> int:
-        """Shots, whatever is asked of lines: see `start_for_posterior`."""
-        return self.start_for_posterior(target)
 
     def start_for_posterior(self, target: int) -> int:
         """A quarter of the target, four at least: fewer show too little of the image."""

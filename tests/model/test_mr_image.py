@@ -15,7 +15,7 @@ from mri_design import (
     Wavelet,
 )
 from mri_design.operators.cartesian_fourier import CentredFFT
-from mri_design.readouts.lines import central_run
+from mri_design.readouts import LineReadouts
 
 N = (16, 12)
 
@@ -58,7 +58,7 @@ def test_a_faint_signal_is_no_noise() -> None:
     ],
 )
 def test_central_run(lines, n, run):
-    assert central_run(lines, n) == run
+    assert LineReadouts((n, 4)).central_run(lines) == run
 
 
 def test_signal_level_depends_on_the_centre_alone():
