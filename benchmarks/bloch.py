@@ -36,8 +36,7 @@ from mri_design.scan.simulation.phantoms import load_phantom
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import load_scanner
-from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.scanner import SequenceSettings, load_scanner
 
 OUT = Path(__file__).parents[1] / "results/interoperation"
 SEED, MATRIX, PLANE, SIDE, SLAB = 0, 64, 16, 0.22, 0.16

@@ -23,13 +23,11 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.stored_designs import Checkpoint, save_trained
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
+from mri_design.scan.writing.images import DicomLabels, dicom_bytes, nifti_bytes
 from mri_design.scan.writing.mrd import mrd_skeleton_bytes
-from mri_design.scan.writing.nifti import nifti_bytes
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import load_scanner
-from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.scanner import SequenceSettings, load_scanner
 
 _START = 10240  # where the first measurement of such a file begins
 _PROTOCOL = """### ASCCONV BEGIN ###

@@ -25,7 +25,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.trajectory import interleaf_angles, turned
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.simulation.phantoms import load_phantom_shots
-from mri_design.scan.trajectories.spiral import nyquist_turns, spiral_curve
+from mri_design.scan.trajectories import nyquist_turns, spiral_curve
 
 MATRIX = 320
 """Pixels of the scan's own size; on fewer the bottles beside the phantom would not fit."""

@@ -27,8 +27,7 @@ from mri_design.operators.trajectory import (
 )
 from mri_design.scan.simulation.fields import simulate_coil_maps
 from mri_design.scan.simulation.phantoms import load_phantom_shots
-from mri_design.scan.trajectories.point_spread import conjugate_coverage
-from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
+from mri_design.scan.trajectories import GradientLimits, conjugate_coverage, nyquist_turns, spiral_readout
 
 RECIPE = load_recipe("local")
 

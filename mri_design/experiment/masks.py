@@ -28,7 +28,7 @@ from mri_design.experiment.strategies import (
 from mri_design.kinds import KINDS, count_text, designed_kinds
 from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
 from mri_design.registry import full_name, split_name
-from mri_design.scan.trajectories.point_spread import compensated_spread, spread_of_mask
+from mri_design.scan.trajectories import compensated_spread, spread_of_mask
 
 Flags = NDArray[np.bool_]
 _NEAR = 0.1

@@ -20,7 +20,7 @@ from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.trajectory import equispaced_angles, radial_spokes, turned
 from mri_design.readouts import ShotReadouts
 from mri_design.registry import require_part
-from mri_design.scan.trajectories.spiral import GradientLimits, nyquist_turns, spiral_readout
+from mri_design.scan.trajectories import GradientLimits, nyquist_turns, spiral_readout
 
 if TYPE_CHECKING:
     from mri_design.model.mr_image import MRSlice

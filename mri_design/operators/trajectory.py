@@ -2,7 +2,7 @@
 
 A trajectory is a real array (..., 2) whose last axis holds (ky, kx) in cycles per field of view: DC is 0, whole numbers
 are the samples of the Cartesian grid, and a grid of N samples reaches from -N / 2 to N / 2. A sample of the image u is
-sum_r u(r) exp(-2 pi i k.r) / sqrt(N_y N_x) with r = (n - N // 2) / N. `scan.trajectories.exchange` translates.
+sum_r u(r) exp(-2 pi i k.r) / sqrt(N_y N_x) with r = (n - N // 2) / N. `scan.trajectories` translates.
 """
 
 from __future__ import annotations

@@ -33,11 +33,9 @@ from mri_design.scan.io.formats import read
 from mri_design.scan.io.samples import readouts_of_positions, volume_note
 from mri_design.scan.kspace_centre import CENTRE
 from mri_design.scan.sampling import refused_samples
-from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart, samples_to_bart, to_bart
-from mri_design.scan.writing.cfl import pair_files, stacked_slices
-from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
+from mri_design.scan.trajectories import maps_to_bart, planes_to_bart, samples_to_bart, to_bart
+from mri_design.scan.writing.images import DicomLabels, dicom_bytes, nifti_bytes, pair_files, stacked_slices
 from mri_design.scan.writing.mrd import mrd_scan_bytes
-from mri_design.scan.writing.nifti import nifti_bytes
 
 _PARTS = {
     "coil_maps": "coil maps",

@@ -25,15 +25,12 @@ from mri_design.runs.made_files import (
 from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan.geometry import SliceGeometry, stacked
 from mri_design.scan.io.atomic import npy_bytes
-from mri_design.scan.trajectories.exchange import maps_to_bart, planes_to_bart
-from mri_design.scan.writing.cfl import pair_files, stacked_slices
-from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
-from mri_design.scan.writing.nifti import nifti_bytes
+from mri_design.scan.trajectories import maps_to_bart, planes_to_bart
+from mri_design.scan.writing.images import DicomLabels, dicom_bytes, nifti_bytes, pair_files, stacked_slices
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import PulseqFile, pulseq_file
-from mri_design.sequences.scanner import Scanner
-from mri_design.sequences.settings import SequenceKind, SequenceSettings
+from mri_design.sequences.scanner import Scanner, SequenceKind, SequenceSettings
 
 _MILLI = 1e-3
 _LARGEST_EXCITATION = 90.0

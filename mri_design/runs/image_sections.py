@@ -24,7 +24,7 @@ from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage, pixe
 from mri_design.runs.verdicts import RelativeError
 from mri_design.scan.data import Orientation
 from mri_design.scan.sampling import gapless_run, line_pattern
-from mri_design.scan.trajectories.point_spread import compensated_spread
+from mri_design.scan.trajectories import compensated_spread
 
 COIL_MAPS, DRAWS, REFERENCE = "coil_maps.npy", "draws.npy", "reference.npy"
 _COIL_COLUMNS = 4

@@ -23,7 +23,7 @@ from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.sampling import gapless_run, index_runs, line_pattern
 from mri_design.scan.summary import ImageSummary, ScanSummary
-from mri_design.scan.trajectories.point_spread import largest_side_lobe, spread_of_mask
+from mri_design.scan.trajectories import largest_side_lobe, spread_of_mask
 
 if TYPE_CHECKING:
     from mri_design.evaluation.run_status import RunProgress, RunStatus

@@ -20,9 +20,8 @@ from mri_design.runs.export import ExportRequest, SequenceRequest, export_of
 from mri_design.runs.made_files import MadeFiles, ending_of
 from mri_design.runs.stored_run import StoredRun, order_of_shots
 from mri_design.scan.io.atomic import npy_bytes
-from mri_design.scan.trajectories.exchange import to_bart
-from mri_design.scan.trajectories.point_spread import SideLobe, largest_side_lobe
-from mri_design.scan.writing.cfl import pair_files
+from mri_design.scan.trajectories import SideLobe, largest_side_lobe, to_bart
+from mri_design.scan.writing.images import pair_files
 from mri_design.sequences.orders import SpiralOrder, SpokeOrder
 
 ENDINGS = (".npy", ".cfl", ".csv", ".seq")

@@ -1,7 +1,7 @@
 """The gradients that lead along the arms of a spiral, as they were designed or a whole number of times more slowly.
 
 A scanner takes a waveform's values in the middle of its raster times and goes straight from one to the next. The arms
-of `scan.trajectories.gradients` are made of just such a waveform, so that it can be found again from their samples: it
+of `scan.trajectories` are made of just such a waveform, so that it can be found again from their samples: it
 is the quadratic spline that begins at rest in the centre of k-space and goes through all of them. Played more slowly,
 its steps last several raster times, and it still goes exactly through the samples.
 """
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.sequences.orders import SpiralOrder
-from mri_design.sequences.scanner import GAMMA, RASTER, Scanner
-from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.scanner import GAMMA, RASTER, Scanner, SequenceSettings
 
 _SAMPLES_PER_STEP = (100, 50, 25, 20, 10, 5, 4, 2)
 """Into how many dwell times of whole tenths of a microsecond a step of 10 microseconds can be divided."""

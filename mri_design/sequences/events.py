@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package, require_counts
 from mri_design.sequences.arms import PlayedArms
-from mri_design.sequences.scanner import GAMMA, RASTER, Scanner
-from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.scanner import GAMMA, RASTER, Scanner, SequenceSettings
 
 _RECEIVER_RASTER, _PULSE_RASTER = 1e-7, 1e-6
 _HEADROOM = 0.99

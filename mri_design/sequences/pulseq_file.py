@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mri_design.errors import InputError, require_counts
+from mri_design.sequences.echoes import gradient_echo, turbo_spin_echo
 from mri_design.sequences.events import Events
-from mri_design.sequences.gradient_echo import gradient_echo
 from mri_design.sequences.orders import LineOrder, Order
-from mri_design.sequences.scanner import Scanner
-from mri_design.sequences.settings import SequenceSettings
-from mri_design.sequences.turbo_spin_echo import turbo_spin_echo
+from mri_design.sequences.scanner import Scanner, SequenceSettings
 from mri_design.sequences.verification import SequenceError, Verified, verify
 
 _MOST_LINES = 1024

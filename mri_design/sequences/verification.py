@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from mri_design.errors import MriDesignError, optional_package
 from mri_design.sequences.events import TIME_BANDWIDTH
 from mri_design.sequences.orders import Order
-from mri_design.sequences.scanner import GAMMA, Scanner
-from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.scanner import GAMMA, Scanner, SequenceSettings
 
 LINE_TOLERANCE = 1e-3
 """Cycles for each field of view, or for each slice thickness, that a sample may lie off its place in k-space."""

@@ -16,8 +16,7 @@ from mri_design import load_recipe
 from mri_design.evidence.squared_error import features, shipped_squared_error_model
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import load_scanner
-from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.scanner import SequenceSettings, load_scanner
 from tests.benchmarks.conftest import BENCHMARKS, Tables
 
 Module = Callable[[str], ModuleType]

@@ -13,8 +13,7 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import load_scanner
-from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.scanner import SequenceSettings, load_scanner
 from tests.cli.folders import Designed, Run
 
 pydicom = pytest.importorskip("pydicom")

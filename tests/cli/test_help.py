@@ -21,8 +21,7 @@ from mri_design.runs.convert import ENDINGS as CONVERTED
 from mri_design.runs.export import ENDINGS
 from mri_design.runs.train import RULES
 from mri_design.scan.simulation.phantoms import phantom_names
-from mri_design.sequences.scanner import shipped_scanners
-from mri_design.sequences.settings import KINDS
+from mri_design.sequences.scanner import KINDS, shipped_scanners
 from tests.cli.conftest import REPOSITORY
 from tests.cli.folders import Run
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design.evaluation.tables import read_csv
-from mri_design.scan.trajectories.point_spread import largest_side_lobe, spread_of_mask
+from mri_design.scan.trajectories import largest_side_lobe, spread_of_mask
 from tests.cli.folders import Run
 
 

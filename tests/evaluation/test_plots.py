@@ -27,7 +27,7 @@ from mri_design.evaluation.pictures import (
 )
 from mri_design.evaluation.plots.panels import ScaleBar, object_top
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.scan.trajectories.spiral import spiral_curve
+from mri_design.scan.trajectories import spiral_curve
 
 RNG = np.random.default_rng(1)
 IMAGE = RNG.normal(size=(12, 8)) + 1j * RNG.normal(size=(12, 8))

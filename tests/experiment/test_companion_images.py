@@ -13,7 +13,7 @@ from mri_design.experiment.recipe import load_recipe
 from mri_design.model.companion import Companion
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.nifti import nifti_bytes
+from mri_design.scan.writing.images import nifti_bytes
 from tests.two_contrasts import FIRST, head, scanned, slice_of
 
 RECIPE = load_recipe("local")

@@ -22,7 +22,7 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import write_json, write_npy, write_npz
 from mri_design.scan.io.bart import read_pair
 from mri_design.scan.io.companions import with_maps
-from mri_design.scan.writing.nifti import nifti_bytes
+from mri_design.scan.writing.images import nifti_bytes
 
 nibabel = pytest.importorskip("nibabel")
 pydicom = pytest.importorskip("pydicom")

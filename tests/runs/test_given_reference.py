@@ -115,7 +115,7 @@ def test_one_of_several_volumes_is_not_taken_in_silence(tmp_path: Path) -> None:
 
 def _nifti(image: np.ndarray) -> bytes:
     pytest.importorskip("nibabel")
-    from mri_design.scan.writing.nifti import nifti_bytes
+    from mri_design.scan.writing.images import nifti_bytes
 
     return nifti_bytes(image, None, "image", compressed=False)
 

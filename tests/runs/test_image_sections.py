@@ -47,8 +47,7 @@ from mri_design.runs.image_sections import (
 )
 from mri_design.runs.scan_facts import KnownScan, NamedImage
 from mri_design.runs.verdicts import RelativeError
-from mri_design.scan.trajectories.point_spread import compensated_spread
-from mri_design.scan.trajectories.spiral import spiral_curve
+from mri_design.scan.trajectories import compensated_spread, spiral_curve
 
 DONE, STOPPED = (
     Convergence(Status.CONVERGED, 3, 0.0, matvecs=40),

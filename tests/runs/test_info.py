@@ -22,8 +22,7 @@ from mri_design.scan.source_image import SourceImage
 from mri_design.scan.summary import ImageSummary
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import load_scanner
-from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.scanner import SequenceSettings, load_scanner
 
 PLACE = SliceGeometry((2.0, 1.5), 5.0, (1.0, 2.0, 3.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
 STACK = ImageStack(np.arange(1.0, 241, dtype=np.float32).reshape(3, 8, 10), "head", {"file": "head.nii"}, PLACE)

@@ -12,8 +12,7 @@ from mri_design import InputError
 from mri_design.errors import MissingPackageError
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import Scanner, load_scanner
-from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.scanner import Scanner, SequenceSettings, load_scanner
 from tests.sequences.conftest import GRE, ORDER, TSE
 
 

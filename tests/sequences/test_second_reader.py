@@ -19,8 +19,7 @@ import pytest
 from mri_design import GradientLimits, interleaf_angles, nyquist_turns, spiral_readout, turned
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
-from mri_design.sequences.scanner import load_scanner
-from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.scanner import SequenceSettings, load_scanner
 from tests.sequences.conftest import GRE, TSE
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

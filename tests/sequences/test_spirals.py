@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from mri_design import GradientLimits, InputError, radial_spokes, spiral_readout, turned
-from mri_design.scan.trajectories.spiral import spiral_curve
+from mri_design.scan.trajectories import spiral_curve
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import SpiralOrder
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import Scanner, load_scanner
-from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.scanner import Scanner, SequenceSettings, load_scanner
 from mri_design.sequences.verification import SequenceError, verify
 from tests.sequences.conftest import GRE, TSE
 

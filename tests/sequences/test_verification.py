@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from mri_design.sequences.orders import LineOrder
-from mri_design.sequences.scanner import Scanner
-from mri_design.sequences.settings import SequenceSettings
+from mri_design.sequences.scanner import Scanner, SequenceSettings
 from mri_design.sequences.verification import SequenceError, verify
 from tests.sequences.conftest import GRE, ORDER, TSE
 

@@ -43,7 +43,7 @@ from mri_design.evaluation.plots.style import (
     size_of,
 )
 from mri_design.kinds import count_text
-from mri_design.scan.trajectories.point_spread import conjugate_coverage, largest_side_lobe
+from mri_design.scan.trajectories import conjugate_coverage, largest_side_lobe
 
 DECADES = 5
 """Decades that a map of energies shows below its largest value."""
@@ -381,7 +381,7 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]]) -> Figure:
     Parameters
     ----------
     spreads : mapping of str to array, shape (ky, kx)
-        Title to point-spread function, as `scan.trajectories.point_spread` makes it; all of one shape.
+        Title to point-spread function, as `scan.trajectories` makes it; all of one shape.
     """
     rows, columns = next(iter(spreads.values())).shape
     figure, cells = _panels(len(spreads), 2, rows / columns, below=0.55)

@@ -16,7 +16,7 @@ from mri_design.scan.io.layouts import gathering, looks_like_coils
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, read_small
 from mri_design.scan.io.source import Content, ReadOptions, Source
 from mri_design.scan.io.stored_arrays import ArrayHeader, read_header_file, scan_of_arrays, source_of
-from mri_design.scan.trajectories.exchange import from_bart
+from mri_design.scan.trajectories import from_bart
 
 AXES: tuple[str, ...] = (
     *("read", "phs1", "phs2", "coil", "maps", "te", "coeff", "coeff2"),

@@ -16,7 +16,7 @@ from mri_design import ImageStack, ReadLimits, read
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import summary
 from mri_design.scan.summary import ImageSummary
-from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
+from mri_design.scan.writing.images import DicomLabels, dicom_bytes
 from tests.scan.io.reading import refused
 
 pydicom = pytest.importorskip("pydicom")

@@ -20,7 +20,7 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.simulation.ellipses import EllipsePhantom
 from mri_design.scan.simulation.fields import TrigonometricSeries
 from mri_design.scan.simulation.scanner import fit_to_matrix, fitted_geometry, simulate_ellipse_scan
-from mri_design.scan.trajectories.spiral import spiral_curve
+from mri_design.scan.trajectories import spiral_curve
 from tests.refusals import refused
 
 

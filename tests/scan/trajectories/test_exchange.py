@@ -27,7 +27,7 @@ from mri_design import (
     to_mri_nufft,
     to_sigpy,
 )
-from mri_design.scan.trajectories.exchange import MRI_NUFFT_SAMPLES
+from mri_design.scan.trajectories import MRI_NUFFT_SAMPLES
 
 SHAPE = (24, 32)
 SHOTS = radial_spokes(24, golden_angles(5), oversampling=2) * np.array([1.0, 32 / 24]) * 0.8

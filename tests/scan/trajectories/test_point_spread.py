@@ -12,8 +12,7 @@ from mri_design import (
     radial_spokes,
     turned,
 )
-from mri_design.scan.trajectories.point_spread import SideLobe, conjugate_coverage, largest_side_lobe, spread_of_mask
-from mri_design.scan.trajectories.spiral import spiral_curve
+from mri_design.scan.trajectories import SideLobe, conjugate_coverage, largest_side_lobe, spiral_curve, spread_of_mask
 
 
 def grid(rows, columns):

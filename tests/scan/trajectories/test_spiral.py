@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import GradientLimits, InputError, nyquist_turns, spiral_readout
-from mri_design.scan.trajectories.spiral import PROTON, fastest_readout, gradients_of, require_playable, spiral_curve
+from mri_design.scan.trajectories import PROTON, fastest_readout, gradients_of, require_playable, spiral_curve
 
 LIMITS = GradientLimits(amplitude=0.03, slew=120.0)
 FIELD = 0.24

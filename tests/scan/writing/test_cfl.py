@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mri_design.scan.writing.cfl import cfl_bytes
+from mri_design.scan.writing.images import cfl_bytes
 
 
 def test_samples_lie_in_fortran_order_behind_sixteen_dimensions() -> None:

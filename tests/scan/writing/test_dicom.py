@@ -15,7 +15,7 @@ from mri_design import InputError
 from mri_design.errors import MissingPackageError
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.source_image import SourceImage
-from mri_design.scan.writing.dicom import DicomLabels, dicom_bytes
+from mri_design.scan.writing.images import DicomLabels, dicom_bytes
 
 IMAGE = np.random.default_rng(0).random((6, 5)) * 3e-7
 PLACED = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))

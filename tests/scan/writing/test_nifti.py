@@ -9,7 +9,7 @@ import pytest
 
 from mri_design.errors import MissingPackageError
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.nifti import nifti_bytes
+from mri_design.scan.writing.images import nifti_bytes
 
 IMAGE = np.random.default_rng(0).random((6, 5)).astype(np.float32)
 PLACED = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))

@@ -1,10 +1,16 @@
-"""Images as DICOM files: derived, of the patient and the study of their source, and of nobody where there is none."""
+"""Images and arrays in the formats of other programs, as bytes: DICOM, NIfTI-1, and BART's pairs of files.
+
+DICOM images are derived ones, of the patient and the study of their source, and of no patient where there is none.
+"""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
 from mri_design.scan.source_image import SourceImage
 
 _GREYS = 65535
@@ -168,3 +174,88 @@ def _identifier(*parts: bytes) -> str:
     """A unique identifier below 2.25, the root of those that are made of a UUID, from some content."""
     digest = hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).digest()
     return f"2.25.{UUID(bytes=digest[:16], version=5).int}"
+
+
+_NO_SIZES = SliceGeometry((1.0, 1.0), None)
+_LONGEST_TEXT = 79
+_SCANNER, _UNKNOWN = 1, 0
+"""Codes of what an affine leads to."""
+
+
+def nifti_bytes(
+    image: NDArray[np.floating] | NDArray[np.complexfloating],
+    geometry: SliceGeometry | None,
+    description: str,
+    *,
+    compressed: bool = True,
+) -> bytes:
+    """Images as a NIfTI volume (kx, ky, slice): real ones of float32, complex ones of complex64.
+
+    Parameters
+    ----------
+    image : array, shape (ky, kx), (slice, ky, kx) or (volume, slice, ky, kx)
+        Magnitude, standard deviation, or coil maps, coil after coil along the file's fourth axis. Slices follow one
+        another at the distance of their thickness.
+    geometry : SliceGeometry
+        Pixel size, and place of the first slice where it is known: only then does the file say that its affine leads to
+        the scanner's coordinates. None writes sizes of 1 without a unit, which is how NIfTI leaves them unknown. A
+        thickness that is not known is written as 1 mm, because a volume has some, and the description says so.
+    description : str
+        At most 79 characters, or 54 where the thickness is not known.
+    compressed : bool
+        For ``.nii.gz``; equal images give equal bytes.
+
+    Raises
+    ------
+    MissingPackageError
+        Where nibabel is not installed.
+    """
+    nibabel = optional_package("nibabel", "export")
+    rows, columns = image.shape[-2:]
+    kind = np.complex64 if np.iscomplexobj(image) else np.float32
+    shape = image.shape if image.ndim == 4 else (-1, rows, columns)
+    volume = np.ascontiguousarray(image.reshape(shape).T, dtype=kind)
+    affine = (geometry or _NO_SIZES).affine((rows, columns))
+    made = nibabel.Nifti1Image(volume, affine)
+    code = _SCANNER if geometry is not None and geometry.placed else _UNKNOWN
+    made.set_sform(affine, code)
+    made.set_qform(affine, code)
+    made.header.set_xyzt_units("unknown" if geometry is None else "mm")
+    unsaid = f"; {THICKNESS_UNKNOWN}" if geometry is not None and geometry.thickness is None else ""
+    made.header["descrip"] = (description[: _LONGEST_TEXT - len(unsaid)] + unsaid).encode("ascii", "replace")
+    made.header["cal_max"] = float(np.abs(volume).max())
+    content: bytes = made.to_bytes()
+    return gzip.compress(content, mtime=0) if compressed else content
+
+
+_DIMENSIONS, _SLICE = 16, 13
+
+
+def cfl_bytes(array: NDArray[np.generic]) -> tuple[bytes, bytes]:
+    """An array as complex64 for BART.
+
+    Parameters
+    ----------
+    array : array of at most 16 axes
+        In BART's order: readout, phase encoding, second phase encoding, coil, ...
+
+    Returns
+    -------
+    header, samples : bytes
+        Of NAME.hdr and NAME.cfl.
+    """
+    sizes = [*array.shape, *[1] * (_DIMENSIONS - array.ndim)]
+    header = f"# Dimensions\n{' '.join(map(str, sizes))}\n# Creator\nmri-design\n"
+    return header.encode(), np.asarray(array, dtype="<c8").tobytes(order="F")
+
+
+def stacked_slices(slices: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
+    """Arrays of BART's first four axes, one of each slice, as one array whose 14th axis is the slice."""
+    first, *_ = slices
+    return np.stack(slices, axis=-1).reshape(*first.shape, *[1] * (_SLICE - first.ndim), len(slices))
+
+
+def pair_files(stem: Path, array: NDArray[np.generic]) -> dict[Path, bytes]:
+    """NAME.hdr and NAME.cfl with their contents."""
+    header, samples = cfl_bytes(array)
+    return {stem.with_name(f"{stem.name}.hdr"): header, stem.with_name(f"{stem.name}.cfl"): samples}
